@@ -1,4 +1,4 @@
-"""The developer: thinks of the plain cases first, and of the others when told which tests fail."""
+"""The developer: handles the plain cases first, and the others when the feedback names failed tests."""
 
 import json
 import os
@@ -25,4 +25,4 @@ def price(count):
 feedback = os.environ.get("AGENTTALK_FEEDBACK")
 issues = json.loads(pathlib.Path(feedback).read_text(encoding="utf-8"))["issues"] if feedback else []
 pathlib.Path("price.py").write_text(WHOLE if issues else PLAIN, encoding="utf-8")
-print(json.dumps({"result": f"mended for {len(issues)} tests" if issues else "done, all tests pass"}))
+print(json.dumps({"result": f"fixed for {len(issues)} tests" if issues else "done, all tests pass"}))

@@ -1,4 +1,4 @@
-"""The author: hands in the proposal, and revises it when the experts do not agree."""
+"""The author: submits the proposal, and revises it when the experts do not agree."""
 
 import json
 import os

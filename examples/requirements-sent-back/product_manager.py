@@ -1,4 +1,4 @@
-"""The product manager: forgets half of it in the first round, and mends exactly what was found wanting."""
+"""The product manager: forgets half of it in the first round, and repairs exactly the issues of the review."""
 
 import json
 import os
@@ -17,7 +17,7 @@ if feedback:
     issues = json.loads(pathlib.Path(feedback).read_text(encoding="utf-8"))["issues"]
     asked_for = {issue["location"].partition("#")[2] for issue in issues}
     sections += [name for name in SECTIONS if name in asked_for]
-    result = f"mended: {', '.join(sorted(asked_for))}"
+    result = f"fixed: {', '.join(sorted(asked_for))}"
 else:
     result = "the requirements are complete"
 

@@ -35,6 +35,7 @@ from agenttalk.engine.runs import leasing, resume
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.toolchain.outgoing import ForgePoster
 from agenttalk.ports import ProgramTurn, TurnEnd, Tx
+from agenttalk.ports.statements.plans import SET_PHASE
 from crash.snapshot import LOG
 
 
@@ -193,7 +194,7 @@ def _verify_what_is_not_kept() -> None:
     """Verifying begins, and nothing is written down of what is verified."""
     _replace(
         resume,
-        keep_performance=lambda tx, job, _: tx.run("set_phase", **_about(job), lease=job.lease, phase="verifying"),
+        keep_performance=lambda tx, job, _: tx.run(SET_PHASE, **_about(job), lease=job.lease, phase="verifying"),
     )
 
 

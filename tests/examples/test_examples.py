@@ -213,7 +213,7 @@ def test_incomplete_requirements_are_mended_in_the_second_round(example: Example
     assert (accepted["decision"], accepted["score"], accepted["issues"]) == ("ACCEPT", 100, [])
     producer = example.explain("requirements-sent-back/requirements")
     assert commands(producer) == [("cmd_requirements_001", "finished"), ("cmd_requirements_002", "finished")]
-    assert producer["attempts"][1]["result"] == "mended: errors, login, parameters"
+    assert producer["attempts"][1]["result"] == "fixed: errors, login, parameters"
     consumer = example.explain("requirements-sent-back/implement")
     assert commands(consumer) == [("cmd_implement_001", "refused"), ("cmd_implement_002", "finished")]
     assert len(json.loads(example.made("requirements-sent-back", "implement", "routes.json"))) == 4

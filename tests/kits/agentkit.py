@@ -15,7 +15,11 @@ from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.inbox.heartbeat import Heartbeat, TickReport
-from agenttalk.ports import Driver, Processes, Row
+from agenttalk.ports import Driver, Processes
+from agenttalk.ports.statements.core import FACTS_OF
+from agenttalk.ports.statements.messages import DEADLETTERS, DELIVERY_OF, TASK, VIEWS_UNDER
+from agenttalk.ports.statements.statement import Statement
+from agenttalk.ports.storage import R
 from agenttalk.rules.core.isolation import IsolationSettings
 from agenttalk.wiring import open_root
 from kits.sandboxkit import PLAIN
@@ -154,10 +158,10 @@ class Desk:
         """Do everything that can be done now."""
         return self.play(lambda beat, _: beat.run_once(), **options)
 
-    def read(self, query: str, **params: Any) -> list[Row]:
+    def read(self, query: Statement[R], **params: Any) -> list[R]:
         """Ask the store."""
 
-        async def ask(_: Heartbeat, deps: Deps) -> list[Row]:
+        async def ask(_: Heartbeat, deps: Deps) -> list[R]:
             board = await deps.stores.board("default")
             return await board.read(query, **params)
 
@@ -166,29 +170,29 @@ class Desk:
     def task(self, task_id: str = "build") -> dict[str, Any]:
         """A task's row."""
         names = "agent_id state updated_at epoch lease owner delivery attempt waiting_since missing request_id"
-        rows = self.read("task", plan_id=self.tree.plan_id, task_id=task_id)
+        rows = self.read(TASK, plan_id=self.tree.plan_id, task_id=task_id)
         return dict(zip(names.split(), rows[0], strict=False)) if rows else {}
 
     def delivery(self, message_id: str) -> dict[str, Any]:
         """A delivery's row."""
-        rows = self.read("delivery_of", plan_id=self.tree.plan_id, message_id=message_id, receiver=self.agent_id)
+        rows = self.read(DELIVERY_OF, plan_id=self.tree.plan_id, message_id=message_id, receiver=self.agent_id)
         return dict(zip(["id", "state", "ack", "consumed_at", "shown"], rows[0], strict=False)) if rows else {}
 
     def facts(self, message_id: str, kind: str) -> list[Any]:
         """What the ledger says of the turns of a command."""
         subject = f"turns/{self.tree.plan_id}/{message_id}"
-        rows = self.read("facts_of", subject=subject, after=0, limit=100)
+        rows = self.read(FACTS_OF, subject=subject, after=0, limit=100)
         return [json.loads(bytes(row[3])) for row in rows if row[2] == kind]
 
     def codes(self) -> list[str]:
         """The codes of the dead letters."""
-        return sorted(row[2] for row in self.read("deadletters", before=2**62, limit=1000))
+        return sorted(row[2] for row in self.read(DEADLETTERS, before=2**62, limit=1000))
 
     def alerts(self) -> list[str]:
         """The types of the alerts."""
         folder = f"alerts/{self.tree.plan_id}/"
-        rows = self.read("views_under", first=folder, last=f"{folder}~")
-        return sorted(json.loads(bytes(row[1]))["type"] for row in rows)
+        rows = self.read(VIEWS_UNDER, first=folder, last=f"{folder}~")
+        return sorted(json.loads(row.body or b"")["type"] for row in rows)
 
     def ack(self, message_id: str) -> Any:
         """The receipt that lies in the outbox."""

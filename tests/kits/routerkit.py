@@ -14,7 +14,10 @@ from agenttalk.contracts.record import Alert, DeadletterEntry, DeliveryEntry
 from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.messages.router import Router, RouterReport
 from agenttalk.engine.operation import fsck
-from agenttalk.ports import Clock, Row
+from agenttalk.ports import Clock
+from agenttalk.ports.statements.messages import IN_FLIGHT, PLAN
+from agenttalk.ports.statements.statement import Statement
+from agenttalk.ports.storage import R
 from agenttalk.wiring import open_root
 from kits.treekit import Tree, sha256
 
@@ -53,10 +56,10 @@ def routed(root: Path, *, clock: Clock | None = None, limits: EngineLimits | Non
     return inside(root, lambda deps: Router(deps).pass_(), clock=clock, limits=limits)
 
 
-def asked(root: Path, query: str, *, board: str = "default", **params: Any) -> list[Row]:
+def asked(root: Path, query: Statement[R], *, board: str = "default", **params: Any) -> list[R]:
     """What the store says."""
 
-    async def use(deps: Deps) -> list[Row]:
+    async def use(deps: Deps) -> list[R]:
         return await (await deps.stores.board(board)).read(query, **params)
 
     return inside(root, use)
@@ -64,9 +67,9 @@ def asked(root: Path, query: str, *, board: str = "default", **params: Any) -> l
 
 def counts(root: Path, plan_id: str = "plan_shop", *, board: str = "default") -> dict[str, int]:
     """What became of a plan's messages; the sum must agree."""
-    [(_, _, _, _, _, *numbers)] = asked(root, "plan", board=board, plan_id=plan_id)
+    [(_, _, _, _, _, *numbers)] = asked(root, PLAN, board=board, plan_id=plan_id)
     found = dict(zip(COUNTED, numbers, strict=True))
-    [(in_flight,)] = asked(root, "in_flight", board=board, plan_id=plan_id)
+    [(in_flight,)] = asked(root, IN_FLIGHT, board=board, plan_id=plan_id)
     assert found["sent"] == sum(numbers[1:]) + in_flight
     return {key: value for key, value in {**found, "in_flight": in_flight}.items() if value}
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from agenttalk.ports.statements.core import FACTS_OF
 from kits.plankit import Engine, plan, play, task
 
 SPEAKS = """import json, os, pathlib, subprocess, sys, time
@@ -76,7 +77,7 @@ def run(folder: Path, behaviour: str, *, profile: dict[str, Any] | None = None, 
         await engine.submit(compiled)
         found = await engine.ended()
         store = await engine.deps.stores.board("default")
-        rows = await store.read("facts_of", subject="deliveries/p", after=0, limit=100)
+        rows = await store.read(FACTS_OF, subject="deliveries/p", after=0, limit=100)
         [fact] = [json.loads(bytes(body)) for _, _, kind, body in rows if kind == "turn.ended"]
         return found.tasks[0] | {"fact": fact}
 

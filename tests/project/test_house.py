@@ -121,6 +121,35 @@ def test_every_function_that_the_map_names_is_there() -> None:
     assert gone == []
 
 
+def test_every_module_and_function_that_a_page_names_is_there() -> None:
+    """Dotted names such as `rules.proof.done.decide`, and paths such as `engine/core/slots.py`."""
+    layers = "|".join(LAYERS)
+    dotted = re.compile(rf"`(?:agenttalk\.)?((?:{layers})(?:\.\w+)+)(?:\([^`]*\))?`")
+    written = re.compile(rf"`((?:{layers})/[\w/]+\.py|(?:tests|bench)/[\w/.]+)`")
+    gone = []
+    for page in [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md")]:
+        text = page.read_text(encoding="utf-8")
+        gone += [f"{page.name}: {name}" for name in dotted.findall(text) if name not in FILE_NAMES and not exists(name)]
+        paths = written.findall(text)
+        gone += [
+            f"{page.name}: {path}" for path in paths if not ((SOURCE / path).exists() or (REPOSITORY / path).exists())
+        ]
+    assert gone == []
+
+
+FILE_NAMES: Final = {"engine.lock", "engine.json", "engine.py"}
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name is a module, or can be reached from one."""
+    parts = name.split(".")
+    for size in range(len(parts), 0, -1):
+        if (module := f"agenttalk.{'.'.join(parts[:size])}") in modules():
+            found: object = import_module(module)
+            return all((found := getattr(found, part, None)) is not None for part in parts[size:])
+    return False
+
+
 def module_at(path: str) -> object:
     return import_module(f"agenttalk.{path.replace('/', '.')}")
 

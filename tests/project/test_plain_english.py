@@ -27,13 +27,13 @@ FOLDERS: Final = ("src/agenttalk", "docs", "bench", "contrib", "examples", "test
 SUFFIXES: Final = {".css", ".html", ".js", ".md", ".py", ".sh", ".sql", ".toml", ".yaml", ".yml"}
 BUDGETS: Final[dict[str, int]] = {
     "docs": 100,
-    "src/agenttalk/adapters": 370,
+    "src/agenttalk/adapters": 134,
     "src/agenttalk/contracts": 86,
     "src/agenttalk/demo": 17,
     "src/agenttalk/doors": 278,
-    "src/agenttalk/engine": 670,
-    "src/agenttalk/ports": 65,
-    "src/agenttalk/rules": 519,
+    "src/agenttalk/engine": 661,
+    "src/agenttalk/ports": 58,
+    "src/agenttalk/rules": 516,
     "src/agenttalk/skills": 5,
     "src/agenttalk/templates": 10,
     "src/agenttalk/testing": 39,

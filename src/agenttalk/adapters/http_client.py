@@ -1,4 +1,8 @@
-"""Asking an address: resolved once, judged, and then that very address is connected to, at each redirect anew."""
+"""Requests an HTTP address safely.
+
+The host is resolved once, its address is judged, and the connection goes to that very address; each redirect is judged
+again.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ _PIECE: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """How to ask."""
+    """How to make a request."""
 
     allowed: Sequence[AllowedAddress] = ()
     seconds: float = 30.0
@@ -40,12 +44,12 @@ class HttpRequest:
     """Whether redirects are followed."""
     method: Literal["GET", "POST"] = "GET"
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Besides the usual ones."""
+    """Headers besides the usual ones."""
     body: bytes | None = None
 
 
 class _Hop(NamedTuple):
-    """One address to ask."""
+    """One address of a request."""
 
     url: SplitResult
     host: str
@@ -54,14 +58,14 @@ class _Hop(NamedTuple):
 
 
 async def resolve_host(host: str, port: int) -> Sequence[str]:
-    """The addresses of a host, as the system knows them."""
+    """Resolve a host with the system's resolver."""
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(entry[4][0]) for entry in found]
+    entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(entry[4][0]) for entry in entries]
 
 
 async def send_request(url: str, asking: HttpRequest, *, resolve: Resolve = resolve_host) -> HttpAnswer | CheckFinding:
-    """What an address answers, or why it was not asked or did not answer. Takes no longer than it may."""
+    """Return an address's answer, or why it was not requested or did not answer. Ends within the time limit."""
     deadline = time.monotonic() + asking.seconds
     try:
         return await asyncio.wait_for(_follow(url, asking, resolve, deadline), asking.seconds)
@@ -87,7 +91,7 @@ async def _follow(url: str, asking: HttpRequest, resolve: Resolve, deadline: flo
 
 
 async def _judged(url: str, asking: HttpRequest, resolve: Resolve) -> _Hop | CheckFinding:
-    """The one address that will be connected to. If any of a host's is not allowed, none is."""
+    """Choose the address to connect to. If one of the host's addresses is not allowed, none is."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
@@ -101,16 +105,17 @@ async def _judged(url: str, asking: HttpRequest, resolve: Resolve) -> _Hop | Che
         addresses = await resolve(host, port)
     except (OSError, UnicodeError) as error:
         return CheckFinding(False, "unreachable", check_words.HOST_NOT_FOUND(host=host, error=error))
-    refusals = [why for each in addresses if (why := http_addresses.explain_refusal(each, port, asking.allowed))]
+    refusals = [why for address in addresses if (why := http_addresses.explain_refusal(address, port, asking.allowed))]
     if refusals or not addresses:
         return CheckFinding(False, "refused", f"{host!r}: {refusals[0] if refusals else check_words.HAS_NO_ADDRESS()}")
     return _Hop(parts, host, port, addresses[0])
 
 
 async def _send_hop(hop: _Hop, asking: HttpRequest, deadline: float) -> HttpAnswer | CheckFinding | str:
-    """The answer, or where it sends us. Whoever is cancelled cuts the connection, and with it the thread ends.
+    """Return the answer, or the address that it redirects to.
 
-    A connection that is only now being made sees that it has been cut as soon as it stands.
+    Cancelling closes the connection, and with it the thread ends. A connection that is just being made notices this as
+    soon as it is established.
     """
     connection = _connection(hop, deadline)
     loop = asyncio.get_running_loop()
@@ -164,14 +169,14 @@ def _connection(hop: _Hop, deadline: float) -> _PinnedConnection:
 
 
 class _PinnedConnection(http.client.HTTPConnection):
-    """Connects to an address that was judged, whatever the host's name leads to by now."""
+    """Connects to an address that was judged, even if the host's name resolves to another one by now."""
 
     goal: tuple[str, int]
     deadline: float
     cut = False
 
     def connect(self) -> None:
-        """Connect; each wait ends with the time for the whole."""
+        """Connect. Each wait ends at the deadline of the whole request."""
         left = max(0.01, self.deadline - time.monotonic())
         self.sock = socket.create_connection(self.goal, timeout=left)
         if self.cut:
@@ -182,13 +187,13 @@ class _PinnedTlsConnection(_PinnedConnection):
     """The same, with the certificate of the host's name."""
 
     def connect(self) -> None:
-        """Connect, and see who answers."""
+        """Connect, and verify the certificate."""
         super().connect()
         self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host)
 
 
 class _Response(http.client.HTTPResponse):
-    """Reads until the time is over, however much has arrived by then."""
+    """Reads until the deadline, however much has arrived by then."""
 
     def __init__(
         self, connection: _PinnedConnection, sock: socket.socket, debuglevel: int = 0, method: str | None = None
@@ -198,13 +203,13 @@ class _Response(http.client.HTTPResponse):
 
 
 class _DeadlineStream(io.RawIOBase):
-    """What arrives on a connection, as long as there is time."""
+    """Reads from a connection until the deadline."""
 
     def __init__(self, source: io.BufferedReader, connection: _PinnedConnection) -> None:
         self._source, self._connection = source, connection
 
     def readable(self) -> bool:
-        """Whether there is anything to read: yes, that is all one can do."""
+        """Return true: it can only be read."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # called by BufferedReader alone
@@ -214,6 +219,6 @@ class _DeadlineStream(io.RawIOBase):
         return self._source.raw.readinto(buffer) or 0
 
     def close(self) -> None:
-        """Close what it reads from too."""
+        """Also close the file below."""
         self._source.close()
         super().close()

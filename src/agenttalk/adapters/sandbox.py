@@ -1,7 +1,7 @@
-"""Bubblewrap, where it is installed and works: the sandbox of checks, and of agents that ask for it.
+"""Bubblewrap, where it is installed and works: the sandbox of checks, and of agents that request it.
 
-In it there is no network unless asked for, no process of ours, an own /tmp, and a file system that is read-only but
-for what is to be written. Folders with secrets are empty, and so is /run, where services can be spoken to.
+In it there is no network unless requested, no process of ours, a private /tmp, and a file system that is read-only
+except for named paths. Folders with secrets are empty, and so is /run, where services listen.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ SECRETS: Final = (
     ".vault-token",
     ".zsh_history",
 )
-"""Names in a home folder that neither a check nor an agent has any business with."""
+"""Names in a home folder that no check and no agent needs."""
 _RESOLVER: Final = Path("/run/systemd/resolve")
 SERVICES: Final = Path("/run")
-"""Where services of the machine can be spoken to."""
+"""Folders in which services of the machine listen."""
 SHARED: Final = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108 - the sandbox's own
-"""Places for temporary files: one folder of the sandbox's own, so that nothing there outlives the program."""
+"""Folders for temporary files: they become one folder of the sandbox, so that nothing there outlives the program."""
 _DEVICES: Final = Path("/dev")
 _LOADER: Final = ("LD_", "GLIBC_TUNABLES", "MALLOC_")
 _TRIAL: Final = 20.0
@@ -63,23 +63,23 @@ _TRIAL: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class SandboxSpec:
-    """What a sandboxed program is given."""
+    """What a sandboxed program gets."""
 
     writable: Sequence[Path]
     """Files and folders that it may write."""
     cwd: Path
-    """Where it starts."""
+    """The working directory."""
     temporary: Path
-    """Becomes /tmp, and other places for temporary files."""
+    """Becomes /tmp, and other folders for temporary files."""
     env: Mapping[str, str] | None
-    """The whole environment; None leaves it what it is."""
+    """The whole environment; None keeps the current one."""
     network: bool = False
     masked: Sequence[Path] = ()
-    """Files and folders that are not to be seen."""
+    """Files and folders that are hidden."""
     readable: Sequence[Path] = ()
-    """What is to be seen all the same, but not written, even in what is writable."""
+    """What stays visible within hidden folders, but read-only, even within writable ones."""
     binds: Sequence[tuple[Path, Path, bool]] = ()
-    """What is to be seen at another place: where it lies, where it is seen, whether it can be written there."""
+    """What is visible at another place: its path, its path in the sandbox, whether it is writable there."""
     filter: int | None = None
     """The descriptor of a filter of system calls."""
     guarded: bool = False
@@ -87,18 +87,18 @@ class SandboxSpec:
 
 
 def find_bubblewrap() -> Path | None:
-    """Where bubblewrap lies, if it is there."""
-    found = shutil.which("bwrap")
-    return Path(found) if found else None
+    """Find bubblewrap, if it is installed."""
+    path = shutil.which("bwrap")
+    return Path(path) if path else None
 
 
 def list_secrets(home: Path) -> tuple[Path, ...]:
-    """What of a home folder is masked."""
+    """List what is masked in a home folder."""
     return tuple(home / name for name in SECRETS)
 
 
 def describe_problem(program: Path | None) -> str:
-    """Why bubblewrap does not work here; empty if it does. It is tried, because many systems forbid what it needs."""
+    """Explain why bubblewrap does not work here; empty if it does. Tries it, since many systems forbid its calls."""
     if program is None:
         return "bubblewrap is not installed"
     with tempfile.TemporaryDirectory(prefix="agenttalk-trial-") as temporary:
@@ -108,19 +108,21 @@ def describe_problem(program: Path | None) -> str:
             tried = subprocess.run(argv, capture_output=True, timeout=_TRIAL, check=False, stdin=subprocess.DEVNULL)  # noqa: S603
         except (OSError, subprocess.SubprocessError) as error:
             return f"bubblewrap cannot be started: {error}"
-    said = tried.stderr.decode(errors="replace").strip()
-    return "" if tried.returncode == 0 else f"bubblewrap does not work: {said[:300] or f'exit code {tried.returncode}'}"
+    message = tried.stderr.decode(errors="replace").strip()
+    return (
+        "" if tried.returncode == 0 else f"bubblewrap does not work: {message[:300] or f'exit code {tried.returncode}'}"
+    )
 
 
 def affects_loader(name: str) -> bool:
-    """Whether a variable has an effect on every program that is started with it, and so on bubblewrap itself."""
+    """Return whether a variable affects every program that is started with it, and so bubblewrap itself."""
     return name.startswith(_LOADER)
 
 
 def wrap_command(
     program: Path, room: SandboxSpec, argv: Sequence[str], led: Mapping[str, str] | None = None
 ) -> tuple[str, ...]:
-    """The command that runs a program in the room. `led` are variables that only the program gets."""
+    """Build the command that runs a program in the room. Only the program gets the variables in `led`."""
     env = room.env
     cleared = () if env is None else ("--clearenv",)
     named = (part for entry in {**(env or {}), **(led or {})}.items() for part in ("--setenv", *entry))
@@ -139,49 +141,49 @@ def wrap_command(
 
 
 def _mounts(room: SandboxSpec) -> Iterator[tuple[str, ...]]:
-    """What lies over the read-only file system, the outermost first: what is said of an inner place holds there."""
-    found = {_real(path): _hidden(path) for path in room.masked if path.exists()}
-    found[SERVICES] = ("--tmpfs",)
-    empty = [path for path, how in found.items() if how == ("--tmpfs",)]
+    """List what lies over the read-only file system, outermost first: an inner mount overrides an outer one."""
+    mounts = {_real(path): _hidden(path) for path in room.masked if path.exists()}
+    mounts[SERVICES] = ("--tmpfs",)
+    empty = [path for path, how in mounts.items() if how == ("--tmpfs",)]
     own = [path for path in SHARED if path.is_dir()]
-    found.update((_real(path), ("--bind", str(_real(room.temporary)))) for path in own)
-    found.update((_real(path), ("--bind", str(_real(path)))) for path in room.writable)
-    found.update((_real(path), ("--ro-bind", str(_real(path)))) for path in (*_names(room), *room.readable))
+    mounts.update((_real(path), ("--bind", str(_real(room.temporary)))) for path in own)
+    mounts.update((_real(path), ("--bind", str(_real(path)))) for path in room.writable)
+    mounts.update((_real(path), ("--ro-bind", str(_real(path)))) for path in (*_names(room), *room.readable))
     for source, place, writable in room.binds:
-        found[_real(place)] = ("--bind" if writable else "--ro-bind", str(_real(source)))
-    for path in sorted(found, key=lambda path: len(path.parts)):
-        yield (*found[path], str(path))
-    for path in empty:  # after everything that lies in it has its place there
-        if found[path] == ("--tmpfs",):
+        mounts[_real(place)] = ("--bind" if writable else "--ro-bind", str(_real(source)))
+    for path in sorted(mounts, key=lambda path: len(path.parts)):
+        yield (*mounts[path], str(path))
+    for path in empty:  # after everything inside it is mounted
+        if mounts[path] == ("--tmpfs",):
             yield ("--remount-ro", str(path))
     if room.guarded:
         yield ("--remount-ro", "/proc")
-    yield ("--remount-ro", "/dev")  # it is memory, which nobody counts
+    yield ("--remount-ro", "/dev")  # a file system in memory, which no limit counts
 
 
 def _names(room: SandboxSpec) -> tuple[Path, ...]:
-    """What names of other machines are looked up with."""
+    """List the files that the resolver of host names needs."""
     return (_RESOLVER,) if room.network and _RESOLVER.is_dir() else ()
 
 
 def list_visible(room: SandboxSpec) -> dict[Path, bool]:
-    """The same view for a sandbox without mounts: real places, and whether what lies there may be read."""
-    found = {_real(path): False for path in (_DEVICES, SERVICES, *SHARED, *room.masked)}
-    return found | {_real(path): True for path in (*_names(room), *room.writable, room.temporary, *room.readable)}
+    """Return the same view for a sandbox without mounts: real paths, and whether they may be read."""
+    visibility = {_real(path): False for path in (_DEVICES, SERVICES, *SHARED, *room.masked)}
+    return visibility | {_real(path): True for path in (*_names(room), *room.writable, room.temporary, *room.readable)}
 
 
 def _hidden(path: Path) -> tuple[str, ...]:
-    """An empty folder over a folder, and over a file something that cannot be opened."""
+    """Hide a folder behind an empty one, and a file behind something that cannot be opened."""
     return ("--tmpfs",) if path.is_dir() else ("--ro-bind", os.devnull)
 
 
 def _real(path: Path) -> Path:
-    """Mounts are made at real places: bubblewrap follows no symlink."""
+    """Resolve paths, because bubblewrap follows no symlink."""
     return Path(os.path.realpath(path))
 
 
 def erase(folder: Path) -> None:
-    """Remove a folder that a program has filled: however deep, and without rights. What cannot be removed stays."""
+    """Remove a folder that a program has filled, however deep and without rights. Leaves what cannot be removed."""
     lifted = 0
     with suppress(OSError):
         while inner := list(os.scandir(folder)):
@@ -194,7 +196,7 @@ def erase(folder: Path) -> None:
                     if below.is_dir(follow_symlinks=False):
                         Path(below).chmod(stat.S_IRWXU)
                         lifted += 1
-                        Path(below).rename(folder / f".lifted-{lifted}")  # so that no path gets long
+                        Path(below).rename(folder / f".lifted-{lifted}")  # so that no path gets too long
                     else:
                         Path(below).unlink()
                 Path(entry).rmdir()

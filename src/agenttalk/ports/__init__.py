@@ -68,7 +68,7 @@ if TYPE_CHECKING:
         Shipment,
         ShipmentReport,
     )
-    from agenttalk.ports.storage import Blobs, Clock, Ids, Row, Store, Stores, Tx, UncancellableFuture, Value
+    from agenttalk.ports.storage import Blobs, Clock, Ids, Store, Stores, Tx, UncancellableFuture, Value
     from agenttalk.rules.proof.performance import OutputContent, Performance, WorkProof
 
 _PERFORMANCE: Final = "agenttalk.rules.proof.performance"
@@ -131,7 +131,6 @@ _HOMES: Final = {
     "Clock": "storage",
     "Ids": "storage",
     "UncancellableFuture": "storage",
-    "Row": "storage",
     "Store": "storage",
     "Stores": "storage",
     "Tx": "storage",
@@ -187,7 +186,6 @@ __all__ = [
     "ProgramTurn",
     "Prover",
     "ResourceBudget",
-    "Row",
     "SandboxSelector",
     "SessionParameters",
     "Shipment",

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from agenttalk.contracts.core.wire import JsonValue
     from agenttalk.contracts.promise import CompletionPromise
     from agenttalk.ports.proof import Confirmer
-    from agenttalk.ports.storage import Row, Tx
+    from agenttalk.ports.statements.statement import Statement
+    from agenttalk.ports.storage import R, Tx, Value
     from agenttalk.rules.prompts.context import PromptContext, PromptSection
     from agenttalk.rules.prompts.wording import Locale
     from agenttalk.rules.proof.done import Evidence
@@ -47,12 +48,17 @@ class KindTask:
     """How often it was sent back."""
 
 
-QueryReader: TypeAlias = "Callable[..., Awaitable[list[Row]]]"
-"""A query by its name and its values, as `Store.read`."""
 ForgeWaiter: TypeAlias = "Callable[[str, Coroutine[Any, Any, None]], Awaitable[None]]"
 """Waits for a while, or until something was heard of the forge: why, and for what at the longest."""
 OutageReporter: TypeAlias = "Callable[[str], Awaitable[None]]"
 """Tells why something cannot be asked."""
+
+
+class QueryReader(Protocol):
+    """Reads what is committed, as `Store.read` does."""
+
+    async def __call__(self, query: Statement[R], /, **params: Value) -> list[R]:
+        """Run one query."""
 
 
 class Submission(NamedTuple):
@@ -82,7 +88,7 @@ class KindTurn:
     confirm: Confirmer | None = None
     """Asks a person about what the turn left; None where nobody can be asked."""
     read: QueryReader | None = None
-    """Reads something of the kind's own board, by the name of a query."""
+    """Reads the kind's own board."""
     wait: ForgeWaiter | None = None
     """Waits, with the agent free for other tasks: why, and for what at the longest; None where nobody waits."""
     away: OutageReporter | None = None

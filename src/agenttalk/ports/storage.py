@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, TypeAlias, T
 
 if TYPE_CHECKING:
     from agenttalk.contracts.core.wire import JsonValue
+    from agenttalk.ports.statements.statement import Statement
 
 T = TypeVar("T")
+R = TypeVar("R", bound=tuple[Any, ...])
 Value: TypeAlias = "str | bytes | int | float | None"
 """What a column holds."""
-Row: TypeAlias = tuple[Any, ...]
-"""One row of an answer; the query says which columns."""
 
 
 class Tx(Protocol):
@@ -24,22 +24,24 @@ class Tx(Protocol):
     def board(self) -> str:
         """The board that the transaction writes to."""
 
-    def run(self, query_name: str, /, **params: Value) -> list[Row]:
-        """Run one named statement and return its rows.
+    def run(self, statement: Statement[R], /, **params: Value) -> list[R]:
+        """Run one statement and return its rows.
 
         Every statement may use `:board`, which is bound to the board of the store. Raises ConflictError
         when a constraint forbids it: the work is undone, whether or not it catches the error. Raises
         MachineError when the database cannot go on: then the whole batch is undone.
         """
 
-    def run_many(self, query_name: str, rows: Sequence[Mapping[str, Value]], /) -> None:
-        """Run one named statement for each of many parameters. Raises as `run` does; rows are not returned."""
+    def run_many(self, statement: Statement[Any], rows: Sequence[Mapping[str, Value]], /) -> None:
+        """Run one statement for each of many parameters. Raises as `run` does; rows are not returned."""
 
-    def run_each(self, query_name: str, rows: Sequence[Mapping[str, Value]], /) -> list[Row]:
-        """Run one named statement for each of many parameters; the rows of all answers, one after the other."""
+    def run_each(self, statement: Statement[R], rows: Sequence[Mapping[str, Value]], /) -> list[R]:
+        """Run one statement for each of many parameters; the rows of all answers, one after the other."""
 
-    def run_later(self, query_name: str, params: dict[str, Value], lost: Exception | None = None, /) -> object:
-        """Run one named statement before the work is over, and before any other that looks at the same tables.
+    def run_later(
+        self, statement: Statement[Any], params: dict[str, Value], lost: Exception | None = None, /
+    ) -> object:
+        """Run one statement before the work is over, and before any other that looks at the same tables.
 
         Rows of one statement that wait are written together. Statements that wait are run in the order in which they
         came first, so none may depend on one that comes after it. With `lost` it has to write one row: if it does
@@ -101,8 +103,8 @@ class Store(Protocol):
     def submit(self, work: Callable[[Tx], T]) -> UncancellableFuture[T]:
         """The same as `transact`, begun at once. It cannot be cancelled: whoever awaits it is when it is done."""
 
-    async def read(self, query_name: str, /, **params: Value) -> list[Row]:
-        """Run one named query on what is committed. Sees every work whose `transact` has returned."""
+    async def read(self, query: Statement[R], /, **params: Value) -> list[R]:
+        """Run one query on what is committed. Sees every work whose `transact` has returned."""
 
     async def wait_for_effects(self, seen: int) -> int:
         """Wait until effects were queued since the state `seen` (0 at first), and return the new state.

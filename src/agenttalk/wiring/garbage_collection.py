@@ -27,6 +27,7 @@ from agenttalk.contracts.errors import AgentTalkError, MachineError
 from agenttalk.engine.agents import prompt_record
 from agenttalk.engine.core.boards import VIRTUAL, list_boards
 from agenttalk.engine.core.deps import Deps
+from agenttalk.ports.statements.operation import GC_RUNS, GC_TASKS
 from agenttalk.rules.operation import retention
 from agenttalk.rules.operation.retention import Kind, RemovableItem, RetentionLimit
 
@@ -82,10 +83,10 @@ class GarbageCollector:
         """Plan and task, or plan and nothing for all of its tasks → since when nobody works on it."""
         found: dict[tuple[str, str], datetime] = {}
         for board in await list_boards(self.deps):
-            for plan_id, state, at in await board.read("gc_runs"):
+            for plan_id, state, at in await board.read(GC_RUNS):
                 if state == "ENDED" and at and plan_id not in VIRTUAL:
                     found[plan_id, ""] = datetime.fromisoformat(at)
-            for plan_id, task_id, at in await board.read("gc_tasks") if board.name in VIRTUAL else ():
+            for plan_id, task_id, at in await board.read(GC_TASKS) if board.name in VIRTUAL else ():
                 found[plan_id, task_id] = datetime.fromisoformat(at)
         return found
 

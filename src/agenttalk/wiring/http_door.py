@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from agenttalk.adapters.drivers import peers
+from agenttalk.adapters.process_ids import is_alive
 from agenttalk.adapters.store import operator_folder
-from agenttalk.adapters.store.root_lock import is_alive
 from agenttalk.doors.api.app import create_app
 from agenttalk.doors.api.server import TURN, ServerAddresses, serve_app, socket_folder
 from agenttalk.engine.core.attempt_paths import EngineAddress

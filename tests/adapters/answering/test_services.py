@@ -90,7 +90,7 @@ def test_who_is_busy_is_asked_again_when_it_says_and_the_script_goes_on(provider
     assert len(model.requests) == 2
     [waited] = tell.of("waiting")
     assert "429" in waited["text"]
-    assert "again in 0 s" in waited["text"]
+    assert "next try is in 0 s" in waited["text"]
 
 
 @pytest.mark.parametrize(("provider", "step", "code", "asked"), GIVEN_UP)

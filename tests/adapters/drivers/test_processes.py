@@ -186,5 +186,5 @@ def test_where_processes_cannot_be_seen_only_the_number_counts(tmp_path: Path) -
         process.kill()
         process.wait()
         assert not blind.alive(it)
-    with pytest.raises(MachineError, match="cannot be seen"):
+    with pytest.raises(MachineError, match="cannot confirm"):
         asyncio.run(blind.end("lease_6"))

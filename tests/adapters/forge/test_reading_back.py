@@ -110,8 +110,8 @@ def test_a_forge_that_wants_a_long_pause_is_told_at_once(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("sources", "source", "words"),
     [
-        ((), None, "there is no one forge with a token of the engine's (there are: none)"),
-        (("a", "b"), None, "there is no one forge with a token of the engine's (there are: a, b)"),
+        ((), None, "there is not exactly one forge with a token of the engine's (there are: none)"),
+        (("a", "b"), None, "there is not exactly one forge with a token of the engine's (there are: a, b)"),
         (("a",), "c", "there is no forge 'c' with a token of the engine's (there are: a)"),
     ],
 )

@@ -10,6 +10,7 @@ from agenttalk.adapters.store import blobs
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, MachineError, UsageError
+from agenttalk.ports.statements.core import PUT_BLOB
 from kits.storekit import Place
 
 SMALL = b"x" * blobs.SMALL
@@ -84,7 +85,7 @@ def test_a_damaged_row_is_refused(place: Place) -> None:
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")
         digest = wire.sha256(b"right")
-        await board.transact(lambda tx: tx.run("put_blob", hash=digest, content=b"wrong"))
+        await board.transact(lambda tx: tx.run(PUT_BLOB, hash=digest, content=b"wrong"))
         kept = await stores.blobs("shop")
         with pytest.raises(MachineError) as caught:
             await kept.get(digest)

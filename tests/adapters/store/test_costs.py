@@ -327,7 +327,7 @@ UNDER_WAY: Final = {
     "RUNNING": "lease = plan_id || '/' || task_id",
 }
 """What is set beside the state of a task that is still to be done."""
-OF_A_STEP: Final = {"answered_tasks", "due_tasks", "end_turn", "lease_task", "next_tasks", "queue_first", "queue_task",
+OF_A_STEP: Final = {"answered_tasks", "due_tasks", "end_turn", "lease_task", "next_task", "queue_first", "queue_task",
     "start_first", "start_task", "waiting_tasks"}  # fmt: skip
 """What is asked about tasks for each step, or each time that a plan is looked at."""
 

@@ -9,6 +9,7 @@ from agenttalk.adapters.store.effects import Effect, claim_effects, finish_effec
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.adapters.store.writer import Work
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.core import NEXT_EFFECT_AT
 from kits.storekit import NOON, Place
 
 MINUTE = timedelta(minutes=1)
@@ -55,7 +56,7 @@ def test_a_failed_effect_waits_for_its_time(place: Place) -> None:
         await board.transact(queue("a"))
         [effect] = await board.transact(claim)
         await board.transact(lambda tx: retry_effect(tx, effect.id, not_before=NOON + 5 * MINUTE))
-        assert await board.read("next_effect_at", kind="post") == [("2026-03-01T12:05:00.000000Z",)]
+        assert await board.read(NEXT_EFFECT_AT, kind="post") == [("2026-03-01T12:05:00.000000Z",)]
         assert await board.transact(lambda tx: claim_effects(tx, "post", 9, now=NOON + 4 * MINUTE)) == []
         [again] = await board.transact(lambda tx: claim_effects(tx, "post", 9, now=NOON + 5 * MINUTE))
         assert again.attempts == 2

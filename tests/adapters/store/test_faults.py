@@ -17,6 +17,7 @@ from agenttalk.adapters.store.root import RootStores
 from agenttalk.adapters.store.sqlite import SqliteConnection
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.core import COUNT_FACTS, FACTS_OF, PUT_BLOB, SEALED_FACTS
 from kits.storekit import Place, fact
 
 CHUNK = "x" * 16_000
@@ -62,8 +63,8 @@ def test_a_full_disk_fails_the_batch_and_the_store_goes_on_when_there_is_room(sm
 
     async def check(stores: RootStores) -> None:
         board = await stores.board("shop")
-        assert [n for n in stored if not await board.read("facts_of", subject=n, after=0, limit=1)] == []
-        assert await board.read("count_facts") == [(len(stored),)]
+        assert [n for n in stored if not await board.read(FACTS_OF, subject=n, after=0, limit=1)] == []
+        assert await board.read(COUNT_FACTS) == [(len(stored),)]
 
     place = Place(small_disk, "", "sqlite")
     stored = place.play(scenario)
@@ -100,7 +101,7 @@ def test_a_commit_that_could_not_be_synced_is_in_doubt_and_the_next_one_works(
         assert caught.value.code is Code.STORE_IN_DOUBT
         assert caught.value.retriable
         await board.transact(fact("next"))
-        assert len(await board.read("sealed_facts", after=0, limit=10)) == 1
+        assert len(await board.read(SEALED_FACTS, after=0, limit=10)) == 1
 
     sqlite.play(scenario)
 
@@ -130,7 +131,7 @@ def test_a_commit_is_synced_and_readers_cannot_write(sqlite: Place) -> None:
         for pragma, value in (("synchronous", 2), ("journal_mode", "wal"), ("foreign_keys", 1)):
             assert connection.execute(f"PRAGMA {pragma}", {}) == [(value,)]
         with pytest.raises(MachineError):
-            await board.read("put_blob", hash="x", content=b"")
+            await board.read(PUT_BLOB, hash="x", content=b"")
 
     sqlite.play(scenario)
 
@@ -162,11 +163,11 @@ def test_a_lost_session_is_made_anew_before_the_next_work(postgres: Place) -> No
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")
         await board.transact(fact("before"))
-        await board.read("count_facts")
+        await board.read(COUNT_FACTS)
         end_sessions(postgres.url)
         await board.transact(fact("after"))
         end_sessions(postgres.url)
-        assert await board.read("count_facts") == [(2,)]
+        assert await board.read(COUNT_FACTS) == [(2,)]
 
     postgres.play(scenario)
 
@@ -184,7 +185,7 @@ def test_a_session_lost_during_a_work_stores_nothing_and_may_be_retried(postgres
         assert caught.value.code is Code.STORE_UNAVAILABLE
         assert caught.value.retriable
         await board.transact(fact("again"))
-        assert await board.read("count_facts") == [(1,)]
+        assert await board.read(COUNT_FACTS) == [(1,)]
 
     postgres.play(scenario)
 

@@ -12,6 +12,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.proof import evidence_store
 from agenttalk.engine.proof.evidence_store import StoredFindings
 from agenttalk.ports import Baseline, Job, WorkProof
+from agenttalk.ports.statements.proof import EVIDENCE_OF_PLAN, EVIDENCE_OF_TASK
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
 from agenttalk.rules.proof.junit import Outcomes
 from kits.storekit import Clock, Place
@@ -83,8 +84,8 @@ def test_new_evidence_takes_the_place_of_all_that_was_there(place: Place) -> Non
         await board.transact(
             lambda tx: evidence_store.write_evidence(tx, job("other"), WorkProof(results=(RESULT,)), at="now")
         )
-        rows = await board.read("evidence_of_task", plan_id="p", task_id="t")
+        rows = await board.read(EVIDENCE_OF_TASK, plan_id="p", task_id="t")
         assert [(row[0], row[2], row[6], row[7]) for row in rows] == [("tests", "c2", 1, "now")]
-        assert [row[3] for row in await board.read("evidence_of_plan", plan_id="p")] == [None, "c2"]
+        assert [row[3] for row in await board.read(EVIDENCE_OF_PLAN, plan_id="p")] == [None, "c2"]
 
     place.play(use)

@@ -19,6 +19,7 @@ from agenttalk.contracts.schedule import Schedule
 from agenttalk.doors.cli.main import call
 from agenttalk.engine.operation.notifications import NoticeResult, NotificationTarget, Notifier
 from agenttalk.engine.operation.schedules import Scheduler
+from agenttalk.ports.statements.plans import OPEN_RUNS
 from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
 from agenttalk.wiring import open_root
 from kits.storekit import NOON, Place, fact
@@ -132,7 +133,7 @@ def test_two_engines_on_one_store_begin_one_plan_and_tell_of_it_once(postgres: P
             clock.time += timedelta(hours=1)
             await asyncio.gather(*(each.pass_() for each in schedules))
             board = await both[0].stores.board("default")
-            assert [row[0] for row in await board.read("open_runs")] == ["sums-2026-03-01T13-00"]
+            assert [row[0] for row in await board.read(OPEN_RUNS)] == ["sums-2026-03-01T13-00"]
             await board.transact(lambda tx: tx.record("plan.ended", "sums", {"completed": 1}))
             async with asyncio.timeout(300):
                 while not told:  # facts are sealed a moment later here

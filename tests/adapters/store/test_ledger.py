@@ -16,10 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.adapters.store import audit, ledger
-from agenttalk.adapters.store.ledger import START, ChainHead, LedgerEntry
+from agenttalk.adapters.store.ledger import START, ChainHead
 from agenttalk.adapters.store.root import RootStores, list_databases
 from agenttalk.contracts.core import wire
 from agenttalk.doors.cli.main import call
+from agenttalk.ports.statements.core import LATEST_FACT, SEALED_FACTS, UNSEALED_FACTS, LedgerEntry
 from kits.storekit import Place, fact
 
 SHOP = "data/projects/shop/blackboard.db"
@@ -106,14 +107,12 @@ def test_facts_are_sealed_in_the_order_of_a_chain_and_heads_are_copied(place: Pl
         system = await stores.board("system")
         for name, subject in {"shop": "projects", "_mail": "mail"}.items():
             board = await stores.board(name)
-            rows = await board.read("sealed_facts", after=0, limit=100)
+            rows = await board.read(SEALED_FACTS, after=0, limit=100)
             verdict = ledger.verify_chain(LedgerEntry(*row) for row in rows)
             assert verdict.intact
             assert verdict.head.link == 9
-            assert await board.read("unsealed_facts", after=0, limit=100) == []
-            [(_, _, body)] = await system.read(
-                "latest_fact", subject=subject if place.url else name, kind="head.sealed"
-            )
+            assert await board.read(UNSEALED_FACTS, after=0, limit=100) == []
+            [(_, _, body)] = await system.read(LATEST_FACT, subject=subject if place.url else name, kind="head.sealed")
             assert json.loads(body) == {"link": 9, "hash": f"sha256:{verdict.head.hash.hex()}"}
 
     place.play(scenario)
@@ -125,7 +124,7 @@ def test_a_head_is_copied_once(place: Place) -> None:
 
     async def count(stores: RootStores) -> int:
         system = await stores.board("system")
-        return len(await system.read("sealed_facts", after=0, limit=100))
+        return len(await system.read(SEALED_FACTS, after=0, limit=100))
 
     assert place.play(count) == 2
 
@@ -144,9 +143,9 @@ def test_facts_are_sealed_and_heads_copied_while_the_store_is_open(
         board, system = await stores.board("shop"), await stores.board("system")
         await board.transact(fact("t"))
         subject = "projects" if place.url else "shop"
-        while not await system.read("latest_fact", subject=subject, kind="head.sealed"):
+        while not await system.read(LATEST_FACT, subject=subject, kind="head.sealed"):
             pass
-        assert await board.read("unsealed_facts", after=0, limit=10) == []
+        assert await board.read(UNSEALED_FACTS, after=0, limit=10) == []
 
     async def in_time(stores: RootStores) -> None:
         await asyncio.wait_for(scenario(stores), 30)
@@ -164,9 +163,7 @@ def test_two_servers_or_parts_write_one_chain(place: Place) -> None:
 
     async def check(stores: RootStores) -> None:
         board = await stores.board("shop")
-        verdict = ledger.verify_chain(
-            LedgerEntry(*row) for row in await board.read("sealed_facts", after=0, limit=1000)
-        )
+        verdict = ledger.verify_chain(LedgerEntry(*row) for row in await board.read(SEALED_FACTS, after=0, limit=1000))
         assert verdict.intact
         assert verdict.head.link == 200
 

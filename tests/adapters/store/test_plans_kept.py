@@ -10,6 +10,8 @@ import pytest
 
 from agenttalk.contracts.core import wire
 from agenttalk.engine.plans import submission
+from agenttalk.ports.statements.messages import PLAN_DOCUMENTS, VIEW_BODY
+from agenttalk.ports.statements.plans import DEPENDANTS, DUE_TASKS, NODE, RUN
 from agenttalk.wiring import open_root
 from kits.plankit import plan, task
 from kits.storekit import Place
@@ -37,15 +39,15 @@ def test_a_plan_is_kept_as_it_was_handed_over(
             assert await submission.submit(*args) is False
             store = await deps.stores.board("default")
             nodes = {
-                node.task_id: await store.read("node", plan_id="p", task_id=node.task_id) for node in compiled.dag.nodes
+                node.task_id: await store.read(NODE, plan_id="p", task_id=node.task_id) for node in compiled.dag.nodes
             }
             return {
                 "nodes": {name: [each and bytes(each) for each in rows[0]] for name, rows in nodes.items()},
-                "dependants": await store.read("dependants", plan_id="p", task_id="t0"),
-                "due": await store.read("due_tasks", plan_id="p", limit=9),
-                "run": (await store.read("run", plan_id="p"))[0][0],
-                "dag": bytes((await store.read("plan_documents", plan_id="p"))[0][0]),
-                "profile": bytes((await store.read("view_body", path="agents/a/agent_profile.json"))[0][0]),
+                "dependants": await store.read(DEPENDANTS, plan_id="p", task_id="t0"),
+                "due": await store.read(DUE_TASKS, plan_id="p", limit=9),
+                "run": (await store.read(RUN, plan_id="p"))[0][0],
+                "dag": bytes((await store.read(PLAN_DOCUMENTS, plan_id="p"))[0][0]),
+                "profile": (await store.read(VIEW_BODY, path="agents/a/agent_profile.json"))[0].body,
             }
 
     found = asyncio.run(main())

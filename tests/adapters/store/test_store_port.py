@@ -18,6 +18,7 @@ from agenttalk.adapters.store.root import RootStores
 from agenttalk.adapters.store.writer import Work
 from agenttalk.contracts.errors import Code, ConflictError, JsonError, MachineError, UsageError
 from agenttalk.ports import Store, Tx
+from agenttalk.ports.statements.core import FACTS_OF, NEXT_EFFECT_AT, SEAL_FACT
 from kits.storekit import Place, fact
 
 CHILD = Path(__file__).parent / "acknowledging_child.py"
@@ -25,14 +26,14 @@ CHILD = Path(__file__).parent / "acknowledging_child.py"
 
 async def subjects(board: Store, *names: str) -> list[str]:
     """Those of the names that the ledger has a fact of."""
-    return [name for name in names if await board.read("facts_of", subject=name, after=0, limit=1)]
+    return [name for name in names if await board.read(FACTS_OF, subject=name, after=0, limit=1)]
 
 
 def test_a_work_returns_its_value_and_its_facts_can_be_read(place: Place) -> None:
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")
         seq = await board.transact(lambda tx: tx.record("test.fact", "t1", {"b": 1, "a": "é"}))
-        [(found, at, kind, body)] = await board.read("facts_of", subject="t1", after=0, limit=10)
+        [(found, at, kind, body)] = await board.read(FACTS_OF, subject="t1", after=0, limit=10)
         assert (found, at, kind, body) == (seq, "2026-03-01T12:00:00.000000Z", "test.fact", '{"a":"é","b":1}'.encode())
 
     place.play(scenario)
@@ -148,7 +149,7 @@ def test_a_work_that_raises_is_undone_alone(place: Place) -> None:
         with pytest.raises(KeyError):
             await board.transact(faulty)
         assert await subjects(board, "before", "undone", "after") == ["before", "after"]
-        assert await board.read("next_effect_at", kind="post") == []
+        assert await board.read(NEXT_EFFECT_AT, kind="post") == []
 
     place.play(scenario)
 
@@ -159,7 +160,7 @@ def test_a_conflict_undoes_the_work_even_when_it_is_caught(place: Place) -> None
         try:
             # One seal cannot be given twice.
             for seq in (1, 2):
-                tx.run("seal_fact", seq=seq, link=77, prev=b"", hash=b"")
+                tx.run(SEAL_FACT, seq=seq, link=77, prev=b"", hash=b"")
         except ConflictError:
             pass
         return "fine"

@@ -18,6 +18,7 @@ from agenttalk.adapters.store.dialect import Dialect
 from agenttalk.adapters.store.postgres import Postgres
 from agenttalk.adapters.store.root import RootStores, database_path
 from agenttalk.adapters.store.sqlite import Sqlite
+from agenttalk.ports.statements.core import SEALED_FACTS, UNSEALED_FACTS
 from kits import releasekit
 from kits.plankit import Engine, play, states
 from kits.storekit import Place, fact
@@ -123,8 +124,8 @@ def test_the_ledger_of_the_first_release_goes_on(place: Place) -> None:
     async def write(stores: RootStores) -> int:
         store = await stores.board("shop")
         await store.transact(fact("first"))
-        return len(await store.read("sealed_facts", after=0, limit=9)) + len(
-            await store.read("unsealed_facts", after=0, limit=9)
+        return len(await store.read(SEALED_FACTS, after=0, limit=9)) + len(
+            await store.read(UNSEALED_FACTS, after=0, limit=9)
         )
 
     assert place.play(write) == 1

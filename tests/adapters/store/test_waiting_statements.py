@@ -16,6 +16,10 @@ from agenttalk.adapters.store.root import RootStores
 from agenttalk.adapters.store.writer import NUMBERS
 from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.core import FACTS_OF, GET_BLOB, PUT_BLOB
+from agenttalk.ports.statements.inbox import MARK_ARTIFACT_INJECTED, STAGES_OF
+from agenttalk.ports.statements.messages import ADD_MESSAGE, MESSAGE_BY_ID, PUT_MESSAGE, SET_MESSAGE_STATE, TALLY
+from agenttalk.ports.statements.plans import PUT_DELIVERY, RUN_STATE
 from kits.storekit import Place
 
 
@@ -49,28 +53,28 @@ def added(tx: Tx, name: str) -> int:
     """A message as those write it who need its id at once."""
     fields = message(0, name)
     del fields["id"]
-    number: int = tx.run("add_message", **fields)[0][0]
+    number: int = tx.run(ADD_MESSAGE, **fields)[0][0]
     return number
 
 
 def put(tx: Tx, name: str) -> int:
     """A message and its delivery, which wait."""
     number, of = tx.next_id("deliveries"), tx.next_id("messages")
-    tx.run_later("put_delivery", delivery(number, of))  # which comes first does not matter
-    tx.run_later("put_message", message(of, name))
+    tx.run_later(PUT_DELIVERY, delivery(number, of))  # which comes first does not matter
+    tx.run_later(PUT_MESSAGE, message(of, name))
     return of
 
 
 def known(tx: Tx, *names: str) -> list[int]:
-    rows = [tx.run("message_by_id", plan_id="p", message_id=name) for name in names]
+    rows = [tx.run(MESSAGE_BY_ID, plan_id="p", message_id=name) for name in names]
     return [row[0][0] for row in rows if row]
 
 
 def test_a_statement_sees_what_waits_for_its_table(place: Place) -> None:
     def work(tx: Tx) -> list[Any]:
-        tx.run_later("put_blob", {"hash": "h", "content": b"one"})
-        tx.run_later("put_blob", {"hash": "i", "content": b"two"})
-        return [bytes(tx.run("get_blob", hash=each)[0][0]) for each in "hi"]
+        tx.run_later(PUT_BLOB, {"hash": "h", "content": b"one"})
+        tx.run_later(PUT_BLOB, {"hash": "i", "content": b"two"})
+        return [bytes(tx.run(GET_BLOB, hash=each)[0][0]) for each in "hi"]
 
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")
@@ -94,14 +98,14 @@ def test_statements_that_wait_keep_their_order(place: Place) -> None:
     def work(tx: Tx) -> Any:
         put(tx, "m")
         marked: dict[str, Any] = {"plan_id": "p", "message_id": "m", "receiver": "a", "at": "2027"}
-        tx.run_later("mark_artifact_injected", marked)
+        tx.run_later(MARK_ARTIFACT_INJECTED, marked)
         put(tx, "n")
-        tx.run_later("mark_artifact_injected", {**marked, "message_id": "n"})
+        tx.run_later(MARK_ARTIFACT_INJECTED, {**marked, "message_id": "n"})
 
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")
         await board.transact(work)
-        rows = [await board.read("stages_of", plan_id="p", message_id=name, receiver="a") for name in "mn"]
+        rows = [await board.read(STAGES_OF, plan_id="p", message_id=name, receiver="a") for name in "mn"]
         assert [row[0] for [row] in rows] == ["2027", "2027"]
 
     place.play(scenario)
@@ -123,8 +127,8 @@ def test_nothing_is_kept_of_a_work_that_fails_and_all_of_those_beside_it(place: 
         )
         await asyncio.gather(*(board.transact(each) for each in works), return_exceptions=True)
         assert len(await board.transact(lambda tx: known(tx, "one", "lost", "two"))) == 2
-        assert await board.read("facts_of", subject="lost", after=0, limit=1) == []
-        assert len(await board.read("facts_of", subject="f", after=0, limit=2)) == 1
+        assert await board.read(FACTS_OF, subject="lost", after=0, limit=1) == []
+        assert len(await board.read(FACTS_OF, subject="f", after=0, limit=2)) == 1
 
     place.play(scenario)
 
@@ -135,13 +139,13 @@ def test_a_row_that_must_be_written_and_is_not_ends_the_work(place: Place, *, se
 
     def work(tx: Tx) -> None:
         one, two = put(tx, "m"), put(tx, "n")
-        tx.run_later("set_message_state", {"id": one, "state": "dead"}, lost)
+        tx.run_later(SET_MESSAGE_STATE, {"id": one, "state": "dead"}, lost)
         if several:
-            tx.run_later("set_message_state", {"id": two, "state": "dead"}, lost)
-        tx.run_later("set_message_state", {"id": 10**9, "state": "dead"}, lost)
+            tx.run_later(SET_MESSAGE_STATE, {"id": two, "state": "dead"}, lost)
+        tx.run_later(SET_MESSAGE_STATE, {"id": 10**9, "state": "dead"}, lost)
 
     def alone(tx: Tx) -> None:
-        tx.run_later("set_message_state", {"id": 10**9, "state": "dead"}, lost)
+        tx.run_later(SET_MESSAGE_STATE, {"id": 10**9, "state": "dead"}, lost)
 
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")
@@ -219,7 +223,7 @@ def test_who_is_cancelled_while_a_work_is_carried_out_hears_of_it_afterwards(pla
         with pytest.raises(asyncio.CancelledError):
             await waiting
         assert answer.done()
-        assert len(await board.read("facts_of", subject="done", after=0, limit=2)) == 1
+        assert len(await board.read(FACTS_OF, subject="done", after=0, limit=2)) == 1
 
     place.play(scenario)
 
@@ -228,7 +232,7 @@ def test_a_statement_for_many_answers_with_the_rows_of_all(place: Place) -> None
     def work(tx: Tx) -> tuple[list[int], list[int], list[Any]]:
         made = [put(tx, "a"), put(tx, "b")]
         rows = [{"plan_id": "p", "message_id": name} for name in ("a", "x", "b")]
-        return made, [row[0] for row in tx.run_each("message_by_id", rows)], tx.run_each("message_by_id", [])
+        return made, [row[0] for row in tx.run_each(MESSAGE_BY_ID, rows)], tx.run_each(MESSAGE_BY_ID, [])
 
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")
@@ -243,7 +247,7 @@ def test_a_fault_in_one_of_many_is_told_and_undoes_the_work(place: Place) -> Non
     def work(tx: Tx) -> None:
         put(tx, "a")
         fields = [{**message(0, name), "state": state} for name, state in (("b", "delivered"), ("c", "nonsense"))]
-        tx.run_each("add_message", fields)
+        tx.run_each(ADD_MESSAGE, fields)
 
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")
@@ -258,13 +262,13 @@ def test_a_fault_in_one_of_many_is_told_and_undoes_the_work(place: Place) -> Non
 def test_a_row_can_be_amended_as_long_as_it_waits(place: Place) -> None:
     def work(tx: Tx) -> list[bool]:
         row: dict[str, Any] = {"hash": "h", "content": b"one"}
-        mark = tx.run_later("put_blob", row)
-        tx.run_later("tally", {"plan_id": "p", "sent": 1, "delivered": 0, "superseded": 0, "duplicate": 0, "dead": 0})
+        mark = tx.run_later(PUT_BLOB, row)
+        tx.run_later(TALLY, {"plan_id": "p", "sent": 1, "delivered": 0, "superseded": 0, "duplicate": 0, "dead": 0})
         seen = [tx.is_waiting(mark)]
-        tx.run("run_state", plan_id="p")  # of another table
+        tx.run(RUN_STATE, plan_id="p")  # of another table
         seen.append(tx.is_waiting(mark))
         row["content"] = b"two"
-        assert bytes(tx.run("get_blob", hash="h")[0][0]) == b"two"
+        assert bytes(tx.run(GET_BLOB, hash="h")[0][0]) == b"two"
         return [*seen, tx.is_waiting(mark), tx.is_waiting(None)]
 
     async def scenario(stores: RootStores) -> None:
@@ -286,7 +290,7 @@ def test_ids_that_are_expected_are_the_next_ones(place: Place) -> None:
         assert made == sorted(set(made))
         assert facts == sorted(set(facts))
         assert await board.transact(lambda tx: known(tx, "a", "b", "c")) == made
-        assert [row[0] for row in await board.read("facts_of", subject="f", after=0, limit=9)] == facts
+        assert [row[0] for row in await board.read(FACTS_OF, subject="f", after=0, limit=9)] == facts
 
     place.play(scenario)
 

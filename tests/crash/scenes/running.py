@@ -17,6 +17,7 @@ from agenttalk.engine.plans import submission
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import plan_status
 from agenttalk.engine.views.plan_status import PlanStanding
+from agenttalk.ports.statements.messages import PLANS
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from crash.life import Life, Scenario, Step, by_hand, route
 from crash.snapshot import LOG, opened
@@ -55,7 +56,7 @@ def ended(found: PlanStanding) -> bool:
 async def show(life: Life) -> None:
     """Write what is shown of plans, as an engine does from time to time."""
     for board in await list_boards(life.deps):
-        for plan_id, *_ in await board.read("plans"):
+        for plan_id, *_ in await board.read(PLANS):
             await published_files.publish_status(life.deps, board, plan_id)
         await published_files.publish(life.deps, board)
 

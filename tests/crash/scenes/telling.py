@@ -19,6 +19,7 @@ from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard, ToolchainSet
 from agenttalk.engine.toolchain.outgoing import ForgePoster
 from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.toolchain import TOOLCHAIN_PAGE
 from crash.life import Life, Scenario, Step
 
 POSTS = "forge.jsonl"
@@ -93,7 +94,7 @@ async def _fail(life: Life) -> None:
     board, _ = _parts(life)
     await board.process_events([(issue_event("issue_assigned", 0, "agent-dev"), {})])
     store = await life.deps.stores.board(BOARD)
-    [row] = await store.read("toolchain_page", after=0, limit=10)
+    [row] = await store.read(TOOLCHAIN_PAGE, after=0, limit=10)
     ways = ((["business"], "NOT_FULFILLED"), (["business"], "NOT_FULFILLED"), (["infrastructure"], "NOT_FULFILLED"),
         (["system"], "FAILED_FOR_GOOD"))  # fmt: skip
 

@@ -11,6 +11,7 @@ from agenttalk.adapters.store.blobs import put_small
 from agenttalk.adapters.store.effects import Effect, claim_effects, finish_effect
 from agenttalk.adapters.store.root import list_databases
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.core import LATEST_FACT
 from crash.life import Life, Scenario, Step
 from crash.snapshot import opened
 
@@ -21,7 +22,7 @@ _SHIPPED = "system_runtime/shipped"
 def _order(tx: Tx, number: int) -> None:
     """A fact, a row and an effect, unless a process that died had written them."""
     subject = f"order/{number}"
-    if not tx.run("latest_fact", subject=subject, kind="order.placed"):
+    if not tx.run(LATEST_FACT, subject=subject, kind="order.placed"):
         tx.record("order.placed", subject, {"content": put_small(tx, f"order {number}".encode())})
         tx.queue_effect("ship", f"ship/{number}", {"number": number})
 

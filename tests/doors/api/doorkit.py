@@ -28,6 +28,8 @@ from agenttalk.engine.messages import plan_registry
 from agenttalk.engine.operation.passes import PassRunner
 from agenttalk.engine.operation.service import Service
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.inbox import END_LEASE, GRANT_LEASE
+from agenttalk.ports.statements.messages import PUT_TASK, TASK
 from agenttalk.rules.core.tokens import attempt_token, token_hash
 from agenttalk.wiring import open_root
 
@@ -166,11 +168,11 @@ class Door:
             store = await deps.stores.board(board)
 
             def grant(tx: Tx) -> str:
-                tx.run("put_task", plan_id=plan_id, task_id=task_id, agent_id=agent_id, at=deps.stamp())
-                [(_, _, _, epoch, *_)] = tx.run("task", plan_id=plan_id, task_id=task_id)
+                tx.run(PUT_TASK, plan_id=plan_id, task_id=task_id, agent_id=agent_id, at=deps.stamp())
+                [(_, _, _, epoch, *_)] = tx.run(TASK, plan_id=plan_id, task_id=task_id)
                 token = attempt_token(board, plan_id, task_id, epoch + 1, "secret")
                 tx.run(
-                    "grant_lease",
+                    GRANT_LEASE,
                     plan_id=plan_id,
                     task_id=task_id,
                     epoch=epoch,
@@ -193,9 +195,9 @@ class Door:
 
         async def work(deps: Deps) -> None:
             store = await deps.stores.board(board)
-            [(_, _, _, epoch, lease, *_)] = await store.read("task", plan_id=plan_id, task_id=task_id)
-            about = {"plan_id": plan_id, "task_id": task_id, "epoch": epoch, "lease": lease}
-            await store.transact(lambda tx: tx.run("end_lease", **about, state="READY", at=deps.stamp()))
+            [(_, _, _, epoch, lease, *_)] = await store.read(TASK, plan_id=plan_id, task_id=task_id)
+            about: dict[str, Any] = {"plan_id": plan_id, "task_id": task_id, "epoch": epoch, "lease": lease}
+            await store.transact(lambda tx: tx.run(END_LEASE, **about, state="READY", at=deps.stamp()))
 
         self.run(work)
 

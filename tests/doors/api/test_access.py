@@ -14,6 +14,7 @@ from agenttalk.doors.pages.sessions import PageRoute
 from agenttalk.engine.core import access, task_comments
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskContribution, TaskName
+from agenttalk.ports.statements.core import COMMENTS_OF, FACTS_OF, REVOKE_TOKEN
 from agenttalk.rules.core.tokens import attempt_token, token_hash
 from doors.api.doorkit import FAR, OPERATOR, VIEWER, WORKER, Door, listening
 from kits.treekit import Tree
@@ -127,7 +128,7 @@ def rows(door: Door) -> list[tuple[Any, ...]]:
 
     async def work(deps: Deps) -> list[tuple[Any, ...]]:
         store = await deps.stores.board("default")
-        return await store.read("comments_of", plan_id="plan_shop", task_id="build", after=0, limit=100)
+        return await store.read(COMMENTS_OF, plan_id="plan_shop", task_id="build", after=0, limit=100)
 
     return door.run(work)
 
@@ -240,7 +241,7 @@ def test_two_tokens_in_one_request_are_none(door: Door) -> None:
 def test_a_revoked_token_is_out_and_stays_out(door: Door) -> None:
     async def revoke(deps: Deps) -> None:
         system = await deps.stores.board("system")
-        await system.transact(lambda tx: tx.run("revoke_token", hash=token_hash(VIEWER), at=deps.stamp()))
+        await system.transact(lambda tx: tx.run(REVOKE_TOKEN, hash=token_hash(VIEWER), at=deps.stamp()))
         await access.admit(deps, VIEWER, "viewer", "viewer")
 
     assert door.get("/api/status", VIEWER).status == 200
@@ -307,7 +308,7 @@ def test_an_agent_reads_its_task_and_reports_on_it(door: Door) -> None:
 
     async def facts(deps: Deps) -> list[str]:
         store = await deps.stores.board("default")
-        return [row[2] for row in await store.read("facts_of", subject="plan_shop/build", after=0, limit=10)]
+        return [row[2] for row in await store.read(FACTS_OF, subject="plan_shop/build", after=0, limit=10)]
 
     assert door.run(facts) == ["task.comment", "task.output"]
 
@@ -511,7 +512,7 @@ def test_what_was_made_of_commands_is_logged_without_its_values(door: Door) -> N
 
     async def facts(deps: Deps) -> list[Any]:
         system = await deps.stores.board("system")
-        return await system.read("facts_of", subject="plan_shop/build", after=0, limit=10)
+        return await system.read(FACTS_OF, subject="plan_shop/build", after=0, limit=10)
 
     [(_, _, kind, kept)] = door.run(facts)
     assert (kind, b"secret" in kept, len(kept) < 40_000) == ("command.refused", False, True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from agenttalk.adapters.store import operator_folder
 from agenttalk.doors.api.server import socket_folder
 from agenttalk.engine.core import access
+from agenttalk.ports.statements.core import COMMENTS_OF
 from agenttalk.wiring import agent_api, open_root
 from doors.api.enginekit import REPORTS, agenttalk, programmed
 from kits.treekit import Tree
@@ -38,7 +39,7 @@ def test_a_heartbeat_alone_takes_reports_of_its_programs(tree: Tree) -> None:
     async def look() -> list[str]:
         async with open_root(tree.root) as deps:
             store = await deps.stores.board("default")
-            found = await store.read("comments_of", plan_id="plan_shop", task_id="build", after=0, limit=9)
+            found = await store.read(COMMENTS_OF, plan_id="plan_shop", task_id="build", after=0, limit=9)
             return [row[4] for row in found]
 
     assert asyncio.run(look()) == ["on it"]

@@ -20,6 +20,9 @@ from agenttalk.doors.cli.main import call
 from agenttalk.engine.budgets import spending
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.proof import honesty
+from agenttalk.ports.statements.budgets import ADD_SPENDING
+from agenttalk.ports.statements.core import FACTS_OF, LEDGER_HEAD
+from agenttalk.ports.statements.plans import SET_CURSOR
 from agenttalk.rules.proof.honesty import NOTHING
 from agenttalk.wiring import open_root
 from doors.api.doorkit import VIEWER, Door, listening
@@ -340,8 +343,8 @@ def test_what_a_day_may_cost_and_has_cost_is_told(door: Door, tmp_path: Path) ->
     async def work() -> dict[str, Any]:
         async with open_root(tmp_path, clock=Clock()) as deps:
             store = await deps.stores.board("default")
-            await store.transact(lambda tx: tx.run("add_spending", name="day:2026-03-01", **used))
-            await store.transact(lambda tx: tx.run("add_spending", name="day:2026-02-28", **used))
+            await store.transact(lambda tx: tx.run(ADD_SPENDING, name="day:2026-03-01", **used))
+            await store.transact(lambda tx: tx.run(ADD_SPENDING, name="day:2026-02-28", **used))
             return await spending.describe_today(deps, 2.0)
 
     assert asyncio.run(work()) == {"day": "2026-03-01", "limit_usd": 2.0, "spent_usd": 0.75, "left_usd": 1.25}
@@ -363,7 +366,7 @@ def test_counting_goes_on_where_it_ended_whenever_it_was_cut_off(tmp_path: Path,
     async def counted(folder: Path, most: int | None) -> dict[str, Any]:
         async with open_root(folder) as deps:
             store = await deps.stores.board("default")
-            await store.transact(lambda tx: tx.run("set_cursor", name=honesty.CURSOR, value=0))
+            await store.transact(lambda tx: tx.run(SET_CURSOR, name=honesty.CURSOR, value=0))
             before = await honesty.read_tallies(deps)
             while await honesty.count_new_facts(deps, most=most):
                 pass
@@ -385,11 +388,11 @@ def test_two_who_count_at_once_count_once(tmp_path: Path, root: Path) -> None:
             await honesty.count_new_facts(deps)
             before = await honesty.read_tallies(deps)
             store = await deps.stores.board("default")
-            head = (await store.read("ledger_head"))[0][0]
-            await store.transact(lambda tx: tx.run("set_cursor", name=honesty.CURSOR, value=head - 30))
+            head = (await store.read(LEDGER_HEAD))[0][0]
+            await store.transact(lambda tx: tx.run(SET_CURSOR, name=honesty.CURSOR, value=head - 30))
             await asyncio.gather(*(honesty.count_new_facts(deps) for _ in range(5)))
             once = await honesty.read_tallies(deps)
-            await store.transact(lambda tx: tx.run("set_cursor", name=honesty.CURSOR, value=head - 30))
+            await store.transact(lambda tx: tx.run(SET_CURSOR, name=honesty.CURSOR, value=head - 30))
             await honesty.count_new_facts(deps)
             twice = await honesty.read_tallies(deps)
             return grown(before, once), grown(once, twice)
@@ -426,7 +429,7 @@ def sha256(data: bytes) -> str:
 def test_what_an_agent_says_of_its_transcript_leads_nowhere(door: Door) -> None:
     async def told(deps: Deps) -> list[Any]:
         store = await deps.stores.board("default")
-        rows = await store.read("facts_of", subject="deliveries/p", after=0, limit=100)
+        rows = await store.read(FACTS_OF, subject="deliveries/p", after=0, limit=100)
         return [json.loads(bytes(row[3])).get("usage", {}).get("events", {}).get("file") for row in rows]
 
     assert any(door.run(told)), "the fact names the file"

@@ -21,6 +21,7 @@ from agenttalk.doors.api.route_table import ROUTES
 from agenttalk.engine.core import idempotency
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.idempotency import IdempotencyKeys
+from agenttalk.ports.statements.core import COMMENTS_OF
 from agenttalk.wiring import open_root
 from doors.api.doorkit import OPERATOR, VIEWER, Door, listening
 from doors.api.enginekit import engine, until
@@ -234,7 +235,7 @@ def test_nothing_is_done_twice_or_lost_though_the_engine_is_killed(tree: Tree) -
     async def said(folder: Path) -> list[str]:
         async with open_root(folder) as deps:
             store = await deps.stores.board("default")
-            rows = await store.read("comments_of", plan_id="plan_shop", task_id="build", after=0, limit=1_000)
+            rows = await store.read(COMMENTS_OF, plan_id="plan_shop", task_id="build", after=0, limit=1_000)
             return [row[4] for row in rows]
 
     assert sorted(asyncio.run(said(tree.root))) == sorted(f"remark {number}" for number in range(many))

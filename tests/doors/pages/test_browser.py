@@ -12,6 +12,7 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.engine.core.boards import DEFAULT
+from agenttalk.ports.statements.views import FACTS_AFTER
 from doors.pages.browserkit import AXE, Eyes, Served, elsewhere, eyes, served
 from doors.pages.pagekit import HOSTILE
 from kits.plankit import plan, task
@@ -255,6 +256,6 @@ def test_a_dead_letter_is_replayed(engine: Served, eyes: Eyes, tmp_path: Path) -
 
     async def kinds() -> list[str]:
         store = await engine.running.service.deps.stores.board(DEFAULT)
-        return [row[2] for row in await store.read("facts_after", after=0, limit=1000)]
+        return [row[2] for row in await store.read(FACTS_AFTER, after=0, limit=1000)]
 
     assert "deadletter.replayed" in engine.do(kinds)

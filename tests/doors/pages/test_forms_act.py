@@ -18,6 +18,7 @@ from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import ledger
+from agenttalk.ports.statements.toolchain import END_WEBHOOK, REPLAY_WEBHOOK
 from doors.pages.pagekit import ADDRESS, Guest, text, visit
 from engine.toolchain.kits.reconcilekit import scene
 from kits.plankit import PATIENCE, plan, task
@@ -207,8 +208,8 @@ def test_a_delivery_is_decided_about_anew_when_somebody_asks_for_it(tmp_path: Pa
         system = await found.deps.stores.board(SYSTEM)
 
         async def failed(number: int) -> None:
-            await system.transact(lambda tx: tx.run("replay_webhook", id=number))
-            await system.transact(lambda tx: tx.run("end_webhook", id=number, state="failed", outcome="out of order"))
+            await system.transact(lambda tx: tx.run(REPLAY_WEBHOOK, id=number))
+            await system.transact(lambda tx: tx.run(END_WEBHOOK, id=number, state="failed", outcome="out of order"))
 
         await failed(1)
         await send(ada, "/deliveries", "/deliveries/wh-1/replay")

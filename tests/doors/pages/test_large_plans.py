@@ -6,7 +6,7 @@ import asyncio
 import re
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,15 +18,15 @@ from agenttalk.engine.core.boards import DEFAULT
 from agenttalk.engine.views import feed
 from agenttalk.engine.views.feed import News
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.statement import Statement
+from agenttalk.ports.statements.views import FACTS_AFTER
+from agenttalk.ports.storage import R
 from agenttalk.rules.operation.feed import encode_cursor
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from doors.pages.browserkit import PATIENCE as PATIENCE_MS
 from doors.pages.browserkit import Eyes, eyes, served
 from doors.pages.pagekit import HOSTILE, Guest, visit
 from kits.plankit import PATIENCE, plan, task
-
-if TYPE_CHECKING:
-    from agenttalk.ports import Row
 
 __all__ = ["eyes"]
 MANY = 5_000
@@ -106,9 +106,9 @@ def test_who_is_slow_is_let_go_and_the_others_get_everything_in_order_read_once(
     read: list[int] = []
     original = BoardStore.read
 
-    async def counted(self: BoardStore, query_name: str, /, **params: Any) -> list[Row]:
-        rows = await original(self, query_name, **params)
-        if query_name == "facts_after":
+    async def counted(self: BoardStore, query: Statement[R], /, **params: Any) -> list[R]:
+        rows = await original(self, query, **params)
+        if query is FACTS_AFTER:
             read.append(len(rows))
         return rows
 
@@ -207,10 +207,10 @@ def test_what_one_change_costs_does_not_grow_with_the_plan(tmp_path: Path, monke
     asked: list[tuple[str, int]] = []
     original = BoardStore.read
 
-    async def counted(self: BoardStore, query_name: str, /, **params: Any) -> list[Row]:
-        rows = await original(self, query_name, **params)
-        if query_name in OF_PLANS:  # the dispatcher asks for other things, whenever it likes
-            asked.append((query_name, len(rows)))
+    async def counted(self: BoardStore, query: Statement[R], /, **params: Any) -> list[R]:
+        rows = await original(self, query, **params)
+        if query.name in OF_PLANS:  # the dispatcher asks for other things, whenever it likes
+            asked.append((query.name, len(rows)))
         return rows
 
     async def use(ada: Guest) -> None:

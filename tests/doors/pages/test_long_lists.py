@@ -14,6 +14,7 @@ from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine.messages import dead_letters
 from agenttalk.engine.people import questions as people_questions
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.messages import ADD_DEADLETTER
 from agenttalk.wiring import open_root
 from doors.api.doorkit import VIEWER, listening
 from doors.pages.pagekit import Guest, visit
@@ -42,7 +43,7 @@ def asked(number: int) -> HumanInterventionRequest:
 def refused(tx: Tx, number: int, at: str) -> None:
     told = {"code": "JSON_INVALID", "reason": "no JSON", "agent_id": "dev", "box": "outbox", "name": "x.msg.json"}
     name = f"dl_{number:03}"
-    tx.run("add_deadletter", plan_id="p", deadletter_id=name, key=name, **told, message_id=None, sha256=None,
+    tx.run(ADD_DEADLETTER, plan_id="p", deadletter_id=name, key=name, **told, message_id=None, sha256=None,
            original=None, retriable=0, at=at)  # fmt: skip
 
 

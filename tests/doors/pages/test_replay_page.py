@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agenttalk.adapters.drivers.python_calls import Turn
+from agenttalk.ports.statements.core import NEWEST_FACT
 from doors.pages.pagekit import HOSTILE, Guest, text, visit
 from kits.plankit import plan, states, task
 from kits.provekit import promise
@@ -28,7 +29,7 @@ async def worked(ada: Guest) -> None:
 
 async def facts(ada: Guest) -> int:
     store = await ada.engine.deps.stores.board("default")
-    return int((await store.read("newest_fact"))[0][0])
+    return int((await store.read(NEWEST_FACT))[0][0])
 
 
 def test_it_tells_what_a_policy_would_have_refused_and_changes_nothing(tmp_path: Path) -> None:

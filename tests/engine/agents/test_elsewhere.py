@@ -20,6 +20,8 @@ from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import EngineLimits
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.views.plan_status import PlanStanding
+from agenttalk.ports.statements.messages import TASK
+from agenttalk.ports.statements.proof import LEAVE_LEASE, RENEW_LEASE
 from agenttalk.rules.core.tokens import TokenSubject
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from kits.plankit import PATIENCE, Engine, engine, plan, task
@@ -229,10 +231,11 @@ def test_a_restart_goes_on_with_the_same_attempt(tmp_path: Path, how: str) -> No
             if how == "killed":  # the next process sees an owner that is dead
                 store = await here.engine.deps.stores.board("default")
                 dead = '{"boot_id":"gone","pid":1,"started":1}'
-                rows = await store.read("task", plan_id="p", task_id="draft")
-                about = {"plan_id": "p", "task_id": "draft", "epoch": rows[0][3], "lease": rows[0][4], "owner": dead}
+                rows = await store.read(TASK, plan_id="p", task_id="draft")
+                about: dict[str, Any] = {"plan_id": "p", "task_id": "draft", "owner": dead}
+                about |= {"epoch": rows[0].epoch, "lease": rows[0].lease}
                 await here.engine.dispatcher.close()
-                await store.transact(lambda tx: tx.run("leave_lease", **about))
+                await store.transact(lambda tx: tx.run(LEAVE_LEASE, **about))
             return caller, name
 
     async def after(caller: Caller, name: TaskName) -> None:
@@ -434,7 +437,7 @@ def test_a_write_is_refused_in_its_transaction_when_another_server_has_the_task_
                 "at": "2026",
             }
             about = {"plan_id": "p", "task_id": "draft", "epoch": taken["epoch"], "old": job.lease, "deaths": 0}
-            assert await store.transact(lambda tx: tx.run("renew_lease", **about, **other))
+            assert await store.transact(lambda tx: tx.run(RENEW_LEASE, **about, **other))
             for late in (
                 here.remote.finish(name, caller, {"result": "late"}),
                 here.remote.submit(name, caller, "note.txt", "note.txt", b"late"),

@@ -18,6 +18,7 @@ from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.people import questions
 from agenttalk.engine.proof import honesty
 from agenttalk.engine.views import explain_engine_task
+from agenttalk.ports.statements.core import FACTS_OF
 from kits.agentkit import Clock
 from kits.plankit import Engine, plan, play, states, task
 
@@ -40,7 +41,7 @@ async def limited(engine: Engine, most: float | None) -> None:
 
 
 async def facts(engine: Engine) -> list[tuple[str, Any]]:
-    rows = await (await engine.deps.stores.board(SYSTEM)).read("facts_of", subject="limits/day", after=0, limit=9)
+    rows = await (await engine.deps.stores.board(SYSTEM)).read(FACTS_OF, subject="limits/day", after=0, limit=9)
     return [(row[2], row[3]) for row in rows]
 
 

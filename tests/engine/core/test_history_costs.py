@@ -25,6 +25,7 @@ from agenttalk.engine.core.unchanged_folders import SETTLED, UnchangedFolders
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages.router import Router
 from agenttalk.ports import ProgramTurn, TurnEnd
+from agenttalk.ports.statements.messages import COUNTED_TASKS
 from agenttalk.wiring import open_root
 from effort import DEEP
 from kits.historykit import board_past
@@ -132,7 +133,7 @@ class Desk:
         assert (tick.claimed, tick.ran, tick.failed, tick.errors) == (BATCH, BATCH, 0, [])
         assert report.collected >= BATCH
         board = await self._deps.stores.board("default")
-        states: dict[str, int] = dict(await board.read("counted_tasks", plan_id=self._tree.plan_id))
+        states: dict[str, int] = dict(await board.read(COUNTED_TASKS, plan_id=self._tree.plan_id))
         assert states["COMPLETED"] == self._sent
         return taken
 

@@ -22,6 +22,9 @@ from agenttalk.engine.messages.router import Router
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import explain
 from agenttalk.ports import ProgramTurn, TurnEnd
+from agenttalk.ports.statements.inbox import STAGES_OF
+from agenttalk.ports.statements.messages import DELIVERY_OF, VIEW_BODY, WITHDRAW
+from agenttalk.ports.statements.people import OPEN_REQUESTS
 from kits.agentkit import WRITES, Desk
 from kits.treekit import Tree
 
@@ -124,7 +127,7 @@ def test_what_is_started_is_recorded_before_it_starts_and_what_came_of_it_apart(
 
         async def stages(message: str) -> tuple[Any, ...]:
             about = {"plan_id": "plan_shop", "message_id": message, "receiver": "dev"}
-            return tuple((await board.read("stages_of", **about))[0])
+            return tuple((await board.read(STAGES_OF, **about))[0])
 
         async def play(turn: ProgramTurn) -> TurnEnd:
             injected, prompt_sha256, acted = await stages(message_id)
@@ -175,7 +178,7 @@ def test_waiting_too_long_asks_people_once_and_still_runs_when_the_inputs_come(d
     assert desk.once().asked == 1
     assert desk.once().asked == 0
     assert desk.task()["state"] == "BLOCKED_WAITING_HUMAN"
-    [request] = desk.read("open_requests", at="", request_id="", limit=10)
+    [request] = desk.read(OPEN_REQUESTS, at="", request_id="", limit=10)
     body = json.loads(bytes(request[4]))
     assert body["type"] == "MISSING_FILE"
     assert [(file["name"], file["deliver_to_agent_id"]) for file in body["needed"]["files"]] == [
@@ -183,7 +186,7 @@ def test_waiting_too_long_asks_people_once_and_still_runs_when_the_inputs_come(d
         ("b.md", "dev"),
     ]
     path = f"plans/plan_shop/human_requests/human_intervention_request_{body['request_id']}.json"
-    assert json.loads(bytes(desk.read("view_body", path=path)[0][0])) == body
+    assert json.loads(desk.read(VIEW_BODY, path=path)[0].body or b"") == body
     assert desk.alerts() == ["WAIT_FOR_INPUTS_TIMEOUT"]
     report = json.loads(desk.outbox("task_state_build.json").read_bytes())
     assert report["blocking"]["request_id"] == body["request_id"]
@@ -205,7 +208,7 @@ def test_what_an_answer_did_not_bring_is_asked_for_again(desk: Desk, files: dict
     desk.play(lambda _, deps: Router(deps).pass_())
     assert desk.once().asked == 1
     assert desk.once().asked == 0
-    [request] = desk.read("open_requests", at="", request_id="", limit=10)
+    [request] = desk.read(OPEN_REQUESTS, at="", request_id="", limit=10)
     missing = [file["name"] for file in json.loads(bytes(request[4]))["needed"]["files"]]
     assert (request[0] != first, missing) == (True, [name for name in ("a.md", "b.md") if name not in files])
     assert desk.task()["request_id"] == request[0]
@@ -216,7 +219,7 @@ def test_what_an_answer_did_not_bring_is_asked_for_again(desk: Desk, files: dict
 
 def _answered(desk: Desk, **said: Any) -> str:
     """Answer the open question."""
-    [request] = desk.read("open_requests", at="", request_id="", limit=10)
+    [request] = desk.read(OPEN_REQUESTS, at="", request_id="", limit=10)
     desk.play(lambda _, deps: questions.answer(deps, request[0], by="Ada", decision="PROVIDE", **said))
     return str(request[0])
 
@@ -535,9 +538,9 @@ def test_what_a_superseded_turn_hands_in_at_its_end_is_dropped(desk: Desk) -> No
         async def play(turn: ProgramTurn) -> TurnEnd:
             out = Path(turn.env["AGENTTALK_OUTPUTS"])
             (out / "made.txt").write_text("too late", encoding="utf-8")
-            row = (await board.read("delivery_of", plan_id="plan_shop", message_id=old, receiver="dev"))[0]
+            row = (await board.read(DELIVERY_OF, plan_id="plan_shop", message_id=old, receiver="dev"))[0]
             await board.transact(
-                lambda tx: tx.run("withdraw", id=row[0], ack="FAILED", at=deps.stamp(), details="SUPERSEDED")
+                lambda tx: tx.run(WITHDRAW, id=row[0], ack="FAILED", at=deps.stamp(), details="SUPERSEDED")
             )
             return ended()
 

@@ -10,6 +10,7 @@ import pytest
 
 from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.inbox.heartbeat import Heartbeat
+from agenttalk.ports.statements.messages import DELIVERY_OF, RESERVE_PAYLOAD
 from kits.agentkit import WRITES, Desk
 from kits.treekit import Tree, sha256
 
@@ -195,10 +196,10 @@ def test_a_payload_stays_reserved_until_it_left_the_inbox(desk: Desk) -> None:
     async def scenario(beat: Heartbeat, deps: Deps) -> int:
         board = await deps.stores.board("default")
         await beat.tick()
-        row = (await board.read("delivery_of", plan_id="plan_shop", message_id=message_id, receiver="dev"))[0]
+        row = (await board.read(DELIVERY_OF, plan_id="plan_shop", message_id=message_id, receiver="dev"))[0]
         rows = await board.transact(
             lambda tx: tx.run(
-                "reserve_payload", plan_id="plan_shop", receiver="dev", path="design.md", delivery=row[0] + 1
+                RESERVE_PAYLOAD, plan_id="plan_shop", receiver="dev", path="design.md", delivery=row[0] + 1
             )
         )
         number: int = rows[0][0] - row[0]

@@ -14,6 +14,8 @@ from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages import plan_registry
 from agenttalk.engine.operation import fsck
+from agenttalk.ports.statements.core import FACTS_OF
+from agenttalk.ports.statements.messages import ACKNOWLEDGE, ADD_MESSAGE, DEADLETTERS, DELIVERY_OF, PLANS, WITHDRAW
 from kits.agentkit import WRITES, Desk
 from kits.treekit import Tree, dumped, node, sha256
 
@@ -30,7 +32,7 @@ def desk(tmp_path: Path) -> Desk:
 def test_a_message_that_another_router_delivered_is_counted_but_not_logged_as_our_delivery(desk: Desk) -> None:
     desk.command()
     desk.once()
-    [plan] = desk.read("plans")
+    [plan] = desk.read(PLANS)
     assert dict(zip(["sent", "delivered", "superseded", "duplicate", "dead"], plan[5:], strict=True)) == {
         "sent": 1,
         "delivered": 1,
@@ -38,7 +40,7 @@ def test_a_message_that_another_router_delivered_is_counted_but_not_logged_as_ou
         "duplicate": 0,
         "dead": 0,
     }
-    assert desk.read("facts_of", subject="deliveries/plan_shop", after=0, limit=9) == []
+    assert desk.read(FACTS_OF, subject="deliveries/plan_shop", after=0, limit=9) == []
 
 
 @pytest.mark.shows("M09")
@@ -161,10 +163,10 @@ def test_what_is_no_message_is_refused_whole_and_once(desk: Desk, data: bytes, c
     assert desk.alerts() == [code]
     assert desk.inbox(".deadletter", "odd.msg.json").read_bytes() == data
     assert desk.ack(good)["status"] == "SUCCEEDED"
-    [row] = desk.read("deadletters", before=2**62, limit=10)
+    [row] = desk.read(DEADLETTERS, before=2**62, limit=10)
 
     async def original(_: Heartbeat, deps: Deps) -> bytes:
-        return await (await deps.stores.blobs("default")).get(row[9])
+        return await (await deps.stores.blobs("default")).get(row.original or "")
 
     assert desk.play(original) == data
     desk.deliver("odd.msg.json", data)
@@ -310,7 +312,7 @@ def test_an_older_command_that_comes_late_never_runs(desk: Desk) -> None:
     assert [each["command_id"] for each in desk.envelopes()] == ["cmd_build_002"]
     assert f"{older}__{COMMAND}" in desk.names(".processed")
     assert desk.ack(newer)["status"] == "SUCCEEDED"
-    [plan] = desk.read("plans")
+    [plan] = desk.read(PLANS)
     assert plan[5:8] == (2, 1, 1)
 
 
@@ -353,7 +355,7 @@ def test_a_message_that_the_router_sent_to_somebody_else_is_refused(desk: Desk) 
     async def sent(_: Heartbeat, deps: Deps) -> None:
         await plan_registry.submit(deps, dumped(dag))
         store = await deps.stores.board("default")
-        await store.transact(lambda tx: tx.run("add_message", **row))
+        await store.transact(lambda tx: tx.run(ADD_MESSAGE, **row))
 
     desk.play(sent)
     tick = desk.once()
@@ -367,9 +369,9 @@ def test_the_name_of_a_claimed_message_that_was_withdrawn_is_put_away(desk: Desk
     async def scenario(beat: Heartbeat, deps: Deps) -> None:
         await beat.tick()
         board = await deps.stores.board("default")
-        row = (await board.read("delivery_of", plan_id="plan_shop", message_id=message_id, receiver="dev"))[0]
+        row = (await board.read(DELIVERY_OF, plan_id="plan_shop", message_id=message_id, receiver="dev"))[0]
         await board.transact(
-            lambda tx: tx.run("withdraw", id=row[0], ack="FAILED", at=deps.stamp(), details="SUPERSEDED")
+            lambda tx: tx.run(WITHDRAW, id=row[0], ack="FAILED", at=deps.stamp(), details="SUPERSEDED")
         )
         desk.inbox(".pending", f"{message_id}__{COMMAND}").unlink()
         await beat.tick()
@@ -386,10 +388,10 @@ def test_messages_that_the_store_says_are_there_are_put_back_when_their_files_ar
     async def scenario(beat: Heartbeat, deps: Deps) -> None:
         await beat.run_once()
         board = await deps.stores.board("default")
-        row = (await board.read("delivery_of", plan_id="plan_shop", message_id=message_id, receiver="dev"))[0]
+        row = (await board.read(DELIVERY_OF, plan_id="plan_shop", message_id=message_id, receiver="dev"))[0]
         await board.transact(
             lambda tx: tx.run(
-                "acknowledge",
+                ACKNOWLEDGE,
                 id=row[0],
                 ack=None,
                 state="delivered",
@@ -418,5 +420,5 @@ def test_a_virtual_board_has_its_own_store(desk: Desk) -> None:
     assert desk.once().ran == 1
     ack = json.loads((desk.tree.box("dev", "outbox", "_toolchain") / f"ack_{message_id}.json").read_bytes())
     assert ack["status"] == "SUCCEEDED"
-    assert desk.read("plans") == []
+    assert desk.read(PLANS) == []
     assert not (desk.tree.root / "data" / "_mail").exists()

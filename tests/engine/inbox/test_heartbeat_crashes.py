@@ -24,6 +24,7 @@ from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.adapters.store.database import BoardStore
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.ports import ProgramTurn, TurnEnd
+from agenttalk.ports.statements.messages import PLANS
 from agenttalk.wiring import open_root
 from effort import DEEP, some
 from kits.agentkit import WRITES, Desk
@@ -174,7 +175,7 @@ def filled() -> Iterator[Desk]:
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
         desk = Desk(Tree(Path(folder) / "filled"))
         fill(desk)
-        assert desk.read("plans") == []  # the store is made here, not before each crash
+        assert desk.read(PLANS) == []  # the store is made here, not before each crash
         yield desk
 
 

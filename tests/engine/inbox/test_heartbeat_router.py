@@ -14,6 +14,7 @@ from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages.router import Router
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.messages import ADD_HANDOVER, PLAN
 from agenttalk.wiring import open_root
 from kits.treekit import Tree, node, output, sha256
 
@@ -107,7 +108,7 @@ def test_what_the_router_took_already_is_not_handed_over_again(shop: Tree) -> No
                 about = {"plan_id": "plan_shop", "agent_id": "pm"}
                 for name, path, message in [*rows, (ack.name, ack, None)]:
                     content = sha256(path.read_bytes())
-                    tx.run("add_handover", **about, name=name, content=content, message_id=message)
+                    tx.run(ADD_HANDOVER, **about, name=name, content=content, message_id=message)
 
             await board.transact(again)
 
@@ -142,7 +143,7 @@ def test_nothing_is_lost_and_the_ledger_holds(shop: Tree) -> None:
     async def counts() -> tuple[int, ...]:
         async with open_root(shop.root) as deps:
             board = await deps.stores.board("default")
-            [row] = await board.read("plan", plan_id="plan_shop")
+            [row] = await board.read(PLAN, plan_id="plan_shop")
             return tuple(row[5:])
 
     sent, *others = asyncio.run(counts())

@@ -18,6 +18,7 @@ from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.ports import ProcessIdentity, ProgramTurn, TurnEnd
+from agenttalk.ports.statements.inbox import ATTEMPT_TOKEN, END_LEASE, LEASES_OF
 from agenttalk.rules.core.tokens import TokenSubject, read_token, token_hash
 from kits.agentkit import WRITES, Desk
 from kits.treekit import Tree
@@ -143,10 +144,10 @@ def test_what_an_attempt_writes_with_an_old_epoch_is_dropped(desk: Desk) -> None
         class Usurped:
             async def run(self, turn: ProgramTurn) -> TurnEnd:
                 (Path(turn.env["AGENTTALK_OUTPUTS"]) / "made.txt").write_text("old", encoding="utf-8")
-                row = (await board.read("leases_of", agent_id="dev"))[0]
+                row = (await board.read(LEASES_OF, agent_id="dev"))[0]
                 await board.transact(
                     lambda tx: tx.run(
-                        "end_lease",
+                        END_LEASE,
                         plan_id="plan_shop",
                         task_id="build",
                         epoch=row[2],
@@ -180,13 +181,13 @@ def test_the_token_of_an_attempt_names_it_and_only_its_hash_is_kept(desk: Desk) 
             async def run(self, turn: ProgramTurn) -> TurnEnd:
                 token = turn.env["AGENTTALK_TOKEN"]
                 assert read_token(token) == TokenSubject("default", "plan_shop", "build", 1)
-                rows = await board.read("attempt_token", plan_id="plan_shop", task_id="build")
+                rows = await board.read(ATTEMPT_TOKEN, plan_id="plan_shop", task_id="build")
                 assert rows == [(1, token_hash(token))]
                 return TurnEnd("finished", 0, b"", b"", 0.1)
 
         beat._programs = replace(beat._programs, driver=Looks())
         await beat.run_once()
-        assert (await board.read("attempt_token", plan_id="plan_shop", task_id="build"))[0][1] is None
+        assert (await board.read(ATTEMPT_TOKEN, plan_id="plan_shop", task_id="build"))[0][1] is None
 
     desk.play(scenario)
     assert desk.task()["state"] == "COMPLETED"

@@ -19,6 +19,8 @@ from agenttalk.engine.mail.board import MailBoard
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import mail as showing
 from agenttalk.ports import Job, Performance
+from agenttalk.ports.statements.core import FACTS_OF
+from agenttalk.ports.statements.plans import SET_ENGINE_TASK
 from agenttalk.rules.mail.letters import BOARD
 from engine.mail.mailkit import at, box, by, draft, listed, play, sent, worked
 from kits.agentkit import Clock
@@ -113,7 +115,7 @@ def test_who_does_not_answer_is_reminded_once_and_then_it_has_failed(tmp_path: P
         told = await at(deps, mail_id, "visitor")
         assert (told["status"], "deadline" in told["closed_why"]) == ("failed", True)
         store = await deps.stores.board(BOARD)
-        facts = [row[2] for row in await store.read("facts_of", subject=mail_id, after=0, limit=50)]
+        facts = [row[2] for row in await store.read(FACTS_OF, subject=mail_id, after=0, limit=50)]
         assert facts.count("mail.reminded") == 1
         late = await post.reply(mail_id, draft("visitor", (), subject="", body="42, sorry"), by("visitor"))
         told = await at(deps, mail_id, "visitor")
@@ -367,7 +369,7 @@ def test_an_answer_ends_a_request_that_waits_for_something_else(tmp_path: Path, 
         mail_id = await sent(post, draft(kind="request"))
         about: dict[str, Any] = {"plan_id": BOARD, "task_id": mail_id, "state": state, "cause": "NEEDS_PERSON"}
         about |= {"reason": None, "missing": None, "request_id": None, "at": deps.stamp()}
-        await (await deps.stores.board(BOARD)).transact(lambda tx: tx.run("set_engine_task", **about))
+        await (await deps.stores.board(BOARD)).transact(lambda tx: tx.run(SET_ENGINE_TASK, **about))
         await post.reply(mail_id, draft("dev", (), subject="", body="42"), by("dev"))
         assert (await at(deps, mail_id))["status"] == "done"
 

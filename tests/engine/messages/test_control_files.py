@@ -13,6 +13,7 @@ from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages.router import Router
 from agenttalk.engine.people import questions
+from agenttalk.ports.statements.messages import DELIVERY_OF
 from kits.routerkit import Route, alerts, asked, buried, counts, inside, sound, statuses
 from kits.treekit import Tree, dumped, node, output, sha256
 
@@ -149,7 +150,7 @@ def test_a_receipt_for_a_message_that_one_never_got_changes_nothing(tree: Tree, 
     tree.put("tester", f"ack_{message_id}.json", receipt(message_id, "SUCCEEDED", agent="tester"))
     assert route().collected == 1
     assert task(tree) == "PENDING"
-    [row] = asked(tree.root, "delivery_of", plan_id="plan_shop", message_id=message_id, receiver="dev")
+    [row] = asked(tree.root, DELIVERY_OF, plan_id="plan_shop", message_id=message_id, receiver="dev")
     assert row[1:3] == ("delivered", None)
     tree.put("dev", f"ack_{message_id}.json", receipt(message_id))
     route()

@@ -11,6 +11,7 @@ from agenttalk.contracts.errors import UsageError
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages import plan_registry
 from agenttalk.engine.messages.router import Router
+from agenttalk.ports.statements.messages import PLAN
 from kits.routerkit import Route, alerts, asked, counts, inside, routed, sound, statuses
 from kits.treekit import Tree, dumped, node, output, sha256
 
@@ -18,7 +19,7 @@ OTHER = [node("build", "dev", outputs=[output("app.zip", "tester")]), node("test
 
 
 def halted(tree: Tree, plan_id: str = "plan_shop") -> str | None:
-    why: str | None = asked(tree.root, "plan", plan_id=plan_id)[0][4]
+    why: str | None = asked(tree.root, PLAN, plan_id=plan_id)[0][4]
     return why
 
 

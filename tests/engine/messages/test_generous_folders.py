@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agenttalk.engine.operation.monitor import Monitor
+from agenttalk.ports.statements.messages import TASK
 from kits.agentkit import WRITES, Desk
 from kits.plankit import Engine, plan, play, task
 from kits.routerkit import Route, alerts, asked, inside, routed, sound, statuses
@@ -25,7 +26,7 @@ def mended(tree: Tree) -> set[str]:
 
 
 def task_state(tree: Tree, task_id: str = "build") -> str:
-    state: str = asked(tree.root, "task", plan_id=tree.plan_id, task_id=task_id)[0][1]
+    state: str = asked(tree.root, TASK, plan_id=tree.plan_id, task_id=task_id)[0][1]
     return state
 
 

@@ -19,6 +19,15 @@ from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.messages import plan_registry, published_files
 from agenttalk.engine.messages.router import Router
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.messages import (
+    ADD_PLAN,
+    DELIVERY_OF,
+    JOURNAL_STATE,
+    JOURNAL_WRITTEN,
+    PLAN,
+    PUT_TASK,
+    UNSHOWN_VIEWS,
+)
 from kits.routerkit import Route, alerts, asked, counts, graves, inside, routed, sound, statuses
 from kits.treekit import Tree, dumped, node, output, sha256
 
@@ -197,7 +206,7 @@ def test_a_running_order_is_failed_when_a_newer_one_comes(tree: Tree, route: Rou
     route()
     tree.command("lead", "build", 2)
     route()
-    rows = asked(tree.root, "delivery_of", plan_id="plan_shop", message_id=old, receiver="dev")
+    rows = asked(tree.root, DELIVERY_OF, plan_id="plan_shop", message_id=old, receiver="dev")
     assert rows[0][1:3] == ("superseded", "FAILED")
     assert statuses(tree, old)[-1] == "SKIPPED_SUPERSEDED"
     assert tree.journal()[-2]["skip_reason"] == "recalled while it ran"
@@ -446,7 +455,7 @@ def test_the_pointer_is_written_after_the_dag_and_the_history_before_it(tree: Tr
         await plan_registry.submit(deps, own_dag("second"))
 
     inside(tree.root, submit)
-    waiting = [row[0].rpartition("/")[2] for row in asked(tree.root, "unshown_views", limit=100)]
+    waiting = [row[0].rpartition("/")[2] for row in asked(tree.root, UNSHOWN_VIEWS, limit=100)]
     assert waiting[-2:] == ["task_dag.json", "active_dag_ref.json"]
     assert waiting[0].startswith("000001_")
     folder = tree.plan_folder("own")
@@ -467,7 +476,7 @@ def test_submitting_the_same_dag_again_changes_nothing(tree: Tree) -> None:
         await Router(deps).pass_()
 
     inside(tree.root, submit)
-    assert asked(tree.root, "plan", plan_id="own")[0][3] == 1
+    assert asked(tree.root, PLAN, plan_id="own")[0][3] == 1
     assert not (tree.plan_folder("own") / "dag_history").exists()
 
 
@@ -489,8 +498,8 @@ def test_an_artifact_on_a_virtual_board_stays_on_the_task(tree: Tree) -> None:
         board = await deps.stores.board("_toolchain")
 
         def work(tx: Tx) -> None:
-            tx.run("add_plan", plan_id="_toolchain", origin="virtual")
-            tx.run("put_task", plan_id="_toolchain", task_id="fix", agent_id="dev", at=deps.stamp())
+            tx.run(ADD_PLAN, plan_id="_toolchain", origin="virtual")
+            tx.run(PUT_TASK, plan_id="_toolchain", task_id="fix", agent_id="dev", at=deps.stamp())
 
         await board.transact(work)
 
@@ -604,8 +613,8 @@ def test_the_first_lines_of_a_journal_are_written_once_though_a_crash_hides_them
     async def forget(deps: Deps) -> None:
         """As after a crash between the lines and the note of them."""
         board = await deps.stores.board("default")
-        [(_, base, _)] = await board.read("journal_state", plan_id="plan_shop")
-        await board.transact(lambda tx: tx.run("journal_written", plan_id="plan_shop", seq=0, base=base, size=0))
+        [(_, base, _)] = await board.read(JOURNAL_STATE, plan_id="plan_shop")
+        await board.transact(lambda tx: tx.run(JOURNAL_WRITTEN, plan_id="plan_shop", seq=0, base=base, size=0))
 
     inside(tree.root, forget)
     route()

@@ -15,6 +15,7 @@ import pytest
 from agenttalk.adapters.store import audit
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation import fsck
+from agenttalk.ports.statements.plans import SET_RUN_STATE
 from agenttalk.rules.operation.retention import KINDS, Kind, RetentionLimit
 from agenttalk.wiring import collect_periodically, open_root
 from agenttalk.wiring.garbage_collection import GarbageCollector
@@ -204,7 +205,7 @@ def test_a_plan_that_is_opened_again_keeps_what_it_has(root: Path) -> None:
 
                 async def _removed(self, *args: Any) -> Any:
                     await board.transact(
-                        lambda tx: tx.run("set_run_state", plan_id="over", state="RUNNING", at=deps.stamp())
+                        lambda tx: tx.run(SET_RUN_STATE, plan_id="over", state="RUNNING", at=deps.stamp())
                     )
                     async for each in super()._removed(*args):
                         yield each

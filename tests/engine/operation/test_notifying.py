@@ -19,6 +19,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation import after_restore
 from agenttalk.engine.operation.notifications import TRIES, NoticeResult, NotificationTarget, Notifier
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.core import SEALED_FACTS
 from agenttalk.rules.core.http_addresses import read_allowed
 from agenttalk.rules.operation import notices
 from agenttalk.wiring import open_root
@@ -175,7 +176,7 @@ def test_what_cannot_be_told_is_given_up_with_a_fact(tmp_path: Path, final: bool
             bench.clock.time += timedelta(minutes=30)
         assert len(bench.told) == (1 if final else TRIES)
         board = await bench.deps.stores.board("default")
-        kinds = [row[4] for row in await board.read("sealed_facts", after=0, limit=99)]
+        kinds = [row[4] for row in await board.read(SEALED_FACTS, after=0, limit=99)]
         assert kinds.count("notice.given_up") == 1
 
     play(tmp_path, use)

@@ -18,6 +18,9 @@ from agenttalk.contracts.schedule import Schedule
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.schedules import Scheduler
 from agenttalk.engine.views import plan_status
+from agenttalk.ports.statements.core import SEALED_FACTS
+from agenttalk.ports.statements.operation import BEGIN_SCHEDULE
+from agenttalk.ports.statements.plans import OPEN_RUNS, SET_RUN_STATE
 from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
 from agenttalk.wiring import open_root
 
@@ -62,17 +65,17 @@ class Bench:
 
     async def plans(self) -> list[str]:
         board = await self.deps.stores.board("default")
-        return [row[0] for row in await board.read("open_runs")]
+        return [row[0] for row in await board.read(OPEN_RUNS)]
 
     async def facts(self) -> list[tuple[str, str]]:
         system = await self.deps.stores.board("system")
-        rows = await system.read("sealed_facts", after=0, limit=100)
+        rows = await system.read(SEALED_FACTS, after=0, limit=100)
         return [(row[4].removeprefix("schedule."), row[5]) for row in rows if row[4].startswith("schedule.")]
 
     async def end(self, plan_id: str) -> None:
         board = await self.deps.stores.board("default")
         at = self.deps.stamp()
-        await board.transact(lambda tx: tx.run("set_run_state", plan_id=plan_id, state="ENDED", at=at))
+        await board.transact(lambda tx: tx.run(SET_RUN_STATE, plan_id=plan_id, state="ENDED", at=at))
 
 
 @asynccontextmanager
@@ -175,7 +178,7 @@ def test_who_dies_after_submitting_submits_nothing_else(tmp_path: Path) -> None:
         await bench.engine().pass_()
         system = await bench.deps.stores.board("system")  # as if it died before it wrote down that it had begun
         plan_id = "sums-2026-11-16T09-00"
-        await system.transact(lambda tx: tx.run("begin_schedule", name="sums", plan_id=plan_id))
+        await system.transact(lambda tx: tx.run(BEGIN_SCHEDULE, name="sums", plan_id=plan_id))
         await bench.end(plan_id)
         changed = HOURLY.model_copy(update={"prompt": "Something else."})
         await bench.engine(sums=changed).pass_()

@@ -13,6 +13,9 @@ import pytest
 
 from agenttalk.engine.core.trace_context import make_parent_recorder, read_naming
 from agenttalk.engine.operation.tracing import AT_ONCE, TOGETHER, SpanExportResult
+from agenttalk.ports.statements.core import FACTS_OF
+from agenttalk.ports.statements.operation import TRACED
+from agenttalk.ports.statements.plans import CURSOR_VALUE, SET_CURSOR
 from agenttalk.wiring import open_root
 from kits.plankit import Engine, engine, plan, task
 from kits.tracekit import Bench, Clock, Killed, finished, started
@@ -58,7 +61,7 @@ def test_a_turn_that_ends_under_another_engine_has_its_own_times(tmp_path: Path)
         lasted = [(each.end_time_unix_nano - each.start_time_unix_nano) // 10**9 for each in bench.taken]
         assert lasted == [20 * 86_400, 20 * 86_400]
         board = await bench.deps.stores.board("default")
-        assert await board.read("traced") == []
+        assert await board.read(TRACED) == []
 
     play(tmp_path, use)
 
@@ -133,7 +136,7 @@ def test_what_will_never_be_taken_is_dropped_and_said_and_the_rest_goes_on(tmp_p
         assert bench.names == ["invoke_agent dev", "invoke_workflow two"]
         assert (engine.counts.sent, engine.counts.dropped) == (1, 3)
         board = await bench.deps.stores.board("default")
-        [first, second] = await board.read("facts_of", subject="traces", after=0, limit=9)
+        [first, second] = await board.read(FACTS_OF, subject="traces", after=0, limit=9)
         assert json.loads(bytes(first[3])) == {"spans": 2, "why": "it answered 400"}
         assert json.loads(bytes(second[3]))["spans"] == 1
 
@@ -168,7 +171,7 @@ def test_two_engines_on_one_board_end_up_at_the_same_place(tmp_path: Path) -> No
             await first.pass_()
         assert len(set(bench.ids)) == 8
         board = await bench.deps.stores.board("default")
-        assert await board.read("traced") == []
+        assert await board.read(TRACED) == []
 
     play(tmp_path, use)
 
@@ -181,7 +184,7 @@ def test_texts_are_told_only_if_they_are_asked_for_and_without_secrets(tmp_path:
         await bench.plan("one", cause="NOT_FULFILLED", reason="it says hello-world canary-0123456789")
         for each, seen in ((quiet, False), (open_, True)):
             board = await bench.deps.stores.board("default")
-            await board.transact(lambda tx: tx.run("set_cursor", name="traces", value=0))
+            await board.transact(lambda tx: tx.run(SET_CURSOR, name="traces", value=0))
             bench.taken.clear()
             await each.pass_()
             told = repr(bench.taken)
@@ -248,7 +251,7 @@ def test_whoever_works_is_told_where_it_stands_in_the_trace(tmp_path: Path) -> N
         [here] = bench.taken
         [fact] = [
             each
-            for each in await board.read("facts_of", subject="deliveries/p", after=0, limit=9)
+            for each in await board.read(FACTS_OF, subject="deliveries/p", after=0, limit=9)
             if each[2] == "turn.ended"
         ]
         said = json.loads(bytes(fact[3]))["result"].strip()
@@ -269,9 +272,9 @@ def test_nobody_is_told_of_a_trace_where_there_is_none(tmp_path: Path) -> None:
             await found.submit(plan(task("here", "dev"), agents={"dev": program}))
             await found.ended()
             board = await found.deps.stores.board("default")
-            facts = await board.read("facts_of", subject="deliveries/p", after=0, limit=9)
+            facts = await board.read(FACTS_OF, subject="deliveries/p", after=0, limit=9)
             assert b"place=." in bytes(facts[-1][3])
-            assert await board.read("cursor", name="traces.origin") == []
+            assert await board.read(CURSOR_VALUE, name="traces.origin") == []
 
     asyncio.run(run())
 
@@ -281,7 +284,7 @@ def test_only_a_traceparent_is_written_down(tmp_path: Path) -> None:
         board = await bench.deps.stores.board("default")
         for told in ("", "nonsense", OUTSIDE):
             await board.transact(make_parent_recorder("one", told))
-        [fact] = await board.read("facts_of", subject="one", after=0, limit=9)
+        [fact] = await board.read(FACTS_OF, subject="one", after=0, limit=9)
         assert json.loads(bytes(fact[3])) == {"traceparent": OUTSIDE}
 
     play(tmp_path, use)

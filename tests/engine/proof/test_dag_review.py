@@ -19,7 +19,10 @@ from agenttalk.engine.messages import published_files
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import dag_reviews
 from agenttalk.engine.views import explain_engine_task, plan_status
-from agenttalk.ports import Row, Store
+from agenttalk.ports import Store
+from agenttalk.ports.statements.plans import RUN
+from agenttalk.ports.statements.statement import Statement
+from agenttalk.ports.storage import R
 from kits.agentkit import Clock
 from kits.plankit import PATIENCE, Engine, plan, play, states, task
 
@@ -200,7 +203,7 @@ def test_who_says_nothing_in_time_is_named(tmp_path: Path, default: str | None, 
         await engine.submit(compiled)
         await engine.until(lambda found: found.result == "running")
         async with asyncio.timeout(PATIENCE):
-            while not await (await board_of(engine.deps, "p")).read("run", plan_id=(await opened(engine)).review_plan):  # noqa: ASYNC110
+            while not await (await board_of(engine.deps, "p")).read(RUN, plan_id=(await opened(engine)).review_plan):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         await engine.until(lambda found: "COMPLETED" in states(found).values(), (await opened(engine)).review_plan)
         clock.forward(61)
@@ -325,8 +328,8 @@ class Interrupted:
     def __init__(self, store: Store, before: str, happens: Callable[[], Awaitable[None]]) -> None:
         self._store, self._before, self._happens = store, before, happens
 
-    async def read(self, query: str, **params: Any) -> list[Row]:
-        if query == self._before:
+    async def read(self, query: Statement[R], **params: Any) -> list[R]:
+        if query.name == self._before:
             self._before = ""
             await self._happens()
         return await self._store.read(query, **params)
@@ -350,7 +353,7 @@ def test_a_plan_whose_review_ends_while_it_is_looked_at_is_not_taken_for_paused(
         async def approve() -> None:
             await engine.answer("APPROVE")
             async with asyncio.timeout(PATIENCE):
-                while (await store.read("run", plan_id="p"))[0][0] != "RUNNING":  # noqa: ASYNC110
+                while (await store.read(RUN, plan_id="p"))[0][0] != "RUNNING":  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
 
         async def interrupted(*_: Any) -> Any:

@@ -12,11 +12,14 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.engine.views import explain_engine_task
+from agenttalk.ports.statements.proof import BASELINE, EVIDENCE_OF_PLAN, EVIDENCE_OF_TASK, PERFORMANCE, PlanEvidenceRow
+from agenttalk.ports.statements.statement import Statement
+from agenttalk.ports.storage import R
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import FIXES, coded, git, program, promise
 
 
-async def rows(engine: Engine, query: str, **about: Any) -> list[tuple[Any, ...]]:
+async def rows(engine: Engine, query: Statement[R], **about: Any) -> list[R]:
     return await (await engine.deps.stores.board("default")).read(query, plan_id="p", **about)
 
 
@@ -34,10 +37,10 @@ OUTPUT = [{"name": "a.txt", "deliverable": True}]
 
 @pytest.mark.shows("E08")
 def test_what_shows_that_a_task_is_done_is_kept_with_what_it_rests_on(repo: Path) -> None:
-    async def use(engine: Engine) -> list[tuple[Any, ...]]:
+    async def use(engine: Engine) -> list[PlanEvidenceRow]:
         await engine.submit(coded(repo, FIXES))
         assert states(await engine.ended()) == {"fix": "COMPLETED"}
-        return await rows(engine, "evidence_of_plan")
+        return await rows(engine, EVIDENCE_OF_PLAN)
 
     [(task_id, check_id, command_id, commit, tree, result, key, fresh, _)] = play(
         repo.parent / "root", use, proving=True
@@ -54,12 +57,12 @@ def test_work_that_is_not_done_leaves_no_evidence_and_a_plan_without_checks_none
     async def use(engine: Engine) -> None:
         await engine.submit(coded(repo, "pass", max_reexecute_times=0))
         assert states(await engine.ended()) == {"fix": "FAILED"}
-        assert await rows(engine, "evidence_of_plan") == []
-        assert await rows(engine, "performance", task_id="fix") == []
+        assert await rows(engine, EVIDENCE_OF_PLAN) == []
+        assert await rows(engine, PERFORMANCE, task_id="fix") == []
         await engine.submit(plan(task("plain"), plan_id="q"))
         assert states(await engine.ended("q")) == {"plain": "COMPLETED"}
         board = await engine.deps.stores.board("default")
-        for query in ("evidence_of_task", "baseline", "performance"):
+        for query in (EVIDENCE_OF_TASK, BASELINE, PERFORMANCE):
             assert await board.read(query, plan_id="q", task_id="plain") == []
 
     play(repo.parent / "root", use, proving=True)

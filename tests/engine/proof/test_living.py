@@ -15,6 +15,8 @@ from agenttalk.contracts.promise import RunCheck
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import explain_engine_task
 from agenttalk.engine.views.plan_status import PlanStanding
+from agenttalk.ports.statements.core import FACTS_OF
+from agenttalk.ports.statements.plans import RUN
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import git, repository
 
@@ -88,7 +90,7 @@ else:
 
 async def facts(engine: Engine, subject: str) -> list[tuple[str, Any]]:
     store = await engine.deps.stores.board("default")
-    rows = await store.read("facts_of", subject=subject, after=0, limit=100)
+    rows = await store.read(FACTS_OF, subject=subject, after=0, limit=100)
     return [(row[2], wire.read(bytes(row[3]))) for row in rows]
 
 
@@ -291,7 +293,7 @@ def test_a_plan_in_which_nothing_is_proven_ends_with_its_last_task(tmp_path: Pat
         await engine.submit(plan(task("one"), task("two", needs=["one"])))
         await engine.until(lambda now: now.state == "ENDED")
         store = await engine.deps.stores.board("default")
-        assert (await store.read("run", plan_id="p"))[0][-1] == 0
+        assert (await store.read(RUN, plan_id="p"))[0][-1] == 0
         return [kind for kind, _ in await facts(engine, "p")]
 
     assert play(tmp_path, use, proving=True) == ["plan.submitted", "plan.ended"]

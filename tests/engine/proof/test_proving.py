@@ -14,6 +14,7 @@ from agenttalk.engine.operation import fsck
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import explain_engine_task
 from agenttalk.engine.views.plan_status import PlanStanding
+from agenttalk.ports.statements.core import FACTS_OF
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import FIXES, RUNS, SUITE, coded, git, program, promise, run
 
@@ -200,7 +201,7 @@ def test_work_that_the_next_one_finds_wanting_flows_back_with_the_issues(tmp_pat
     async def use(engine: Engine) -> PlanStanding:
         await engine.submit(reviewed())
         found = await engine.until(lambda now: now.state == "ENDED")
-        facts = await (await engine.deps.stores.board("default")).read("facts_of", subject="p/build", after=0, limit=9)
+        facts = await (await engine.deps.stores.board("default")).read(FACTS_OF, subject="p/build", after=0, limit=9)
         assert [fact[2] for fact in facts].count("inputs.judged") == 2
         return found
 

@@ -23,6 +23,7 @@ from agenttalk.engine.plans.releases import Release
 from agenttalk.engine.proof import release as proof_release
 from agenttalk.engine.views import plan_status
 from agenttalk.engine.views.plan_status import PlanStanding
+from agenttalk.ports.statements.core import FACTS_OF, LATEST_FACT
 from kits.plankit import Engine, plan, play, proved, states, task
 from kits.provekit import git, repository
 
@@ -270,7 +271,7 @@ def test_a_release_is_revoked_when_its_work_is_done_again_and_released_anew(tmp_
         before = await decided(engine)
         store = await board_of(engine.deps, "p")
         await engine.dispatcher.retry("p", "make", by="ada", onwards=True)
-        rows = await store.read("latest_fact", subject="p", kind="release.revoked")
+        rows = await store.read(LATEST_FACT, subject="p", kind="release.revoked")
         await engine.until(lambda found: found.result == "done")
         await published_files.publish(engine.deps, store)
         return [before, await decided(engine)], json.loads(bytes(rows[0][2]))
@@ -451,7 +452,7 @@ def test_a_validation_that_does_not_fit_counts_for_nothing(tmp_path: Path, said:
         await engine.submit(validated(release={"accepted_by": ["tester"]}))
         await engine.ended()
         store = await board_of(engine.deps, "p")
-        rows = await store.read("latest_fact", subject="p/check", kind="artifact.validated")
+        rows = await store.read(LATEST_FACT, subject="p/check", kind="artifact.validated")
         return json.loads(bytes(rows[0][2])), (await decided(engine)).as_json()["reasons"]
 
     told, reasons = play(tmp_path, use, proving=True, a=says(), tester=validates("PASS", **said))
@@ -599,7 +600,7 @@ def test_what_changes_while_gates_are_looked_at_is_not_shipped_unseen(tmp_path: 
         again.touch()
         await engine.until(lambda found: found.result == "done")
         store = await board_of(engine.deps, "p")
-        facts = await store.read("facts_of", subject="p", after=0, limit=100)
+        facts = await store.read(FACTS_OF, subject="p", after=0, limit=100)
         return [row[2] for row in facts if "release" in str(row[2])], await decided(engine)
 
     facts, release = play(tmp_path / "root", use, proving=True, a=make)
@@ -632,7 +633,7 @@ def test_a_release_whose_evidence_broke_is_revoked_and_given_anew_when_it_is_men
         git(repo, "checkout", "-q", "main")
         await engine.dispatcher.verify("p")
         store = await board_of(engine.deps, "p")
-        rows = await store.read("latest_fact", subject="p", kind="release.revoked")
+        rows = await store.read(LATEST_FACT, subject="p", kind="release.revoked")
         await engine.until(lambda found: found.result == "done")
         return before, await decided(engine), json.loads(bytes(rows[0][2]))
 

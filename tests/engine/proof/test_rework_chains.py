@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.engine.views import plan_status
 from agenttalk.engine.views.plan_status import PlanStanding
+from agenttalk.ports.statements.plans import OUTPUTS_IN_FORCE
 from effort import cases
 from kits.plankit import Engine, engine, plan, states, task
 
@@ -140,7 +141,7 @@ async def look_at(running: Engine, players: Players, found: PlanStanding) -> Non
     blobs = await running.deps.stores.blobs("default")
     made: dict[str, str] = {}
     for name in states(found):
-        for row in await store.read("outputs_in_force", plan_id="p", task_id=name, gateway="agent_human_gateway"):
+        for row in await store.read(OUTPUTS_IN_FORCE, plan_id="p", task_id=name, gateway="agent_human_gateway"):
             files = json.loads(row[6])["payload"]["files"]
             assert name not in made, "two versions are in force"
             made[name] = (await blobs.get(files[0]["sha256"])).decode()

@@ -20,6 +20,8 @@ from agenttalk.engine.operation import fsck
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import explain_engine_task
 from agenttalk.engine.views.plan_status import PlanStanding
+from agenttalk.ports.statements.messages import VIEW_BODY
+from agenttalk.ports.statements.plans import VERSIONS_BEFORE
 from agenttalk.rules.proof.rework import RoundGrant, TaskAbandonment, WorkAcceptance
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import git, repository
@@ -85,7 +87,7 @@ def judging(*others: dict[str, Any], **keys: Any) -> Any:
 async def messages(engine: Engine, task_id: str) -> list[tuple[str, dict[str, Any]]]:
     """What a task sent, the oldest first: what became of it, and its envelope."""
     board = await engine.deps.stores.board("default")
-    rows = await board.read("versions_before", plan_id="p", task_id=task_id, before=10**9)
+    rows = await board.read(VERSIONS_BEFORE, plan_id="p", task_id=task_id, before=10**9)
     found = [(row[3], json.loads(row[5])) for row in rows]
     return sorted(found, key=lambda each: each[1]["created_at"])
 
@@ -107,7 +109,7 @@ def test_what_was_refused_and_why_comes_along_and_the_new_version_says_which_rou
         assert second["reexecution"]["count"] == 1
         kept = engine.deps.root.path / "system_runtime/plans/p/superseded/write/text.md/cmd_write_001/text.md"
         [view] = await (await engine.deps.stores.board("default")).read(
-            "view_body", path="plans/p/superseded/write/text.md/cmd_write_001/text.md"
+            VIEW_BODY, path="plans/p/superseded/write/text.md/cmd_write_001/text.md"
         )
         assert view is not None, kept
 

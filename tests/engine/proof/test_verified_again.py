@@ -13,6 +13,8 @@ from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import explain_engine_task
 from agenttalk.engine.views.plan_status import PlanStanding
+from agenttalk.ports.statements.plans import ENGINE_TASK
+from agenttalk.ports.statements.proof import PERFORMANCE
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import FIXES, coded, git, program, promise
 
@@ -70,9 +72,9 @@ def test_what_came_of_the_attempt_is_known_and_only_proven_again(tmp_path: Path,
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.ended()
         board = await engine.deps.stores.board("default")
-        [row] = await board.read("engine_task", plan_id="p", task_id="one")
+        [row] = await board.read(ENGINE_TASK, plan_id="p", task_id="one")
         assert (row[5], row[13]) == (1, int(died))  # one attempt; a stop is no death
-        assert await board.read("performance", plan_id="p", task_id="one") == []
+        assert await board.read(PERFORMANCE, plan_id="p", task_id="one") == []
         return await explain_engine_task.explain_engine_task(engine.deps, "p", "one")
 
     told = play(tmp_path / "root", use, proving=True, a=once)
@@ -164,7 +166,7 @@ def test_what_is_called_off_is_not_verified_again(tmp_path: Path) -> None:
             await asyncio.sleep(0.01)
         await engine.dispatcher.cancel("p", by="ada")
         board = await engine.deps.stores.board("default")
-        assert await board.read("performance", plan_id="p", task_id="one") == []
+        assert await board.read(PERFORMANCE, plan_id="p", task_id="one") == []
         return await engine.ended()
 
     assert states(play(tmp_path / "root", use, proving=True)) == {"one": "FAILED"}

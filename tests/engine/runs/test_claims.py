@@ -10,6 +10,7 @@ import pytest
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.engine.messages import published_files
 from agenttalk.engine.views import explain_engine_task
+from agenttalk.ports.statements.core import ADD_COMMENT
 from kits.plankit import Engine, plan, play, task
 from kits.provekit import FIXES, git, program, promise
 
@@ -88,7 +89,7 @@ def test_an_agent_claims_in_a_report_to_the_api(tmp_path: Path) -> None:
             said = b'[{"id": "review", "passed": true}]'
             for type_, epoch in (("general", 1), ("action_report", 9), ("action_report", 1)):
                 await board.transact(
-                    lambda tx, t=type_, e=epoch: tx.run("add_comment", **about, type=t, claims=said, epoch=e)  # type: ignore[misc]
+                    lambda tx, t=type_, e=epoch: tx.run(ADD_COMMENT, **about, type=t, claims=said, epoch=e)  # type: ignore[misc]
                 )
             return "ok"
 

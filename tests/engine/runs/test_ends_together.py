@@ -13,6 +13,8 @@ import apsw
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.engine.views.plan_status import PlanStanding
+from agenttalk.ports.statements.core import FACTS_OF
+from agenttalk.ports.statements.plans import ENGINE_TASK, REVOKE_TURN, SET_UNMET
 from kits.plankit import PATIENCE, Engine, fine, plan, play, states, task
 
 MANY = 6
@@ -38,7 +40,7 @@ class Meeting:
 
 async def facts(engine: Engine, kind: str) -> list[dict[str, Any]]:
     board = await engine.deps.stores.board("default")
-    rows = await board.read("facts_of", subject="deliveries/p", after=0, limit=1000)
+    rows = await board.read(FACTS_OF, subject="deliveries/p", after=0, limit=1000)
     return [json.loads(body) for _, _, each, body in rows if each == kind]
 
 
@@ -63,7 +65,7 @@ def test_a_turn_that_has_lost_its_lease_does_no_harm_to_those_that_end_with_it(t
     async def use(engine: Engine) -> tuple[dict[str, str], set[str]]:
         async def robbed(turn: Turn) -> str:
             board = await engine.deps.stores.board("default")
-            await board.transact(lambda tx: tx.run("revoke_turn", plan_id="p", task_id=turn.task_id))
+            await board.transact(lambda tx: tx.run(REVOKE_TURN, plan_id="p", task_id=turn.task_id))
             return await meeting(turn)
 
         engine.agents["a0"] = robbed
@@ -88,7 +90,7 @@ def test_the_same_is_written_together_as_one_by_one(tmp_path: Path) -> None:
         await engine.submit(compiled())
         assert (await engine.ended()).result == "done"
         board = await engine.deps.stores.board("default")
-        rows = await board.read("facts_of", subject="deliveries/p", after=0, limit=1000)
+        rows = await board.read(FACTS_OF, subject="deliveries/p", after=0, limit=1000)
         told = [(kind, json.loads(body)) for _, _, kind, body in rows]
         return Counter(each for kind, body in told for each in spoken(kind, body))
 
@@ -104,14 +106,14 @@ def test_a_task_that_waits_for_more_than_the_plan_says_is_not_begun(tmp_path: Pa
     async def use(engine: Engine) -> tuple[dict[str, str], list[Any]]:
         async def delayed(turn: Turn) -> str:
             board = await engine.deps.stores.board("default")
-            await board.transact(lambda tx: tx.run("set_unmet", plan_id="p", task_id="b", unmet=2))
+            await board.transact(lambda tx: tx.run(SET_UNMET, plan_id="p", task_id="b", unmet=2))
             return await meeting(turn)
 
         engine.agents["a"] = delayed
         await engine.submit(compiled)
         found = await engine.until(lambda seen: list(states(seen).values()).count("COMPLETED") == 3)
         board = await engine.deps.stores.board("default")
-        return states(found), await board.read("engine_task", plan_id="p", task_id="b")
+        return states(found), await board.read(ENGINE_TASK, plan_id="p", task_id="b")
 
     found, row = play(tmp_path, use, c=meeting, b=fine, d=fine)
     assert found == {"a": "COMPLETED", "b": "PENDING", "c": "COMPLETED", "d": "COMPLETED"}

@@ -17,6 +17,7 @@ from agenttalk.engine.people import questions
 from agenttalk.engine.plans import submission
 from agenttalk.engine.views import explain_engine_task
 from agenttalk.engine.views.plan_status import PlanStanding
+from agenttalk.ports.statements.core import FACTS_OF
 from agenttalk.wiring import open_root
 from kits.plankit import Engine, plan, play, states, task
 
@@ -33,7 +34,7 @@ def promise(**keys: Any) -> dict[str, Any]:
 
 async def facts(deps: Deps, kind: str, subject: str = "deliveries/p") -> list[dict[str, Any]]:
     store = await deps.stores.board("default")
-    rows = await store.read("facts_of", subject=subject, after=0, limit=100)
+    rows = await store.read(FACTS_OF, subject=subject, after=0, limit=100)
     return [json.loads(bytes(body)) for _, _, each, body in rows if each == kind]
 
 

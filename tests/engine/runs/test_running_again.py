@@ -13,6 +13,7 @@ from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.errors import UsageError
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.views.plan_status import PlanStanding
+from agenttalk.ports.statements.core import FACTS_OF
 from kits.againkit import retry
 from kits.plankit import Engine, fine, plan, play, states, task
 from kits.treekit import Tree
@@ -100,7 +101,7 @@ def test_what_runs_again_has_new_commands_and_a_fact_says_who_wanted_it(tmp_path
         assert sorted(await retry(engine, "two")) == ["three", "two"]
         await ended(engine)
         store = await board_of(engine.deps, "p")
-        rows = await store.read("facts_of", subject="p/two", after=0, limit=100)
+        rows = await store.read(FACTS_OF, subject="p/two", after=0, limit=100)
         return [json.loads(body) for _, _, kind, body in rows if kind == "task.retried"]
 
     facts = play(tmp_path, use, a=note, b=note, c=note, d=note)

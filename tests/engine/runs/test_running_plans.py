@@ -17,6 +17,7 @@ from agenttalk.engine.people import questions
 from agenttalk.engine.runs.dispatcher import POLL
 from agenttalk.engine.views import plan_status
 from agenttalk.engine.views.plan_status import PlanStanding
+from agenttalk.ports.statements.plans import StandingRow
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from kits.plankit import Engine, fine, plan, play, states, task
 from kits.treekit import Tree
@@ -614,10 +615,10 @@ def test_what_attempts_took_is_added_up(tmp_path: Path) -> None:
 
 
 def test_where_nobody_counts_nothing_is_known() -> None:
-    row = ("one", "a", "COMPLETED", *[None] * 13)
-    assert (plan_status.usage_of(row), plan_status.usage_of((*row, 0.0, 0, 0.0, 0))) == (None, None)
+    row = StandingRow._make([0] * len(StandingRow._fields))
+    assert plan_status.usage_of(row) is None
     used = {"duration_s": 1.5, "tokens": 0, "cost_usd": 0.0, "tool_calls": 2}
-    assert plan_status.usage_of((*row, 1.5, 0, 0.0, 2)) == used
+    assert plan_status.usage_of(row._replace(seconds=1.5, cost_usd=0.0, tool_calls=2)) == used
 
 
 def test_more_agents_than_places_never_wait_for_a_look(tmp_path: Path) -> None:

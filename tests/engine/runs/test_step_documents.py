@@ -20,6 +20,8 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.records import JournalMessage
 from agenttalk.engine.plans import commands
 from agenttalk.engine.plans.definition import PlanDefinition
+from agenttalk.ports.statements.core import FACTS_OF
+from agenttalk.ports.statements.plans import ENGINE_COMMANDS, VERSIONS_FROM
 from kits.plankit import Engine, fine, plan, play, task
 
 STRANGE = 'an "output" \\ of ünusual näme\n\u2028'
@@ -60,9 +62,9 @@ def test_every_document_of_a_plan_is_canonical(tmp_path: Path) -> None:
         await engine.submit(compiled)
         found = await engine.ended()
         board = await engine.deps.stores.board("default")
-        facts = await board.read("facts_of", subject="deliveries/p", after=0, limit=1000)
-        messages = await board.read("engine_commands", after=0, limit=1000)
-        made = [row for name in "abcd" for row in await board.read("versions_from", plan_id="p", task_id=name)]
+        facts = await board.read(FACTS_OF, subject="deliveries/p", after=0, limit=1000)
+        messages = await board.read(ENGINE_COMMANDS, after=0, limit=1000)
+        made = [row for name in "abcd" for row in await board.read(VERSIONS_FROM, plan_id="p", task_id=name)]
         envelopes = [*(bytes(row[3]) for row in messages), *(bytes(row[5]) for row in made)]
         return found.result, [bytes(row[3]) for row in facts], envelopes
 

@@ -28,6 +28,7 @@ from agenttalk.engine.toolchain.receiver import DeliveryReceiver
 from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
 from agenttalk.engine.views import toolchain
 from agenttalk.ports import FollowUp, Job, KindOutcome, KindTask, KindTurn, Performance
+from agenttalk.ports.statements.messages import PUT_TASK, TASKS_OF
 from agenttalk.rules.prompts.toolchain_steps import ForgeAddresses
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.toolchain import event_tasks
@@ -273,9 +274,9 @@ def test_mail_goes_on_as_before_beside_forge_events(tmp_path: Path) -> None:
     async def rows(deps: Deps, _: ToolchainBoard) -> list[Any]:
         store = await deps.stores.board("_mail")
         await store.transact(
-            lambda tx: tx.run("put_task", plan_id="_mail", task_id="mail-1", agent_id="agent-dev", at=deps.stamp())
+            lambda tx: tx.run(PUT_TASK, plan_id="_mail", task_id="mail-1", agent_id="agent-dev", at=deps.stamp())
         )
-        return await store.read("tasks_of", plan_id="_mail")
+        return await store.read(TASKS_OF, plan_id="_mail")
 
     before = play(root, rows)
     with served(root) as bench:

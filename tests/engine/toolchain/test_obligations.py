@@ -15,6 +15,7 @@ from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.toolchain.board import BOARD
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.toolchain import TOOLCHAIN_PAGE, TOOLCHAIN_TASK, TOOLCHAIN_WARNINGS
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.toolchain.accounts import ForgeIdentity
 from doors.api.enginekit import agenttalk, until
@@ -33,7 +34,7 @@ async def done(scene: Scene) -> None:
         moves = TaskTransitions(tx, scene.deps, DefinitionCache(), at)
         for task_id in waiting:
             found = [Evidence("read_back", True, True, "observed", "forge", at, "seen")]
-            [row] = tx.run("toolchain_task", task_id=task_id)
+            [row] = tx.run(TOOLCHAIN_TASK, task_id=task_id)
             assert board_run.complete_if_fulfilled(moves, scene.deps.kinds[BOARD], task_id, row[16], found)
         moves.finish()
 
@@ -205,7 +206,7 @@ def test_tasks_of_a_repository_that_was_out_of_sight_come_back_with_it(tmp_path:
         assert len(looked["closed"]) == 2
         assert await scene.live() == []
         store = await scene.deps.stores.board(BOARD)
-        [warning] = [row for row in await store.read("toolchain_warnings", after=0, limit=10) if "FORGE_UNSEEN" in row]
+        [warning] = [row for row in await store.read(TOOLCHAIN_WARNINGS, after=0, limit=10) if "FORGE_UNSEEN" in row]
         assert any("2 tasks were withdrawn" in str(value) for value in warning)
         scene.forge.state.repositories[REPO] = hidden
         assert (await scene.reconcile())["ok"]
@@ -317,7 +318,7 @@ def test_a_repository_that_has_the_old_name_of_another_has_tasks_of_its_own(tmp_
         for event in (first, second, third, second, third, first):
             await scene.board.process_events([(event, {})])
         store = await scene.deps.stores.board(BOARD)
-        rows = await store.read("toolchain_page", after=0, limit=10)
+        rows = await store.read(TOOLCHAIN_PAGE, after=0, limit=10)
         assert [row[8] for row in rows] == ["work:acme/widgets#1", "work:acme/widgets~2#1"]
         # The first task belongs to what is called gadgets now; what webhooks of the third say does not change that.
         await scene.board.process_events([(second, {})])

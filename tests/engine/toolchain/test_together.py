@@ -28,6 +28,7 @@ from agenttalk.engine.toolchain.receiver import (
     StoredDelivery,
 )
 from agenttalk.ports import Headers, Store
+from agenttalk.ports.statements.toolchain import NEW_WEBHOOKS
 from agenttalk.wiring import forge_sources
 from engine.toolchain.kits.bench import SECRET, signed
 from engine.toolchain.test_board import play
@@ -87,7 +88,7 @@ def test_one_that_cannot_be_stored_takes_no_other_along(tmp_path: Path) -> None:
         stored = [each for each in came if isinstance(each, StoredDelivery)]
         assert (len({each.id for each in stored}), came[5] in stored) == (10, False)
         system = await deps.stores.board(boards.SYSTEM)
-        assert len(await system.read("new_webhooks", limit=100)) == 10
+        assert len(await system.read(NEW_WEBHOOKS, limit=100)) == 10
 
     play(tmp_path / "root", work)
 

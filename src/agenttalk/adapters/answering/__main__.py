@@ -1,4 +1,4 @@
-"""Reads a request, has a model answer it, and leaves the answer."""
+"""Reads a request, asks a model, and writes the answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agenttalk.rules.agents.model_protocol import ModelRequest
 
 
 def main() -> int:
-    """The exit code: 0 for an answer, 1 when there is none."""
+    """Return the exit code: 0 for an answer, 1 without one."""
     out = sys.stdout.buffer
 
     def tell(line: bytes) -> None:

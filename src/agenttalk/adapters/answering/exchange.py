@@ -1,4 +1,4 @@
-"""What the program reads, tells and leaves behind."""
+"""The program's input, its reports and its result."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from agenttalk.rules.agents import model_protocol
 from agenttalk.rules.agents.model_answers import ModelAnswer
 
 _SHOWN: Final = 16 * 1024
-"""Characters of an answer that are told."""
+"""Characters of an answer that are reported."""
 
 LineSink: TypeAlias = Callable[[bytes], object]
-"""Where lines go to."""
+"""Takes the lines of a report."""
 
 
 class UnansweredError(Exception):
-    """There is no answer that can be used."""
+    """The model gave no answer that can be used."""
 
     def __init__(self, code: Code, why: str) -> None:
         super().__init__(why)
@@ -31,7 +31,7 @@ class UnansweredError(Exception):
 
 @dataclass(slots=True)
 class UsageReporter:
-    """Counts what is used, and tells it."""
+    """Counts usage, and reports it."""
 
     tell: LineSink
     read: int = 0
@@ -41,7 +41,7 @@ class UsageReporter:
     cost_usd: float = 0.0
 
     def report_answer(self, text: str) -> None:
-        """Tell what the model said, and what it has used by now."""
+        """Report what the model wrote, and the usage so far."""
         shown = text.encode("utf-8", "replace").decode()
         self.tell(model_protocol.format_line("text", text=shown[:_SHOWN]))
         counts = {"input_tokens": self.read, "output_tokens": self.written, "requests": self.requests}
@@ -50,7 +50,7 @@ class UsageReporter:
 
 
 def write_answer(answer: ModelAnswer, environ: Mapping[str, str] = os.environ) -> None:
-    """Put an answer where programs leave their results."""
+    """Write an answer where programs leave their results."""
     outputs = Path(environ["AGENTTALK_OUTPUTS"])
     for name, text in answer.outputs.items():
         (outputs / root_layout.path_segment(name)).write_bytes(text.encode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""A model whose file lies on this machine, in this process."""
+"""Runs a model from a file on this machine, in this process."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from agenttalk.rules.text.render import translate
 
 
 def ask(request: ModelRequest, tell: LineSink) -> ModelAnswer:
-    """Have the model answer, and again with the reason while it does not answer in the form that was asked for.
+    """Ask the model, and again with the reason as long as its answer does not have the required form.
 
-    Its words are forced into the form as they come, so that what is wrong is mostly what they say.
+    A grammar forces the output into the form, so mostly the content is wrong.
     """
     use = LocalUse.model_validate(dict(request.use))
     server = _loaded(use)
@@ -39,10 +39,10 @@ def ask(request: ModelRequest, tell: LineSink) -> ModelAnswer:
     for number in range(use.retries + 1):
         seed = {"seed": use.seed + number} if use.seed is not None else {}
         text, whole = _read_answer(server, {"messages": messages, **wanted, **seed}, account)
-        found = model_answers.read_answer(request.asked, text)
-        if isinstance(found, ModelAnswer):
-            return found
-        fault = found if whole else TurnFault(found.code, answer_words.CUT_OFF(limit=use.max_tokens))
+        answer = model_answers.read_answer(request.asked, text)
+        if isinstance(answer, ModelAnswer):
+            return answer
+        fault = answer if whole else TurnFault(answer.code, answer_words.CUT_OFF(limit=use.max_tokens))
         messages = [*messages, {"role": "assistant", "content": text}]
         messages.append(
             {"role": "user", "content": render_retry(translate(fault.message, request.locale), locale=request.locale)}
@@ -51,8 +51,8 @@ def ask(request: ModelRequest, tell: LineSink) -> ModelAnswer:
 
 
 def _loaded(use: LocalUse) -> Any:
-    """The model, loaded. Nothing is fetched from anywhere."""
-    os.environ.setdefault("GGML_NO_BACKTRACE", "1")  # it would start a debugger when it fails
+    """Load the model. Nothing is downloaded."""
+    os.environ.setdefault("GGML_NO_BACKTRACE", "1")  # the library would start a debugger when it fails
     try:
         import xllamacpp
     except ImportError as error:
@@ -69,16 +69,16 @@ def _loaded(use: LocalUse) -> Any:
     params.cpuparams_batch.n_threads = threads
     params.verbosity = -1
     params.warmup = False
-    params.api_keys = [secrets.token_urlsafe(24)]  # it also listens on a loopback port, where nobody shall use it
+    params.api_keys = [secrets.token_urlsafe(24)]  # the library also listens on a loopback port, which must stay unused
     try:
         return xllamacpp.Server(params)
     except Exception as error:
-        why = f"{use.model_file!r} cannot be loaded: it is no model that this release reads, or needs more memory"
+        why = f"{use.model_file!r} cannot be loaded: this release cannot read the model, or it needs more memory"
         raise UnansweredError(Code.MODEL_UNUSABLE, f"{why} ({str(error)[:200]})") from error
 
 
 def _read_answer(server: Any, wanted: dict[str, Any], account: UsageReporter) -> tuple[str, bool]:
-    """What the model says, and whether that is all that it wanted to say."""
+    """Return the model's output, and whether the output is complete."""
     try:
         reply = server.handle_chat_completions(wanted)
     except Exception as error:
@@ -87,7 +87,7 @@ def _read_answer(server: Any, wanted: dict[str, Any], account: UsageReporter) ->
         ) from error
     if "error" in reply:
         why = str(reply["error"].get("message"))[:500]
-        raise UnansweredError(Code.MODEL_UNUSABLE, f"the model cannot be asked this: {why}; see context")
+        raise UnansweredError(Code.MODEL_UNUSABLE, f"the model cannot take this request: {why}; see context")
     [choice] = reply["choices"]
     used = reply.get("usage") or {}
     account.read += int(used.get("prompt_tokens") or 0)

@@ -1,4 +1,4 @@
-"""A model that a service answers for, through pydantic-ai."""
+"""Asks a model of a service, through pydantic-ai."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _BUSY = (
     exceptions.ModelConnectionError,
     exceptions.ModelRequestTimeout,
 )
-"""What may be over soon."""
+"""Statuses that may pass soon."""
 _CONNECT = 10.0
-"""Seconds in which a service must be reached."""
+"""Seconds to connect to a service."""
 _SHOWN = 500
 
 
 async def ask(request: ModelRequest, tell: LineSink, key: str) -> ModelAnswer:
-    """Have the model answer, and again with the reason while it does not answer in the form that was asked for."""
+    """Ask the model, and again with the reason as long as its answer does not have the required form."""
     use = LlmUse.model_validate(dict(request.use))
     ends = time.monotonic() + request.seconds
     timeout = httpx2.Timeout(request.seconds, connect=min(_CONNECT, request.seconds))
@@ -48,7 +48,7 @@ async def ask(request: ModelRequest, tell: LineSink, key: str) -> ModelAnswer:
 
 
 def _model(use: LlmUse, key: str, client: httpx2.AsyncClient) -> Model[Any]:
-    """The model, behind the interface that its service speaks."""
+    """Build the model with the interface of its service."""
     if use.provider == "anthropic":
         from pydantic_ai.models.anthropic import AnthropicModel
         from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -94,7 +94,7 @@ class _Conversation:
         try:
             await self._held(self._agent(model))
         except exceptions.ContentFilterError as error:
-            raise UnansweredError(Code.MODEL_REFUSED, f"the model would not answer: {str(error)[:_SHOWN]}") from error
+            raise UnansweredError(Code.MODEL_REFUSED, f"the model refused to answer: {str(error)[:_SHOWN]}") from error
         except (exceptions.UnexpectedModelBehavior, exceptions.UsageLimitExceeded) as error:
             if not self._account.requests:
                 raise UnansweredError(Code.MODEL_UNAVAILABLE, _unreadable(error)) from error
@@ -108,7 +108,7 @@ class _Conversation:
 
     def _agent(self, model: Model[Any]) -> Agent[object, Any]:
         use = self._use
-        settings = ModelSettings(max_retries=0)  # it is asked again here, where it is known how much time is left
+        settings = ModelSettings(max_retries=0)  # retries happen here, where the remaining time is known
         if use.temperature is not None:
             settings["temperature"] = use.temperature
         if use.max_tokens is not None:
@@ -132,19 +132,19 @@ class _Conversation:
                     self._hear(node.model_response, conversation.usage.cost)
 
     def _judge(self, said: Any) -> Any:
-        """Take an answer, or send it back with the reason."""
-        found = model_answers.check_answer(self._request.asked, said)
-        if isinstance(found, TurnFault):
-            self._fault = found
-            raise ModelRetry(render_retry(translate(found.message, self._request.locale), locale=self._request.locale))
-        self._answer = found
+        """Accept an answer, or return it with the reason."""
+        answer = model_answers.check_answer(self._request.asked, said)
+        if isinstance(answer, TurnFault):
+            self._fault = answer
+            raise ModelRetry(render_retry(translate(answer.message, self._request.locale), locale=self._request.locale))
+        self._answer = answer
         return said
 
     def _hear(self, response: ModelResponse, cost: Any) -> None:
-        """Count and tell what came. Until somebody finds more, its form is what is wrong with it."""
+        """Count and report an answer. Its form counts as wrong until a check finds something else."""
         calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
         text = "\n".join(
-            [each.args_as_json_str() for each in calls]
+            [call.args_as_json_str() for call in calls]
             or [part.content for part in response.parts if isinstance(part, TextPart)]
         )
         account, used = self._account, response.usage
@@ -168,17 +168,17 @@ class _Conversation:
 def _first_fault(response: ModelResponse, text: str, *, called: bool) -> TurnFault:
     if response.finish_reason == "content_filter":
         why = (response.provider_details or {}).get("refusal") or text or "it does not say why"
-        raise UnansweredError(Code.MODEL_REFUSED, f"the model would not answer: {str(why)[:_SHOWN]}")
+        raise UnansweredError(Code.MODEL_REFUSED, f"the model refused to answer: {str(why)[:_SHOWN]}")
     if response.finish_reason == "length":
-        return TurnFault(Code.ANSWER_INVALID, "the answer was cut off, because it has more tokens than one may have")
+        return TurnFault(Code.ANSWER_INVALID, "the answer was cut off at the token limit")
     if not text.strip():
         return TurnFault(Code.AGENT_SILENT, "the answer is empty")
-    what = "holds no object" if called else "is a text, and not in the form that was asked for"
+    what = "holds no object" if called else "is a text, not in the required form"
     return TurnFault(Code.ANSWER_INVALID, f"the answer {what}: {' '.join(text.split())[:_SHOWN]!r}")
 
 
 class _ServiceRetries(AbstractCapability[Any]):  # type: ignore[misc]  # its types are not looked into
-    """Asks a service again that is busy or out of order, when that makes sense."""
+    """Retries requests to a service that is busy or out of order."""
 
     def __init__(self, retries: int, ends: float, tell: LineSink) -> None:
         self._retries = retries
@@ -187,7 +187,7 @@ class _ServiceRetries(AbstractCapability[Any]):  # type: ignore[misc]  # its typ
         self._failed = 0
 
     async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Exception) -> ModelResponse:  # noqa: ARG002 - so it is called
-        """Wait as long as the service says, and ask again; or let the error go on."""
+        """Wait as long as the service demands and retry, or raise the error again."""
         if not isinstance(error, _BUSY):
             raise error
         self._failed += 1
@@ -195,15 +195,15 @@ class _ServiceRetries(AbstractCapability[Any]):  # type: ignore[misc]  # its typ
         wait = model_services.compute_pause(self._failed, retries=self._retries, asked=error.retry_after, left=left)
         if wait is None:
             raise error
-        self._tell(model_protocol.format_line("waiting", text=f"{_why(error)}; it is asked again in {wait:g} s"))
+        self._tell(model_protocol.format_line("waiting", text=f"{_why(error)}; the next try is in {wait:g} s"))
         await asyncio.sleep(wait)
         raise RetryModelRequest
 
 
 def _refused(error: exceptions.ModelAPIError) -> UnansweredError:
-    """What a service that gave no answer means to us."""
+    """Translate the error of a service that gave no answer."""
     if isinstance(error, (*_BUSY, exceptions.ModelQuotaExceededError)):
-        asked = f"; it wants to be asked again in {error.retry_after:g} s" if error.retry_after else ""
+        asked = f"; it allows the next try in {error.retry_after:g} s" if error.retry_after else ""
         return UnansweredError(Code.MODEL_UNAVAILABLE, f"{_why(error)}{asked}")
     if isinstance(error, exceptions.ModelRequestRejectedError):
         return UnansweredError(Code.MODEL_UNUSABLE, f"the service refuses the request: {_why(error)}")
@@ -212,9 +212,9 @@ def _refused(error: exceptions.ModelAPIError) -> UnansweredError:
 
 def _why(error: exceptions.ModelAPIError) -> str:
     status = getattr(error, "status_code", None)
-    said = str(error) if status is None else f"status {status}, {error.body or error.message}"
-    return f"the service does not answer ({said[:_SHOWN]})"
+    reason = str(error) if status is None else f"status {status}, {error.body or error.message}"
+    return f"the service does not answer ({reason[:_SHOWN]})"
 
 
 def _unreadable(error: Exception) -> str:
-    return f"the service answered something that cannot be read: {str(error)[:_SHOWN]}"
+    return f"the service's answer cannot be read: {str(error)[:_SHOWN]}"

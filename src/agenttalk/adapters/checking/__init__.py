@@ -1,1 +1,1 @@
-"""Obtaining evidence: the checks of a promise, made in a sealed checkout."""
+"""Obtains evidence: runs the checks of a promise in a sealed checkout."""

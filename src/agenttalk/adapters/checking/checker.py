@@ -1,4 +1,4 @@
-"""Making a check: look, or run, and say what came of it."""
+"""Makes checks: reads or runs something, and returns the result."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ from agenttalk.rules.text import check_words
 CheckoutFactory = Callable[[], Awaitable[Folder]]
 """Makes another checkout of the same tree."""
 AskForge = Callable[[ForgeCheck], Awaitable[CheckFinding]]
-"""Reads at a forge whether what a check asks for is so."""
+"""Reads at a forge whether a check's condition holds."""
 
 _LARGEST: Final = 1 << 42
-"""Of a file of which only size and hash are asked."""
+"""Largest file of which only size and hash are needed."""
 _SCHEMA_SECONDS: Final = 60.0
 _PREPARE_SECONDS: Final = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
 class CheckFacts:
-    """What the engine knows that a check needs. What is not known is not fine."""
+    """What the engine knows that a check needs. A missing fact never counts as success."""
 
     tree: str = ""
     """Hash of the tree in the checkout."""
@@ -67,24 +67,24 @@ class CheckFacts:
     artifacts: Mapping[str, StoredOutput] = field(default_factory=dict)
     """Output → what is stored."""
     report: str | None = None
-    """What the agent reported."""
+    """The agent's report."""
     confirmation: Confirmation | None = None
-    """What a person answered to the check's question."""
+    """A person's answer to the check's question."""
     shown: str = ""
-    """Hash of what the person would be shown now (`check_results.hash_shown`)."""
+    """Hash of what the person would see now (`check_results.hash_shown`)."""
     protected: tuple[str, ...] = ()
-    """Files of the checkout that nobody may change, not even while the check runs."""
+    """Files of the checkout that must not change, not even while the check runs."""
     tier: Tier = "plain"
     """The sandbox in which the work was made. What the work starts gets no more freedom."""
     required: bool = False
-    """Whether nothing is run without a sandbox, whatever the operator says of all checks."""
+    """Whether nothing runs without a sandbox, even if the operator allows it for all checks."""
     standing: frozenset[str] = frozenset()
-    """Paths that have the names of test runners and stood there before the work: they are the project itself."""
+    """Paths that are named like test runners and existed before the work: they are the project itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class _CheckOutcome:
-    """What came of a check, before it is written up."""
+    """The result of a check, before it becomes evidence."""
 
     finding: CheckFinding
     done: CommandOutcome | None = None
@@ -92,12 +92,12 @@ class _CheckOutcome:
     flaky: tuple[str, ...] = ()
     by: str = evidence.ENGINE
     trust: Trust | None = None
-    """What it is worth, where that does not follow from the check."""
+    """Its trust, where that does not follow from the check."""
 
 
 @dataclass(frozen=True, slots=True)
 class _CommandSite:
-    """Where a command runs, and what is known of it."""
+    """Where a command runs, and what is known about it."""
 
     checkout: Folder
     facts: CheckFacts
@@ -106,7 +106,7 @@ class _CommandSite:
 
 
 class Checker:
-    """Makes checks. One for the whole engine."""
+    """Makes checks. One object serves the whole engine."""
 
     def __init__(
         self,
@@ -134,30 +134,30 @@ class Checker:
         *,
         again: CheckoutFactory | None = None,
     ) -> CheckResult:
-        """Make a check in a sealed checkout, which nobody else touches meanwhile.
+        """Make a check in a sealed checkout that nothing else uses meanwhile.
 
-        Never raises for what it meets: whatever goes wrong is a check that did not pass, with its reason.
-        `again` gives a fresh checkout for each further run of what failed; without it nothing is run again,
-        because a run can change its checkout. When `reason` is `stuck`, processes of the check may live on.
+        Never raises for what it finds: everything that goes wrong is a check that did not pass, with its reason.
+        `again` makes a fresh checkout for each further run of what failed. Without it nothing is run again, because a
+        run can change its checkout. When `reason` is `stuck`, processes of the check may still be running.
         """
         started = self._clock.now()
         fingerprint = Fingerprint()
         try:
             fingerprint = await self.fingerprint(check, facts, context)
-            found = await self._find(check, checkout, facts, context, again)
+            outcome = await self._find(check, checkout, facts, context, again)
         except AgentTalkError as error:
-            found = _CheckOutcome(_finding_of_error(error))
+            outcome = _CheckOutcome(_finding_of_error(error))
         except Exception as error:  # noqa: BLE001 - a check that breaks has not passed
-            found = _CheckOutcome(
+            outcome = _CheckOutcome(
                 CheckFinding(False, "fault", check_words.CHECK_BROKE(kind=type(error).__name__, error=error))
             )
-        done = found.done
+        done = outcome.done
         return CheckResult(
             check.id,
-            found.finding.passed,
-            found.trust or evidence.trust_of(check),
-            found.finding.reason,
-            found.finding.detail,
+            outcome.finding.passed,
+            outcome.trust or evidence.trust_of(check),
+            outcome.finding.reason,
+            outcome.finding.detail,
             started,
             self._clock.now(),
             fingerprint,
@@ -165,23 +165,23 @@ class Checker:
             output=done.tail if done else "",
             output_sha256=done.sha256 if done else "",
             output_bytes=done.size if done else 0,
-            tests=found.tests,
-            flaky=found.flaky,
+            tests=outcome.tests,
+            flaky=outcome.flaky,
             isolated=done.isolated if done else None,
-            by=found.by,
+            by=outcome.by,
         )
 
     async def isolates(self, context: CheckContext) -> bool:
-        """Whether commands run in a sandbox here."""
+        """Return whether commands run in a sandbox here."""
         return await self._runner.isolates(context)
 
     async def prepare(self, folder: Path, run: str, context: CheckContext) -> CommandOutcome:
-        """Run a command line that makes a folder ready for checks, confined as they are. Nothing of it lives on."""
+        """Run a command line that prepares a folder for checks, confined as they are. No process of it survives."""
         allowed = replace(context, network=context.prepare_network)
         return await self._runner.run(ShellCommand(run, folder, folder, None, _PREPARE_SECONDS), allowed)
 
     async def fingerprint(self, check: AnyCheck, facts: CheckFacts, context: CheckContext) -> Fingerprint:
-        """What a check's result would rest on: `evidence.cache_key` says whether that is known already."""
+        """Compute what a check's result would rest on; `evidence.cache_key` says whether the result is known."""
         runs = isinstance(check, RunCheck | TestsCheck)
         return Fingerprint(
             evidence.to_relevant_json(check),
@@ -263,8 +263,8 @@ class Checker:
     async def _reported(
         self, check: TestsCheck, checkout: Folder, sealed: _CommandSite
     ) -> tuple[CommandOutcome, Outcomes | UnreadableReport | None]:
-        """Run a suite; its report is read when nothing of the run lives any more."""
-        await asyncio.to_thread(checkout.remove, check.junit)  # one that is there already
+        """Run a suite. Its report is read when no process of the run is left."""
+        await asyncio.to_thread(checkout.remove, check.junit)  # a report that exists already
         done = await self._once(check, checkout, sealed)
         if done.ran.how != "finished":
             return done, None
@@ -319,11 +319,11 @@ class Checker:
         if ended.how != "finished" or ended.exit_code != 0:
             why = ended.error or ended.stderr.decode(errors="replace").strip()[-300:]
             return CheckFinding(False, "unreadable", check_words.SCHEMA_FAILED(path=check.path, error=why))
-        return check_results.judge_json(check, document, [str(each) for each in json.loads(ended.stdout)])
+        return check_results.judge_json(check, document, [str(violation) for violation in json.loads(ended.stdout)])
 
 
 def _check_known_facts(check: AnyCheck, facts: CheckFacts) -> _CheckOutcome:
-    """Checks that look only at what the engine knows already."""
+    """Judge checks that need only what the engine knows already."""
     match check:
         case GitCheck():
             return _CheckOutcome(check_results.judge_git(check, facts.git))
@@ -332,46 +332,50 @@ def _check_known_facts(check: AnyCheck, facts: CheckFacts) -> _CheckOutcome:
         case ReportCheck():
             return _CheckOutcome(check_results.judge_report(facts.report))
         case HumanCheck():
-            said = facts.confirmation
-            found = check_results.judge_human(said, facts.shown)
-            return _CheckOutcome(found, by=said.by if said else evidence.ENGINE, trust=said.trust if said else None)
+            confirmation = facts.confirmation
+            finding = check_results.judge_human(confirmation, facts.shown)
+            return _CheckOutcome(
+                finding,
+                by=confirmation.by if confirmation else evidence.ENGINE,
+                trust=confirmation.trust if confirmation else None,
+            )
     return _CheckOutcome(CheckFinding(False, "unknown_kind", check_words.UNKNOWN_KIND(kind=check.kind)))
 
 
 class _CheckFileError(InputError):
-    """A check's own file is not as it was when the promise was made."""
+    """A check's own file differs from the time when the promise was made."""
 
 
 def _own_files(check: AnyCheck, checkout: Folder, facts: CheckFacts) -> None:
     for path in check.files or ():
         try:
-            found = checkout.digest(path, _LARGEST).sha256
+            sha256 = checkout.digest(path, _LARGEST).sha256
         except AgentTalkError as error:
             raise _CheckFileError(error.code, check_words.OWN_FILE(path=path, why=error.message)) from error
-        if found != facts.files.get(path):
-            said = facts.files.get(path, "not known")
+        if sha256 != facts.files.get(path):
+            expected = facts.files.get(path, "not known")
             raise _CheckFileError(
-                Code.PAYLOAD_HASH_MISMATCH, check_words.OWN_FILE_CHANGED(path=path, found=found, said=said)
+                Code.PAYLOAD_HASH_MISMATCH, check_words.OWN_FILE_CHANGED(path=path, found=sha256, said=expected)
             )
 
 
 def _demanding(context: CheckContext, facts: CheckFacts) -> CheckContext:
-    """What the operator says, and what the work demands beyond that."""
+    """Combine the operator's settings with what the work demands beyond them."""
     return replace(context, least=facts.tier, isolation="required" if facts.required else context.isolation)
 
 
 def _present(checkout: Folder, paths: Iterable[str]) -> tuple[Path, ...]:
-    """Those paths of a checkout that are there."""
+    """Return the paths that exist in a checkout."""
     top = checkout.path.resolve()
     return tuple(top / path for path in dict.fromkeys(paths) if os.path.lexists(top / path))
 
 
 class _ShadowError(InputError):
-    """The checkout holds something that would pass for the test runner."""
+    """The checkout holds a file that would pass for the test runner."""
 
 
 def _unshadowed(check: RunCheck | TestsCheck, checkout: Folder, standing: Collection[str]) -> None:
-    """See that no file passes for the runner."""
+    """Raise if a file would pass for the runner."""
     folder = f"{check.cwd}/" if check.cwd else ""
     for path in check_results.list_shadowing_files(check):
         if folder + path not in standing and checkout.exists(folder + path):

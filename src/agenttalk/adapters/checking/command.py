@@ -1,4 +1,4 @@
-"""Running the command of a check or a preparation: clean environment, limits, a sandbox, nothing left alive."""
+"""Runs the command of a check or a preparation: clean environment, limits, a sandbox, no process left."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from agenttalk.rules.text import check_words
 MIB: Final = 1024 * 1024
 _TAIL: Final = 16 * 1024
 _RUN: Final = 'exec </dev/null 2>&1; exec "$1" -c "$2"'
-"""What the program prints is one text. What the sandbox itself has to say stays on the standard error."""
+"""Joins the program's output into one text. The sandbox's own messages stay on the standard error."""
 _RANKS: Final[Mapping[str, int]] = {"plain": 0, "landlock": 1, "bubblewrap": 2}
 _MOUNTS: Final = 300
-"""Read-only places that a sandbox is asked for: each costs a little. What is over that is only looked at afterwards."""
+"""Read-only mounts of a sandbox, of which each costs a little time. Further paths are only compared afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,75 +37,75 @@ class CheckLimits:
     """What a check may use."""
 
     seconds: float = 600.0
-    """Where the check itself names no time."""
+    """Seconds, where the check itself names no time."""
     cpu_seconds: int | None = None
-    """Of each process."""
+    """CPU seconds of each process."""
     memory_bytes: int | None = None
     """Address space of each process. Some runtimes reserve far more than they use, so there is no default."""
     output_bytes: int = 64 * MIB
     file_bytes: int | None = 4096 * MIB
-    """Of each file that is written."""
+    """Bytes of each file that is written."""
     report_bytes: int = 32 * MIB
     read_bytes: int = 64 * MIB
-    """Of a file that is looked into, and of one that is a JSON document."""
+    """Bytes of a file that is searched, and of one that is a JSON document."""
     answer_bytes: int = MIB
     answer_seconds: float = 30.0
 
     def for_kernel(self) -> dict[str, int]:
-        """The kernel's limits, by their names."""
+        """Return the kernel's limits, by their names."""
         named = {"CPU": self.cpu_seconds, "AS": self.memory_bytes, "FSIZE": self.file_bytes}
         return {name: value for name, value in named.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """What the operator says of the checks."""
+    """The operator's settings for checks."""
 
     path: str = os.defpath
-    """PATH of the commands; what is relative or lies in the checkout is left out."""
+    """PATH of the commands, without relative folders and folders of the checkout."""
     lang: str = "C.UTF-8"
     network: bool = False
-    """Whether commands may use the network. Without a sandbox nothing keeps them from it."""
+    """Whether commands may use the network. Without a sandbox they always can."""
     prepare_network: bool = True
-    """The same of what prepares a checkout, because what is installed comes from somewhere."""
+    """The same for preparations, which download what they install."""
     sandbox: Tier = "best"
     """How commands are confined."""
     isolation: Literal["required", "best"] = "best"
-    """Whether a command is run at all where there is no sandbox."""
+    """Whether a command runs at all where there is no sandbox."""
     least: Tier = "plain"
     """The tier in which the work was made: what it starts gets no more freedom here."""
     masked: tuple[Path, ...] = ()
-    """What commands must not see, as their agents."""
+    """Paths that commands must not see, as their agents."""
     readable: tuple[Path, ...] = ()
-    """What commands may see although it lies in something masked, or in a folder for temporary files."""
+    """Paths that commands may see although they lie in something masked, or in a folder for temporary files."""
     made: tuple[str, ...] = ()
     """Paths of the checkout that were prepared."""
     allowed: tuple[AllowedAddress, ...] = ()
-    """Addresses besides public ones that `http` checks may ask."""
+    """Addresses besides public ones that `http` checks may request."""
     limits: CheckLimits = field(default_factory=CheckLimits)
     temporary: Path | None = None
-    """Where temporary folders are made; the system's place by default."""
+    """The folder for temporary folders; the system's by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
-    """What is to be run."""
+    """A command to run."""
 
     run: str
-    """For `sh -c`."""
+    """The line for `sh -c`."""
     checkout: Path
     cwd: Path
     env: Mapping[str, str] | None
     seconds: float
     kept: tuple[Path, ...] = ()
-    """Files of the checkout that must stay as they are while it runs."""
+    """Files of the checkout that must not change while it runs."""
     made: tuple[Path, ...] = ()
-    """What was prepared in the checkout; it must stay as it is, too."""
+    """What was prepared in the checkout; it must not change either."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandOutcome:
-    """What came of it. Every process is dead by then, unless `ran.how` is `stuck`."""
+    """The result of a command. Every process is dead by then, unless `ran.how` is `stuck`."""
 
     ran: ProgramExit
     isolated: bool
@@ -120,7 +120,7 @@ class _RunSandbox(NamedTuple):
     tier: Tier
     network: bool
     refusal: str = ""
-    """Why nothing is run."""
+    """Why nothing runs."""
 
     @property
     def isolated(self) -> bool:
@@ -128,7 +128,7 @@ class _RunSandbox(NamedTuple):
 
 
 class CommandRunner:
-    """Runs commands of checks, and those that prepare checkouts, through the driver of agents' programs."""
+    """Runs commands of checks and preparations, through the driver of agents' programs."""
 
     def __init__(self, driver: Driver, ids: Ids) -> None:
         self._driver = driver
@@ -136,11 +136,11 @@ class CommandRunner:
         self._shell = shutil.which("sh", path=os.defpath) or "/bin/sh"
 
     async def isolates(self, context: CheckContext) -> bool:
-        """Whether commands run in a sandbox here."""
+        """Return whether commands run in a sandbox here."""
         return (await self._room(context)).isolated
 
     async def run(self, command: ShellCommand, context: CheckContext) -> CommandOutcome:
-        """Run it to its end. Never raises for what the command does; cancelling kills it first."""
+        """Run a command to its end. Never raises for what the command does; cancelling kills it first."""
         room = await self._room(context)
         if room.refusal:
             return CommandOutcome(ProgramExit("not_isolated", None, room.refusal), isolated=False)
@@ -160,7 +160,7 @@ class CommandRunner:
         return done
 
     async def _room(self, context: CheckContext) -> _RunSandbox:
-        """The best sandbox that is asked for and works. One that is required, and does not, is a refusal."""
+        """Choose the best sandbox that is wanted and works. Refuse if a required one does not work."""
         why = check_words.SANDBOX_SWITCHED_OFF()
         if context.sandbox != "plain" and isinstance(self._driver, SandboxSelector):
             for network in dict.fromkeys((context.network, True)):
@@ -223,11 +223,13 @@ class CommandRunner:
 def _confinement(
     checkout: Path, command: ShellCommand, context: CheckContext, room: _RunSandbox, temporary: Path
 ) -> Confinement:
-    """The checkout, and nothing else, can be written; in it not what decides about the check."""
+    """Make only the checkout writable, without what decides about the check."""
     if not room.isolated:
         return Confinement("plain", bare=True, temporary=temporary)
     kept = tuple(path for path in command.kept if not path.is_symlink())[:_MOUNTS]
-    pinned = {above for path in kept for above in path.parents if checkout in above.parents}  # none can be renamed
+    pinned = {
+        above for path in kept for above in path.parents if checkout in above.parents
+    }  # folders are mounts of their own, so none can be renamed
     return Confinement(
         room.tier,
         network=room.network,
@@ -241,18 +243,18 @@ def _confinement(
 
 
 class _OutputDigest:
-    """What a program prints: its end, and the hash of all of it."""
+    """The output of a program: its end, and the hash of all of it."""
 
     def __init__(self, limit: int) -> None:
         self.flooded = asyncio.Event()
-        """Set when it is too much."""
+        """Set when the output is too long."""
         self.size = 0
         self.limit = limit
         self._digest = hashlib.sha256()
         self._tail = b""
 
     def heard(self, turn: ProgramTurn) -> ProgramTurn:
-        """The turn, with us listening."""
+        """Return the turn with this output as its listener."""
         return replace(turn, pieces=self._take)
 
     def _take(self, data: bytes) -> None:
@@ -264,12 +266,12 @@ class _OutputDigest:
 
     @property
     def text(self) -> str:
-        """The end of it."""
+        """Return the end of the output."""
         return self._tail.decode("utf-8", "replace")
 
     @property
     def sha256(self) -> str:
-        """The hash of all of it."""
+        """Return the hash of the whole output."""
         return f"sha256:{self._digest.hexdigest()}"
 
 
@@ -285,7 +287,7 @@ def _describe_run(task: asyncio.Future[TurnEnd], printed: _OutputDigest) -> Prog
 
 @asynccontextmanager
 async def _place(where: Path | None) -> AsyncIterator[Path]:
-    """A folder for temporary files that is gone afterwards."""
+    """Make a folder for temporary files, and remove it afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="agenttalk-check-", dir=where))
     try:
         (folder / "tmp").mkdir()

@@ -1,7 +1,7 @@
-"""Whether files were touched while a command ran: seen afterwards, whatever was done to hide it.
+"""Detects whether files were touched while a command ran, even if that was hidden.
 
-A program can put a file's content and times back, but not the time at which it last changed (ctime). It can also move
-a folder away, put another one in its place, and move it back; the kernel tells that to whoever watches the folder.
+A program can restore a file's content and times, but not the time of its last change (ctime). It can also move a folder
+away, put another in its place, and move it back; inotify reports that.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FileStamp = tuple[int, ...] | None
 
 @contextmanager
 def watch_files(top: Path, paths: Iterable[Path]) -> Iterator[Callable[[], list[str]]]:
-    """Watch files in `top`, and folders with all that is in them; what is yielded tells which were touched since."""
+    """Watch files in `top`, and folders with their content; the yielded function lists which were touched since."""
     kept = tuple(paths)
     before = {path: _mark(path) for path in _each(kept)}
     way = sorted({above for path in kept for above in path.parents if top in above.parents})
@@ -41,7 +41,7 @@ def watch_files(top: Path, paths: Iterable[Path]) -> Iterator[Callable[[], list[
 
 
 def _each(paths: Iterable[Path]) -> Iterator[Path]:
-    """Paths and all that lies in them."""
+    """List paths and everything below them."""
     for path in paths:
         yield path
         with suppress(OSError):
@@ -50,18 +50,18 @@ def _each(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def _mark(path: Path) -> FileStamp:
-    """What changes whenever anybody touches a file; None when there is none."""
+    """Return what every touch of a file changes; None when there is no file."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return None
-    size = 0 if stat.S_ISDIR(found.st_mode) else found.st_size
-    return (found.st_mode, size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev)
+    size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
+    return (status.st_mode, size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)
 
 
 @contextmanager
 def _moves(folders: list[Path]) -> Iterator[Callable[[], list[Path]]]:
-    """Those folders that were moved or removed since. Where the kernel watches no more of them, all count as moved."""
+    """List the folders that were moved or removed since. If the kernel cannot watch any more, all count as moved."""
     if not folders:
         yield list
         return
@@ -75,9 +75,11 @@ def _moves(folders: list[Path]) -> Iterator[Callable[[], list[Path]]]:
         def moved() -> list[Path]:
             if watch < 0 or -1 in names:
                 return folders
-            found = list(_events(watch))
+            events = list(_events(watch))
             return (
-                folders if any(mask & _OVERFLOW for _, mask in found) else [names[at] for at, _ in found if at in names]
+                folders
+                if any(mask & _OVERFLOW for _, mask in events)
+                else [names[at] for at, _ in events if at in names]
             )
 
         yield moved
@@ -87,7 +89,7 @@ def _moves(folders: list[Path]) -> Iterator[Callable[[], list[Path]]]:
 
 
 def _events(watch: int) -> Iterator[tuple[int, int]]:
-    """What happened: which watch, and what."""
+    """Split the data of inotify into events: which watch, and what."""
     with suppress(BlockingIOError):
         while data := os.read(watch, 1 << 16):
             at = 0

@@ -1,1 +1,1 @@
-"""How agents are driven: programs that are started, fed, watched and ended with everything that they started."""
+"""Drives agents: starts programs, feeds and watches them, and ends them with everything that they started."""

@@ -1,8 +1,8 @@
-"""Whether a process belongs to an agent's attempt: it says so itself, or it descends from a keeper that says so.
+"""Decides whether a process belongs to an agent's attempt: by its environment, or by a keeper among its ancestors.
 
-A program of an attempt cannot leave: whatever loses its parent becomes a child of the keeper, whose environment names
-the lease and is not the program's to change. What a program of the same user can do is kill its keeper first; only a
-sandbox prevents that, and nobody is said to be isolated without one.
+A program of an attempt cannot leave: every process that loses its parent becomes a child of the keeper, whose
+environment names the lease and which the program cannot change. A program of the same user can kill its keeper first.
+Only a sandbox prevents that, so no agent counts as isolated without one.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LEASE: Final = "AGENTTALK_LEASE"
-"""The variable by which a process says to which lease it belongs."""
+"""The variable that names the lease of a process."""
 _ATTEMPT: Final = (LEASE, "AGENTTALK_COMMAND_ID", "AGENTTALK_ATTEMPT")
 """Variables that only programs of attempts have."""
 _TOKEN: Final = "AGENTTALK_TOKEN"  # noqa: S105 - the name of a variable
 _OF_ATTEMPTS: Final = "agt_"
 _MOST: Final = 10_000
-"""Ancestors that are looked at: more than any machine has."""
+"""Ancestors that are checked: more than any machine has."""
 
 
 def attempt_of(pid: int, environ: Mapping[str, str] | None = None) -> str:
-    """How a process is known to be an agent's; empty when it is nobody's. `environ` is its own, where that is at hand.
+    """Explain how a process is known to be an agent's; empty when it is not.
 
-    A process that cannot be seen at all says nothing: other users' processes are no agents of ours.
+    `environ` is its own, where that is at hand. A process that cannot be seen belongs to another user, and agents run
+    as ours.
     """
-    if environ is not None and (said := _read_attempt(environ)):
-        return said
+    if environ is not None and (attempt := _read_attempt(environ)):
+        return attempt
     for _ in range(_MOST):
         for entry in keeper.read_proc_file(pid, "environ").split(b"\0"):
             name, mark, value = entry.partition(b"=")

@@ -1,8 +1,8 @@
-"""What all processes of a turn use together, measured while they run.
+"""Measures what all processes of a turn use together, while they run.
 
-The kernel limits single processes. Nothing limits what many of them use unless the operator sets up control groups, so
-it is looked at, soon after the beginning and then again and again; a look never takes more than a small part of the
-time. Between two looks a program can use more than it may: this bounds damage, it does not forbid it.
+The kernel limits single processes. What many of them use together is unlimited unless the operator sets up control
+groups. So it is measured: soon after the start and then repeatedly, with each measurement taking only a small part of
+the time. Between two measurements a program can exceed its budget: this bounds damage, and does not forbid it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from agenttalk.adapters.drivers import keeper, memory
 from agenttalk.ports import ResourceBudget
 
 FIRST: Final = 0.25
-"""Seconds until the first look."""
+"""Seconds until the first measurement."""
 QUICKLY: Final = 0.1
 """The same for memory."""
 _SHARE: Final = 20
-"""So many times as long as a look took, nobody looks again."""
+"""The pause after a measurement, as a multiple of the time that it took."""
 _LONGEST: Final = 30.0
 _DEEPEST: Final = 100
-"""Folders in one another; each costs a descriptor while it is looked into."""
+"""Depth of folders; each costs a descriptor while it is read."""
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _BLOCK: Final = 512
 _MIB: Final = 1024 * 1024
@@ -43,25 +43,25 @@ class TurnMeter:
     """Measures one turn."""
 
     def __init__(self, budget: ResourceBudget, keeper_pid: int, temporary: Path | None) -> None:
-        """`keeper_pid`: above all processes of the turn. `temporary`: a folder of its own for temporary files."""
+        """`keeper_pid`: the ancestor of all processes of the turn. `temporary`: its folder for temporary files."""
         self._budget = budget
         self._keeper = keeper_pid
         self._places = (*budget.places, *([temporary] if temporary else []))
         self._looked = False
 
     async def watch(self, flooding: asyncio.Future[None]) -> str:
-        """Return, saying what it is, when too much of something is used; else never."""
+        """Wait until a budget is exceeded, and return which one; else never return."""
         if self._budget.memory is None:
             return await self._repeat(self.find_excess, FIRST, flooding)
-        # Memory is used up sooner than a disk, and looked at sooner: it does not wait for who looks through folders.
+        # Memory runs out faster than a disk, so its own loop does not wait for the one that walks folders.
         looks = ((self.find_excess, FIRST), (self.find_memory_excess, QUICKLY))
         watches = [asyncio.create_task(self._repeat(look, pause, flooding)) for look, pause in looks]
         try:
             done, _ = await asyncio.wait(watches, return_when=asyncio.FIRST_COMPLETED)
             return next(iter(done)).result()
         finally:
-            for each in watches:
-                each.cancel()
+            for task in watches:
+                task.cancel()
             await asyncio.gather(*watches, return_exceptions=True)
 
     async def _repeat(self, look: Callable[[], str], pause: float, flooding: asyncio.Future[None]) -> str:
@@ -75,7 +75,7 @@ class TurnMeter:
             pause = min(max(pause, _SHARE * (time.monotonic() - began)), _LONGEST)
 
     async def find_final_excess(self, *, flooded: bool) -> str:
-        """What was too much in the end, when no process is left; empty if nothing, or if it was too short to matter."""
+        """Return which budget was exceeded in the end, when no process is left; empty if none."""
         if flooded:
             return self._flooded()
         if not self._looked and not self._budget.exact:
@@ -83,14 +83,14 @@ class TurnMeter:
         return await asyncio.to_thread(self.find_excess)
 
     async def clear(self) -> None:
-        """Remove what was written, as far as it may be."""
+        """Remove what was written, as far as that is allowed."""
         await asyncio.to_thread(self._clear)
 
     def _flooded(self) -> str:
         return f"it printed more than {_shown(self._budget.output)}"
 
     def find_excess(self) -> str:
-        """What is used too much of, but for memory; empty if nothing."""
+        """Return which budget other than memory is exceeded; empty if none."""
         self._looked = True
         try:
             count = self._busy()
@@ -99,34 +99,34 @@ class TurnMeter:
             _Sum(self._budget, self._nameless()).add(self._places)
         except TooMuchError as error:
             return str(error)
-        except OSError:  # no descriptor just now, or a place changed under our hands: the next look tells
+        except OSError:  # no descriptor left, or a folder changed meanwhile: the next measurement decides
             return ""
         return ""
 
     def find_memory_excess(self) -> str:
-        """Whether too much memory is used; empty if not, or if nothing limits it."""
+        """Return whether too much memory is used; empty if not, or if there is no limit."""
         most = self._budget.memory
         try:
             if most is None or memory.measure_memory(keeper.signal_descendants(self._keeper), most) <= most:
                 return ""
-        except OSError:  # no descriptor just now: the next look tells
+        except OSError:  # no descriptor left: the next measurement decides
             return ""
         return f"its processes took more than {_shown(most)} of memory together"
 
     def _busy(self) -> int:
-        with suppress(OSError):  # no descriptor or memory just now
+        with suppress(OSError):  # no descriptor or memory left
             return sum(process.threads for process in keeper.signal_descendants(self._keeper))
         return 0
 
     def _nameless(self) -> int:
-        """Bytes of files that were removed and are still open: they take their place, and stand in no folder."""
-        found: dict[tuple[int, int], int] = {}
+        """Count the bytes of removed files that are still open: they use the disk, and no folder lists them."""
+        sizes: dict[tuple[int, int], int] = {}
         with suppress(OSError):
             for process in keeper.signal_descendants(self._keeper):
                 for status in _open_files(process.pid):
                     if stat.S_ISREG(status.st_mode) and not status.st_nlink:
-                        found[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK
-        return sum(found.values())
+                        sizes[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK
+        return sum(sizes.values())
 
     def _clear(self) -> None:
         kept = set(self._budget.kept)
@@ -156,7 +156,7 @@ def _open_files(pid: int) -> Iterator[os.stat_result]:
 
 
 class _Sum:
-    """Adds up what lies in folders, and raises TooMuchError as soon as it is too much."""
+    """Adds up the content of folders, and raises TooMuchError as soon as it exceeds the limit."""
 
     def __init__(self, budget: ResourceBudget, size: int) -> None:
         self._budget = budget
@@ -165,7 +165,7 @@ class _Sum:
         self._seen: set[tuple[int, int]] = set()
 
     def add(self, places: tuple[Path, ...]) -> None:
-        """All that lies in the places. A place that is gone, or no folder, has nothing in it."""
+        """Add everything in the folders. A path that is gone, or is not a folder, adds nothing."""
         self._check()
         for place in places:
             with suppress(FileNotFoundError, NotADirectoryError):
@@ -191,11 +191,11 @@ class _Sum:
                 try:
                     below = os.open(name, _FOLDER, dir_fd=folder)
                 except PermissionError as error:
-                    raise TooMuchError("it has a folder that nobody can look into") from error
+                    raise TooMuchError("it has a folder that cannot be read") from error
                 except OSError as error:
                     if error.errno != errno.ELOOP:
-                        raise  # then nothing was counted, rather than a part of it
-                    continue  # a link by now
+                        raise  # count nothing rather than a part
+                    continue  # replaced by a link meanwhile
                 try:
                     self._walk(below, depth - 1)
                 finally:

@@ -1,4 +1,4 @@
-"""Waiting for what must be finished even when whoever waits is cancelled."""
+"""Waits for work that must finish even when the waiting task is cancelled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 async def wait_until_finished(future: asyncio.Future[T]) -> T:
-    """The result of a future. A cancellation on the way is put off until it is there, then raised."""
+    """Return the result of a future. A cancellation meanwhile is raised only when the result is there."""
     cancelled = await wait_uncancelled(future)
     result = future.result()
     if cancelled is not None:
@@ -21,7 +21,7 @@ async def wait_until_finished(future: asyncio.Future[T]) -> T:
 async def wait_uncancelled(future: asyncio.Future[T], seconds: float | None = None) -> asyncio.CancelledError | None:
     """Wait until a future is done or the time is over, however often this is cancelled.
 
-    Returns the cancellation, which the caller must raise once it is finished.
+    Returns the cancellation, which the caller must raise when its work is finished.
     """
     deadline = None if seconds is None else time.monotonic() + seconds
     cancelled: asyncio.CancelledError | None = None

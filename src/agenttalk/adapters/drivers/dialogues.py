@@ -1,4 +1,4 @@
-"""Which protocols agents can be spoken with. The package that one needs is loaded when it is first used."""
+"""The protocols that agents speak. The package of a protocol is loaded at its first use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ REMEDY = "pip install 'agenttalk[acp]'"
 
 
 def open_acp_dialogue(opening: SessionParameters) -> Dialogue:
-    """A dialogue in the Agent Client Protocol. Raises ValueError where its package is missing."""
+    """Open a dialogue in the Agent Client Protocol. Raises ValueError where its package is missing."""
     try:
         from agenttalk.adapters.drivers.acp import AcpDialogue
     except ImportError as error:

@@ -1,14 +1,14 @@
 """The keeper: a small process between the engine and a program, which owns everything that the program starts.
 
-It is a child subreaper: whoever loses its parent below it becomes its child, whatever session, group or
-environment it gave itself. So all that a program ever started is found below the keeper, and once the keeper
-has no child left, nothing of it lives. The keeper kills the rest when the program has ended, and everything when
-it is asked to or when the engine is gone.
+It is a child subreaper: a process below it that loses its parent becomes its child, with any session, group or
+environment that process gave itself. So everything that a program ever started is found below the keeper, and once the
+keeper has no child left, all of it is dead. The keeper kills what is left when the program has ended, and everything
+when it is asked to or when the engine is gone.
 
-What it cannot own: processes that somebody else starts at the program's request (cron, a container service), and
-what is left when a program of the same user kills its keeper first. Only a sandbox prevents that.
+It cannot own processes that a service starts at the program's request (cron, a container service), nor what is left
+when a program of the same user kills its keeper first. Only a sandbox prevents that.
 
-The control socket speaks bytes. The engine sends one request (`pack_request`), then TERM to ask all processes to end;
+The control socket carries bytes. The engine sends one request (`pack_request`), then TERM to ask all processes to end;
 when it closes its side, all are killed. The keeper answers with lines: `starting`, after which the program may have
 run; `failed STEP ERRNO` when it did not; `ended STATUS` when it has ended; `dead` when nothing is left.
 
@@ -30,23 +30,23 @@ else:
     import _signal as signal  # what `signal` wraps, without enum, which costs a third of the whole start
 
 TERM = b"T"
-"""Asks every process of the tree to end. The tree is killed when the engine hangs up."""
+"""Asks every process of the tree to end. The tree is killed when the engine closes its side."""
 
 CHILDREN = "children"
 """The file of a thread that lists its children. Not every kernel has it."""
 
 _SUBREAPER = 36
 _FIRST_PAUSE, _LAST_PAUSE = 5, 1000
-"""Milliseconds between looks at a tree that is being killed."""
+"""Milliseconds between two passes over a tree that is being killed."""
 
 
 class Process:
-    """A process as /proc tells it."""
+    """A process, from /proc."""
 
     __slots__ = ("group", "parent", "pid", "started", "state", "threads")
 
     def __init__(self, pid: int, stat: bytes) -> None:
-        fields = stat[stat.rindex(b")") + 1 :].split()  # the name before it may hold blanks and brackets
+        fields = stat[stat.rindex(b")") + 1 :].split()  # the name in front may contain blanks and brackets
         self.pid = pid
         self.state = fields[0]
         self.parent = int(fields[1])
@@ -56,12 +56,12 @@ class Process:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can still do anything. The first thread may have ended before the others."""
+        """Return whether it can still run. The first thread may have ended before the others."""
         return self.state not in {b"Z", b"X"} or self.threads > 1
 
 
 def read_proc_file(pid: int, name: str) -> bytes:
-    """A file that /proc has on a process; empty when the process is gone or not ours to look at."""
+    """Read a file of a process in /proc; empty when the process is gone or belongs to another user."""
     try:
         descriptor = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -78,36 +78,36 @@ def read_proc_file(pid: int, name: str) -> bytes:
 
 
 def read_process(pid: int) -> Process | None:
-    """The process of this number, if there is one. It may be a zombie."""
+    """Read the process with this id; None if there is none. It may be a zombie."""
     stat = read_proc_file(pid, "stat")
     return Process(pid, stat) if stat else None
 
 
 def list_processes() -> list[int]:
-    """The number of every process that can be seen, the newest first: they are the ones that may soon be gone."""
+    """List the ids of all visible processes, newest first: those are the ones that may soon be gone."""
     return [int(name) for name in reversed(os.listdir("/proc")) if name.isdigit()]  # noqa: PTH208 - pathlib is slow to load
 
 
 def list_children(pid: int) -> list[int]:
-    """The children of a process, dead ones that nobody has reaped too, the newest first."""
+    """List the children of a process, including zombies, newest first."""
     threads = f"/proc/{pid}/task"
     try:
-        found = [read_proc_file(pid, f"task/{thread}/{CHILDREN}") for thread in os.listdir(threads)]  # noqa: PTH208 - as above
+        listings = [read_proc_file(pid, f"task/{thread}/{CHILDREN}") for thread in os.listdir(threads)]  # noqa: PTH208 - as above
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return []
-    if not any(found) and not os.path.exists(f"{threads}/{pid}/{CHILDREN}"):  # noqa: PTH110 - as above
+    if not any(listings) and not os.path.exists(f"{threads}/{pid}/{CHILDREN}"):  # noqa: PTH110 - as above
         return [
             child.pid for child in map(read_process, list_processes()) if child and child.parent == pid
-        ]  # a kernel without it
-    return [int(child) for children in found for child in reversed(children.split())]
+        ]  # a kernel without the file
+    return [int(child) for children in listings for child in reversed(children.split())]
 
 
 def signal_descendants(root: int, *signals: int, spare: int = 0) -> list[Process]:
-    """Signal everyone who lives below a process, as soon as seen; return them. `spare` and those below it are left.
+    """Signal every process below another as soon as it is found; return them. Skips `spare` and those below it.
 
-    One hunt may miss whoever is born, or loses its parent, meanwhile.
+    One pass may miss processes that are forked, or lose their parent, meanwhile.
     """
-    found = []
+    descendants = []
     parents = [root]
     while parents:
         parent = parents.pop()
@@ -115,13 +115,13 @@ def signal_descendants(root: int, *signals: int, spare: int = 0) -> list[Process
             process = None if pid == spare else read_process(pid)
             if process and process.parent == parent and process.is_alive:
                 send_signals(process, *signals)
-                found.append(process)
+                descendants.append(process)
                 parents.append(pid)
-    return found
+    return descendants
 
 
 def send_signals(process: Process, *signals: int) -> None:
-    """Send signals to exactly this process. One that is gone, or not ours to signal, stays as it is."""
+    """Send signals to exactly this process. Ignores one that is gone or belongs to another user."""
     try:
         handle = os.pidfd_open(process.pid)
     except ProcessLookupError:
@@ -129,7 +129,9 @@ def send_signals(process: Process, *signals: int) -> None:
     except OSError:  # an old kernel, or no descriptor left
         handle = None
     try:
-        now = read_process(process.pid)  # the handle cannot change hands any more; did the number, before?
+        now = read_process(
+            process.pid
+        )  # The pidfd pins one process, but the id may have been reused before: compare the start time.
         if now is None or now.started != process.started:
             return
         for number in signals:
@@ -138,16 +140,16 @@ def send_signals(process: Process, *signals: int) -> None:
             else:
                 signal.pidfd_send_signal(handle, number)
     except (ProcessLookupError, PermissionError):
-        pass  # it has ended, or it is another's by now
+        pass  # it has ended, or the id belongs to another user's process now
     finally:
         if handle is not None:
             os.close(handle)
 
 
 BUBBLEWRAP, LANDLOCK = b"bubblewrap", b"landlock"
-"""How a program is confined: it is bubblewrap, which confines what it starts; or the keeper confines it."""
+"""How a program is confined: by bubblewrap, which then is the program; or by the keeper."""
 OFFLINE, GUARDED = b"offline", b"guarded"
-"""What else is asked of a sandbox: no network, by landlock; no process that reaches into another."""
+"""Further demands: no network, by landlock; no process that reads or writes another's memory."""
 FILTER = 9
 """The descriptor from which bubblewrap reads the filter."""
 
@@ -162,13 +164,13 @@ def pack_request(
     writable: Collection[bytes] = (),
     readable: Collection[bytes] = (),
 ) -> bytes:
-    """The request to start a program. Nothing in it may hold a NUL.
+    """Pack the request to start a program. Nothing in it may contain a NUL.
 
-    `limits` are the kernel's, by their names (AS, CPU, FSIZE), for each process of the program alone. `confined` says
-    in one word each how it is confined. `writable` and `readable` are the places that landlock leaves to it.
+    `limits` are the kernel's, by their names (AS, CPU, FSIZE), and hold for each process alone. `confined` holds one
+    word for each demand. `writable` and `readable` are the paths that landlock grants.
     """
-    said = b",".join(b"%b=%d" % (name.encode(), value) for name, value in (limits or {}).items())
-    parts = [cwd, said, b" ".join(confined)]
+    limit_list = b",".join(b"%b=%d" % (name.encode(), value) for name, value in (limits or {}).items())
+    parts = [cwd, limit_list, b" ".join(confined)]
     for listed in (writable, readable, argv):
         parts += [b"%d" % len(listed), *listed]
     parts += [b"%b=%b" % entry for entry in env.items()]
@@ -177,7 +179,7 @@ def pack_request(
 
 
 def main() -> None:
-    """Read the request from the control socket, whose number is the argument, and do it."""
+    """Read the request from the control socket, whose descriptor is the argument, and carry it out."""
     control = int(sys.argv[1])
     os.set_inheritable(control, False)
     wake = _prepare()
@@ -188,7 +190,7 @@ def main() -> None:
     try:
         os.chdir(request.cwd)
         step = b"program"
-        _tell(control, b"starting")  # not afterwards: a program may be quick to kill us
+        _tell(control, b"starting")  # before the program runs, because it may kill this process at once
         program = _confined(request) if request.confined else _limited(request.argv, request.env, request.limits)
     except _NotConfinedError as error:
         _tell(control, b"failed sandbox %d" % (error.errno or 0))
@@ -206,7 +208,7 @@ def main() -> None:
 
 
 def _prepare() -> int:
-    """Become a subreaper that only SIGKILL ends; a descriptor that is readable when a child has ended."""
+    """Become a subreaper that only SIGKILL ends. Returns a descriptor that is readable when a child has ended."""
     import ctypes
 
     if ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0) != 0:
@@ -225,7 +227,7 @@ def _catchable() -> set[int]:
 
 
 class _Request:
-    """What the engine asked for."""
+    """The engine's request."""
 
     def __init__(self, body: bytes) -> None:
         self.cwd, self.limits, confined, *rest = body.split(b"\0")
@@ -237,7 +239,7 @@ class _Request:
 
 
 def _listed(parts: list[bytes]) -> tuple[list[bytes], list[bytes]]:
-    """A list that begins with its length, and what comes behind it."""
+    """Split a list that begins with its length from what follows it."""
     end = int(parts[0]) + 1
     return parts[1:end], parts[end:]
 
@@ -246,7 +248,7 @@ def _request(control: int) -> _Request | None:
     size = _read(control, 8)
     body = size and _read(control, int.from_bytes(size, "big"))
     if not body:
-        return None  # the engine was gone before it had said what to do
+        return None  # the engine was gone before it sent the request
     return _Request(body)
 
 
@@ -261,7 +263,7 @@ def _read(control: int, size: int) -> bytes | None:
 
 
 def _limited(argv: list[bytes], env: dict[bytes, bytes], limits: bytes) -> int:
-    """Start the program under its limits: it is born with them, and cannot lift them afterwards."""
+    """Start the program under its limits: it inherits them, and cannot raise them afterwards."""
     if not limits:
         return _start(argv, env)
     import resource
@@ -283,7 +285,7 @@ def _limited(argv: list[bytes], env: dict[bytes, bytes], limits: bytes) -> int:
 
 
 def _wanted(limits: bytes) -> dict[int, tuple[int, int, int]]:
-    """Which limit shall be what, and what it is now, soft and hard."""
+    """Return the wanted limits, each with the current soft and hard limit."""
     import resource
 
     wanted = {}
@@ -301,25 +303,25 @@ class _NotConfinedError(OSError):
 
 
 def _confined(request: _Request) -> int:
-    """Start the program from a process that has given up what it may not do, limits included."""
+    """Start the program from a process that has given up its rights, limits included."""
     program = _find(request.argv[0], request.env.get(b"PATH", b""))
     hears, says = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if not pid:
         _become(request, program, says)
     os.close(says)
-    told = os.read(hears, 64)
+    failure = os.read(hears, 64)
     os.close(hears)
-    if told:  # nothing is told once the program has begun
+    if failure:  # the pipe stays empty and is closed by exec when the program starts
         os.waitpid(pid, 0)
-        step, number = told.split()
+        step, number = failure.split()
         kind = _NotConfinedError if step == b"sandbox" else OSError
         raise kind(int(number), os.strerror(int(number)))
     return pid
 
 
 def _become(request: _Request, program: bytes, says: int) -> None:
-    """Turn into the program. Does not return: who cannot says why, and ends."""
+    """Become the program. Does not return: on failure it writes why, and exits."""
     step = b"sandbox"
     try:
         os.setsid()
@@ -333,14 +335,14 @@ def _become(request: _Request, program: bytes, says: int) -> None:
             signal.signal(number, signal.SIG_DFL)
         step = b"program"
         os.execve(program, request.argv, request.env)  # noqa: S606 - the program itself
-    except BaseException as error:  # noqa: BLE001 - whatever it is, the program must not run
+    except BaseException as error:  # noqa: BLE001 - after any error the program must not run
         os.write(says, b"%b %d" % (step, getattr(error, "errno", None) or errno.EINVAL))
     finally:
         os._exit(127)
 
 
 def _give_up(request: _Request, program: bytes) -> None:
-    """Give up what the program may not do. Raises OSError."""
+    """Give up the rights that the program must not have. Raises OSError."""
     import landlock  # type: ignore[import-not-found]  # it lies beside this file, which is found without a package
     import seccomp  # type: ignore[import-not-found]  # as above; both may lie where we cannot read any more afterwards
 
@@ -368,7 +370,7 @@ def _start(argv: list[bytes], env: dict[bytes, bytes]) -> int:
 
 
 def _let_go() -> None:
-    """Leave the three pipes to the program, so that they are closed when it closes them."""
+    """Close the three standard pipes here, so that they are closed when the program closes them."""
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for descriptor in (0, 1, 2):
         os.dup2(nothing, descriptor)
@@ -376,7 +378,7 @@ def _let_go() -> None:
 
 
 def _find(name: bytes, path: bytes) -> bytes:
-    """Where the program lies. An empty part of PATH, which would mean the working directory, is passed over."""
+    """Find the program in PATH. Skips an empty part of PATH, which would mean the working directory."""
     if b"/" in name:
         return name
     reason = errno.ENOENT
@@ -393,11 +395,11 @@ def _tell(control: int, line: bytes) -> None:
     try:  # noqa: SIM105 - contextlib is slow to load
         os.write(control, line + b"\n")
     except OSError:
-        pass  # the engine is gone; nobody has to be told
+        pass  # the engine is gone
 
 
 class _TreeKeeper:
-    """The watch over one program and what it starts."""
+    """Watches one program and everything that it starts."""
 
     def __init__(self, control: int, wake: int, program: int, *, spare: bool = False) -> None:
         """`spare` the program itself when all are asked to end: bubblewrap would kill those that it confines."""
@@ -408,14 +410,14 @@ class _TreeKeeper:
         self._ended = False
 
     def watch(self) -> None:
-        """Return when the tree is to be killed, or dead. Orphans that end are reaped all the while."""
+        """Return when the tree is dead or has to be killed. Reaps orphans meanwhile."""
         poller = select.poll()
         poller.register(self._control, select.POLLIN)
         poller.register(self._wake, select.POLLIN)
         asked = False
         while self._any_left():
             if self._ended and not asked:
-                return  # what outlives the program, and was not asked to end, does not get time to
+                return  # processes that outlive the program without being asked to end get no grace
             ready = [descriptor for descriptor, _ in poller.poll()]
             if self._wake in ready:
                 os.read(self._wake, 4096)
@@ -423,11 +425,13 @@ class _TreeKeeper:
                 if os.read(self._control, 1) != TERM:
                     return
                 asked = True
-                for process in self._hunt():  # found first, because whoever obeys at once leaves orphans
+                for (
+                    process
+                ) in self._hunt():  # list them first: one that ends at once leaves orphans, which the walk would miss
                     if not (self._spare and process.pid == self._program):
                         send_signals(
                             process, signal.SIGTERM, signal.SIGCONT
-                        )  # a stopped one would not notice the first
+                        )  # a stopped process handles SIGTERM only after SIGCONT
 
     def kill(self) -> None:
         """Kill until nothing is left, however long that takes."""
@@ -436,7 +440,7 @@ class _TreeKeeper:
         pause = _FIRST_PAUSE
         while self._any_left():
             if any(process.group == self._program for process in self._hunt(signal.SIGKILL)):
-                self._kill_group()  # if it had no member, the number might be somebody else's
+                self._kill_group()  # an empty group's id might be reused by another program
             if poller.poll(pause):
                 os.read(self._wake, 4096)
             pause = min(pause * 2, _LAST_PAUSE)
@@ -444,18 +448,18 @@ class _TreeKeeper:
     def _hunt(self, *signals: int) -> list[Process]:
         try:
             return signal_descendants(os.getpid(), *signals)
-        except OSError:  # no memory or no descriptor just now: whoever must kill tries again
+        except OSError:  # no memory or descriptor left: `kill` tries again
             return []
 
     def _kill_group(self) -> None:
-        """The kernel kills a group at one stroke, so that no fork escapes."""
+        """Kill the program's process group in one step, so that no fork escapes."""
         try:  # noqa: SIM105 - contextlib is slow to load
             os.killpg(self._program, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
-            pass  # nobody of it is left
+            pass  # the group is empty
 
     def _any_left(self) -> bool:
-        """Reap whoever has ended. No child means no descendant: orphans would be our children."""
+        """Reap processes that have ended. No child means no descendant, because orphans become our children."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)

@@ -1,14 +1,14 @@
-"""Landlock: a process gives up what it may do, for itself and for whatever it starts, without any privilege.
+"""Landlock: a process gives up rights, for itself and everything that it starts, without any privilege.
 
-It is asked for by system calls that no library wraps. This module is also loaded by the keeper, beside which it lies,
-so it imports next to nothing.
+No library wraps its system calls. The keeper loads this module too, from the same folder, so it imports next to
+nothing.
 
-It grants places and everything below them, and cannot take away again what lies inside of a place that it granted. So
-what is hidden is what lies in no granted place; whoever asks names the places around it.
+Landlock grants paths with everything below them, and cannot exclude anything inside a granted path. So a path is hidden
+when it lies in no granted path; the caller names the paths around it.
 
-What landlock cannot do: keep rights and times of files from being changed, keep the names of hidden files from whoever
-knows them, or keep a program from sockets that are files. UDP is not its business either; without the network, a filter
-of system calls (`seccomp`) lets a program open no sockets but those.
+Landlock cannot stop changes of rights and times of files, hide the names of files from a program that guesses them, or
+block sockets that are files. It does not cover UDP either; without the network, a filter of system calls (`seccomp`)
+allows no other sockets than files.
 """
 
 from __future__ import annotations
@@ -22,55 +22,55 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 OLDEST = 3
-"""The version from which nothing outside can be cut to length: Linux 6.2."""
+"""The version since which truncating can be forbidden: Linux 6.2."""
 OLDEST_OFFLINE = 4
-"""The version from which connections can be forbidden: Linux 6.7."""
+"""The version since which connections can be forbidden: Linux 6.7."""
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _VERSION = 1
 _BENEATH = 1
 _FILE = 1 << 1 | 1 << 14
-"""Writing a file, and cutting it to length."""
+"""Writing a file, and truncating it."""
 _READ_FILE = 1 << 0 | 1 << 2
 """Reading a file, and running it."""
 _READS = _READ_FILE | 1 << 3
 """The same, and listing a folder."""
 _WRITES = _FILE | sum(1 << bit for bit in range(4, 14))
-"""All that changes anything: also removing, making of every kind, and moving between folders."""
+"""Everything that changes something: also removing, creating of every kind, and moving between folders."""
 _NET_FROM, _NET = 4, 0b11
 """Binding and connecting by TCP."""
 _SCOPES_FROM, _SCOPES = 6, 0b11
-"""Abstract sockets and signals reach only what is confined in the same way."""
+"""Abstract sockets and signals reach only processes that are confined in the same way."""
 _DROP, _NO_NEW_PRIVILEGES = 24, 38
 _ABSTRACT = 0b01
 _SET_USER_ID = 0o4000
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-"""No terminals: those of all programs of a user lie in one folder, and whoever reads them reads what people type."""
+"""Without terminals: those of all programs of a user lie in one folder, and reading them reveals what people type."""
 
 
 def read_version() -> int:
-    """Which landlock the kernel has; 0 when it has none."""
+    """Return the version of landlock in the kernel; 0 without it."""
     if os.uname().sysname != "Linux":
         return 0
-    found = ctypes.CDLL(None, use_errno=True).syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION)
-    return max(int(found), 0)
+    version = ctypes.CDLL(None, use_errno=True).syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION)
+    return max(int(version), 0)
 
 
 def describe_problem(*, network: bool = True) -> str:
-    """Why landlock does not do here what is asked of it; empty if it does."""
-    found = read_version()
-    if found < OLDEST:
-        have = f"version {found}" if found else "none"
-        return f"the kernel has no landlock that can be used (version {OLDEST} is needed, and there is {have})"
-    if not network and found < OLDEST_OFFLINE:
-        return f"without the network landlock must have version {OLDEST_OFFLINE}, and here is {found}"
+    """Explain why landlock cannot meet the demands here; empty if it can."""
+    version = read_version()
+    if version < OLDEST:
+        have = f"version {version}" if version else "none"
+        return f"the kernel's landlock is too old: version {OLDEST} is needed, {have} is there"
+    if not network and version < OLDEST_OFFLINE:
+        return f"without the network landlock must have version {OLDEST_OFFLINE}, and here is {version}"
     return ""
 
 
 def restrict(writable: Iterable[bytes], readable: Iterable[bytes], *, network: bool) -> None:
-    """Let this process, and all that it will start, write and read only these places, and read those.
+    """Let this process, and everything that it starts, write only `writable` and read only both.
 
-    What is readable and not there any more, or a symlink, is passed over. There is no way back. Raises OSError.
+    Skips readable paths that are gone or are symlinks. This cannot be undone. Raises OSError.
     """
     calls = ctypes.CDLL(None, use_errno=True)
     known = read_version()
@@ -86,25 +86,24 @@ def restrict(writable: Iterable[bytes], readable: Iterable[bytes], *, network: b
         try:
             _grant(calls, rules, path, _READS)
         except (FileNotFoundError, NotADirectoryError, PermissionError):
-            continue  # nobody can read it then
+            continue  # a path that is gone cannot be read anyway
     for name in _DEVICES:
         try:
             _grant(calls, rules, b"/dev/" + name.encode(), _WRITES | _READS)
         except FileNotFoundError:
             continue
-    for capability in range(64):  # else root could look into every process, and lift its limits
+    for capability in range(64):  # else root could read every process, and raise its limits
         if calls.prctl(_DROP, capability, 0, 0, 0) < 0:
-            break  # there are no more, or there never were any
+            break  # the kernel has no further capability
     _checked(calls.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
     _checked(calls.syscall(_RESTRICT, rules, 0))
     os.close(rules)
 
 
 def isolate_sockets(program: bytes) -> None:
-    """Let this process, and all that it will start, reach no abstract sockets but their own, where the kernel can.
+    """Let this process, and everything that it starts, reach only their own abstract sockets, where the kernel can.
 
-    Nothing else is taken away, so `program` can still mount what it likes; it must not need the rights of its owner.
-    Raises OSError.
+    Takes no other right away, so `program` can still mount. It must not be a program with set-user-id. Raises OSError.
     """
     if read_version() < _SCOPES_FROM or os.stat(program).st_mode & _SET_USER_ID:  # noqa: PTH116 - pathlib is slow to load
         return
@@ -117,7 +116,7 @@ def isolate_sockets(program: bytes) -> None:
 
 
 def _grant(calls: ctypes.CDLL, rules: int, path: bytes, rights: int) -> None:
-    """Grant a place. A symlink leads nowhere: what it leads to may be hidden."""
+    """Grant a path. Does not follow a symlink, because its target may be hidden."""
     place = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         kind = os.fstat(place).st_mode & 0o170000

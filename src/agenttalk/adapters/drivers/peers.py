@@ -1,7 +1,7 @@
-"""Whose process is at the other end of a connection to us: an agent's, as far as that can be seen from here.
+"""Finds out whether the process at the other end of a connection is an agent's.
 
-Over a unix socket the kernel says which process connected. Over TCP it lists both ends of what stays on this machine,
-and an agent's processes are all below our own; those of a sandbox too, whose numbers we see as they are here.
+Over a unix socket the kernel names the process that connected. Over TCP it lists both ends of a local connection, and
+all processes of agents are below our own; those in a sandbox too, with the ids that they have here.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ from typing import Final
 
 from agenttalk.adapters.drivers import ancestry, keeper
 
-_GONE: Final = "it is gone, so nobody knows what it was"
+_GONE: Final = "it is gone, so its origin is unknown"
 _ESTABLISHED: Final = 1
 _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 
 def attempt_of(bound: socket.socket) -> str:
-    """How the process that opened a connection is known to be an agent's; empty when it is none of ours."""
+    """Explain how the process that opened a connection is known to be an agent's; empty when it is not."""
     if bound.family == socket.AF_UNIX:
         pid: int = struct.unpack("3i", bound.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
         if pid and keeper.read_process(pid) is None:
             return _GONE
-        return ancestry.attempt_of(pid) if pid else ""  # 0 is outside of our namespace, where no agent of ours is
+        return (
+            ancestry.attempt_of(pid) if pid else ""
+        )  # 0 means a process of another namespace, where no agent of ours runs
     below = keeper.signal_descendants(os.getpid())
     return _over_tcp(bound, [process.pid for process in below]) if below else ""
 
@@ -36,7 +38,7 @@ def _over_tcp(bound: socket.socket, pids: list[int]) -> str:
         state = bound.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
     except OSError:
         return _GONE
-    if inode is None:  # it comes from elsewhere; or it was hung up, so that nothing is listed any more
+    if inode is None:  # it comes from another machine, or it was closed and is not listed any more
         return "" if state == _ESTABLISHED else _GONE
     if inode == b"0":
         return _GONE
@@ -48,22 +50,22 @@ def _over_tcp(bound: socket.socket, pids: list[int]) -> str:
 
 
 def _open(pid: int) -> set[str]:
-    """What a process has open; of one that is gone, nothing."""
+    """List what a process has open; nothing for one that is gone."""
     folder = f"/proc/{pid}/fd"
-    found = set()
+    targets = set()
     try:
         for name in os.listdir(folder):  # noqa: PTH208 - the names alone
             try:
-                found.add(os.readlink(f"{folder}/{name}"))  # noqa: PTH115 - as it is written
+                targets.add(os.readlink(f"{folder}/{name}"))  # noqa: PTH115 - as it is written
             except OSError:
                 continue
     except OSError:
-        return found
-    return found
+        return targets
+    return targets
 
 
 def _inode(here: tuple[str, int], there: tuple[str, int]) -> bytes | None:
-    """The socket of this machine that is bound to `here` and connected to `there`."""
+    """Find the local socket that is bound to `here` and connected to `there`."""
     ends = [(_spelled(here, wide), _spelled(there, wide)) for wide in (False, True)]
     for table in _TABLES:
         try:
@@ -78,7 +80,7 @@ def _inode(here: tuple[str, int], there: tuple[str, int]) -> bytes | None:
 
 
 def _spelled(end: tuple[str, int], wide: bool) -> bytes:  # noqa: FBT001 - one of two
-    """An end of a connection as the kernel lists it: words of four bytes in the machine's own order."""
+    """Format an end of a connection as the kernel lists it: words of four bytes in the machine's byte order."""
     host, port = end[0].partition("%")[0], end[1]
     if ":" in host:
         packed = socket.inet_pton(socket.AF_INET6, host)

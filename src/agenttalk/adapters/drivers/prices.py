@@ -1,4 +1,4 @@
-"""Prices of well-known models, from a table that is installed with us. Nothing is fetched."""
+"""Prices of well-known models, from a table that is installed with us. Nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from agenttalk.rules.core.usage import BilledTokens
 
 
 def price_well_known(model: str, billed: BilledTokens) -> float | None:
-    """What one request costs in US dollars; None for a model that the table does not know."""
+    """Compute what one request costs in US dollars; None for a model that the table does not know."""
     if not model:
         return None
-    from genai_prices import Usage, calc_price  # it takes a quarter of a second to load
+    from genai_prices import Usage, calc_price  # loading it takes a quarter of a second
 
     usage = Usage(
         input_tokens=billed.read + billed.cache_read + billed.cache_written,
@@ -29,6 +29,6 @@ def price_well_known(model: str, billed: BilledTokens) -> float | None:
 
 @lru_cache(maxsize=64)
 def _spellings(model: str) -> tuple[str, ...]:
-    """A model's name, and without the service that some agents write before it, or what they write behind it."""
+    """List variants of a model's name: without the service in front that some agents write, and without a suffix."""
     bare = model.rpartition("/")[2]
     return tuple(dict.fromkeys((model, bare, bare.partition("[")[0], bare.partition(":")[0])))

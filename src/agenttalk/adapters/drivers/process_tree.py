@@ -19,14 +19,14 @@ from agenttalk.adapters.drivers.ancestry import LEASE
 
 STDERR_KEPT: Final = 16 * 1024
 LONGEST_LINE: Final = 64 * 1024
-"""Bytes of a line that somebody hears."""
+"""Bytes of a line that is passed on."""
 _CHUNK: Final = 1 << 16
 _REST: Final = 1 << 20
-"""A pipe holds no more than this: what comes after the tree's death is not the tree's."""
+"""The capacity of a pipe: what is read beyond it after the tree's death does not come from the tree."""
 _ROOM: Final = 1 << 20
-"""Bytes that a program can print before anybody reads them."""
+"""Bytes that a program can print before they are read."""
 _BOOT: Final = "import sys; sys.path.append(sys.argv.pop()); import keeper; keeper.main()"
-"""Imported, not run as a file, so that it is compiled once; and without its package, which takes longer to load."""
+"""Imports the keeper, so that it is compiled once; and without its package, which takes longer to load."""
 
 
 class StartFailure(NamedTuple):
@@ -38,7 +38,7 @@ class StartFailure(NamedTuple):
 
 
 class ProcessTree:
-    """A program that was asked for, and what is known of it."""
+    """A program that was requested, and what is known about it."""
 
     def __init__(
         self,
@@ -52,20 +52,20 @@ class ProcessTree:
     ) -> None:
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = loop.create_future()
-        """Done when the program has ended, or never will have been started."""
+        """Done when the program has ended, or cannot be started any more."""
         self.over: asyncio.Future[None] = loop.create_future()
         """Done when the keeper is gone."""
         self.hushed: asyncio.Future[None] = loop.create_future()
-        """Done when whoever speaks with the program has nothing more to say."""
+        """Done when the dialogue with the program has no more input for it."""
         self.pen: StdinWriter | None = None
-        """With which it is spoken to, if somebody does."""
+        """Writes to the program, if there is a dialogue."""
         self.refusal: StartFailure | None = None
         self.status: int | None = None
         """The program's wait status, when it has ended."""
         self.started = False
         """Whether the program may have run."""
         self.confirmed = False
-        """Whether the keeper said that nothing is left."""
+        """Whether the keeper reported that nothing is left."""
         self.printed = 0
         """Bytes that it has printed, kept or not."""
         self.flooding: asyncio.Future[None] = loop.create_future()
@@ -95,10 +95,10 @@ class ProcessTree:
         pieces: Callable[[bytes], None] | None = None,
         spoken_to: bool = False,
     ) -> Self:
-        """Start a keeper and ask it for a program (`keeper.packed`). Raises OSError when the machine cannot.
+        """Start a keeper and request a program (`keeper.pack_request`). Raises OSError when the machine cannot.
 
-        `lines` and `pieces` get what the program prints, `keep` bytes of it are kept, and with more than `most` it is
-        flooding. One that is `spoken_to` has a pen, and hears more than its prompt.
+        `lines` and `pieces` receive what the program prints. `keep` bytes of it are kept, and more than `most` is
+        flooding. A program that is `spoken_to` gets a pen, and more input than its prompt.
         """
         with ExitStack() as ours, ExitStack() as theirs:
             control, far = socket.socketpair()
@@ -106,7 +106,7 @@ class ProcessTree:
             theirs.callback(far.close)
             stdin, feed = _pipe(theirs, ours)
             out, stdout = _pipe(ours, theirs)
-            with suppress(OSError):  # a program that does not wait until it is read loses less
+            with suppress(OSError):  # a large buffer, so that a program that is killed before it is read loses less
                 fcntl.fcntl(stdout, fcntl.F_SETPIPE_SZ, _ROOM)
             err, stderr = _pipe(ours, theirs)
             process = subprocess.Popen(  # noqa: S603 - our own program
@@ -144,35 +144,35 @@ class ProcessTree:
             self._ends.append(_PipeWriter(feed, prompt, close=True))
 
     def ask_to_end(self) -> None:
-        """Ask all processes to end. Whoever does not is left to `kill`."""
+        """Ask all processes to end. Those that do not are left to `kill`."""
         if self._asking is None or self._asking.open:
-            self.kill()  # the keeper has not even read what to start
+            self.kill()  # the keeper has not even read the request
         else:
             with suppress(OSError):
                 self._control.send(keeper.TERM)
             self._process.send_signal(signal.SIGCONT)  # the program may have stopped its keeper
 
     def kill(self) -> None:
-        """Have all processes killed; `over` is done when they are dead. Also what the engine's death does."""
+        """Have all processes killed; `over` is done when they are dead. The engine's death does the same."""
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
         self._process.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """Take what is left in the pipes and let go of everything."""
+        """Read the rest of the pipes, and close everything."""
         for end in self._ends:
             end.finish()
         if self._lines is not None:
             self._lines.finish()
         self._control.close()
         if self.over.done():
-            self._process.wait()  # it hung up because it ends: this takes no time
+            self._process.wait()  # it closed its side because it ends, so this takes no time
         else:
             self._process.poll()
 
     @property
     def keeper(self) -> int:
-        """The number of the keeper's process."""
+        """The id of the keeper's process."""
         return self._process.pid
 
     def _count(self, data: bytes) -> None:
@@ -214,10 +214,9 @@ class ProcessTree:
 
 
 class LineSplitter:
-    """Makes lines of pieces.
+    """Splits chunks into lines. Drops a line that is too long, and a last line without an end.
 
-    One that is too long is left out, and the last one needs its end. If `longest` is said, the beginning of a line that
-    is too long is heard, and the last line without its end.
+    With `longest`, passes on the beginning of a line that is too long, and the last line without its end.
     """
 
     def __init__(self, hear: Callable[[bytes], None], longest: int | None = None) -> None:
@@ -228,7 +227,7 @@ class LineSplitter:
         self._skips = False
 
     def add_piece(self, data: bytes) -> None:
-        """The next piece."""
+        """Add a chunk."""
         *lines, rest = data.split(b"\n")
         for line in lines:
             self._add(line)
@@ -238,7 +237,7 @@ class LineSplitter:
         self._add(rest)
 
     def _add(self, piece: bytes) -> None:
-        """Go on with a line, which is cut where it gets too long."""
+        """Continue a line, and cut it where it gets too long."""
         if self._skips:
             return
         self._skips = len(self._rest) + len(piece) > self._longest
@@ -248,7 +247,7 @@ class LineSplitter:
             self._rest = (self._rest + piece)[: self._longest]
 
     def finish(self) -> None:
-        """Nothing more comes."""
+        """Finish: no more chunks follow."""
         if self._to_the_end and self._rest:
             self._hear(self._rest)
         self._rest = b""
@@ -267,13 +266,13 @@ def _pipe(reads: ExitStack, writes: ExitStack) -> tuple[int, int]:
 
 
 def _keepers_environment(lease: str) -> dict[str, str]:
-    """Python itself may need to find its library; the program gets none of this."""
-    found = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
-    return {**found, LEASE: lease}
+    """Keep what Python itself needs to find its library; the program gets none of it."""
+    environment = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+    return {**environment, LEASE: lease}
 
 
 class _PipeReader:
-    """Reads whatever comes, when it comes."""
+    """Reads what arrives, when it arrives."""
 
     def __init__(
         self,
@@ -292,12 +291,12 @@ class _PipeReader:
         asyncio.get_running_loop().add_reader(descriptor, self._read)
 
     def _read(self) -> bool:
-        """Take a piece. False when there is none now, or none any more."""
+        """Read a chunk. False when nothing is there now, or the end is reached."""
         try:
             data = os.read(self._descriptor, _CHUNK)
         except BlockingIOError:
             return False
-        except OSError:  # the other side is gone, with something unread
+        except OSError:  # the other side is gone, with unread data
             data = b""
         if data:
             self._take(data)
@@ -308,7 +307,7 @@ class _PipeReader:
         return False
 
     def finish(self) -> None:
-        """Take what is there and let go."""
+        """Read what is there, and close."""
         rest = _REST
         while self._open and rest > 0 and self._read():
             rest -= _CHUNK
@@ -323,7 +322,7 @@ class _PipeReader:
 
 
 class _PipeWriter:
-    """Writes as fast as the other side reads. Whoever does not read is no problem of ours."""
+    """Writes as fast as the other side reads. A program that does not read harms only itself."""
 
     def __init__(self, descriptor: int, data: bytes, *, close: bool) -> None:
         self._descriptor = descriptor
@@ -345,7 +344,7 @@ class _PipeWriter:
         self.finish()
 
     def finish(self) -> None:
-        """Let go of it, whatever is left."""
+        """Close, even if data is left."""
         if self.open:
             self.open = False
             asyncio.get_running_loop().remove_writer(self._descriptor)
@@ -354,7 +353,7 @@ class _PipeWriter:
 
 
 class StdinWriter:
-    """Writes what comes, as fast as the other side reads, until nothing more is to come."""
+    """Writes what is added, as fast as the other side reads, until it is closed."""
 
     def __init__(self, descriptor: int, closed: Callable[[], None]) -> None:
         self._descriptor = descriptor
@@ -366,13 +365,13 @@ class StdinWriter:
         os.set_blocking(descriptor, False)
 
     def write(self, data: bytes) -> None:
-        """Say something."""
+        """Add data."""
         if self._open and not self._last:
             self._left += data
             self._write()
 
     def close(self) -> None:
-        """Say nothing any more, once all is said."""
+        """Close when everything is written."""
         self._last = True
         self._closed()
         if self._open:
@@ -400,7 +399,7 @@ class StdinWriter:
             asyncio.get_running_loop().remove_writer(self._descriptor)
 
     def finish(self) -> None:
-        """Let go of it, whatever is left."""
+        """Close, even if data is left."""
         if self._open:
             self._open = False
             self._rest()

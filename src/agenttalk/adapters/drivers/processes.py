@@ -1,4 +1,4 @@
-"""Whose processes live on this machine, and how those of a lease are ended."""
+"""Finds out which owners of leases live on this machine, and ends the processes of a lease."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from agenttalk.adapters.drivers import keeper
 from agenttalk.adapters.drivers.ancestry import LEASE
 from agenttalk.adapters.drivers.deferred_cancellation import wait_until_finished
 from agenttalk.adapters.drivers.keeper import Process
+from agenttalk.adapters.process_ids import is_alive
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.ports import ProcessIdentity
 
@@ -23,9 +24,9 @@ _PAUSE: Final = 0.005
 class LocalProcesses:
     """The processes of this machine, seen through Linux's /proc.
 
-    A process belongs to a lease when its environment says so, or when it descends from one that belongs to it:
-    so those are found too that cleared their environment below a living keeper. Where there is no /proc, an
-    owner is told by its number alone, and `end` raises, because it could not confirm anything.
+    A process belongs to a lease when its environment names the lease, or when it descends from one that does. So
+    processes that cleared their environment are found below a living keeper. Without /proc an owner is recognised by
+    its id alone, and `end` raises, because it could not confirm anything.
     """
 
     def __init__(self, *, limit: float = 10.0, proc: Path = Path("/proc")) -> None:
@@ -34,34 +35,33 @@ class LocalProcesses:
         self._boot_id = _BOOT_ID.read_text(encoding="ascii").strip() if self._seeing else ""
 
     def me(self) -> ProcessIdentity:
-        """This process."""
+        """Return the identity of this process."""
         pid = os.getpid()
         process = keeper.read_process(pid) if self._seeing else None
         return ProcessIdentity(self._boot_id, pid, process.started if process else 0)
 
     def alive(self, owner: ProcessIdentity) -> bool:
-        """Whether it still lives. Another boot, or another process with its number, is not it; nor is a zombie."""
+        """Return whether a process still lives: not a zombie, of this boot, and not another one with its id."""
         if owner.boot_id != self._boot_id or owner.pid <= 0:
             return False
         if not self._seeing:
-            return _answers(owner.pid)
+            return is_alive(owner.pid)
         process = keeper.read_process(owner.pid)
         return process is not None and process.started == owner.started and process.is_alive
 
     async def end(self, lease: str) -> int:
-        """Kill every process of the lease, confirm that none is left, and say how many there were.
+        """Kill every process of the lease, confirm that none is left, and return how many there were.
 
-        Whoever stands at the top dies last. A keeper there is stopped, adopts orphans and reaps nobody: so long
-        as it gets new children, some below it are still moving.
+        The topmost process dies last. A keeper there is stopped, adopts orphans and reaps none: as long as it gets new
+        children, processes below it are still forking.
 
-        Never ends this process. Cancelling does not stop it; it is cancelled when it is finished. Raises
-        MachineError when some live on after the time limit (those that could be, are stopped then), or when
-        processes cannot be seen here.
+        Never ends this process. A cancellation takes effect when it is finished. Raises MachineError when processes
+        survive the time limit (they are stopped, where possible), or when processes cannot be seen here.
         """
         if not self._seeing:
             raise MachineError(
                 Code.PROCESS_STUCK,
-                f"whether processes of {lease} are left cannot be seen: this system has no /proc",
+                f"cannot confirm that the processes of {lease} have ended: this system has no /proc",
                 hint="end them by hand",
             )
         loop = asyncio.get_running_loop()
@@ -76,12 +76,12 @@ class LocalProcesses:
         met: set[tuple[int, int]] = set()
         before: dict[int, list[int]] = {}
         quiet = 0
-        while quiet < 2:  # a process can fork and end just so that one look misses both
+        while quiet < 2:  # a process can fork and end so that one pass misses both
             carriers = _stopped(entry)
             quiet = 0 if carriers else quiet + 1
             if carriers and time.monotonic() > deadline:
                 raise _stuck(lease, carriers)
-            tops = [process for process in carriers if process.parent not in {each.pid for each in carriers}]
+            tops = [process for process in carriers if process.parent not in {carrier.pid for carrier in carriers}]
             below = [
                 process
                 for top in tops
@@ -97,30 +97,20 @@ class LocalProcesses:
 
 
 def _stopped(entry: bytes) -> list[Process]:
-    """Everyone alive who carries the entry, but this process. They are stopped when seen, and cannot fork any more."""
-    found = []
+    """Stop every process with the entry in its environment, but this one, so that it cannot fork; return them."""
+    stopped = []
     for pid in keeper.list_processes():
         if pid != os.getpid() and entry in keeper.read_proc_file(pid, "environ").split(b"\0"):
             process = keeper.read_process(pid)
             if process and process.is_alive:
                 keeper.send_signals(process, signal.SIGSTOP)
-                found.append(process)
-    return found
+                stopped.append(process)
+    return stopped
 
 
 def _kill(processes: list[Process]) -> None:
     for process in processes:
         keeper.send_signals(process, signal.SIGKILL)
-
-
-def _answers(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _stuck(lease: str, left: list[Process]) -> MachineError:

@@ -1,6 +1,6 @@
-"""Which files a program needs to be started: itself, what it is a link to, and what its first line names.
+"""Finds the files that a program needs to start: itself, the links to it, and the interpreter in its first line.
 
-They are to be seen in every sandbox, wherever somebody installed them: below /tmp, or in a folder that is hidden else.
+They are visible in every sandbox, wherever they are installed: below /tmp, or in a folder that is otherwise hidden.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PACKAGES: Final = "node_modules"
 
 
 def resolve_program(argv: tuple[str, ...], env: Mapping[str, str]) -> tuple[str, ...]:
-    """The program by its path: what is looked for is not looked for in the working directory."""
+    """Find the program's path. Never searches the working directory."""
     if not argv or "/" in argv[0]:
         return argv
     return (_which(argv[0], env) or argv[0], *argv[1:])
@@ -32,7 +32,7 @@ def _which(name: str, env: Mapping[str, str]) -> str | None:
 def list_needed_files(
     argv: Sequence[str], env: Mapping[str, str], *, masked: Sequence[Path], temporary: Sequence[Path]
 ) -> tuple[Path, ...]:
-    """Files and folders without which it does not start, as far as they lie in something that is masked.
+    """List the files and folders without which it does not start, if they lie in something masked.
 
     A file among its arguments may be a script. What lies beside it in a folder for temporary files may belong to it.
     """
@@ -51,7 +51,7 @@ def _is_in(place: Path, folders: set[Path]) -> bool:
 
 
 def _chain(program: Path, env: Mapping[str, str], depth: int) -> Iterator[Path]:
-    """The program, each link on the way to its file, and the same of what starts it."""
+    """List the program, each link on the way to its file, and the same for its interpreter."""
     if not depth or not program.is_absolute():
         return
     yield Path(os.path.realpath(program.parent), program.name)
@@ -70,7 +70,7 @@ def _chain(program: Path, env: Mapping[str, str], depth: int) -> Iterator[Path]:
 
 
 def _starters(line: bytes) -> list[str]:
-    """The program that a first line names, and the one that `env` looks for in its place."""
+    """Read the program that a first line names, and the one that `env` starts in its place."""
     if not line.startswith(b"#!"):
         return []
     try:
@@ -84,7 +84,7 @@ def _starters(line: bytes) -> list[str]:
 
 
 def _installation(program: Path, hidden: set[Path]) -> Iterator[Path]:
-    """The program, and what was installed with it, unless that holds something hidden: then the file alone."""
+    """Return the installation that a program belongs to, or the file alone if that holds something hidden."""
     yield program
     inside = [above for above in program.parents if above.name == _PACKAGES]
     whole = inside[-1] if inside else program.parent.parent if program.parent.name in _FOLDERS else None

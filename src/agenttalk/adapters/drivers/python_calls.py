@@ -20,12 +20,12 @@ from agenttalk.rules.agents.results import explain_unfitness
 from agenttalk.rules.proof.evidence import read_claims
 
 SMALL: Final = 64 * 1024
-"""Up to this size a content travels with the message; larger ones are put into the blobs."""
+"""Up to this size a content travels with the message; larger ones are stored as blobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What an agent says came out."""
+    """The result of an agent."""
 
     result: Any = None
     score: float | None = None
@@ -34,14 +34,14 @@ class Result:
     """Outputs by their name."""
     usage: Mapping[str, Any] = field(default_factory=dict)
     self_assessment: Mapping[str, Any] | None = None
-    """How fit it is for this, if its profile asks for that: `score` from 0 to 100, and the `reason`."""
+    """How well it fits the task, if its profile asks for that: `score` from 0 to 100, and the `reason`."""
     evidence: Sequence[Any] = ()
-    """Evidence that it says it has: ids, or objects with `id`, `passed` and `detail`. A claim, and weighed as one."""
+    """Evidence that it claims: ids, or objects with `id`, `passed` and `detail`. It is weighed as a claim."""
 
 
 @dataclass(slots=True)
 class Turn:
-    """What an agent is asked for, and where it puts what it makes."""
+    """What an agent has to do, and where it puts its outputs."""
 
     plan_id: str
     task_id: str
@@ -53,9 +53,9 @@ class Turn:
     outputs: dict[str, bytes | str | Mapping[str, bytes | str]] = field(default_factory=dict)
     """Output name → content, or path → content. Filled by the agent."""
     judges: str | None = None
-    """The input that is to be judged before it is used; else the task is to be done."""
+    """The input to judge before it is used; without one, do the task."""
     tell: Callable[[Note], None] = lambda _: None
-    """Where `report` goes to."""
+    """Receives what `report` reports."""
 
     def report(
         self,
@@ -65,25 +65,25 @@ class Turn:
         cost_usd: float | None = None,
         tool_calls: int | None = None,
     ) -> None:
-        """Say what this turn does and has used so far, since it began. A turn that uses too much is cancelled."""
-        said = {"tokens": tokens, "cost_usd": cost_usd, "tool_calls": tool_calls}
-        usage = {name: value for name, value in said.items() if value is not None}
+        """Report what this turn does, and its usage since it began. A turn that uses too much is cancelled."""
+        counts = {"tokens": tokens, "cost_usd": cost_usd, "tool_calls": tool_calls}
+        usage = {name: value for name, value in counts.items() if value is not None}
         self.tell(note_of({"usage": usage, "progress": progress}))
 
     def read(self, name: str) -> bytes:
-        """The content of an input that is one file."""
+        """Return the content of an input that is one file."""
         files = self.inputs.get(name, {})
         if len(files) != 1:
             raise LookupError(f"the input {name!r} has {len(files)} files, not one")
         return next(iter(files.values()))
 
     def text(self, name: str) -> str:
-        """The same as text."""
+        """Return it as text."""
         return self.read(name).decode()
 
 
 Agent: TypeAlias = "Callable[[Turn], Awaitable[Any] | Any]"
-"""A function that does a turn: async, or plain, which is then run in a thread."""
+"""A function that does a turn: async, or plain, which then runs in a thread."""
 
 
 class PythonPerformer:
@@ -92,7 +92,7 @@ class PythonPerformer:
     inside: ClassVar[bool] = True
 
     def __init__(self, agents: Mapping[str, Agent], blobs: Callable[[str], Awaitable[Blobs]]) -> None:
-        """`agents` by their ids; `blobs` gives the contents of a board."""
+        """`agents` by their ids; `blobs` opens the contents of a board."""
         self._agents = agents
         self._blobs = blobs
 
@@ -111,18 +111,18 @@ class PythonPerformer:
         try:
             async with limit:
                 is_async = inspect.iscoroutinefunction(function)
-                said = await (function(turn) if is_async else asyncio.to_thread(function, turn))
-                if inspect.isawaitable(said):  # an object that can be called, say
-                    said = await said
-        except Exception as error:  # noqa: BLE001 - whatever an agent raises is its failure
+                result = await (function(turn) if is_async else asyncio.to_thread(function, turn))
+                if inspect.isawaitable(result):  # for example an object that can be called
+                    result = await result
+        except Exception as error:  # noqa: BLE001 - any error of an agent is its failure
             seconds = time.monotonic() - began
             if limit.expired():
                 return Performance("timeout", error=f"it was ended after {job.timeout:g} seconds", seconds=seconds)
             return Performance("crashed", error=f"{type(error).__name__}: {error}", seconds=seconds)
-        return await self._read_answer(job, turn, said, time.monotonic() - began)
+        return await self._read_answer(job, turn, result, time.monotonic() - began)
 
     async def judge(self, job: Job, input_name: str, prompt: str) -> Any:
-        """Have the function judge an input; what it returns."""
+        """Have the function judge an input; return its judgement."""
         function = self._agents.get(job.agent_id)
         if function is None:
             return None
@@ -134,18 +134,18 @@ class PythonPerformer:
         try:
             async with asyncio.timeout(job.timeout):
                 is_async = inspect.iscoroutinefunction(function)
-                said = await (function(turn) if is_async else asyncio.to_thread(function, turn))
-                if inspect.isawaitable(said):
-                    said = await said
+                judgement = await (function(turn) if is_async else asyncio.to_thread(function, turn))
+                if inspect.isawaitable(judgement):
+                    judgement = await judgement
         except Exception:  # noqa: BLE001 - whatever an agent raises is no judgement
             return None
-        return said.result if isinstance(said, Result) else said
+        return judgement.result if isinstance(judgement, Result) else judgement
 
     async def _inputs(self, job: Job) -> Mapping[str, Mapping[str, bytes]]:
-        found: dict[str, dict[str, bytes]] = {}
-        for each in job.inputs:
-            found.setdefault(each.input_name, {})[each.path] = await self._content(job, each)
-        return MappingProxyType(found)
+        inputs: dict[str, dict[str, bytes]] = {}
+        for content in job.inputs:
+            inputs.setdefault(content.input_name, {})[content.path] = await self._content(job, content)
+        return MappingProxyType(inputs)
 
     async def _content(self, job: Job, file: InputContent) -> bytes:
         return file.data if file.data is not None else await (await self._blobs(job.board)).get(file.sha256)
@@ -192,7 +192,7 @@ class PythonPerformer:
 
 
 def _told_to(watch: JobMonitor | None) -> Callable[[Note], None]:
-    """What brings notes to whoever looks on, also from the thread of a plain function."""
+    """Return a reporter for the job's monitor, which also works from the thread of a plain function."""
     if watch is None:
         return lambda _: None
     loop = asyncio.get_running_loop()
@@ -204,7 +204,7 @@ def _told_to(watch: JobMonitor | None) -> Callable[[Note], None]:
             here = None
         if here is loop:
             watch.note(note)
-        elif not loop.is_closed():  # a function that was left behind may still speak
+        elif not loop.is_closed():  # a function that was left behind may still report
             loop.call_soon_threadsafe(watch.note, note)
 
     return tell

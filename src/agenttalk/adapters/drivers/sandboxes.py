@@ -1,4 +1,4 @@
-"""Which sandbox a process gets, and what the keeper is asked for then."""
+"""Chooses the sandbox of a process, and what the keeper is asked for."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ REMEDIES: Final = {
 """What to do about a sandbox that does not work."""
 _OR: Final = "or choose another sandbox in the agent's profile"
 _REQUIRED: Final = "isolation is required, so nothing runs without a sandbox"
-_PLAIN: Final = f"{_REQUIRED}, and the sandbox is 'plain', which is none; choose another one, or isolation = \"best\""
+_PLAIN: Final = f"{_REQUIRED}, and the sandbox 'plain' isolates nothing; choose another one, or isolation = \"best\""
 
 
 class UnconfinedError(ValueError):
-    """A sandbox that is asked for does not work here. The message says what to do."""
+    """A required sandbox does not work here. The message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +38,15 @@ class ConfinedProgram:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     words: tuple[bytes, ...] = ()
-    """For the keeper; none when it confines nothing."""
+    """Words for the keeper; none when it confines nothing."""
     writable: tuple[bytes, ...] = ()
     readable: tuple[bytes, ...] = ()
     temporary: Path | None = None
-    """Where its temporary files lie, if they are its own."""
+    """The folder of its temporary files, if it has one of its own."""
 
 
 class Sandboxes:
-    """The sandboxes of this machine. Whether one works is tried when it is first asked for."""
+    """The sandboxes of this machine. Each is tried when it is first needed."""
 
     def __init__(
         self,
@@ -54,14 +54,14 @@ class Sandboxes:
         bubblewrap: Callable[[], Path | None] = sandbox.find_bubblewrap,
         offline: Callable[..., str] = landlock.describe_problem,
     ) -> None:
-        """`bubblewrap` says where that lies; `offline` says why landlock does not work."""
+        """`bubblewrap` is the path of that program; `offline` says why landlock does not work."""
         self._bubblewrap = bubblewrap
         self._landlock = offline
         self._working: Path | None = None
         self._trying = asyncio.Lock()
 
     async def choose(self, asked: Confinement) -> ChosenTier:
-        """The tier for a turn. Raises UnconfinedError rather than give less than is asked for."""
+        """Choose the tier for a turn. Raises UnconfinedError rather than choose a weaker one than required."""
         if asked.tier == "plain":
             if asked.required:
                 raise UnconfinedError(_PLAIN)
@@ -78,25 +78,29 @@ class Sandboxes:
             return "landlock"
         if asked.tier == "best" and asked.network and not asked.required and not asked.binds:
             return "plain"
-        why = [f"{said}: {REMEDIES[tier]}" for tier, said in (("bubblewrap", wrapped), ("landlock", locked)) if said]
+        why = [
+            f"{problem}: {REMEDIES[tier]}"
+            for tier, problem in (("bubblewrap", wrapped), ("landlock", locked))
+            if problem
+        ]
         floor = f"{_REQUIRED}; " if asked.required and asked.tier == "best" else ""
         raise UnconfinedError(f"{floor}the sandbox {asked.tier!r} does not work here: {'; '.join(why)}; {_OR}")
 
     async def _wraps(self, asked: Confinement) -> str:
-        """Why bubblewrap does not do what is asked. What failed is tried again: it may have been mended."""
-        if asked.guarded and (said := seccomp.describe_problem()):
-            return said
+        """Explain why bubblewrap cannot meet the demands. A failure is tried again: it may have been repaired."""
+        if asked.guarded and (problem := seccomp.describe_problem()):
+            return problem
         async with self._trying:
             if self._working is None:
                 program = self._bubblewrap()
-                said = await asyncio.to_thread(sandbox.describe_problem, program)
-                if said:
-                    return said
+                problem = await asyncio.to_thread(sandbox.describe_problem, program)
+                if problem:
+                    return problem
                 self._working = program
         return ""
 
     def _locks(self, asked: Confinement) -> str:
-        """Why landlock does not do what is asked."""
+        """Explain why landlock cannot meet the demands."""
         if asked.binds:
             return "landlock can show nothing at another place"
         return seccomp.describe_problem() or self._landlock(network=asked.network)
@@ -105,7 +109,7 @@ class Sandboxes:
     async def confine(
         self, asked: Confinement, argv: tuple[str, ...], cwd: Path, env: Mapping[str, str], own: Mapping[str, str]
     ) -> AsyncIterator[ConfinedProgram]:
-        """A program in its sandbox, with temporary files that are gone afterwards. Raises UnconfinedError.
+        """Start a program in its sandbox, with temporary files that are removed afterwards. Raises UnconfinedError.
 
         `env` is the whole environment, `own` the part of it that the turn itself names.
         """
@@ -131,7 +135,7 @@ class Sandboxes:
 
 @asynccontextmanager
 async def _temporary(given: Path | None) -> AsyncIterator[Path]:
-    """The folder for temporary files, with a home folder in it: the one that is given, or one that is removed."""
+    """Open the folder for temporary files, with a home folder in it: the given one, or one that is removed."""
     temporary = given or Path(tempfile.mkdtemp(prefix="agenttalk-turn-"))
     try:
         (temporary / "home").mkdir(exist_ok=True)
@@ -142,16 +146,16 @@ async def _temporary(given: Path | None) -> AsyncIterator[Path]:
 
 
 def _lent(asked: Confinement) -> Confinement:
-    """Show what is lent by a link to where it lies, which every tier can."""
-    found = []
+    """Show a mount by a link to its real path, which works in every tier."""
+    mounts = []
     for bind in asked.lent:
         if not bind.source.is_file():
             continue
         bind.place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with suppress(FileExistsError):  # of an earlier run in the same place
+        with suppress(FileExistsError):  # a link of an earlier run in the same folder
             bind.place.symlink_to(os.path.realpath(bind.source))
-        found.append(bind.source)
-    return replace(asked, readonly=(*asked.readonly, *found))
+        mounts.append(bind.source)
+    return replace(asked, readonly=(*asked.readonly, *mounts))
 
 
 def _room(
@@ -188,7 +192,7 @@ def _wrapped(
 def _locked(
     asked: Confinement, room: sandbox.SandboxSpec, argv: tuple[str, ...], env: Mapping[str, str]
 ) -> ConfinedProgram:
-    """What lies in something writable cannot be taken away again, so the outermost of those are granted."""
+    """Return the outermost writable paths: what lies in one is writable anyway."""
     words = (
         keeper.LANDLOCK,
         *((keeper.GUARDED,) if asked.guarded else ()),

@@ -27,9 +27,9 @@ OURS: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAM
 
 
 class ScriptDriver:
-    """Runs a program as an agent's turn, in a tree of processes that never outlives the turn, nor us.
+    """Runs a program as an agent's turn, in a tree of processes that outlives neither the turn nor the engine.
 
-    A small process of ours, the keeper, stands above the program and owns whatever it starts; see `keeper` for
+    A small process of ours, the keeper, stands above the program and owns everything that it starts; see `keeper` for
     what that covers. Linux only: elsewhere no turn is started.
     """
 
@@ -50,14 +50,14 @@ class ScriptDriver:
         self._sandboxes = sandboxes or Sandboxes()
 
     async def run(self, turn: ProgramTurn) -> TurnEnd:
-        """Start it, feed it, wait; returns only when every process of its tree is dead.
+        """Start a program, feed it and wait; return only when every process of its tree is dead.
 
-        The wait is for the program, not for its pipes: what it leaves behind is killed. At the time limit the
-        tree is asked to end, and killed after the grace. Cancelling kills it at once; with whom somebody speaks is
-        told so first, and has the grace. Raises MachineError if it cannot be killed.
+        Waits for the program, not for its pipes: what it leaves behind is killed. At the time limit the tree is asked
+        to end, and killed after the grace. Cancelling kills it at once; a program with a dialogue is asked to cancel
+        first, and has the grace. Raises MachineError if it cannot be killed.
         """
         if sys.platform != "linux":
-            return _not_started("programs are started on Linux only, where their processes can be owned")
+            return _not_started("programs run on Linux only, where all their processes can be tracked")
         try:
             env = self._environment(turn)
             asked = turn.confinement or Confinement("plain")
@@ -68,11 +68,11 @@ class ScriptDriver:
             return _not_started(str(error))
 
     async def tier(self, asked: Confinement) -> Tier:
-        """In which sandbox a turn would run here. Raises ValueError rather than say a lower one."""
+        """Return the sandbox in which a turn would run here. Raises ValueError rather than return a weaker one."""
         return await self._sandboxes.choose(asked)
 
     def open_dialogue(self, opening: SessionParameters) -> Dialogue:
-        """A dialogue with a program that speaks the Agent Client Protocol. Raises ValueError where it is not spoken."""
+        """Open a dialogue in the Agent Client Protocol. Raises ValueError where it is not available."""
         return dialogues.open_acp_dialogue(opening)
 
     async def _run(self, turn: ProgramTurn, confined: ConfinedProgram) -> TurnEnd:
@@ -115,7 +115,7 @@ class ScriptDriver:
         return _read_end(tree, turn, late=late, seconds=time.monotonic() - began, over=over)
 
     def _environment(self, turn: ProgramTurn) -> dict[str, str]:
-        """The whole environment of a program. Raises ValueError when no program can be started like this."""
+        """Build the whole environment of a program. Raises ValueError when no program can be started with it."""
         bare = turn.confinement is not None and turn.confinement.bare
         ours = {name: self._environ[name] for name in OURS if name in self._environ and not bare}
         env = {**ours, **turn.env, LEASE: turn.lease}
@@ -128,7 +128,7 @@ class ScriptDriver:
         return env
 
     async def _follow(self, tree: ProcessTree, seconds: float, watching: asyncio.Task[str] | None) -> bool:
-        """Wait for the program, or for its using too much; True when it took too long and was asked to end."""
+        """Wait for the program, or until it exceeds a budget; True when it took too long and was asked to end."""
         awaited: set[asyncio.Future[Any]] = {tree.ended, *([watching] if watching else [])}
         done, _ = await wait(awaited, timeout=max(0.0, seconds), return_when=FIRST_COMPLETED)
         if done:
@@ -140,7 +140,7 @@ class ScriptDriver:
     async def _listen(
         self, tree: ProcessTree, talk: StdioClient, seconds: float, watching: asyncio.Task[str] | None
     ) -> bool:
-        """Wait until the program has ended or nobody has anything to say to it; True when it took too long."""
+        """Wait until the program has ended or its dialogue is over; True when it took too long."""
         awaited: set[asyncio.Future[Any]] = {tree.ended, tree.hushed, *([watching] if watching else [])}
         try:
             await wait(awaited, timeout=max(0.0, seconds), return_when=FIRST_COMPLETED)
@@ -160,7 +160,7 @@ class ScriptDriver:
         return late
 
     async def _confirm(self, tree: ProcessTree, lease: str) -> None:
-        """Have everything killed that is left, and do not return before it is dead."""
+        """Have everything killed that is left, and return when it is dead."""
         tree.kill()
         cancelled = await wait_uncancelled(tree.over, self._limit)
         if not tree.confirmed:
@@ -170,7 +170,7 @@ class ScriptDriver:
 
 
 async def _stopped(watching: asyncio.Task[str] | None) -> str:
-    """What a watch has found, when nobody needs it any more."""
+    """Read the result of a task that is not needed any more, so that asyncio does not report it."""
     if watching is None:
         return ""
     watching.cancel()
@@ -181,7 +181,7 @@ async def _stopped(watching: asyncio.Task[str] | None) -> str:
 
 
 def _request(turn: ProgramTurn, confined: ConfinedProgram) -> bytes:
-    """What the keeper is asked for. Raises ValueError for what cannot be said to the system."""
+    """Pack the request to the keeper. Raises ValueError for what cannot be passed to the system."""
     try:
         entries = {os.fsencode(name): os.fsencode(value) for name, value in confined.env.items()}
         argv = [os.fsencode(part) for part in confined.argv]
@@ -199,12 +199,12 @@ def _request(turn: ProgramTurn, confined: ConfinedProgram) -> bytes:
 
 
 def _said_by_sandbox(ended: TurnEnd) -> TurnEnd:
-    """How it ended, if the program began at all: what bubblewrap says when it cannot set itself up is no end of it."""
-    said = ended.stderr.decode(errors="replace").strip()
-    if ended.sandbox != "bubblewrap" or ended.exit_code != 1 or ended.stdout or not said.startswith("bwrap: "):
+    """Describe how the program ended. A failure of bubblewrap to set itself up is not an end of the program."""
+    message = ended.stderr.decode(errors="replace").strip()
+    if ended.sandbox != "bubblewrap" or ended.exit_code != 1 or ended.stdout or not message.startswith("bwrap: "):
         return ended
     return replace(
-        _not_started(f"the sandbox or the program in it cannot be started: {said[:500]}"), sandbox=ended.sandbox
+        _not_started(f"the sandbox or the program in it cannot be started: {message[:500]}"), sandbox=ended.sandbox
     )
 
 
@@ -240,7 +240,7 @@ def _signal_name(number: int) -> str:
 
 
 def _why(step: str, number: int, turn: ProgramTurn) -> str:
-    """Why the program was not started, and what to do about it."""
+    """Explain why the program was not started, and what to do about it."""
     if step == "sandbox":
         return f"the program could not be confined ({os.strerror(number)}), so it was not started"
     if step == "cwd":
@@ -252,7 +252,7 @@ def _why(step: str, number: int, turn: ProgramTurn) -> str:
         case errno.EACCES:
             return f"{program} may not be executed; make it executable (chmod +x) or name its interpreter in argv"
         case errno.ENOEXEC:
-            return f"{program} is no program; begin it with a #! line or name its interpreter in argv"
+            return f"{program} is not a program; begin it with a #! line or name its interpreter in argv"
         case errno.E2BIG:
             return f"the arguments and the environment of {program} are too long; hand over large texts as files"
         case _:

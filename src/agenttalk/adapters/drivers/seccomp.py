@@ -1,6 +1,6 @@
-"""Filters of system calls: what a program, and whatever it starts, can no longer ask the kernel for.
+"""Filters of system calls: what a program, and everything that it starts, can no longer ask of the kernel.
 
-This module is also loaded by the keeper, beside which it lies, so it imports next to nothing.
+The keeper loads this module too, from the same folder, so it imports next to nothing.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ _SECCOMP, _FILTER, _NO_NEW_PRIVILEGES = 22, 2, 38
 _UNIX = 1
 _IO_URING = 425
 _FOREIGN_CALLS = 0x40000000
-"""Where a second table of calls begins, on machines that have one."""
+"""The first call of the second table, on machines that have one."""
 _PIDFD_GETFD = 438
 _CLONE3 = 435
-"""Starts processes as well, and says in memory which ones; programs do without it where there is none."""
+"""Starts processes too, with flags in memory that a filter cannot read; programs fall back where it is missing."""
 _NEW_USER = 0x10000000
-"""Asks for a user namespace, in which a process may do more of the kernel's than it should."""
+"""Creates a user namespace, in which a process may use more of the kernel than it should."""
 _MACHINES = {
     "x86_64": (0xC000003E, 41, (101, 310, 311, _PIDFD_GETFD), (56, 272), (248, 249, 250), 302),
     "aarch64": (0xC00000B7, 198, (117, 270, 271, _PIDFD_GETFD), (220, 97), (217, 218, 219), 261),
 }
-"""Machine → its number for the kernel, the call that opens a socket, those that reach into other processes, those
-that can make namespaces, those that use the kernel's keys, and the one that limits a process."""
+"""Machine → its number in the kernel, the call that opens a socket, the calls that access other processes, those that
+can make namespaces, those that use the kernel's keys, and the one that limits a process."""
 _FIRST, _THIRD = 16, 32
-"""Where the arguments of a call are found, in two halves."""
+"""Offsets of a call's arguments, in two halves."""
 _LOAD, _EQUAL, _AT_LEAST, _HOLDS, _ANSWER = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _REFUSE, _LACK = 0x7FFF0000, 0x00050000 | errno.EACCES, 0x00050000 | errno.ENOSYS
 
 
 def describe_problem() -> str:
-    """Why calls cannot be filtered here; empty if they can."""
+    """Explain why calls cannot be filtered here; empty if they can."""
     machine = os.uname().machine
     return "" if machine in _MACHINES else f"system calls cannot be filtered on {machine}"
 
 
 def build_filter(*, offline: bool = False, guarded: bool = False) -> bytes:
-    """The filter, as the kernel and bubblewrap read it.
+    """Build the filter, as the kernel and bubblewrap read it.
 
-    In any case no key of the user can be used, since the kernel keeps those apart from all files, and no other process
-    can be limited, which can end it. `offline` lets sockets be opened only if they are files. `guarded` lets no process
-    read or write the memory of another one, nor take its descriptors, nor make a user namespace.
+    It always forbids the user's keys, which the kernel keeps apart from all files, and limiting other processes, which
+    can end them. `offline` allows only sockets that are files. `guarded` forbids reading or writing the memory of
+    another process, taking its descriptors, and making a user namespace.
     """
     machine, opens, reaching, parting, keys, limiting = _MACHINES[os.uname().machine]
     refused = (*keys, *((_IO_URING,) if offline else ()), *(reaching if guarded else ()))
@@ -60,7 +60,7 @@ def build_filter(*, offline: bool = False, guarded: bool = False) -> bytes:
         steps += [(_EQUAL, "", "allow", opens), (_LOAD, "", "", _FIRST), (_EQUAL, "", "refuse", _UNIX)]
     steps += [(_ANSWER, "", "", _ALLOW)]
     ends = {"allow": len(steps) - 1, "limits": len(steps)}
-    # Its own limits, by 0 for itself, and those of others as long as they are only read: then nothing is handed in.
+    # Allowed: its own limits (pid 0), and reading those of others, where the pointer to new limits is zero.
     steps += [(_LOAD, "", "", _FIRST), (_EQUAL, "fine", "", 0)]
     steps += [(_LOAD, "", "", _THIRD), (_EQUAL, "", "refuse", 0), (_LOAD, "", "", _THIRD + 4), (_EQUAL, "fine", "", 0)]
     ends |= {"refuse": len(steps), "lack": len(steps) + 1, "parts": len(steps) + 2}
@@ -77,7 +77,7 @@ def build_filter(*, offline: bool = False, guarded: bool = False) -> bytes:
 
 
 def install_filter(steps: bytes) -> None:
-    """Let this process, and all that it will start, ask for nothing that the filter refuses. Raises OSError."""
+    """Install the filter for this process and everything that it starts. Raises OSError."""
     calls = ctypes.CDLL(None, use_errno=True)
     held = ctypes.create_string_buffer(steps, len(steps))
     asked = (len(steps) // 8).to_bytes(8, "little") + ctypes.addressof(held).to_bytes(8, "little")
@@ -88,10 +88,10 @@ def install_filter(steps: bytes) -> None:
 
 
 def pass_filter(steps: bytes, descriptor: int) -> None:
-    """Leave the filter in a descriptor for a program that is about to be started, and that reads it from there."""
-    found = os.memfd_create("filter", 0)
-    os.write(found, steps)
-    os.lseek(found, 0, os.SEEK_SET)
-    os.dup2(found, descriptor)
-    if found != descriptor:
-        os.close(found)
+    """Leave the filter in a descriptor, from which a program that is started next reads it."""
+    memory = os.memfd_create("filter", 0)
+    os.write(memory, steps)
+    os.lseek(memory, 0, os.SEEK_SET)
+    os.dup2(memory, descriptor)
+    if memory != descriptor:
+        os.close(memory)

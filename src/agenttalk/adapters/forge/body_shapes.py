@@ -1,7 +1,7 @@
-"""Whether a body can be of the event that its headers name.
+"""Decides whether a body can belong to the event that its headers name.
 
-A signature covers the body alone. Whoever replays a body under the name of another event gains nothing: what the body
-itself is about decides which names it can have.
+A signature covers the body alone. Replaying a body under the name of another event gains nothing: the content of the
+body decides which names it can have.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 _PARTS: Final = ("comment", "review", "workflow_job", "workflow_run", "check_run", "check_suite", "deployment_status")
-"""What a body is about beyond an issue or a pull request, at most one of them."""
+"""What a body can be about beyond an issue or a pull request, at most one of them."""
 _ABOUT: Final[Mapping[str, frozenset[str]]] = {
     "issue_comment": frozenset({"comment"}),
     "pull_request_comment": frozenset({"comment"}),
@@ -24,18 +24,23 @@ _ABOUT: Final[Mapping[str, frozenset[str]]] = {
     "check_suite": frozenset({"check_suite"}),
     "deployment_status": frozenset({"deployment_status", "workflow_run", "check_run"}),
 }
-"""Event → what its body may be about; of all others, nothing of that."""
+"""Event → what its body may be about; bodies of other events are about none of these."""
 _TYPED: Final = "pull_request_review_"
 
 
 def find_misfit(event: str, body: Mapping[str, Any]) -> str:
-    """Why a body cannot be of an event; empty when it can."""
+    """Explain why a body cannot belong to an event; empty when it can."""
     allowed = _ABOUT.get(event, frozenset())
     for part in _PARTS:
         if isinstance(body.get(part), dict) and part not in allowed:
             return f"the body is about a {part}, which is not what {event!r} is about"
     review = body.get("review")
-    said = review.get("type") if isinstance(review, dict) else None
-    if isinstance(said, str) and said.startswith(_TYPED) and said in _ABOUT and said != event:
-        return f"the body says {said[:60]!r}, and the headers say {event!r}"
+    review_type = review.get("type") if isinstance(review, dict) else None
+    if (
+        isinstance(review_type, str)
+        and review_type.startswith(_TYPED)
+        and review_type in _ABOUT
+        and review_type != event
+    ):
+        return f"the body says {review_type[:60]!r}, and the headers say {event!r}"
     return ""

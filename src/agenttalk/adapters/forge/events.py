@@ -1,4 +1,4 @@
-"""What the events of all forges have in common."""
+"""Reads what the events of all forges have in common."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STATES: Final[dict[str, CheckOutcome]] = {"success": "success", "failure": "fai
 def read_event(
     data: Mapping[str, Any], source: str, kind: ForgeKind, name: EventName, at: str = "", **parts: Any
 ) -> ForgeEvent:
-    """An event with what every body says."""
+    """Make an event with what every body contains."""
     return ForgeEvent(
         source=source,
         kind=kind,
@@ -47,7 +47,7 @@ def read_event(
 
 
 def read_issue(data: Mapping[str, Any], source: str, kind: ForgeKind) -> ForgeEvent | str:
-    """Something happened to an issue. One that was deleted is not open, whatever it says of itself."""
+    """Read an event about an issue. A deleted one is not open, even if its body claims that."""
     action = read_text(data, "action")
     if action not in ISSUE:
         return f"an issue was {action[:40] or 'touched'}"
@@ -69,7 +69,7 @@ def read_issue(data: Mapping[str, Any], source: str, kind: ForgeKind) -> ForgeEv
 
 
 def text_before_edit(data: Mapping[str, Any], field: str = "body") -> str | None:
-    """What a text was before an edit; None when the edit was of something else."""
+    """Read a text from before an edit; None when the edit changed something else."""
     change = read_object(read_object(data, "changes"), field)
     return read_body(change, "from") if isinstance(change.get("from"), str) else None
 
@@ -77,7 +77,7 @@ def text_before_edit(data: Mapping[str, Any], field: str = "body") -> str | None
 def read_comment(
     data: Mapping[str, Any], source: str, kind: ForgeKind, about: Callable[[], Mapping[str, Any]]
 ) -> ForgeEvent | str:
-    """Something was said, edited or deleted. `about` reads what it was said about."""
+    """Read that a comment was written, edited or deleted. `about` reads what it belongs to."""
     action = read_text(data, "action")
     if action not in COMMENT:
         return f"a comment was {action[:40] or 'touched'}"
@@ -95,7 +95,7 @@ def read_comment(
 
 
 def read_repository(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    """Something happened to a repository as a whole. Only its end is work for nobody any more."""
+    """Read an event about a repository as a whole. Only its deletion matters: it ends all work there."""
     action = read_text(data, "action")
     if action != "deleted":
         return f"a repository was {action[:40] or 'touched'}"
@@ -105,7 +105,7 @@ def read_repository(data: Mapping[str, Any], *, source: str, kind: ForgeKind) ->
 
 
 def require_text(data: Mapping[str, Any], name: str) -> str:
-    """A text that must be there."""
+    """Read a text that must be there."""
     value = read_text(data, name)
     if not value:
         raise UnreadableError(f"{name!r} is missing")
@@ -113,12 +113,12 @@ def require_text(data: Mapping[str, Any], name: str) -> str:
 
 
 def read_outcome(conclusion: str) -> CheckOutcome:
-    """How a run ended."""
+    """Read how a run ended."""
     return "success" if conclusion == "success" else "failure" if conclusion in _FAILED else "other"
 
 
 def read_status(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    """The status of a commit."""
+    """Read the status of a commit."""
     state, sha = read_text(data, "state"), require_text(data, "sha")
     if state not in _STATES:
         return f"the status is {state[:40] or 'unknown'}"

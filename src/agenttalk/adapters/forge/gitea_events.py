@@ -53,9 +53,9 @@ def _review(verdict: ReviewVerdict) -> BodyReader:
     def read(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
         pull = fields.read_pull_request(read_object(data, "pull_request"), source, wip_titles=True, outer=data)
         sender = fields.require_user(data, "sender", source)
-        said = read_text(read_object(data, "review"), "type")
-        if said and said.rpartition("_")[2] not in {"approved", "rejected", "comment"}:
-            return f"a review of the unknown type {said[:40]!r}"
+        review_type = read_text(read_object(data, "review"), "type")
+        if review_type and review_type.rpartition("_")[2] not in {"approved", "rejected", "comment"}:
+            return f"a review of the unknown type {review_type[:40]!r}"
         review = Review(
             verdict=verdict,
             author=sender,
@@ -101,7 +101,7 @@ def _workflow_run(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
     if action != "completed":
         return f"a workflow is {action[:40] or 'unknown'}"
     path = read_text(run, "path")
-    numbers = [read_number(each, "number", least=1) for each in fields.read_objects(run, "pull_requests") or ()]
+    numbers = [read_number(pull, "number", least=1) for pull in fields.read_objects(run, "pull_requests") or ()]
     named = _PULL_REF.search(path)
     if named and not numbers:
         numbers = [int(named[1])]
@@ -112,7 +112,7 @@ def _workflow_run(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
         file=read_text(flow, "path") or path.partition("@")[0],
         trigger=read_text(run, "event"),
         branch=read_text(run, "head_branch"),
-        pulls=tuple(each for each in numbers if each),
+        pulls=tuple(pull for pull in numbers if pull),
         url=read_text(run, "html_url"),
         id=read_number(run, "id"),
     )
@@ -136,7 +136,7 @@ def _workflow_job(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
 
 
 def _action_run(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    """Forgejo's runs: no repository or sender of their own, and the pull request as JSON in a text."""
+    """Read a run of Forgejo: it has no repository or sender of its own, and the pull request as JSON in a text."""
     run = read_object(data, "run")
     inner = _inner(run)
     pull = None
@@ -191,4 +191,4 @@ READERS: Final[Mapping[str, BodyReader]] = {
     "action_run_success": _action_run,
     "action_run_recover": _action_run,
 }
-"""Exact event type → how to read it."""
+"""Exact event type → its reader."""

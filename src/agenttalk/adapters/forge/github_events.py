@@ -74,7 +74,7 @@ def _review(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEv
 
 
 def _dismissed(data: Mapping[str, Any], said: Mapping[str, Any], source: str, kind: ForgeKind) -> ForgeEvent | str:
-    """A review was taken back. What it came to is not said any more."""
+    """Read that a review was dismissed. The body does not contain its verdict any more."""
     pull = fields.read_pull_request(read_object(data, "pull_request"), source, wip_titles=False, outer=data)
     review = Review(
         verdict="REQUEST_CHANGES",
@@ -94,7 +94,7 @@ def _comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeE
 
 
 def _line_comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    """A comment on a line. Its review comes as an event of its own; only the names in it are news."""
+    """Read a comment on a line. Its review comes as an event of its own; only the mentions in it are new."""
 
     def about() -> dict[str, Any]:
         pull = read_object(data, "pull_request")
@@ -108,14 +108,14 @@ def _issue(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEve
 
 
 def _ran(field: str) -> BodyReader:
-    """A workflow, job, check or suite: they differ in names alone."""
+    """Read a workflow, job, check or suite: they differ only in names."""
 
     def read(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
         action, run = read_text(data, "action"), read_object(data, field)
         if action != "completed":
             return f"a {field} is {action[:40] or 'unknown'}"
         conclusion = read_text(run, "conclusion")
-        pulls = [read_number(each, "number", least=1) for each in fields.read_objects(run, "pull_requests") or ()]
+        pulls = [read_number(pull, "number", least=1) for pull in fields.read_objects(run, "pull_requests") or ()]
         is_part = field in {"workflow_job", "check_run"}
         seen = Run(
             sha=events.require_text(run, "head_sha"),
@@ -127,7 +127,7 @@ def _ran(field: str) -> BodyReader:
             job=read_text(run, "name") if is_part else "",
             trigger=read_text(run, "event"),
             branch=read_text(run, "head_branch") or read_text(read_object(run, "check_suite"), "head_branch"),
-            pulls=tuple(each for each in pulls if each),
+            pulls=tuple(pull for pull in pulls if pull),
             url=read_text(run, "html_url"),
             id=read_number(run, "run_id") or read_number(run, "id"),
         )
@@ -167,4 +167,4 @@ READERS: Final[Mapping[str, BodyReader]] = {
     "check_suite": _ran("check_suite"),
     "deployment_status": _deployment_status,
 }
-"""Event → how to read it."""
+"""Event → its reader."""

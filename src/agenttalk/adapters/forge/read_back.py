@@ -1,4 +1,4 @@
-"""Reading at forges whether something is so, with the engine's own token and never an agent's."""
+"""Reads at forges whether something was done, with the engine's own token and never an agent's."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.contracts.promise import ForgeCheck
 from agenttalk.ports import Forge, KindTask, KindTurn
+from agenttalk.ports.statements.toolchain import SIGHTING
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.evidence import CheckFinding, Reason
 from agenttalk.rules.text import forge_words
@@ -25,49 +26,49 @@ MOST_LOOKS: Final = 60
 """Requests for one question."""
 _LONGEST_PAUSE: Final = 15.0
 _HELD: Final = 2.0
-"""Seconds for which an agent is held; whoever waits longer lets it go on to other tasks."""
+"""Seconds for which an agent is held; a longer wait frees it for other tasks."""
 _LOOK_AGAIN: Final = 60.0
-"""Seconds after which what waits for others is looked at again, if nothing is heard of it."""
+"""Seconds after which a task that waits for others is read again, if no event arrives."""
 _CONFLICT_AGAIN: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class ReadBack:
-    """Whether what was asked for happened."""
+    """Reads back whether a task was done."""
 
     forges: Mapping[str, Forge]
     """The engine's own clients, by source."""
     registry: ForgeRegistry = field(default_factory=ForgeRegistry)
     patience: float = 60.0
-    """Seconds that a forge may be out of order before that is told; 0: it is not waited for at all."""
+    """Seconds that a forge may be out of order before that is reported; 0: do not wait at all."""
     longest: float = 6 * 3600.0
-    """Seconds that it is waited for in all, once that is told: until then nobody can say whether work was done."""
+    """Seconds to wait in all, once it is reported: until then it is unknown whether the work was done."""
     settling: float = 3.0
     """Seconds that a forge may take to show what was done."""
     sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep
     hasty: Collection[str] = ()
-    """Sources that are not waited for: there, what agents say is taken as well."""
+    """Sources that are not waited for: there, claims of agents count as well."""
     gone: Callable[[], Awaitable[bool]] | None = None
-    """Whether the forge told that the repository of a task was deleted, by others than its agent."""
+    """Returns whether the forge reported that the repository of a task was deleted, not by its agent."""
 
     async def __call__(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
-        """What the forge shows of a task. Nothing where the source has no token of ours."""
+        """Return what the forge shows about a task. Empty where the source has no token of ours."""
         forge = self.forges.get(task.source)
         if forge is None:
             return []
         account = self.registry.account_of(task.source, task.agent_id)
         if account is None:
-            text = f"{task.agent_id} has no account at {task.source}, so nobody can tell what it did there"
+            text = f"{task.agent_id} has no account at {task.source}, so its work there cannot be verified"
             return [read_back.make_failure_evidence(text, None, turn.at)]
         since = task.event_at or task.made_at
         reviewed = self.registry.default_reviewer not in {None, task.agent_id}
         about = (task.action_type, account, task.context, task.head_sha, since)
         order = ReadBackOrder(*about, self.registry.is_deployment_name, task.task_id, reviewed)
-        own = [each.claims for each in turn.said if each.author == turn.agent_id and each.claims is not None]
-        said = report_claims.read_reports(own, len(task.steps))
+        own = [report.claims for report in turn.said if report.author == turn.agent_id and report.claims is not None]
+        claims = report_claims.read_reports(own, len(task.steps))
 
         def look(facts: ForgeFacts) -> list[Evidence]:
-            return read_back.collect_evidence(order, said, facts, turn.at)
+            return read_back.collect_evidence(order, claims, facts, turn.at)
 
         try:
             asked = replace(self, gone=partial(_is_gone, task, account.login, turn))
@@ -85,19 +86,19 @@ class ReadBack:
     async def _decided(
         self, forge: Forge, look: Callable[[ForgeFacts], list[Evidence]], order: ReadBackOrder, turn: KindTurn
     ) -> list[Evidence]:
-        """What the forge shows, once it is clear: what has to wait for others is looked at again when it may differ."""
+        """Return what the forge shows, once it is clear. Reads again what has to wait for others when it may differ."""
         conflicts = 0
         while True:
-            found = await self._settled(forge, look, lambda found: found[-1].passed, turn)
-            if found[-1].passed or read_back.is_denied(found):
-                return found
+            evidence = await self._settled(forge, look, lambda evidence: evidence[-1].passed, turn)
+            if evidence[-1].passed or read_back.is_denied(evidence):
+                return evidence
             stands = await self._patiently(forge, partial(mootness.judge_due_status, order), turn)
             conflicts = conflicts + 1 if stands.kind == "conflict" else 0
             if stands.kind == "moot" or conflicts > 1:
-                return [*found, read_back.make_moot_evidence(stands.kind, stands.why, turn.at)]
+                return [*evidence, read_back.make_moot_evidence(stands.kind, stands.why, turn.at)]
             if stands.kind == "due" or turn.wait is None:
-                return found
-            # A forge that is still working out whether there are conflicts says that there are.
+                return evidence
+            # A forge that still computes conflicts reports that there are some.
             longest = _CONFLICT_AGAIN if stands.kind == "conflict" else _LOOK_AGAIN
             await turn.wait(stands.why, self.sleep(longest))
 
@@ -107,7 +108,7 @@ class ReadBack:
         forge = self.forges.get(source)
         if forge is None:
             known = ", ".join(sorted(self.forges)) or "none"
-            what = f"no forge {source!r}" if source else "no one forge"
+            what = f"no forge {source!r}" if source else "not exactly one forge"
             return CheckFinding(
                 False, "facts_missing", f"there is {what} with a token of the engine's (there are: {known})"
             )
@@ -125,22 +126,22 @@ class ReadBack:
     async def _settled(
         self, forge: Forge, look: Callable[[ForgeFacts], T], good: Callable[[T], bool], turn: KindTurn | None = None
     ) -> T:
-        """What a look comes to. Forges show some things a moment after they were done, so a no is asked again."""
-        found = await self._patiently(forge, look, turn)
+        """Return the answer of `look`. Forges show some things with a delay, so a negative answer is read again."""
+        answer = await self._patiently(forge, look, turn)
         waited = 0.0
-        while not good(found) and waited < self.settling:
+        while not good(answer) and waited < self.settling:
             await self.sleep(1.0)
             waited += 1.0
-            found = await self._patiently(forge, look, turn)
-        return found
+            answer = await self._patiently(forge, look, turn)
+        return answer
 
     async def _patiently(self, forge: Forge, look: Callable[[ForgeFacts], T], turn: KindTurn | None = None) -> T:
-        """The same, while the forge is out of order for a while. Raises ForgeError when it stays so.
+        """The same, but wait while the forge is out of order. Raises ForgeError when it stays so.
 
-        The agent has done its part: it must not do it again only because nobody could look. So whoever restores the
-        forge is told, and it is waited for, with the agent free for other tasks.
+        The agent has done its part, and must not repeat it only because the forge could not be read. So the outage is
+        reported to those who can restore the forge, and the task waits while the agent is free for other tasks.
         """
-        waited, pause, told = 0.0, 1.0, False
+        waited, pause, reported = 0.0, 1.0, False
         away, wait = (turn.away, turn.wait) if turn is not None else (None, None)
         while True:
             try:
@@ -149,15 +150,15 @@ class ReadBack:
                 pause = max(pause, error.retry_after)
                 if error.code not in OUTAGES or not self.patience:
                     raise
-                unseen = error.code is Code.FORGE_UNSEEN  # it does not pass by itself: who can mend it hears of it now
+                unseen = error.code is Code.FORGE_UNSEEN  # it does not pass by itself, so it is reported at once
                 if unseen and self.gone is not None and await self.gone():
                     raise
                 if unseen or waited + pause > self.patience:
                     if away is None or (not unseen and waited + pause > self.longest):
                         raise
-                    if not told:
+                    if not reported:
                         await away(f"{error.code}: {error.message}")
-                    told = True
+                    reported = True
                 why = f"{error.code}: {error.message}"
             await (self.sleep(pause) if wait is None or pause < _HELD else wait(why, self.sleep(pause)))
             waited += pause
@@ -165,28 +166,28 @@ class ReadBack:
 
 
 async def _is_gone(task: KindTask, login: str, turn: KindTurn) -> bool:
-    """Whether the forge told that a task's repository was deleted, and not by the agent itself."""
+    """Return whether the forge reported that a task's repository was deleted, and not by the agent itself."""
     about = dedup_keys.repository_in(task.object)
     if turn.read is None or not about:
         return False
-    rows = await turn.read("sighting", object=dedup_keys.repository_gone(task.source, about))
-    told: Any = wire.read(bytes(rows[0][1])) if rows else {}
-    return bool(told) and told["by"] != login.lower()
+    rows = await turn.read(SIGHTING, object=dedup_keys.repository_gone(task.source, about))
+    sighting: Any = wire.read(bytes(rows[0].body)) if rows else {}
+    return bool(sighting) and sighting["by"] != login.lower()
 
 
 async def read_until_decided(forge: Forge, look: Callable[[ForgeFacts], T]) -> T:
-    """What a look comes to once everything is read that it asks for. Raises ForgeError."""
+    """Return the answer of `look` once everything is read that it needs. Raises ForgeError."""
     read: dict[ForgeQuery, Any] = {}
     for _ in range(MOST_LOOKS):
         try:
             return look(ForgeFacts(read))
         except UnreadError as missing:
             read[missing.look] = await _read(forge, missing.look)
-    raise ForgeError(Code.FORGE_ANSWER_INVALID, f"more than {MOST_LOOKS} requests are needed to tell")
+    raise ForgeError(Code.FORGE_ANSWER_INVALID, f"more than {MOST_LOOKS} requests are needed to decide")
 
 
 async def _read(forge: Forge, look: ForgeQuery) -> Any:
-    """Read one thing; None when the forge has none. Raises FORGE_UNSEEN where the engine is not shown anything."""
+    """Read one thing; None when the forge has none. Raises FORGE_UNSEEN where the engine's account sees nothing."""
     try:
         return await _READERS[look.what](forge, look.repository, look.key)
     except ForgeError as error:
@@ -198,7 +199,7 @@ async def _read(forge: Forge, look: ForgeQuery) -> Any:
 
 
 def _unseen(repository: str, error: ForgeError) -> ForgeError:
-    """The engine's account may not look, which says nothing of what is there."""
+    """Make the error that the engine's account may not read, which proves nothing about the work."""
     why = f"the engine's account does not see {repository}: {error.message}"
     hint = "give the account of the source's token read access to the repository, or the token its scopes"
     return ForgeError(Code.FORGE_UNSEEN, why, status=error.status, hint=hint)

@@ -1,6 +1,6 @@
-"""Webhooks of forges, without any input or output: headers and bytes → is it genuine, and what happened.
+"""Webhooks of forges, without any I/O: headers and bytes → whether it is genuine, and what happened.
 
-What a source is was configured. Headers do not decide it: Gitea and Forgejo also send those of GitHub.
+The settings say what a source is. Headers do not decide it: Gitea and Forgejo also send those of GitHub.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SignatureCheck:
 
     good: bool
     reason: str = ""
-    """Why not. It never repeats what was sent."""
+    """Why not. Never repeats what was sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,48 +56,48 @@ class IgnoredDelivery:
 
     reason: str
     code: Code | None = None
-    """What is wrong with it, when it is not simply of no interest."""
+    """What is wrong with it, unless it is only of no interest."""
 
 
 class StreamedSignature:
     """The signature of a delivery, computed while its body is read.
 
-    Every signature that came along must be good, and there must be one. An empty one is that of a hook without a
-    secret; one that stands twice could be read in two ways. What cannot be genuine is known before the body.
+    Every signature header must be good, and there must be one. An empty one comes from a hook without a secret; one
+    that is repeated could be read in two ways. What cannot be genuine is known before the body.
     """
 
     def __init__(self, kind: ForgeKind, headers: Headers, secret: str) -> None:
-        found = _gathered(headers)
-        self._present = {name: found[name] for name in _SIGNATURES[kind] if name in found}
+        values = _gathered(headers)
+        self._present = {name: values[name] for name in _SIGNATURES[kind] if name in values}
         self._prefixes = _SIGNATURES[kind]
-        self.in_form = kind != "github" and _is_form(found)
-        """Whether a field of the body is signed, so that all of it has to be here first."""
+        self.in_form = kind != "github" and _is_form(values)
+        """Whether a field of the body is signed, so that the whole body is needed first."""
         self._mac = hmac.new(secret.encode(), digestmod="sha256")
         self._form = bytearray()
-        self._found = found
+        self._found = values
         self.refusal = "no secret is configured" if not secret else self._misshapen()
-        """Why it is not genuine, whatever the body says; empty when only the body can tell."""
+        """Why it is not genuine with any body; empty when the body decides."""
 
     def _misshapen(self) -> str:
         if not self._present:
             return f"there is no {' or '.join(self._prefixes)} header"
         for name, values in self._present.items():
             if len(values) != 1:
-                return f"{name} stands there {len(values)} times"
+                return f"{name} occurs {len(values)} times"
             value, prefix = values[0].strip(), self._prefixes[name]
             if not value.startswith(prefix) or not _HEX.match(value.removeprefix(prefix)):
-                return f"{name} is empty or no signature"
+                return f"{name} is empty or not a signature"
         return ""
 
     def update(self, data: bytes) -> None:
-        """More of the body."""
+        """Add a part of the body."""
         if self.in_form:
             self._form += data
         else:
             self._mac.update(data)
 
     def verdict(self) -> str:
-        """Why the body, which is all here now, is not genuine; empty when it is."""
+        """Explain why the complete body is not genuine; empty when it is."""
         if self.refusal:
             return self.refusal
         if self.in_form:
@@ -113,7 +113,7 @@ class StreamedSignature:
 
 
 def check_signature(kind: ForgeKind, headers: Headers, body: bytes, secret: str) -> SignatureCheck:
-    """Whether somebody who knows the secret signed the body, which is all here."""
+    """Return whether the complete body was signed with the secret."""
     if secret and len(body) > LIMIT:
         return SignatureCheck(good=False, reason="the body is too large")
     signing = StreamedSignature(kind, headers, secret)
@@ -124,29 +124,32 @@ def check_signature(kind: ForgeKind, headers: Headers, body: bytes, secret: str)
 
 
 def read_label(kind: ForgeKind, headers: Headers) -> tuple[str, str]:
-    """The forge's number of a delivery, and what it calls the event; empty when there is none or several.
+    """Return the forge's id of a delivery, and its name of the event; empty when there is none or several.
 
-    At Gitea only the exact type of an event is clear: one word means two things in the other header.
+    At Gitea only the exact type of an event is clear: one word of the other header means two things.
     """
-    found = _gathered(headers)
-    return _single(found, _DELIVERIES[kind])[:128], _single(found, _EVENTS[kind])[:128]
+    values = _gathered(headers)
+    return _single(values, _DELIVERIES[kind])[:128], _single(values, _EVENTS[kind])[:128]
 
 
 def read_delivery(source: str, kind: ForgeKind, headers: Headers, body: bytes) -> ForgeEvent | IgnoredDelivery:
-    """What happened, or why nothing follows from it. Never raises: what cannot be read is ignored and told."""
-    found = _gathered(headers)
-    name = _single(found, _EVENTS[kind])[:128]
+    """Return what happened, or why nothing follows from it.
+
+    Never raises: an unreadable delivery is ignored and reported.
+    """
+    values = _gathered(headers)
+    name = _single(values, _EVENTS[kind])[:128]
     if not name:
-        return IgnoredDelivery("no header says what happened", Code.FORGE_EVENT_UNREADABLE)
+        return IgnoredDelivery("no header names the event", Code.FORGE_EVENT_UNREADABLE)
     readers: Mapping[str, Callable[..., ForgeEvent | str]] = (
         github_events.READERS if kind == "github" else gitea_events.READERS
     )
     if name not in readers:
-        return IgnoredDelivery(f"{name[:60]!r} is none of the events that call for work")
+        return IgnoredDelivery(f"{name[:60]!r} is not an event that calls for work")
     try:
-        data = wire.read(_json_text(found, body), limit=LIMIT)
+        data = wire.read(_json_text(values, body), limit=LIMIT)
         if not isinstance(data, dict):
-            raise UnreadableError("the body is no JSON object")
+            raise UnreadableError("the body is not a JSON object")
         if why := body_shapes.find_misfit(name, data):
             raise UnreadableError(why)
         event = readers[name](data, source=source, kind=kind)
@@ -154,18 +157,18 @@ def read_delivery(source: str, kind: ForgeKind, headers: Headers, body: bytes) -
         return IgnoredDelivery(error.message, error.code)
     if isinstance(event, str):
         return IgnoredDelivery(event)
-    return event.model_copy(update={"delivery": _single(found, _DELIVERIES[kind])[:128]})
+    return event.model_copy(update={"delivery": _single(values, _DELIVERIES[kind])[:128]})
 
 
 def _gathered(headers: Headers) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for name, value in headers:
-        found.setdefault(name.lower(), []).append(value)
-    return found
+        values.setdefault(name.lower(), []).append(value)
+    return values
 
 
 def _single(found: Mapping[str, list[str]], names: tuple[str, ...]) -> str:
-    """The value of the first header that has exactly one."""
+    """Return the value of the first header that occurs exactly once."""
     return next((found[name][0].strip() for name in names if len(found.get(name, ())) == 1 and found[name][0]), "")
 
 
@@ -175,7 +178,7 @@ def _is_form(found: Mapping[str, list[str]]) -> bool:
 
 
 def _json_text(found: Mapping[str, list[str]], body: bytes) -> bytes:
-    """The JSON of a body: as it is, or the field `payload` of a form."""
+    """Read the JSON of a body: as it is, or the field `payload` of a form."""
     if not _is_form(found):
         return body
     if len(body) > LIMIT:
@@ -185,7 +188,7 @@ def _json_text(found: Mapping[str, list[str]], body: bytes) -> bytes:
             body.decode("ascii"), keep_blank_values=True, strict_parsing=True, max_num_fields=16, errors="strict"
         )
     except ValueError as error:
-        raise JsonError(Code.JSON_SYNTAX, "the body is no form") from error
+        raise JsonError(Code.JSON_SYNTAX, "the body is not a form") from error
     payloads = [value for name, value in fields if name == "payload"]
     if len(payloads) != 1:
         raise JsonError(Code.JSON_SYNTAX, f"the form has {len(payloads)} fields called payload")

@@ -1,1 +1,1 @@
-"""The public folder contract: what lies where under a root."""
+"""The public folder contract: which files are where below a root."""

@@ -1,18 +1,18 @@
-"""Files in folders that others can write: reached without being led astray, written atomically.
+"""Files in folders that others can write: read without following traps, written atomically.
 
-A `SafeFolder` is an open directory, and nothing outside of it can be reached through it:
+A `SafeFolder` is an open directory, and nothing outside it can be reached through it:
 
 - A path is checked before it is used: relative, without `.`, `..`, empty parts or NUL.
 - The folders on its way are opened below the descriptor by openat2, which follows no symlink and does
   not leave. Its last part is opened with O_NOFOLLOW.
 - Only a regular file with a single name is read, through one descriptor, never beyond a limit. A FIFO,
-  socket or device is refused without waiting for it, a hard link because it may be somebody else's file.
+  socket or device is refused without waiting for it, a hard link because it may be another user's file.
 - What is written gets a unique temporary name beside its place and is renamed into it when complete.
 
 Names that are not UTF-8 come as `os.fsdecode` gives them; every function takes them back like that.
 
 macOS, older kernels and sandboxes without openat2: paths are walked part by part, which is as safe and
-a little slower. Without renameat2, `move` looks for the target before it renames; a target that appears
+a little slower. Without renameat2, `move` checks the target before it renames; a target that appears
 between the two is replaced. Without /proc, a hard link that exists for microseconds only can escape notice.
 """
 
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 CARRY_LIMIT: Final = 256 * 1024 * 1024
-"""What `move` copies at most when the target lies on another file system."""
+"""The largest file that `move` copies when the target lies on another file system."""
 
 _PIECE: Final = 256 * 1024
 PRIVATE: Final = 0o600
-"""Rights of a file that we make: other users of the machine have no business with it, whatever the umask."""
+"""Rights of a file that we make: other users of the machine must not read it, with any umask."""
 SHARED: Final = 0o666
 """Rights of a file in a project of the user: as readable as those that the user makes otherwise."""
 _PRIVATE_FOLDER: Final = 0o700
@@ -65,18 +65,18 @@ class SafeFolder:
 
     @classmethod
     def open(cls, path: Path, *, ways: FileCalls | None = None) -> Self:
-        """Open a folder by a path that is trusted, symlinks included."""
+        """Open a folder by a trusted path, symlinks included."""
         with translate_errors(path, Code.FILE_UNREADABLE):
             return cls(os.open(path, FOLDER & ~os.O_NOFOLLOW), path, ways or syscalls.find_native_calls())
 
     def open_folder(self, relative: str, *, create: bool = False) -> SafeFolder:
-        """Open a folder inside this one; with `create`, make what is missing of it."""
+        """Open a folder inside this one; with `create`, make what is missing."""
         path = _checked(self, relative)
         with translate_errors(path, Code.FILE_UNWRITABLE if create else Code.FILE_UNREADABLE):
             return SafeFolder(_descend(self, relative, create=_PRIVATE_FOLDER if create else 0), path, self.ways)
 
     def close(self) -> None:
-        """Give the descriptor back. Whatever is done with the folder later is an error."""
+        """Close the descriptor. Every later use of the folder is an error."""
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -88,13 +88,13 @@ class SafeFolder:
         self.close()
 
     def names(self) -> Iterator[str]:
-        """Every name in the folder, hidden ones too, in no order; the folder is read as they are asked for."""
+        """Iterate over every name in the folder, hidden ones too, unordered; the folder is read lazily."""
         with _listed(self) as entries:
             for entry in entries:
                 yield entry.name
 
     def scan(self) -> Iterator[FolderEntry]:
-        """Every entry of the folder, as `names` gives them. What vanishes meanwhile is left out."""
+        """Iterate over every entry of the folder, as `names` does. Skips what vanishes meanwhile."""
         with _listed(self) as entries:
             for entry in entries:
                 try:
@@ -104,7 +104,7 @@ class SafeFolder:
                 yield _entry(entry.name, status)
 
     def entry(self, relative: str) -> FolderEntry | None:
-        """What has this name; None if nothing has."""
+        """Describe the entry with this name; None if there is none."""
         try:
             with _at(self, relative, Code.FILE_UNREADABLE) as (folder, name):
                 return _entry(name, os.stat(name, dir_fd=folder, follow_symlinks=False))
@@ -112,37 +112,37 @@ class SafeFolder:
             return None
 
     def exists(self, relative: str) -> bool:
-        """Whether there is anything of this name, be it a dangling symlink."""
+        """Return whether there is an entry with this name, even a dangling symlink."""
         return self.entry(relative) is not None
 
     def read(self, relative: str, limit: int) -> bytes:
-        """The bytes of a file that has at most `limit` of them."""
+        """Read a file that has at most `limit` bytes."""
         with _opened(self, relative, limit) as (_, pieces):
             return b"".join(pieces)
 
     def read_part(self, relative: str, start: int, size: int) -> bytes:
-        """Up to `size` bytes of a file, however large, from `start` on."""
+        """Read up to `size` bytes of a file of any size, from `start` on."""
         with _opened(self, relative, None, start=start) as (_, pieces):
-            found = b""
+            data = b""
             for piece in pieces:
-                found += piece
-                if len(found) >= size:
+                data += piece
+                if len(data) >= size:
                     break
-            return found[:size]
+            return data[:size]
 
     @contextmanager
     def stream(self, relative: str, limit: int, *, linked: bool = False) -> Iterator[BinaryIO]:
-        """A file that has at most `limit` bytes, to be read piece by piece; if `linked`, it may have other names."""
+        """Open a file that has at most `limit` bytes, to read it in chunks; if `linked`, it may have other names."""
         with _opened(self, relative, limit, linked=linked) as (_, pieces):
             yield io.BufferedReader(_Pieces(pieces), _PIECE)
 
     def digest(self, relative: str, limit: int) -> Digest:
-        """Hash and size of a file that has at most `limit` bytes."""
+        """Compute hash and size of a file that has at most `limit` bytes."""
         with _opened(self, relative, limit) as (_, pieces):
             return _pour(pieces)
 
     def copy_to(self, relative: str, target: SafeFolder, new: str, limit: int, *, sync: bool = False) -> Digest:
-        """Copy a file; hash and size of exactly what was written, whatever happens to the original."""
+        """Copy a file; return hash and size of exactly what was written, even if the original changes."""
         with (
             _opened(self, relative, limit) as (_, pieces),
             _at(target, new, Code.FILE_UNWRITABLE) as (folder, name),
@@ -153,9 +153,9 @@ class SafeFolder:
     def write(
         self, relative: str, data: bytes, *, mode: int = PRIVATE, parents: bool = False, sync: bool = False
     ) -> None:
-        """Put a whole file in place at once: readers see the old one or the new one, never half of it.
+        """Write a whole file atomically: readers see the old one or the new one, never a part.
 
-        `parents` makes missing folders, open to those who may read the file; `sync` returns only when file and name
+        `parents` makes missing folders, open to those who may read the file. With `sync`, returns when file and name
         are on the disk.
         """
         with (
@@ -165,9 +165,9 @@ class SafeFolder:
             file.write(data)
 
     def append(self, relative: str, data: bytes, *, at: int) -> None:
-        """Write at the end of a regular file, which is `at`: what lies behind it is cut off. Made if missing.
+        """Write at the offset `at` of a regular file, and cut off what follows. Creates the file if it is missing.
 
-        Not atomic: readers may see part of it, so it is for files that are read line by line.
+        Not atomic: readers may see a part, so use it for files that are read line by line.
         """
         with (
             _at(self, relative, Code.FILE_UNWRITABLE, create=_PRIVATE_FOLDER if "/" in relative else 0) as (
@@ -184,10 +184,10 @@ class SafeFolder:
                 left, at = left[written:], at + written
 
     def move(self, relative: str, target: SafeFolder, new: str, *, replace: bool = False) -> bool:
-        """Move whatever has this name, without looking into it. False, and nothing done, if the target exists.
+        """Move an entry without reading it. False, and nothing done, if the target exists.
 
-        To another file system only regular files up to CARRY_LIMIT are moved, by copying and then removing:
-        after a crash between the two, both are there.
+        To another file system only regular files up to CARRY_LIMIT are moved, by copying and then removing: after a
+        crash between the two, both exist.
         """
         rename = syscalls.rename if replace else target.ways.rename_new
         try:
@@ -208,7 +208,7 @@ class SafeFolder:
         return True
 
     def make_folder(self, relative: str, *, private: bool = False) -> None:
-        """Make a folder and those on the way to it, as far as they are missing. A private one is ours alone."""
+        """Make a folder, and those on the way to it that are missing. A private one is ours alone."""
         with self.open_folder(relative, create=True) as made:
             if private:
                 with translate_errors(made.path, Code.FILE_UNWRITABLE):
@@ -216,11 +216,11 @@ class SafeFolder:
 
 
 def _checked(folder: SafeFolder, relative: str) -> Path:
-    """The path for messages, of what is plainly a path below the folder. The system sees no other."""
+    """Return the path for messages. Raises unless it is a path below the folder, so the system sees no other."""
     try:
         raw = os.fsencode(relative)
     except UnicodeEncodeError:
-        raw = b""  # half a character that no file system gave us
+        raw = b""  # half a surrogate pair, which no file system returned
     parts = raw.split(b"/")
     if b"\0" in raw or len(raw) > 4095 or any(part in {b"", b".", b".."} or len(part) > 255 for part in parts):
         raise os_errors.outside_error(relative, folder.path)
@@ -229,7 +229,7 @@ def _checked(folder: SafeFolder, relative: str) -> Path:
 
 @contextmanager
 def _at(folder: SafeFolder, relative: str, code: Code, *, create: int = 0) -> Iterator[tuple[int, str]]:
-    """The open folder in which a path ends, and the path's last part. What goes wrong is told with `code`."""
+    """Open the folder in which a path ends; return it with the path's last part. Errors have the `code`."""
     path = _checked(folder, relative)
     above, _, name = relative.rpartition("/")
     with translate_errors(path, code):
@@ -241,7 +241,7 @@ def _at(folder: SafeFolder, relative: str, code: Code, *, create: int = 0) -> It
 
 
 def _around(mode: int) -> int:
-    """Rights of the folders that are made for a file: who may read it may go there, who may write it writes there."""
+    """Return the rights of folders that are made for a file: readers of the file may enter, writers may write."""
     return _PRIVATE_FOLDER | mode & SHARED | (mode & 0o444) >> 2
 
 
@@ -282,7 +282,7 @@ def _entry(name: str, status: os.stat_result) -> FolderEntry:
 def _opened(
     folder: SafeFolder, relative: str, limit: int | None, *, linked: bool = False, start: int = 0
 ) -> Iterator[tuple[int, Iterator[bytes]]]:
-    """Mode and content of a file, from one descriptor. If it is replaced while it is opened, look again."""
+    """Return mode and content of a file, from one descriptor. Tries again if it is replaced while it is opened."""
     path = _checked(folder, relative)
     with _at(folder, relative, Code.FILE_UNREADABLE) as (above, name):
         for _ in range(syscalls.TRIES):
@@ -297,14 +297,14 @@ def _opened(
                     os.lseek(descriptor, start, os.SEEK_SET)
                 yield status.st_mode & 0o777, _pieces(descriptor, limit, path)
                 return
-        raise OSError(errno.EAGAIN, "it is replaced again and again")
+        raise OSError(errno.EAGAIN, "it keeps being replaced")
 
 
 def _refuse_special(status: os.stat_result, path: Path, *, linked: bool = False) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise os_errors.refusal_error(path, "it is not a regular file")
     if status.st_nlink > 1 and not linked:
-        raise os_errors.refusal_error(path, "it is a hard link, so it may be somebody else's file")
+        raise os_errors.refusal_error(path, "it is a hard link, so it may be another user's file")
 
 
 def _pieces(descriptor: int, limit: int | None, path: Path) -> Iterator[bytes]:
@@ -321,18 +321,18 @@ def _pieces(descriptor: int, limit: int | None, path: Path) -> Iterator[bytes]:
 
 
 class _Pieces(io.RawIOBase):
-    """Pieces of a file as a stream."""
+    """Chunks of a file as a stream."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:
-        """It can only be read."""
+        """Return true: it can only be read."""
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """As much as is there."""
+        """Read as much as is there."""
         target = memoryview(buffer).cast("B")
         self._rest = self._rest or memoryview(next(self._pieces, b""))
         size = min(len(target), len(self._rest))
@@ -341,7 +341,7 @@ class _Pieces(io.RawIOBase):
 
 
 def _pour(pieces: Iterable[bytes], file: BinaryIO | None = None) -> Digest:
-    """Hash the pieces, and write them if there is a file for them."""
+    """Hash the chunks, and write them if there is a file for them."""
     digest, size = hashlib.sha256(), 0
     for piece in pieces:
         digest.update(piece)
@@ -355,7 +355,7 @@ def _pour(pieces: Iterable[bytes], file: BinaryIO | None = None) -> Digest:
 def _placed(
     folder: int, name: str, *, mode: int = PRIVATE, sync: bool = False, rename: Rename = syscalls.rename
 ) -> Iterator[BinaryIO]:
-    """A file to write into that gets its name when the block ends, and vanishes when the block fails."""
+    """Open a file for writing that gets its name when the block ends, and is removed when the block fails."""
     temporary = f".agenttalk-{secrets.token_hex(16)}.tmp"
     descriptor = os.open(temporary, _CREATE, mode, dir_fd=folder)
     try:
@@ -374,7 +374,7 @@ def _placed(
 
 
 def _renamed(folder: SafeFolder, relative: str, target: SafeFolder, new: str, rename: Rename) -> bool:
-    """Whether a rename did it; False says that the target lies on another file system."""
+    """Return whether a rename did it; False means that the target lies on another file system."""
     with (
         _at(folder, relative, Code.FILE_UNREADABLE) as (here, name),
         _at(target, new, Code.FILE_UNWRITABLE) as (there, last),
@@ -401,7 +401,7 @@ def _carry(folder: SafeFolder, relative: str, target: SafeFolder, new: str, rena
 
 
 def read_file(path: Path, *, limit: int) -> bytes:
-    """The bytes of a regular file. A symlink, FIFO or device is refused, and so is one over the limit."""
+    """Read a regular file. Refuses a symlink, FIFO or device, and a file over the limit."""
     try:
         descriptor = os.open(path, _READ)
     except OSError as error:
@@ -417,7 +417,7 @@ def read_file(path: Path, *, limit: int) -> bytes:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Put a whole file in place at once, like `SafeFolder.write`, and make the folders on the way to it.
+    """Write a whole file atomically, like `SafeFolder.write`, and make the folders on the way to it.
 
     It is as readable as the files that its user makes otherwise.
     """
@@ -430,4 +430,4 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def _unreadable(path: Path, why: str) -> MachineError:
-    return MachineError(Code.FILE_UNREADABLE, f"cannot read {path}: {why}", hint="look at the path and its permissions")
+    return MachineError(Code.FILE_UNREADABLE, f"cannot read {path}: {why}", hint="check the path and its permissions")

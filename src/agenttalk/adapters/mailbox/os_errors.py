@@ -1,4 +1,4 @@
-"""What the system says about a path, told in our errors: an attempt to mislead, or a machine that would not do it.
+"""Translates errors of the system about a path: into an attempt to mislead us, or a machine that refused.
 
 Only `fsio` uses this. Paths are shown as `repr` shows them, so that a hostile name stays on its line.
 """
@@ -22,13 +22,13 @@ _REFUSALS: Final = {
     errno.EOPNOTSUPP: "it is a socket or a device",
 }
 _HINTS: Final = {
-    errno.ENOENT: "look whether it was moved, or is not made yet",
+    errno.ENOENT: "check whether it was moved or not created yet",
     errno.ENOSPC: "make room on the disk, then try again",
     errno.EDQUOT: "make room within the quota, then try again",
     errno.EROFS: "mount the file system writable, then try again",
     errno.EMFILE: "allow the process more open files (ulimit -n)",
     errno.EISDIR: "move the folder of this name out of the way",
-    errno.ENOTEMPTY: "remove what lies in the folder first",
+    errno.ENOTEMPTY: "empty the folder first",
 }
 
 
@@ -47,23 +47,23 @@ def _misled(path: Path, error: OSError) -> InputError | None:
 
 
 def machine_error(path: Path, error: OSError, code: Code) -> MachineError:
-    """What the machine would not do."""
+    """Make the error for what the machine refused."""
     number = error.errno or 0
     kind = {errno.ENOENT: MissingError, errno.EEXIST: TakenError}.get(number, MachineError)
     verb = "write" if code is Code.FILE_UNWRITABLE else "read"
-    hint = _HINTS.get(number, "look at the path, its permissions and the free space")
+    hint = _HINTS.get(number, "check the path, its permissions and the free space")
     return kind(code, check_words.CANNOT(verb=verb, path=str(path), error=error.strerror or error), hint=hint)
 
 
 def refusal_error(path: Path, why: str) -> InputError:
-    """Something that is not taken from others."""
+    """Make the error for an entry that is not accepted from others."""
     return InputError(
         Code.FILE_UNSAFE, check_words.REFUSED(path=str(path), why=why), hint="put a plain file or folder there"
     )
 
 
 def too_large_error(path: Path, limit: int) -> InputError:
-    """A file over its limit."""
+    """Make the error for a file over its limit."""
     why = check_words.TOO_LARGE(limit=limit)
     return InputError(
         Code.FILE_TOO_LARGE, check_words.REFUSED(path=str(path), why=why), hint="make it smaller or split it"
@@ -71,7 +71,7 @@ def too_large_error(path: Path, limit: int) -> InputError:
 
 
 def outside_error(relative: str, folder: Path) -> InputError:
-    """A path that could lead out of its folder, or that no file can have."""
+    """Make the error for a path that could lead out of its folder, or that no file can have."""
     return InputError(
         Code.PATH_OUTSIDE_FOLDER,
         f"{relative[:140]!r} is not a path inside {str(folder)!r}",

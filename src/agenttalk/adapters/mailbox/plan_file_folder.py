@@ -1,4 +1,4 @@
-"""Files that lie beside a plan file and belong to its checks."""
+"""Reads files beside a plan file that belong to its checks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from agenttalk.rules.planfile.compiler import CompiledPlan
 
 
 def with_check_files(compiled: CompiledPlan, folder: Path) -> CompiledPlan:
-    """A plan with the files of its checks, as they lie in a folder now. The same plan if there are none."""
+    """Return a plan with the hashes of its checks' files in a folder. The same plan if there are none."""
     wanted = check_files.list_files(compiled.dag)
     return check_files.pin_files(compiled, {path: _read(folder / path) for path in wanted}) if wanted else compiled
 
 
 def _read(path: Path) -> bytes | str:
-    """What a file holds, or why that cannot be said."""
+    """Return the hash of a file, or why it cannot be read."""
     try:
         with path.open("rb") as file:
             data = file.read(check_files.LIMIT + 1)

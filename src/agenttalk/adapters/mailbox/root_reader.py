@@ -1,4 +1,4 @@
-"""Where things lie under a root, and what they tell about a plan."""
+"""Finds the files of a root, and reads what they say about a plan."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _CLAIMED: Final = (root_layout.PENDING, root_layout.PROCESSED)
 
 
 def plan_folder(root: Path, plan_id: str) -> Path:
-    """Where the files of a plan are published."""
+    """Return the folder in which the files of a plan are published."""
     return root / root_layout.plan_folder(plan_id)
 
 
 def read_known(root: Path, plan_id: object, task_id: object, *, besides: bytes | None = None) -> Known:
-    """What a root tells about a task, for making its next command. Copies of the file `besides` do not count.
+    """Read what a root knows about a task, to make its next command. Ignores copies of the file `besides`.
 
-    Ids that are no ids tell nothing; the rules will refuse them. An unknown plan or a DAG that is
-    being switched is an error here, because guessing would make a command for the wrong DAG.
+    Invalid ids find nothing; the rules refuse them. An unknown plan, or a DAG that is being switched, is an error here,
+    because guessing would make a command for the wrong DAG.
     """
     if not root.is_dir():
         hint = "give the folder that holds agents/ and system_runtime/"
@@ -48,15 +48,15 @@ def read_known(root: Path, plan_id: object, task_id: object, *, besides: bytes |
     if not isinstance(plan_id, str) or not is_id(plan_id):
         return NOTHING
     with SafeFolder.open(root) as top:
-        found = NOTHING
+        known = NOTHING
         if isinstance(task_id, str) and is_id(task_id):
             seqs, rounds = _orders(top, plan_id, task_id, besides)
             ids = frozenset(make_command_id(task_id, seq) for seq in seqs)
-            found = Known(command_ids=ids, last_seq=max(seqs, default=0), reexecutions=rounds)
+            known = Known(command_ids=ids, last_seq=max(seqs, default=0), reexecutions=rounds)
         if plan_id.startswith("_"):
-            return found
+            return known
         dag, ref = _active_dag(top, plan_id)
-    return replace(found, dag_ref=ref, task_ids=frozenset(node.task_id for node in dag.nodes))
+    return replace(known, dag_ref=ref, task_ids=frozenset(node.task_id for node in dag.nodes))
 
 
 def _active_dag(top: SafeFolder, plan_id: str) -> tuple[TaskDag, DagRef]:
@@ -92,13 +92,13 @@ def _unknown(top: SafeFolder, plan_id: str) -> UsageError:
     return UsageError(
         Code.NAME_UNKNOWN,
         f"{top.path} has no plan {plan_id!r}",
-        hint=f"did you mean {near!r}?" if near else f"plans lie in {top.path / root_layout.PLANS}",
+        hint=f"did you mean {near!r}?" if near else f"plans are in {top.path / root_layout.PLANS}",
     )
 
 
 @contextmanager
 def _named(file: Path) -> Iterator[None]:
-    """Errors of a document name the file that it stands in."""
+    """Add the file to the errors of a document."""
     try:
         yield
     except ContractError as error:
@@ -108,7 +108,7 @@ def _named(file: Path) -> Iterator[None]:
 
 
 def _orders(top: SafeFolder, plan_id: str, task_id: str, besides: bytes | None) -> tuple[set[int], int]:
-    """The numbers of all orders of a task that can be seen, and how many of them were re-executions."""
+    """List the numbers of all visible commands of a task, and count the re-executions among them."""
     pattern = re.compile(rf"(?:.*__)?cmd_(reexecute_)?{re.escape(task_id)}_([0-9]{{3,16}})\.(?:msg\.)?json\Z")
     seqs: set[int] = set()
     rounds: set[int] = set()
@@ -127,11 +127,11 @@ def _same_content(folder: SafeFolder, name: str, content: bytes | None) -> bool:
     try:
         return folder.read(name, len(content)) == content
     except AgentTalkError:
-        return False  # larger, or no file that can be read: another one
+        return False  # larger, or not a readable file: then it is another one
 
 
 def _command_folders(top: SafeFolder, plan_id: str) -> Iterator[SafeFolder]:
-    """Every folder that commands of a plan can lie in, open while it is looked through."""
+    """Open each folder that can hold commands of a plan, one after the other."""
     with suppress(MissingError), top.open_folder(f"{root_layout.plan_folder(plan_id)}/commands") as published:
         yield published
     for agent in _names(top, root_layout.AGENTS):
@@ -140,13 +140,13 @@ def _command_folders(top: SafeFolder, plan_id: str) -> Iterator[SafeFolder]:
             root_layout.box_folder(agent, "inbox", plan_id),
         )
         for path in (outbox, f"{outbox}/{root_layout.SENT}", inbox, *(f"{inbox}/{rest}" for rest in _CLAIMED)):
-            # What an agent has instead of a folder, be it a symlink, holds no commands and hides nobody else's.
+            # An agent that is not a folder, even a symlink, holds no commands, and must not hide those of others.
             with suppress(MissingError, InputError), top.open_folder(path) as folder:
                 yield folder
 
 
 def _names(top: SafeFolder, relative: str) -> list[str]:
-    """The names in a folder; none when it does not exist."""
+    """List the names in a folder; none when it does not exist."""
     with suppress(MissingError), top.open_folder(relative) as folder:
         return list(folder.names())
     return []

@@ -1,4 +1,4 @@
-"""Removing what killed processes left behind: files in the making that never got their name."""
+"""Removes what killed processes left: temporary files that never got their name."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.errors import AgentTalkError, Code, MissingError
 
 _TEMPORARY: Final = re.compile(r"\.agenttalk-[0-9a-f]{32}\.tmp")
-"""What `SafeFolder` names a file in the making."""
+"""How `SafeFolder` names a temporary file."""
 _DRAFT: Final = re.compile(rf"{_TEMPORARY.pattern}|\.[0-9a-f]{{24}}\.tmp")
-"""Under `data/` also what the store names one."""
+"""Under `data/` also how the store names one."""
 _DEEP: Final = 16
-"""How many folders deep it is looked below a box, a workspace or what is published."""
+"""How many folders deep to search below a box, a workspace or what is published."""
 
 
 def file_time(root: SafeFolder) -> int:
-    """What time it is for the files of a root, in nanoseconds: the time that a file written now gets.
+    """Return the current time of a root's file system in nanoseconds: the time of a file that is written now.
 
-    The file system's clock may be another machine's. Ages are told by it alone, so nobody's clock need be right.
+    The file system's clock may be another machine's. Ages are measured by it alone, so no clock has to be right.
     """
     probe = f".agenttalk-{secrets.token_hex(16)}.tmp"
     root.write(probe, b"")
@@ -36,10 +36,10 @@ def file_time(root: SafeFolder) -> int:
 
 
 def sweep(root: SafeFolder, older_than_seconds: float, now_ns: int) -> int:
-    """Remove the temporary files of a root that are older; how many there were. `now_ns` comes from `file_time`.
+    """Remove the temporary files of a root that are older; return how many there were. `now_ns` is from `file_time`.
 
-    Regular files of our own temporary names are removed and nothing else. No symlink is followed. Folders that
-    cannot be opened are passed over. The age must be one that no living process takes to write a file.
+    Removes only regular files with our own temporary names. Follows no symlink. Skips folders that cannot be opened.
+    The age must be longer than any living process takes to write a file.
     """
     before = now_ns - int(older_than_seconds * 1_000_000_000)
     swept = _sweep(root, before, deep=0) + _sweep_below(root, root_layout.RUNTIME, before, deep=_DEEP)

@@ -1,6 +1,6 @@
-"""Opening folders and renaming below a descriptor: with Linux's own calls, or with those of every system.
+"""Opens folders and renames below a descriptor: with Linux's own calls, or with those of every system.
 
-Only `fsio` uses this. Paths are checked there; here they are relative and have no `..`. Errors are OSErrors.
+Only `fsio` uses this. It checks paths; here they are relative and have no `..`. Errors are OSErrors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 TRIES: Final = 100
-"""How often something that changes under our hands is looked at again before it is an error."""
+"""How often an entry that changes meanwhile is read again before it is an error."""
 
 _OPENAT2: Final = 437
 _BENEATH, _NO_SYMLINKS, _NO_MAGICLINKS = 0x08, 0x04, 0x02
@@ -30,12 +30,12 @@ Rename = Callable[[int, str, int, str], None]
 
 
 class FileCalls(NamedTuple):
-    """How the two things are done for which not every system has a call."""
+    """The two operations for which not every system has a call."""
 
     descend: Callable[[int, str], int]
-    """Open a folder below an open one, following no symlink."""
+    """Opens a folder below an open one, following no symlink."""
     rename_new: Rename
-    """Rename, but not onto a name that is taken (FileExistsError)."""
+    """Renames, but not onto a name that is taken (FileExistsError)."""
 
 
 def open_beneath(folder: int, relative: str, *, create: int = 0) -> int:
@@ -57,7 +57,7 @@ def open_beneath(folder: int, relative: str, *, create: int = 0) -> int:
 
 
 def _openat2(folder: int, relative: str) -> int:
-    """Let the kernel walk. Its EAGAIN says that something was renamed meanwhile."""
+    """Let the kernel walk. EAGAIN means that something was renamed meanwhile."""
     call, path = _libc().syscall, os.fsencode(relative)
     for _ in range(TRIES):
         descriptor = call(ctypes.c_long(_OPENAT2), folder, path, _HOW, ctypes.c_size_t(len(_HOW)))
@@ -74,7 +74,7 @@ def rename(here: int, name: str, there: int, new: str) -> None:
 
 
 def _rename_checked(here: int, name: str, there: int, new: str) -> None:
-    os.stat(name, dir_fd=here, follow_symlinks=False)  # a missing source is told first, as the kernel does
+    os.stat(name, dir_fd=here, follow_symlinks=False)  # report a missing source first, as the kernel does
     try:
         os.stat(new, dir_fd=there, follow_symlinks=False)
     except FileNotFoundError:
@@ -87,18 +87,18 @@ def _renameat2(here: int, name: str, there: int, new: str) -> None:
     if _libc().renameat2(here, os.fsencode(name), there, os.fsencode(new), _NOREPLACE) == 0:
         return
     error = _last_error()
-    if error.errno not in {errno.EINVAL, errno.ENOSYS, errno.EPERM}:  # not in this file system, kernel, sandbox
+    if error.errno not in {errno.EINVAL, errno.ENOSYS, errno.EPERM}:  # not in this file system, kernel or sandbox
         raise error
     _rename_checked(here, name, there, new)
 
 
 def is_named(descriptor: int, folder: int, name: str) -> bool:
-    """Whether a file is still there under the name by which it was opened, and was there all the while.
+    """Return whether a file is still there under the name by which it was opened, and was there all the time.
 
-    A link to a foreign file could be taken away between open and fstat, which then counts one link. To
-    stat the name does not help: it may find the file just before, and count just after the removal.
-    Linux knows by which name a file was opened and whether that name is gone. Renaming the name to
-    itself changes nothing but waits until a removal under way is over.
+    A link to a foreign file could be removed between open and fstat, which then counts one link. A stat of the name
+    does not help: it may find the file just before the removal, and count just after. Linux knows by which name a file
+    was opened, and whether that name is gone. Renaming the name to itself changes nothing but waits until a removal
+    under way is finished.
     """
     try:
         os.rename(name, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -121,12 +121,12 @@ def _knows_paths() -> bool:
 
 
 PORTABLE: Final = FileCalls(open_beneath, _rename_checked)
-"""The ways of every system. Tests take them to see that they are as safe."""
+"""Return the operations of every system. Tests use them to show that they are as safe."""
 
 
 @cache
 def find_native_calls() -> FileCalls:
-    """The best ways of this system, found out once."""
+    """Return the best operations of this system, determined once."""
     if sys.platform != "linux":
         return PORTABLE
     rename_new = _renameat2 if hasattr(_libc(), "renameat2") else _rename_checked

@@ -1,11 +1,9 @@
-"""Wake-ups for folders: told at once, by Linux's inotify, when something was put into one of them.
+"""Wake-ups for folders: Linux's inotify reports at once when something was put into one of them.
 
-A wake-up is a hint, never the message: who gets one looks into the folder. So too many do no harm, and one
-that does not come costs no more than the wait until the next look. Folders are opened below the root's
-descriptor and watched through their own, so a symlink leads nowhere.
-
-What happened to the name of a folder (made, moved, removed, swapped) is not replayed. Whatever it was, the
-name is looked at again: what has it now is watched, then looked through, then told as changed.
+A wake-up is a hint, never the message: its receiver reads the folder. So too many do no harm, and a missing one costs
+no more than the wait until the next poll. Folders are opened below the root's descriptor and watched through their own,
+so a symlink leads nowhere. Events about the name of a folder (made, moved, removed, swapped) are not replayed. Instead
+the name is resolved again: what has it now is watched, then listed, then reported as changed.
 """
 
 from __future__ import annotations
@@ -32,12 +30,12 @@ OVERFLOW, IGNORED, ISDIR = 0x4000, 0x8000, 0x4000_0000
 
 _ONLYDIR: Final = 0x0100_0000
 _OF_FOLDERS: Final = CREATE | DELETE | MOVED_FROM | MOVED_TO | _ONLYDIR
-"""For a folder of folders: whatever happens to a name."""
+"""For a folder of folders: everything that happens to a name."""
 _OF_FILES: Final = CLOSE_WRITE | MOVED_TO | _ONLYDIR
 """For a folder of files: only what is complete. A file that was just created is still being written."""
 _HEADER: Final = struct.Struct("=iIII")
 _PIECE: Final = 256 * 1024
-"""What is read at once: more than a thousand messages, yet too little to hold up the event loop."""
+"""Bytes of one read: more than a thousand messages, yet too few to block the event loop."""
 _LIMITS: Final = {
     errno.ENOSPC: "too many folders are watched (raise fs.inotify.max_user_watches)",
     errno.EMFILE: "too many programs watch or files are open (raise fs.inotify.max_user_instances or ulimit -n)",
@@ -47,10 +45,10 @@ _LIMITS: Final = {
 
 
 class FolderWatcher:
-    """Tells when something was put into the folders of a root. One task at a time may wait for it.
+    """Reports when something was put into the folders of a root. One task at a time may wait for it.
 
-    `boxes` says which boxes of the agents are watched, `agents` whose (everybody's, if None), and `plans`
-    whether the two files are watched that say which DAG a plan has. Hidden names wake nobody.
+    `boxes` names the boxes of the agents that are watched, `agents` the agents (all of them if None), and `plans` says
+    whether the two files are watched that say which DAG a plan has. Hidden names cause no wake-up.
     """
 
     def __init__(
@@ -71,19 +69,19 @@ class FolderWatcher:
         """Why no wake-ups come, so that `changed` only waits for its timeout. Empty when they come."""
 
     async def start(self) -> None:
-        """Begin to watch. What lies there already is not told: look at it after this, and nothing is missed.
+        """Start to watch. Does not report what is there already: read it after this call, and nothing is missed.
 
-        Raises what `SafeFolder.open` raises for the root. Whatever else stands in the way is `why_polling`.
+        Raises what `SafeFolder.open` raises for the root. Every other obstacle becomes `why_polling`.
         """
         self._root = SafeFolder.open(self._path)
         await self._grow(self._root)
         self._found.clear()
 
     async def wait_for_change(self, timeout: float) -> set[str]:  # noqa: ASYNC109 - to wait that long is its purpose
-        """Wait until something changed, at most `timeout` seconds; the changed folders, or none.
+        """Wait until something changed, at most `timeout` seconds; return the changed folders, or none.
 
-        A folder is told by its path from the root, such as `agents/pm/outbox/plan_shop`. A new one is told
-        when it appears, with the folders in it. When the system lost events, all folders are told.
+        A folder is named by its path from the root, such as `agents/pm/outbox/plan_shop`. A new one is reported when it
+        appears, with the folders in it. When the system lost events, all folders are reported.
         """
         self._take()
         if not self._is_due:
@@ -91,12 +89,12 @@ class FolderWatcher:
             self._take()  # what came since the first event belongs to the same burst
         if self._root and self._tree and self._tree.is_torn:
             await self._grow(self._root)
-        found = set(self._found)
+        changed = set(self._found)
         self._found.clear()
-        return found
+        return changed
 
     def close(self) -> None:
-        """Give everything back. Who still waits is told that nothing changed."""
+        """Close everything. A task that still waits gets no changes."""
         self._poll("it is closed")
         self._wake()
         if self._root:
@@ -121,7 +119,7 @@ class FolderWatcher:
             self._waiter.set_result(None)
 
     def _take(self) -> None:
-        """Take what is readable. This is done while nobody waits too: the system's queue is short."""
+        """Read events, also while no task waits: the system's queue is short."""
         try:
             if self._tree:
                 self._tree.take()
@@ -131,7 +129,7 @@ class FolderWatcher:
             self._wake()
 
     async def _grow(self, root: SafeFolder) -> None:
-        """Watch everything anew; in a thread, because there may be many folders."""
+        """Watch everything again; in a thread, because there may be many folders."""
         if self._tree:
             self._tree.close()
         try:
@@ -151,7 +149,7 @@ class FolderWatcher:
 
 
 def describe_problem() -> str:
-    """Why folders cannot be watched here; empty if they can."""
+    """Explain why folders cannot be watched here; empty if they can."""
     try:
         _Inotify().close()
     except OSError as error:
@@ -160,17 +158,17 @@ def describe_problem() -> str:
 
 
 class InotifyEvent(NamedTuple):
-    """What inotify tells."""
+    """An event of inotify."""
 
     watch: int
-    """The number that the folder got when it was added; -1 says that events were lost."""
+    """The number that the folder got when it was added; -1 means that events were lost."""
     mask: int
     name: str
     """A name in that folder; empty when it is about the folder itself."""
 
 
 def parse_events(data: bytes) -> Iterator[InotifyEvent]:
-    """The events in what was read from inotify."""
+    """Split the data of inotify into events."""
     at = 0
     while at < len(data):
         watch, mask, _, length = _HEADER.unpack_from(data, at)
@@ -180,7 +178,7 @@ def parse_events(data: bytes) -> Iterator[InotifyEvent]:
 
 @asynccontextmanager
 async def open_watcher(watch: FolderWatcher) -> AsyncIterator[FolderWatcher]:
-    """A watch that is started, and closed in the end."""
+    """Start a watch, and close it in the end."""
     await watch.start()
     try:
         yield watch
@@ -189,7 +187,7 @@ async def open_watcher(watch: FolderWatcher) -> AsyncIterator[FolderWatcher]:
 
 
 class _WatchFilter:
-    """Which folders below a root are watched, and which files in them wake."""
+    """Which folders below a root are watched, and which files in them cause wake-ups."""
 
     def __init__(self, boxes: Collection[str], *, plans: bool, agents: Collection[str] | None) -> None:
         self._boxes = frozenset(boxes)
@@ -198,7 +196,7 @@ class _WatchFilter:
         self._plans = frozenset([root_layout.PLANS.rpartition("/")[2]])
 
     def names(self, path: tuple[str, ...]) -> frozenset[str] | None:
-        """The names of the folders that are watched in a folder; None for all that are not hidden."""
+        """Return the names of the folders that are watched in a folder; None for all that are not hidden."""
         match path:
             case ():
                 return self._tops
@@ -211,18 +209,18 @@ class _WatchFilter:
         return None
 
     def takes(self, path: tuple[str, ...], name: str) -> bool:
-        """Whether a folder of this name is watched."""
+        """Return whether a folder of this name is watched."""
         names = self.names(path)
         return not name.startswith(".") if names is None else name in names
 
     @staticmethod
     def holds_files(path: tuple[str, ...]) -> bool:
-        """Whether a watched folder is that of a plan, in which files are waited for."""
+        """Return whether a watched folder belongs to a plan, so that its files cause wake-ups."""
         return len(path) == (4 if path[:1] == (root_layout.AGENTS,) else 3)
 
     @staticmethod
     def wakes(path: tuple[str, ...], name: str) -> bool:
-        """Whether a file is waited for. Of what is published only the DAG is: the rest comes from ourselves."""
+        """Return whether a file causes a wake-up. Of published files only the DAG does: the others are our own."""
         return (
             not name.startswith(".")
             if path[0] == root_layout.AGENTS
@@ -242,9 +240,10 @@ class _Node:
 
 
 class _Tree:
-    """The watched folders of a root. Torn until it listens, and again when events were lost: then plant another.
+    """The watched folders of a root.
 
-    OSErrors tell of a limit of the system. A folder that cannot be opened is not watched, and no error.
+    It is torn until it listens, and again when events were lost: then make another. OSErrors mean a limit of the
+    system. A folder that cannot be opened is not watched, without an error.
     """
 
     def __init__(self, root: SafeFolder, wanted: _WatchFilter, found: set[str]) -> None:
@@ -256,27 +255,27 @@ class _Tree:
         self._top = _Node(())
         self._nodes: dict[int, _Node] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._lock = threading.Lock()  # nobody closes what a thread still works with
+        self._lock = threading.Lock()  # must not be closed while a thread works with it
 
     def grow(self) -> None:
-        """Watch all that there is."""
+        """Watch everything that exists."""
         with self._lock:
             self._watch(self._top, self._root)
 
     def listen(self, on_readable: Callable[[], None]) -> None:
-        """From now on have `on_readable` called, by the event loop that runs, when there is something to take."""
+        """From now on let the running event loop call `on_readable` when there are events to take."""
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._inotify.descriptor, on_readable)
         self.is_torn = False
 
     def take(self) -> None:
-        """Take what is readable and note what changed."""
+        """Read events, and note what changed."""
         again: dict[tuple[_Node, str], None] = {}
         for event in parse_events(self._inotify.read()):
             self.is_torn = self.is_torn or bool(event.mask & OVERFLOW)
             node = self._nodes.get(event.watch)
             if node is None:
-                continue  # it was let go of meanwhile
+                continue  # the watch was removed meanwhile
             if event.mask & IGNORED:
                 del self._nodes[event.watch]
             elif self._wanted.holds_files(node.path):
@@ -287,7 +286,7 @@ class _Tree:
             self._renew(node, name)
 
     def close(self) -> None:
-        """Give everything back; twice does no harm."""
+        """Close everything; calling it twice is harmless."""
         with self._lock:
             if self._loop and not self._loop.is_closed():
                 self._loop.remove_reader(self._inotify.descriptor)
@@ -300,7 +299,7 @@ class _Tree:
 
     def _renew(self, node: _Node, name: str) -> None:
         if self._nodes.get(node.watch) is not node:
-            return  # a folder above was looked at again, and all in it
+            return  # a folder above was resolved again, with everything in it
         with suppress(AgentTalkError):
             if not node.path:
                 self._look(node, self._root, name)
@@ -317,10 +316,12 @@ class _Tree:
             self._watch(node.below[name], below)
 
     def _watch(self, node: _Node, folder: SafeFolder) -> None:
-        """Watch first, then look through: so nothing that is put there can be missed."""
+        """Watch first, then list: so nothing that is put there can be missed."""
         holds_files = self._wanted.holds_files(node.path)
         node.watch = self._inotify.add(folder.descriptor, _OF_FILES if holds_files else _OF_FOLDERS)
-        self._nodes[node.watch] = node  # it may have been another's: a folder that was moved keeps its number
+        self._nodes[node.watch] = (
+            node  # a folder that was moved keeps its watch, so the number may have belonged to another path
+        )
         if node.path:
             self._found.add("/".join(node.path))
         if holds_files:
@@ -348,22 +349,22 @@ class _Inotify:
         self.descriptor = _checked(_libc().inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
 
     def add(self, folder: int, mask: int) -> int:
-        """Watch an open folder. By its descriptor, so that no symlink can be put in the way."""
+        """Watch an open folder by its descriptor, so that no symlink can be put in the way."""
         return _checked(_libc().inotify_add_watch(self.descriptor, b"/proc/self/fd/%d" % folder, mask))
 
     def remove(self, watch: int) -> None:
-        """Watch a folder no longer. It is no error if it is gone."""
+        """Stop watching a folder, even if it is gone."""
         _libc().inotify_rm_watch(self.descriptor, watch)
 
     def read(self) -> bytes:
-        """What is readable, a piece at most; nothing if there is nothing."""
+        """Read events, one chunk at most; empty if there are none."""
         try:
             return os.read(self.descriptor, _PIECE)
         except BlockingIOError:
             return b""
 
     def close(self) -> None:
-        """Give the descriptor back, and with it all watches."""
+        """Close the descriptor, and with it all watches."""
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)

@@ -102,7 +102,7 @@ class CheckRunner:
     ) -> CheckResult:
         """Run one check in a checkout of its own, so that no check sees what another left.
 
-        The check's own files replace whatever the tree has under their names.
+        The check's own files replace files of the same names in the tree.
         """
         async with AsyncExitStack() as stack:
 
@@ -187,7 +187,7 @@ class CheckRunner:
                 raise InputError(
                     Code.CHECK_ALREADY_GREEN,
                     f"the check {check.id!r} must fail before the work, and did not",
-                    hint="the work is done already, or the check does not look at it",
+                    hint="the work is done already, or the check does not test it",
                 )
 
     async def prepare(

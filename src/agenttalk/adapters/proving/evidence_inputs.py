@@ -1,4 +1,4 @@
-"""What a proof is made from: what a task promises, what its attempt left, and what the plan's branch holds."""
+"""Collects what a proof is made from: the task's promise, what its attempt left, and the plan's branch."""
 
 from __future__ import annotations
 
@@ -38,61 +38,63 @@ from agenttalk.rules.text import check_words
 _ATTEMPTS: Final = 32
 """Tries of one command, at most."""
 BREACHES: Final = 20
-"""How many faults are told."""
+"""How many faults are reported."""
 _PRINTED: Final = 800
-"""Characters of what a check printed that could not run."""
+"""Characters of the output of a check that could not run."""
 PREPARED: Final = "workspace.prepare"
-"""Under this name a fingerprint holds what was made of lock files."""
+"""The name of prepared lock files in a fingerprint."""
 
 
 def checks_of(promise: CompletionPromise | None) -> Sequence[AnyCheck]:
-    """The checks of a promise."""
+    """Return the checks of a promise."""
     return promise.checks if promise else ()
 
 
 def human_checks_of(promise: CompletionPromise | None) -> list[HumanCheck]:
-    """The checks that are questions to people."""
+    """Return the checks that are questions to people."""
     return [check for check in checks_of(promise) if isinstance(check, HumanCheck)]
 
 
 def needs_baseline(check: AnyCheck, known: CheckResult | None) -> bool:
-    """Whether it matters how a check stands before the work (of tests, which there are), and nobody knows yet."""
+    """Return whether a check must still be run before the work; for tests, to know which exist."""
     if known is not None and known.fingerprint.check == evidence.to_relevant_json(check):
         return False
     return isinstance(check, TestsCheck) or (isinstance(check, RunCheck) and check.red_first != "off")
 
 
 def refuse_unable(checks: Sequence[AnyCheck], known: Mapping[str, CheckResult]) -> None:
-    """Raises InputError when a check that has to fail before the work did not even run there."""
+    """Raise InputError when a check that has to fail before the work could not even run there."""
     for check in checks:
         before = known.get(check.id)
         why = runnable_checks.explain_unable(check, before) if before is not None and check.red_first != "off" else ""
         if before is not None and why:
-            said = before.output.strip()[-_PRINTED:] or check_words.PRINTED_NOTHING()
-            told = check_words.CANNOT_RUN_BEFORE(id=check.id, why=why)
+            output = before.output.strip()[-_PRINTED:] or check_words.PRINTED_NOTHING()
+            message = check_words.CANNOT_RUN_BEFORE(id=check.id, why=why)
             if before.reason != "not_isolated":
-                told += check_words.CANNOT_RUN_HINT(run=getattr(check, "run", ""), said=said)
-            raise InputError(Code.CHECK_CANNOT_RUN, told)
+                message += check_words.CANNOT_RUN_HINT(run=getattr(check, "run", ""), said=output)
+            raise InputError(Code.CHECK_CANNOT_RUN, message)
 
 
 def may_keep(check: AnyCheck, result: CheckResult) -> bool:
-    """Whether a result may be kept: not when it tells of the machine, on which something may be installed meanwhile."""
+    """Return whether a result may be kept: not when it depends on what is installed on the machine."""
     return evidence.is_cacheable(result) and not runnable_checks.explain_unable(check, result)
 
 
 def inputs_of(job: Job | None, prepared: PreparedTree | None) -> dict[str, str]:
-    """What a check's result rests on beside the tree: what the task was given, and what was made of lock files."""
-    found = {f"{each.input_name}/{each.path}": each.sha256 for each in job.inputs} if job is not None else {}
-    return {**found, **({PREPARED: prepared.key} if prepared is not None else {})}
+    """Return what a check's result rests on besides the tree: the task's inputs, and prepared lock files."""
+    hashes = (
+        {f"{content.input_name}/{content.path}": content.sha256 for content in job.inputs} if job is not None else {}
+    )
+    return {**hashes, **({PREPARED: prepared.key} if prepared is not None else {})}
 
 
 def has_unknown_inputs(job: Job) -> bool:
-    """Whether a result says nothing of later, because it depends on what no fingerprint holds."""
+    """Return whether a result depends on something that no fingerprint covers, so that it cannot be reused."""
     return job.repo is not None and bool(job.repo.link)
 
 
 def attempt_of(job: Job) -> WorkspaceAttempt:
-    """The attempt that a job is, as a workspace knows it."""
+    """Return the attempt of a job, as a workspace knows it."""
     profile = job.profile
     name = _identity(profile.name or "") or profile.agent_id
     author = Author(name, _identity(profile.email or "") or f"{profile.agent_id}@agenttalk.invalid")
@@ -101,43 +103,43 @@ def attempt_of(job: Job) -> WorkspaceAttempt:
 
 
 def _identity(text: str) -> str:
-    """A name or an address as git takes it."""
+    """Return a name or an address in a form that git accepts."""
     return "".join(char for char in text if char.isprintable() and char not in "<>").strip(" .,:;\"'\\")
 
 
 async def previous_of(space: PlanWorkspace, job: Job) -> str | None:
-    """What the attempt before left, if this is to mend it."""
+    """Find the commit of the previous attempt, if this one re-executes it."""
     if job.command.reexecute is None or job.command.command_seq < 2:
         return None
     before = f"cmd_{job.task_id}_{job.command.command_seq - 1:03d}"
-    found = None
+    commit = None
     for number in range(1, _ATTEMPTS):
         taken = await space.attempts.find_taken(WorkspaceAttempt(job.task_id, before, number))
         if taken is None:
             break
-        found = taken.commit
-    return found
+        commit = taken.commit
+    return commit
 
 
 def boundary_of(promise: CompletionPromise | None, protected: Protection) -> Boundary:
-    """What an attempt may not change at all: what it left there goes before it is gone on with."""
+    """Return what an attempt may not change at all: its changes there are undone before the next one continues."""
     allowed = scope.make_scope(promise.allowed_scope, promise.disallowed_scope) if promise is not None else Scope()
     return Boundary(protected, allowed)
 
 
 def files_of_checks(promise: CompletionPromise | None) -> dict[str, str]:
-    """The files that checks bring along."""
+    """Return the files that checks bring along, with their hashes."""
     return {path: sha256 for check in checks_of(promise) for path, sha256 in files_of_check(check).items()}
 
 
 def files_of_check(check: AnyCheck) -> dict[str, str]:
-    """A check's own files, by their hashes."""
+    """Return a check's own files, with their hashes."""
     known = check.files_sha256 or {}
     return {path: known[path] for path in check.files or () if path in known}
 
 
 def lay_over(top: Path, files: Mapping[str, bytes]) -> None:
-    """Put files into a checkout that nobody else has; what is in their way there goes."""
+    """Write files into a checkout that nothing else uses; remove what is in their way."""
     for path in files:
         here = top
         *above, name = path.split("/")
@@ -153,7 +155,7 @@ def lay_over(top: Path, files: Mapping[str, bytes]) -> None:
 
 
 async def merge_commit_of(space: PlanWorkspace, job: Job, candidate: MergeCandidate) -> str:
-    """The commit that brought the work: an earlier one, if there was nothing left to merge."""
+    """Find the commit that merged the work: an earlier one, if there was nothing left to merge."""
     before = await space.find_merge(job.command.command_id) if candidate.commit == candidate.onto else None
     return before or candidate.commit
 
@@ -161,7 +163,7 @@ async def merge_commit_of(space: PlanWorkspace, job: Job, candidate: MergeCandid
 async def find_tampered(
     space: PlanWorkspace, protected: Protection, candidate: MergeCandidate, since: str, ours: Sequence[str]
 ) -> list[str]:
-    """Protected paths that are not as at the baseline, and that no merge of ours changed since."""
+    """Find protected paths that differ from the baseline, and that no merge of ours changed since."""
     if candidate.onto == since:
         return []
     changed = set(protected.filter_paths(change.path for change in await space.trees.changes(since, candidate.tree)))
@@ -173,36 +175,36 @@ async def find_tampered(
 async def find_changed_check_files(
     space: PlanWorkspace, job: Job, base: str, candidate: MergeCandidate, tree: FileTree
 ) -> tuple[str, ...]:
-    """What the checks of a task consist of and was changed since the plan began, each path with the task that did it.
+    """Find files of a task's checks that changed since the plan began, each with the tasks that changed it.
 
-    Other tasks may change it when their scope names it, and so may the task itself.
+    Other tasks may change them when their scope names them, and so may the task itself.
     """
     own = protection.derive_protection(job.command.promise, tree)
     changes = await space.trees.changes(base, candidate.tree)
     held = {change.path for change in changes if change.path in own.opened or own.covers(change.path)}
     if not held:
         return ()
-    found: dict[str, list[str]] = {}
+    changers: dict[str, list[str]] = {}
     merges = [(f"{commit}^1", commit, task) for commit, task in await space.list_arrivals(base) if task is not None]
     for before, after, task in (*merges, (candidate.onto, candidate.tree, job.task_id)):
         for path in held.intersection(change.path for change in await space.trees.changes(before, after)):
-            found.setdefault(path, []).append(task)
-    told = [f"{path} ({', '.join(dict.fromkeys(tasks))})" for path, tasks in sorted(found.items())]
-    return shorten_paths(told)
+            changers.setdefault(path, []).append(task)
+    lines = [f"{path} ({', '.join(dict.fromkeys(tasks))})" for path, tasks in sorted(changers.items())]
+    return shorten_paths(lines)
 
 
 def covers_of(promise: CompletionPromise | None) -> Sequence[str]:
-    """The globs that checks say they cover."""
+    """Return the globs that checks claim to cover."""
     return list(dict.fromkeys(glob for check in checks_of(promise) for glob in check.covers or ()))
 
 
 async def hash_covered(space: PlanWorkspace, tree: str, globs: Sequence[str]) -> dict[str, str]:
-    """What each glob matches in a tree, as a hash."""
+    """Hash what each glob matches in a tree."""
     return await space.trees.hash_covered(tree, {glob: scope.read_globs([glob]) for glob in globs})
 
 
 def breach_of(promise: CompletionPromise | None, protected: Protection, taken: AttemptCommit) -> tuple[str, ...]:
-    """What was changed outside of the scope."""
+    """Find what was changed outside the scope."""
     if promise is None:
         return ()
     allowed = scope.make_scope(promise.allowed_scope, promise.disallowed_scope)
@@ -216,57 +218,59 @@ async def find_strange_files(
     tree: FileTree,
     candidate: MergeCandidate,
 ) -> list[str]:
-    """What a candidate brings that would change how checks are made: settings of runners, modules in their place."""
+    """Find what a candidate brings that would change how checks run: settings of runners, modules in their place."""
     changes = await space.trees.changes(candidate.onto, candidate.tree)
-    found = []
+    faults = []
     for change in changes if protected.shared else ():
         if change.path.rpartition("/")[2] in test_runners.SHARED:
-            before, after = [await space.trees.read(each, change.path) for each in (candidate.onto, candidate.tree)]
+            before, after = [
+                await space.trees.read(version, change.path) for version in (candidate.onto, candidate.tree)
+            ]
             if test_runners.has_changed_settings(change.path, before, after):
-                found.append(check_words.SETTINGS_CHANGED(names=scope.display_path(change.path)))
+                faults.append(check_words.SETTINGS_CHANGED(names=scope.display_path(change.path)))
     added = [change.path for change in changes if change.kind == "added"]
     shadows = protection.find_shadowing_files(promise, tree, added)
-    return found + [check_words.SHADOWS_MODULE(path=scope.display_path(path)) for path in shadows]
+    return faults + [check_words.SHADOWS_MODULE(path=scope.display_path(path)) for path in shadows]
 
 
 def shorten_paths(paths: Sequence[str]) -> tuple[str, ...]:
-    """Paths for messages; not more than people read."""
+    """Return paths for messages, at most as many as people read."""
     return tuple(scope.display_path(path) for path in paths[:BREACHES])
 
 
 def proof_of_refusal(taken: TreeRefusal) -> WorkProof:
-    """What is said of a tree that cannot be taken."""
+    """Make the proof for a tree that cannot be taken."""
     return WorkProof(
-        refused="; ".join(f"{scope.display_path(each.path)}: {each.why}" for each in taken.reasons[:BREACHES])
+        refused="; ".join(f"{scope.display_path(reason.path)}: {reason.why}" for reason in taken.reasons[:BREACHES])
     )
 
 
 def proof_of_dropped(taken: AttemptCommit, candidate: MergeCandidate) -> WorkProof:
-    """What of an attempt does not count: what was put back, and what is ignored."""
+    """Make the proof with what does not count of an attempt: what was restored, and what is ignored."""
     restored = shorten_paths([change.path for change in candidate.restored])
     return WorkProof(restored=restored, left_out=shorten_paths(taken.left_out))
 
 
 async def find_twins(space: PlanWorkspace, performance: Performance, candidate: MergeCandidate) -> list[str]:
-    """Outputs that also lie in the tree, and are another file there: what is checked must be what is delivered."""
-    found = []
+    """Find outputs that differ from the file of that name in the tree: what is checked must be what is delivered."""
+    faults = []
     known = (await space.trees.find_covered(candidate.tree)).files if performance.outputs else {}
-    for each in performance.outputs:
-        path = output_path_of(each)
+    for output in performance.outputs:
+        path = output_path_of(output)
         data = await space.trees.read(candidate.tree, path) if path in known else None
-        if data is not None and wire.sha256(data) != each.sha256:
-            found.append(check_words.OTHER_THAN_IN_TREE(path=path))
-    return found
+        if data is not None and wire.sha256(data) != output.sha256:
+            faults.append(check_words.OTHER_THAN_IN_TREE(path=path))
+    return faults
 
 
 def output_path_of(made: OutputContent) -> str:
-    """Where a file of an output lies for checks: as it lay in the folder of outputs, so none passes for another."""
+    """Return where checks find a file of an output: as in the folder of outputs, so none passes for another."""
     name = root_layout.path_segment(made.output_name)
     return made.path if made.path in {name, made.output_name} else f"{name}/{made.path}"
 
 
 def refuse_planted(prepared: PreparedTree | None, candidate: MergeCandidate, protected: Protection) -> None:
-    """Raises InputError when work that nobody has checked has something made by its preparation that is protected."""
+    """Raise InputError when unchecked work let its preparation make something that is protected."""
     if prepared is None or prepared.tree != candidate.tree:
         return
     planted = [path for path in prepared.environment.paths if protected.covers(path)]
@@ -276,7 +280,7 @@ def refuse_planted(prepared: PreparedTree | None, candidate: MergeCandidate, pro
 
 
 async def find_runner_paths(space: PlanWorkspace, tree: str, promise: CompletionPromise | None) -> frozenset[str]:
-    """Paths of a tree that have the names of what its checks run: a project may be a test runner itself."""
+    """Find paths of a tree that are named like the programs of its checks: a project may be a test runner itself."""
     runs = [check for check in checks_of(promise) if isinstance(check, RunCheck | TestsCheck)]
     named = {
         f"{check.cwd}/{path}" if check.cwd else path
@@ -287,17 +291,17 @@ async def find_runner_paths(space: PlanWorkspace, tree: str, promise: Completion
 
 
 async def find_guarded(space: PlanWorkspace, tree: str, protected: Protection) -> tuple[str, ...]:
-    """Files of a tree that nobody may change, not even while checks run: what the plan names, then what checks name.
+    """List files of a tree that must not change, even while checks run: what the plan names, then what checks name.
 
     All are watched; the first ones are mounts of their own.
     """
-    said = (await space.trees.find_covered(tree, protected.said)).files
-    rest = (path for path in (await space.trees.find_covered(tree, protected)).files if path not in said)
-    return (*said, *sorted(rest, key=test_runners.is_test))
+    named = (await space.trees.find_covered(tree, protected.said)).files
+    rest = (path for path in (await space.trees.find_covered(tree, protected)).files if path not in named)
+    return (*named, *sorted(rest, key=test_runners.is_test))
 
 
 def git_facts(promise: CompletionPromise | None, taken: AttemptCommit, candidate: MergeCandidate) -> GitFacts | None:
-    """What checks of the kind git look at; None when there are none."""
+    """Return the facts for checks of the kind git; None when there are none."""
     if promise is None or not any(isinstance(check, GitCheck) for check in promise.checks):
         return None
     return GitFacts(
@@ -307,25 +311,25 @@ def git_facts(promise: CompletionPromise | None, taken: AttemptCommit, candidate
 
 
 def stored_outputs(job: Job, performance: Performance) -> dict[str, StoredOutput]:
-    """The task's own outputs as they are kept. One that has several files is known by the hashes of them all."""
+    """Return the task's own outputs as they are stored. One with several files has the hash of all their hashes."""
     files: dict[str, list[str]] = {}
-    for each in (made for made in performance.outputs if made.output_name in job.outputs):
-        files.setdefault(each.output_name, []).append(each.sha256)
+    for output in (made for made in performance.outputs if made.output_name in job.outputs):
+        files.setdefault(output.output_name, []).append(output.sha256)
     hashes = {
-        name: found[0] if len(found) == 1 else wire.sha256("\n".join(sorted(found)).encode())
-        for name, found in files.items()
+        name: sha256s[0] if len(sha256s) == 1 else wire.sha256("\n".join(sorted(sha256s)).encode())
+        for name, sha256s in files.items()
     }
     return {name: StoredOutput(job.agent_id, sha256, sha256) for name, sha256 in hashes.items()}
 
 
 def report_of(performance: Performance) -> str | None:
-    """What an agent said at the end, as text."""
-    said = performance.result
-    return said if isinstance(said, str) or said is None else wire.write(said).decode()
+    """Return the agent's final report as text."""
+    result = performance.result
+    return result if isinstance(result, str) or result is None else wire.write(result).decode()
 
 
 def proof_of(results: Sequence[CheckResult]) -> WorkProof:
-    """A proof from the results of checks."""
-    told = [findings_json.to_json(each) for each in results]
-    evidence_found = tuple(each.to_evidence(fresh=True) for each in results)
-    return WorkProof(evidence_found, tuple(told), results=tuple(results))
+    """Make a proof from the results of checks."""
+    findings = [findings_json.to_json(result) for result in results]
+    evidence_found = tuple(result.to_evidence(fresh=True) for result in results)
+    return WorkProof(evidence_found, tuple(findings), results=tuple(results))

@@ -223,7 +223,7 @@ class WorkspaceProver:
         )
 
     async def _take_work(self, space: PlanWorkspace, job: Job) -> AttemptCommit | TreeRefusal:
-        """Take what an attempt left. If an earlier engine took it, that counts, whatever the clone holds now."""
+        """Take what an attempt left. If an earlier engine took it, that counts, even if the clone has changed since."""
         before = await space.attempts.find_taken(inputs.attempt_of(job)) if job.again else None
         return before or await space.attempts.take_work(inputs.attempt_of(job), at=self._clock.now())
 

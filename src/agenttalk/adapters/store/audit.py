@@ -5,28 +5,41 @@ With `url` the chains are the schemas of a PostgreSQL database, else SQLite file
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from agenttalk.adapters.store import ledger, queries
-from agenttalk.adapters.store.dialect import Dialect, DialectName, ErrorTranslator, Params
-from agenttalk.adapters.store.ledger import START, ChainBreak, ChainHead, ChainVerdict, LedgerEntry
+from agenttalk.adapters.store.dialect import DatabaseConnection, Dialect, DialectName, ErrorTranslator
+from agenttalk.adapters.store.ledger import START, ChainBreak, ChainHead, ChainVerdict
 from agenttalk.adapters.store.root import HEAD_SEALED, SYSTEM, list_databases, open_postgres
 from agenttalk.adapters.store.sqlite import Sqlite
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code, JsonError, UsageError
-from agenttalk.ports import Row
+from agenttalk.ports import Value
+from agenttalk.ports.statements.core import COUNT_FACTS, SEALED_FACTS, UNSEALED_FACTS, LedgerEntry
+from agenttalk.ports.statements.statement import Statement
+from agenttalk.ports.storage import R
 
 PAGE: Final = 2_000
 _ONE_VIEW: Final[dict[DialectName, str]] = {"sqlite": "BEGIN", "postgres": "BEGIN ISOLATION LEVEL REPEATABLE READ"}
 """Begins one view of it all, though an engine may be writing."""
-Ask: TypeAlias = "Callable[[str, Params], list[Row]]"
-"""Asks a named query."""
 Witnesses = dict[str, dict[int, bytes]]
 """Chain → place → hash, as somebody else keeps it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerReader:
+    """Runs statements on a connection that only reads."""
+
+    connection: DatabaseConnection
+    texts: Mapping[str, str]
+
+    def read(self, query: Statement[R], **params: Value) -> list[R]:
+        """Run one query."""
+        return list(map(query.make_row, self.connection.execute(self.texts[query.name], params)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +67,9 @@ def verify(root: Path, *anchors: Mapping[str, ChainHead] | None, url: str = "") 
 def read_entries(root: Path, *, url: str = "") -> Iterator[tuple[str, LedgerEntry]]:
     """Every entry of every chain, sealed ones in their order, then the others."""
     for chain, dialect in _required(root, url).items():
-        with _opened(dialect) as ask:
-            yield from ((chain, entry) for entry in _sealed(ask))
-            yield from ((chain, entry) for entry in _unsealed(ask))
+        with _opened(dialect) as reader:
+            yield from ((chain, entry) for entry in _sealed(reader))
+            yield from ((chain, entry) for entry in _unsealed(reader))
 
 
 def find_entries(root: Path, text: str, *, url: str = "") -> Iterator[tuple[str, LedgerEntry]]:
@@ -175,23 +188,23 @@ def _report(chain: str, dialect: Dialect | None, witnesses: Witnesses, *, collec
         )
         return ChainReport(chain, ChainVerdict(START, ChainBreak(None, 1, why), ()))
     try:
-        with _opened(dialect) as ask:
-            rows = _sealed(ask)
+        with _opened(dialect) as reader:
+            rows = _sealed(reader)
             verdict = ledger.verify_chain(_collected(rows, witnesses) if collect else rows, (), known)
-            unsealed = tuple(entry.seq for entry in _unsealed(ask))
-            broken = verdict.broken or _stray(ask, verdict.head.link + len(unsealed))
+            unsealed = tuple(entry.seq for entry in _unsealed(reader))
+            broken = verdict.broken or _stray(reader, verdict.head.link + len(unsealed))
     except (AgentTalkError, TypeError) as error:
         return ChainReport(chain, ChainVerdict(START, ChainBreak(None, 1, f"not readable: {error}"), ()))
     return ChainReport(chain, ChainVerdict(verdict.head, broken, unsealed))
 
 
-def _stray(ask: Ask, seen: int) -> ChainBreak | None:
+def _stray(reader: LedgerReader, seen: int) -> ChainBreak | None:
     """Entries that are neither in the chain nor waiting for it were put there by somebody else."""
-    [(count,)] = ask("count_facts", {})
-    if count == seen:
+    [count] = reader.read(COUNT_FACTS)
+    if count.facts == seen:
         return None
     return ChainBreak(
-        None, seen + 1, f"foreign: the ledger has {count} entries, but only {seen} that were written as such"
+        None, seen + 1, f"foreign: the ledger has {count.facts} entries, but only {seen} that were written as such"
     )
 
 
@@ -209,29 +222,29 @@ def _collected(rows: Iterator[LedgerEntry], witnesses: Witnesses) -> Iterator[Le
 
 
 @contextmanager
-def _opened(dialect: Dialect) -> Iterator[Ask]:
+def _opened(dialect: Dialect) -> Iterator[LedgerReader]:
     statements = queries.load_statements(dialect.name)
     connection = dialect.connect(readonly=True)
     try:
         with ErrorTranslator(dialect):
             connection.execute(_ONE_VIEW[dialect.name], {})
-            yield lambda name, params: connection.execute(statements[name], params)
+            yield LedgerReader(connection, statements)
     finally:
         connection.close()
 
 
-def _sealed(ask: Ask) -> Iterator[LedgerEntry]:
+def _sealed(reader: LedgerReader) -> Iterator[LedgerEntry]:
     after = 0
-    while rows := ask("sealed_facts", {"after": after, "limit": PAGE}):
-        yield from (LedgerEntry(*row) for row in rows)
-        after = rows[-1][1]
+    while rows := reader.read(SEALED_FACTS, after=after, limit=PAGE):
+        yield from rows
+        after = rows[-1].link or 0
 
 
-def _unsealed(ask: Ask) -> Iterator[LedgerEntry]:
+def _unsealed(reader: LedgerReader) -> Iterator[LedgerEntry]:
     after = 0
-    while rows := ask("unsealed_facts", {"after": after, "limit": PAGE}):
-        yield from (LedgerEntry(*row) for row in rows)
-        after = rows[-1][0]
+    while rows := reader.read(UNSEALED_FACTS, after=after, limit=PAGE):
+        yield from rows
+        after = rows[-1].seq
 
 
 def _head(value: Any) -> ChainHead:

@@ -15,6 +15,8 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import is_hash
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.core import GET_BLOB, HAS_BLOB, PUT_BLOB
+from agenttalk.ports.statements.views import BLOB_PIECE, BLOB_SIZE
 
 SMALL: Final = 64 * 1024
 """Up to this size a content lies in the database."""
@@ -24,7 +26,7 @@ _CHUNK: Final = 1024 * 1024
 def put_small(tx: Tx, data: bytes) -> str:
     """Keep a small content in the same commit as what refers to it."""
     digest = wire.sha256(data)
-    tx.run("put_blob", hash=digest, content=data)
+    tx.run(PUT_BLOB, hash=digest, content=data)
     return digest
 
 
@@ -46,8 +48,8 @@ class BoardBlobs:
 
     async def get(self, digest: str) -> bytes:
         """Read it and check it."""
-        rows = await self._board.read("get_blob", hash=_checked(digest))
-        data = bytes(rows[0][0]) if rows else await asyncio.to_thread(self._read_file, digest)
+        rows = await self._board.read(GET_BLOB, hash=_checked(digest))
+        data = bytes(rows[0].content) if rows else await asyncio.to_thread(self._read_file, digest)
         if wire.sha256(data) != digest:
             raise MachineError(
                 Code.STORE_DAMAGED,
@@ -58,19 +60,19 @@ class BoardBlobs:
 
     async def exists(self, digest: str) -> bool:
         """Look for it, without reading it."""
-        if await self._board.read("has_blob", hash=_checked(digest)):
+        if await self._board.read(HAS_BLOB, hash=_checked(digest)):
             return True
         return self._folder is not None and await asyncio.to_thread(blob_path(self._folder, digest).is_file)
 
     async def size(self, digest: str) -> int:
         """Look how long it is."""
-        rows = await self._board.read("blob_size", hash=_checked(digest))
-        return int(rows[0][0]) if rows else await asyncio.to_thread(self._file_size, digest)
+        rows = await self._board.read(BLOB_SIZE, hash=_checked(digest))
+        return int(rows[0].size) if rows else await asyncio.to_thread(self._file_size, digest)
 
     async def read_piece(self, digest: str, first: int, many: int) -> bytes:
         """Read a part of it."""
-        rows = await self._board.read("blob_piece", hash=_checked(digest), first=first + 1, many=many)
-        return bytes(rows[0][0] or b"") if rows else await asyncio.to_thread(self._file_piece, digest, first, many)
+        rows = await self._board.read(BLOB_PIECE, hash=_checked(digest), first=first + 1, many=many)
+        return bytes(rows[0].piece or b"") if rows else await asyncio.to_thread(self._file_piece, digest, first, many)
 
     def _read_file(self, digest: str) -> bytes:
         with self._file(digest) as file:

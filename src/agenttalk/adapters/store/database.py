@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from agenttalk.adapters.store import queries, schema
-from agenttalk.adapters.store.dialect import DatabaseConnection, Dialect, ErrorTranslator, Listener, Params
+from agenttalk.adapters.store.dialect import Columns, DatabaseConnection, Dialect, ErrorTranslator, Listener, Params
 from agenttalk.adapters.store.ledger import ChainHead
 from agenttalk.adapters.store.wake_signal import WakeSignal
 from agenttalk.adapters.store.worker import BatchWorker, WorkItem
 from agenttalk.adapters.store.writer import CommitHooks, DatabaseWriter
-from agenttalk.ports import Clock, Row, Tx, UncancellableFuture, Value
+from agenttalk.ports import Clock, Tx, UncancellableFuture, Value
+from agenttalk.ports.statements.statement import Statement
+from agenttalk.ports.storage import R
 
 T = TypeVar("T")
-Question: TypeAlias = tuple[str, dict[str, Value]]
+Question: TypeAlias = tuple[Statement[Any], dict[str, Value]]
 
 
 class Database:
@@ -87,9 +89,9 @@ class BoardStore:
         self.database.writer.answer_to(answer, self.name, work)
         return answer
 
-    async def read(self, query_name: str, /, **params: Value) -> list[Row]:
+    async def read(self, query: Statement[R], /, **params: Value) -> list[R]:
         """Run a query on what is committed."""
-        rows: list[Row] = await self.database.reader.ask(self.name, (query_name, params))
+        rows: list[R] = await self.database.reader.ask(self.name, (query, params))
         return rows
 
     async def wait_for_effects(self, seen: int) -> int:
@@ -114,9 +116,10 @@ class DatabaseReader(BatchWorker[Question]):
     def answer(self, jobs: list[WorkItem[Question]]) -> None:
         """Each query by itself; a lost connection is made anew once."""
         for job in jobs:
-            name, params = job.ask
+            query, params = job.ask
             try:
-                job.value = self._ask(self._queries[name], {**params, "board": job.board})
+                rows = self._ask(self._queries[query.name], {**params, "board": job.board})
+                job.value = list(map(query.make_row, rows))
             except Exception as error:  # noqa: BLE001 - it belongs to whoever asked
                 job.error = self._dialect.translate_error(error) or error
 
@@ -125,7 +128,7 @@ class DatabaseReader(BatchWorker[Question]):
         if self._connection:
             self._connection.close()
 
-    def _ask(self, statement: str, params: Params) -> list[Row]:
+    def _ask(self, statement: str, params: Params) -> list[Columns]:
         if self._connection is None:
             self._connection = self._dialect.connect(readonly=True)
             return self._connection.execute(statement, params)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from agenttalk.contracts.errors import AgentTalkError
-from agenttalk.ports import Row, Value
+from agenttalk.ports import Value
 
 Params: TypeAlias = Mapping[str, Value]
+Columns: TypeAlias = tuple[Any, ...]
+"""A row as the database returns it, before it has names."""
 DialectName: TypeAlias = Literal["sqlite", "postgres"]
 
 
@@ -27,10 +29,10 @@ class DatabaseConnection(Protocol):
     def savepoint(self, step: Literal["open", "next", "undo"]) -> None:
         """Open the savepoint of the first work, close it and open the next one's, or undo the present one."""
 
-    def execute(self, statement: str, params: Params) -> list[Row]:
+    def execute(self, statement: str, params: Params) -> list[Columns]:
         """Run one statement and return its rows."""
 
-    def execute_each(self, statement: str, params: Sequence[Params]) -> list[Row]:
+    def execute_each(self, statement: str, params: Sequence[Params]) -> list[Columns]:
         """Run one statement for each of many parameters; the rows of all answers."""
 
     def execute_many(self, statement: str, params: Sequence[Params]) -> int:

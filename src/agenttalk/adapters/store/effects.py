@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import format_instant
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.core import CLAIM_EFFECTS, FINISH_EFFECT, RETRY_EFFECT
 
 CLAIM: Final = timedelta(seconds=60)
 """How long a claim holds by default."""
@@ -33,15 +34,15 @@ def claim_effects(tx: Tx, kind: str, limit: int, *, now: datetime, hold: timedel
 
     The claim holds until `now + hold`; then they may be claimed again.
     """
-    rows = tx.run("claim_effects", kind=kind, limit=limit, now=format_instant(now), until=format_instant(now + hold))
+    rows = tx.run(CLAIM_EFFECTS, kind=kind, limit=limit, now=format_instant(now), until=format_instant(now + hold))
     return [Effect(number, key, wire.read(body), attempts) for number, key, body, attempts in sorted(rows)]
 
 
 def finish_effect(tx: Tx, effect_id: int) -> bool:
     """It is done, for ever; False when it was done before."""
-    return bool(tx.run("finish_effect", id=effect_id))
+    return bool(tx.run(FINISH_EFFECT, id=effect_id))
 
 
 def retry_effect(tx: Tx, effect_id: int, *, not_before: datetime) -> bool:
     """It failed and may be tried again from then on; False when it was done meanwhile."""
-    return bool(tx.run("retry_effect", id=effect_id, not_before=format_instant(not_before)))
+    return bool(tx.run(RETRY_EFFECT, id=effect_id, not_before=format_instant(not_before)))

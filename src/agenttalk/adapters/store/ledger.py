@@ -14,31 +14,10 @@ from hashlib import sha256
 from json.encoder import encode_basestring
 from typing import Final, NamedTuple
 
+from agenttalk.ports.statements.core import LedgerEntry
+
 GENESIS: Final = bytes(32)
 _text = encode_basestring
-
-
-class LedgerEntry(NamedTuple):
-    """One row of a ledger."""
-
-    seq: int
-    """Its number, given when it was written."""
-    link: int | None
-    """Its place in the chain, from 1 without gaps; None while it is not sealed."""
-    at: str
-    """When its transaction ran, UTC."""
-    board: str
-    """The board."""
-    kind: str
-    """What happened."""
-    subject: str
-    """To what."""
-    body: bytes
-    """The fact, as canonical JSON."""
-    prev: bytes | None
-    """The hash of the entry before."""
-    hash: bytes | None
-    """Its own hash."""
 
 
 class ChainHead(NamedTuple):

@@ -11,9 +11,8 @@ from typing import Any, Final, Literal
 import psycopg
 from psycopg import errors, sql
 
-from agenttalk.adapters.store.dialect import DialectName, ErrorTranslator, Params
+from agenttalk.adapters.store.dialect import Columns, DialectName, ErrorTranslator, Params
 from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError
-from agenttalk.ports import Row
 
 SCHEMAS: Final = ("system", "mail", "toolchain", "projects")
 CONNECT_SECONDS: Final = 10
@@ -24,7 +23,7 @@ _STEPS: Final = {"open": b"SAVEPOINT work", "next": b"RELEASE work; SAVEPOINT wo
 class PostgresConnection:
     """One psycopg connection; transactions are begun and ended by hand."""
 
-    def __init__(self, connection: psycopg.Connection[Row], channel: str) -> None:
+    def __init__(self, connection: psycopg.Connection[Columns], channel: str) -> None:
         self._connection = connection
         self._cursor = connection.cursor()
         self._channel = channel
@@ -59,12 +58,12 @@ class PostgresConnection:
         else:
             self._command(command)
 
-    def execute(self, statement: str, params: Params) -> list[Row]:
+    def execute(self, statement: str, params: Params) -> list[Columns]:
         """One statement, prepared when it comes again. Without parameters it may be several (a migration)."""
         cursor = self._cursor.execute(statement, params or None)
         return cursor.fetchall() if cursor.description else []
 
-    def execute_each(self, statement: str, params: Sequence[Params]) -> list[Row]:
+    def execute_each(self, statement: str, params: Sequence[Params]) -> list[Columns]:
         """One statement, many times, with all of its rows, without waiting for each answer."""
         if len(params) == 1:
             return self.execute(statement, params[0])

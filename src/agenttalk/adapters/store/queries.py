@@ -14,6 +14,7 @@ from agenttalk.adapters.store.dialect import DialectName
 
 FOLDER = Path(__file__).parent / "sql"
 _NAME = re.compile(r"^-- name: (\w+)(?:@(\w+))?\n", re.MULTILINE)
+_COMMENT = re.compile(r"^--(?! name:).*\n", re.MULTILINE)
 _TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+([a-z_]+)\b")
 _RETURNED = re.compile(r"\s+RETURNING\s[^()]*\Z")
 _MADE = re.compile(r"INSERT INTO (\w+)")
@@ -69,7 +70,7 @@ def referred_tables(statement: str) -> frozenset[str]:
 
 def split_statements(text: str) -> list[tuple[str, str, str]]:
     """Name, variant and statement of everything in a file."""
-    parts = _NAME.split(text)[1:]
+    parts = _NAME.split(_COMMENT.sub("", text))[1:]
     return [(parts[i], parts[i + 1] or "", parts[i + 2].strip()) for i in range(0, len(parts), 3)]
 
 

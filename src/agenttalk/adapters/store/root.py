@@ -18,6 +18,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.ports import Clock, Tx
+from agenttalk.ports.statements.core import LATEST_FACT, SEALED_FACTS
 
 if TYPE_CHECKING:
     from agenttalk.adapters.store.postgres import Postgres
@@ -135,8 +136,8 @@ class RootStores:
         database = self._databases[chain] = await asyncio.to_thread(opened)
         known = self._witness.find_head(chain) if self._witness else None
         if self._witness and known:
-            rows = await database.reader.ask(chain, ("sealed_facts", {"after": known.link - 1, "limit": 1}))
-            if not rows or (rows[0][1], bytes(rows[0][8])) != known:
+            rows = await database.reader.ask(chain, (SEALED_FACTS, {"after": known.link - 1, "limit": 1}))
+            if not rows or (rows[0].link, rows[0].hash) != known:
                 self._witness.dispute(chain)
 
     def _chain(self, board: str) -> str:
@@ -154,8 +155,8 @@ class RootStores:
         body: wire.JsonValue = {"link": head.link, "hash": f"sha256:{head.hash.hex()}"}
 
         def note(tx: Tx) -> None:
-            known = tx.run("latest_fact", subject=chain, kind=HEAD_SEALED)
-            if not known or known[0][2] != wire.write(body):
+            known = tx.run(LATEST_FACT, subject=chain, kind=HEAD_SEALED)
+            if not known or known[0].body != wire.write(body):
                 tx.record(HEAD_SEALED, chain, body)
 
         self._databases[SYSTEM].writer.post(SYSTEM, note)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
+from agenttalk.adapters.process_ids import is_alive
 from agenttalk.adapters.store import files
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, JsonError, MachineError
@@ -190,17 +191,6 @@ def running_parts(root: Path) -> list[str]:
 
 def _json(root: Path) -> Path:
     return root / "data" / "engine.json"
-
-
-def is_alive(pid: int) -> bool:
-    """Whether there is such a process, whoever's it is."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _started(pid: int) -> int | None:

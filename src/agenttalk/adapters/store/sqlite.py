@@ -9,9 +9,8 @@ from typing import Final, Literal
 import apsw
 
 from agenttalk.adapters.store import files
-from agenttalk.adapters.store.dialect import DialectName, ErrorTranslator, Listener, Params
+from agenttalk.adapters.store.dialect import Columns, DialectName, ErrorTranslator, Listener, Params
 from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError
-from agenttalk.ports import Row
 
 OLDEST: Final = (3, 51, 3)
 """Older ones can corrupt a database in WAL mode when a checkpoint and a commit meet."""
@@ -51,11 +50,11 @@ class SqliteConnection:
         """Savepoints of a batch, one after the other."""
         self._cursor.execute(_STEPS[step])
 
-    def execute(self, statement: str, params: Params) -> list[Row]:
+    def execute(self, statement: str, params: Params) -> list[Columns]:
         """One statement."""
         return self._cursor.execute(statement, params).fetchall()
 
-    def execute_each(self, statement: str, params: Sequence[Params]) -> list[Row]:
+    def execute_each(self, statement: str, params: Sequence[Params]) -> list[Columns]:
         """One statement, many times, with all of its rows."""
         return self._cursor.executemany(statement, params).fetchall()
 

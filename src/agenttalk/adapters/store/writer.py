@@ -14,12 +14,25 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from agenttalk.adapters.store import ledger, queries
 from agenttalk.adapters.store.dialect import DatabaseConnection, Dialect, ErrorTranslator, Params
-from agenttalk.adapters.store.ledger import ChainHead, LedgerEntry
+from agenttalk.adapters.store.ledger import ChainHead
 from agenttalk.adapters.store.worker import BatchWorker, WorkItem
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import format_instant
 from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError
-from agenttalk.ports import Clock, Row, Tx, Value
+from agenttalk.ports import Clock, Tx, Value
+from agenttalk.ports.statements.core import (
+    APPEND_FACT,
+    APPEND_SEALED,
+    LEDGER_HEAD,
+    NEWEST_FACT,
+    QUEUE_EFFECT,
+    SEAL_FACT,
+    UNSEALED_FACTS,
+    LedgerEntry,
+)
+from agenttalk.ports.statements.messages import FREE_DELIVERIES, FREE_MESSAGES, FREE_ROWS
+from agenttalk.ports.statements.statement import Statement
+from agenttalk.ports.storage import R
 
 Work: TypeAlias = Callable[[Tx], Any]
 LOG = logging.getLogger(__name__)
@@ -93,38 +106,42 @@ class WriteBatch:
         """The newest entry of the ledger and its number, once somebody asked; undone with the work that moved it."""
         self.failed: Exception | None = None
 
-    def run(self, query_name: str, /, **params: Value) -> list[Row]:
-        """One named statement."""
+    def run(self, statement: Statement[R], /, **params: Value) -> list[R]:
+        """Run one statement."""
         params["board"] = self.board
-        statement = self._queries[query_name]
+        name = statement.name
         if self._touched or self._free:
-            self._make_way(query_name)
+            self._make_way(name)
         try:
-            return self._connection.execute(statement, params)
+            rows = self._connection.execute(self._queries[name], params)
         except Exception as error:
             self.failed = self._dialect.translate_error(error) or error
             raise self.failed from error
+        return list(map(statement.make_row, rows))
 
-    def run_many(self, query_name: str, rows: Sequence[Mapping[str, Value]], /) -> None:
-        """One named statement, many times."""
-        self._make_way(query_name)
-        self._run_many(query_name, [{**row, "board": self.board} for row in rows])
+    def run_many(self, statement: Statement[Any], rows: Sequence[Mapping[str, Value]], /) -> None:
+        """Run one statement many times."""
+        self._make_way(statement.name)
+        self._run_many(statement.name, [{**row, "board": self.board} for row in rows])
 
-    def run_each(self, query_name: str, rows: Sequence[Mapping[str, Value]], /) -> list[Row]:
-        """One named statement, many times, with all of its rows."""
+    def run_each(self, statement: Statement[R], rows: Sequence[Mapping[str, Value]], /) -> list[R]:
+        """Run one statement many times, and return all of its rows."""
         if not rows:
             return []
-        self._make_way(query_name)
+        self._make_way(statement.name)
+        asked = [{**row, "board": self.board} for row in rows]
         try:
-            return self._connection.execute_each(
-                self._queries[query_name], [{**row, "board": self.board} for row in rows]
-            )
+            found = self._connection.execute_each(self._queries[statement.name], asked)
         except Exception as error:
             self.failed = self._dialect.translate_error(error) or error
             raise self.failed from error
+        return list(map(statement.make_row, found))
 
-    def run_later(self, query_name: str, params: dict[str, Value], lost: Exception | None = None, /) -> object:
-        """One named statement, before the work is over."""
+    def run_later(
+        self, statement: Statement[Any], params: dict[str, Value], lost: Exception | None = None, /
+    ) -> object:
+        """Run one statement before the work is over."""
+        query_name = statement.name
         params["board"] = self.board
         rows = self._waiting.get(query_name)
         if rows is None:
@@ -143,8 +160,10 @@ class WriteBatch:
         """The id of a new row. Where nobody else writes, it is the one after the last."""
         found = next(self._free.get(table, _NONE), None)
         if found is None:
-            rows = self._connection.execute(self._queries[f"free_{table}"], {"many": NUMBERS})  # of none that waits
-            numbers = iter([row[0] for row in rows]) if self._dialect.shared else count(rows[0][0])
+            query = FREE_MESSAGES if table == "messages" else FREE_DELIVERIES
+            rows = self._connection.execute(self._queries[query.name], {"many": NUMBERS})  # no waiting row counts
+            ids = [row.id for row in map(query.make_row, rows)]
+            numbers = iter(ids) if self._dialect.shared else count(ids[0])
             self._free[table] = numbers
             found = next(numbers)
         return found
@@ -152,7 +171,7 @@ class WriteBatch:
     def reserve_ids(self, many: int) -> None:
         """Ask for ids at once. Where nobody else writes, they need not be asked for."""
         if self._dialect.shared:
-            rows = self._connection.execute(self._queries["free_rows"], {"many": many})
+            rows = self._connection.execute(self._queries[FREE_ROWS.name], {"many": many})
             messages, deliveries, facts = zip(*rows, strict=True)
             self._free = {"messages": iter(messages), "deliveries": iter(deliveries), "ledger": iter(facts)}
 
@@ -222,7 +241,7 @@ class WriteBatch:
         entry = LedgerEntry(last + 1, None, self.at, self.board, kind, subject, data, None, None)
         head = ChainHead(link + 1, ledger.hash_entry(prev, entry, link + 1))
         fact: dict[str, Value] = {"seq": entry.seq, "link": head.link, "at": self.at, "kind": kind, "subject": subject}
-        self.run_later("append_sealed", fact | {"body": data, "prev": prev, "hash": head.hash})
+        self.run_later(APPEND_SEALED, fact | {"body": data, "prev": prev, "hash": head.hash})
         self.chain = (head, entry.seq)
         return entry.seq
 
@@ -231,9 +250,9 @@ class WriteBatch:
         fact: dict[str, Value] = {"at": self.at, "kind": kind, "subject": subject, "body": body}
         seq = next(self._free.get("ledger", _NONE), None)
         if seq is None:
-            found: int = self.run("append_fact", **fact)[0][0]
-            return found
-        self.run_later("append_sealed", {**fact, "seq": seq, "link": None, "prev": None, "hash": None})
+            [row] = self.run(APPEND_FACT, **fact)
+            return row.seq
+        self.run_later(APPEND_SEALED, {**fact, "seq": seq, "link": None, "prev": None, "hash": None})
         return seq
 
     def _newest(self) -> tuple[ChainHead, int]:
@@ -241,30 +260,35 @@ class WriteBatch:
         if self._known is not None and self._known.chain is not None:
             return self._known.chain
         while True:
-            [(newest,)] = self.run("newest_fact")
-            rows = self.run("ledger_head")
-            link, digest, seq = rows[0] if rows else (*ledger.START, 0)
-            if newest == seq:
-                return ChainHead(link, digest), seq
+            [fact] = self.run(NEWEST_FACT)
+            head, seq = self._read_head()
+            if fact.newest == seq:
+                return head, seq
             self.seal()
+
+    def _read_head(self) -> tuple[ChainHead, int]:
+        """Read the newest sealed entry and its number."""
+        for row in self.run(LEDGER_HEAD):
+            return ChainHead(row.link, row.hash), row.seq
+        return ledger.START, 0
 
     def queue_effect(self, kind: str, key: str, body: wire.JsonValue) -> bool:
         """Queue an effect."""
-        new = bool(self.run("queue_effect", kind=kind, key=key, body=wire.write(body)))
+        new = bool(self.run(QUEUE_EFFECT, kind=kind, key=key, body=wire.write(body)))
         self.effects = self.effects or new
         return new
 
     def seal(self) -> bool:
         """Chain facts that are in no chain yet; True when there may be more of them."""
-        [(link, digest, seq)] = self.run("ledger_head") or [(*ledger.START, 0)]
+        head, seq = self._read_head()
         # Where several servers write, transactions end in another order than they began.
         after = 0 if self._dialect.shared else seq
-        entries = [LedgerEntry(*row) for row in self.run("unsealed_facts", after=after, limit=SEAL_AT_ONCE)]
+        entries = self.run(UNSEALED_FACTS, after=after, limit=SEAL_AT_ONCE)
         rows = [
             {"seq": entry.seq, "link": entry.link, "prev": entry.prev, "hash": entry.hash}
-            for entry in ledger.seal_entries(ChainHead(link, digest), entries)
+            for entry in ledger.seal_entries(head, entries)
         ]
-        self._connection.execute_many(self._queries["seal_fact"], rows)
+        self._connection.execute_many(self._queries[SEAL_FACT.name], rows)
         return len(entries) == SEAL_AT_ONCE
 
 
@@ -317,8 +341,8 @@ class DatabaseWriter(BatchWorker[Work]):
         try:
             while self._dialect.shared and self._seal_apart():
                 pass
-            if self._hooks.head and (rows := self._begin().run("ledger_head")):
-                self._hooks.head(ChainHead(*rows[0][:2]))
+            if self._hooks.head and (rows := self._begin().run(LEDGER_HEAD)):
+                self._hooks.head(ChainHead(rows[0].link, rows[0].hash))
         except AgentTalkError as error:  # the database is away, which is nothing to look for in our code
             LOG.warning("cannot seal the ledger; trying again: %s", error, extra={"action": "ledger.seal"})
             self._due = time.monotonic() + SEAL_SECONDS if self._open else None

@@ -1,1 +1,1 @@
-"""Spans and notices sent to addresses that the operator named."""
+"""Sends spans and notices to addresses that the operator named."""

@@ -1,4 +1,4 @@
-"""Sending a notice to an address that was judged, as an `http` check asks one: once, without following redirects."""
+"""Sends a notice to an address that was judged, as an `http` check does: once, without following redirects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ async def send_notice(
     allowed: Sequence[AllowedAddress],
     resolve: http_client.Resolve = http_client.resolve_host,
 ) -> tuple[bool, str, bool]:
-    """Whether it was taken, why not, and whether it is of no use to try again. Never raises for what others do."""
+    """Return whether it was accepted, why not, and whether retrying is useless.
+
+    Never raises for what the receiver does.
+    """
     asking = http_client.HttpRequest(
         allowed, SECONDS, most=4096, follow=False, method="POST", headers=headers, body=body
     )

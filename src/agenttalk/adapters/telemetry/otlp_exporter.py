@@ -1,4 +1,4 @@
-"""Sending spans to a collector that the operator named, over HTTP, as OTLP has it."""
+"""Sends spans to a collector that the operator named, by OTLP over HTTP."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from agenttalk.rules.proof.evidence import CheckFinding
 
 SECONDS: Final = 10.0
 _UNUSABLE: Final = frozenset({400, 413, 415, 422})
-"""Answers that say that these very spans will never be taken. Others may be a matter of settings, or of time."""
+"""Answers that reject these very spans for good. Others may depend on settings, or on time."""
 _ANSWER: Final = 64 * 1024
 
 
 class ExportResult(NamedTuple):
-    """What a collector made of spans."""
+    """How a collector answered."""
 
     ok: bool
     why: str = ""
@@ -28,12 +28,12 @@ class ExportResult(NamedTuple):
 
 
 async def send_spans(url: str, headers: Mapping[str, str], body: bytes) -> ExportResult:
-    """Post spans. The address is the operator's own word, so it need not be public. Never raises for what others do."""
+    """Post spans. The operator chose the address, so it may be private. Never raises for what the collector does."""
     port = urlsplit(url).port or (443 if url.startswith("https:") else 80)
-    allowed = [AllowedAddress(ip_network(each), port) for each in ("0.0.0.0/0", "::/0")]
-    told = {**headers, "Content-Type": otlp.CONTENT_TYPE}
+    allowed = [AllowedAddress(ip_network(network), port) for network in ("0.0.0.0/0", "::/0")]
+    all_headers = {**headers, "Content-Type": otlp.CONTENT_TYPE}
     asking = http_client.HttpRequest(
-        allowed, SECONDS, most=_ANSWER, follow=False, method="POST", headers=told, body=body
+        allowed, SECONDS, most=_ANSWER, follow=False, method="POST", headers=all_headers, body=body
     )
     answer = await http_client.send_request(url, asking)
     if isinstance(answer, CheckFinding):

@@ -1,4 +1,4 @@
-"""Plain methods offered to the event loop."""
+"""Offers blocking methods to the event loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 def threaded(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
-    """Offer a method as one that runs in a thread; see `in_thread`."""
+    """Turn a method into one that runs in a thread; see `in_thread`."""
 
     @functools.wraps(method)
     async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -26,9 +26,9 @@ def threaded(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, 
 
 
 async def in_thread(function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run a function in a thread. Cancelling does not stop it: whoever awaits is cancelled when it is finished.
+    """Run a function in a thread. Cancelling does not stop it: the cancellation takes effect when it is finished.
 
-    So nothing is still at work behind somebody who tries again. OSErrors come out as MachineError.
+    So no earlier call is still at work when the caller tries again. Raises MachineError in place of OSError.
     """
     work = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
     try:
@@ -37,12 +37,12 @@ async def in_thread(function: Callable[P, R], /, *args: P.args, **kwargs: P.kwar
         while not work.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([work])
-        work.exception()  # looked at, so that nobody complains that it was not
+        work.exception()  # read it, so that asyncio does not report an exception that was never retrieved
         raise
     except OSError as error:
         where = f" {error.filename!r}" if error.filename else ""
         raise MachineError(
             Code.FILE_UNWRITABLE,
             f"the workspace cannot be used:{where} {error.strerror or error}",
-            hint="look at the path, its permissions and the free space",
+            hint="check the path, its permissions and the free space",
         ) from error

@@ -92,7 +92,7 @@ class AttemptClones:
         if merged.tree == self._objects.tree_of(onto):
             return onto, ""
         start = self._objects.commit(merged.tree, [onto], f"Where {attempt.key} starts: the previous attempt\n", at)
-        self._objects.set_ref(f"{self._branch.own}/starts/{attempt.key}", start)
+        self._objects.refs.set(f"{self._branch.own}/starts/{attempt.key}", start)
         return start, ""
 
     async def furnish(self, clone: Clone, prepared: PreparedTree) -> None:
@@ -151,17 +151,17 @@ class AttemptClones:
     def _keep(self, attempt: WorkspaceAttempt, tree: str, onto: str, at: datetime) -> AttemptCommit:
         """Commit a tree, unless the same commit is there from an earlier try."""
         ref = self._ref(attempt)
-        commit = self._objects.resolve(ref)
+        commit = self._objects.refs.resolve(ref)
         if not commit or self._objects.tree_of(commit) != tree or self._objects.parent_of(commit) != onto:
             message = merge.commit_message(self._branch.plan, attempt)
             commit = self._objects.commit(tree, [onto], message, at, attempt.author)
-            self._objects.set_ref(ref, commit)
+            self._objects.refs.set(ref, commit)
         return AttemptCommit(attempt, commit, tree, onto, self._objects.changes(onto, tree))
 
     @threaded
     def find_taken(self, attempt: WorkspaceAttempt) -> AttemptCommit | None:
         """Find what `take_work` kept of an attempt, even if its clone is gone."""
-        commit = self._objects.resolve(self._ref(attempt))
+        commit = self._objects.refs.resolve(self._ref(attempt))
         if commit is None:
             return None
         onto, tree = self._objects.parent_of(commit), self._objects.tree_of(commit)

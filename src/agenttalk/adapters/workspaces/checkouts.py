@@ -1,4 +1,4 @@
-"""Trees laid out in folders, apart from those of agents, and what checkouts need beside a tree."""
+"""Trees that are checked out away from agents, with what a checkout needs beside the tree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agenttalk.contracts.errors import Code, UsageError
 
 
 class Checkouts:
-    """Makes checkouts below `home`. `links` are paths of the user's folder that are linked into each."""
+    """Makes checkouts below `home`. `link` names paths of the user's folder that are linked into each."""
 
     def __init__(self, objects: GitObjects, home: Path, trash: Path, folder: Path, link: tuple[str, ...]) -> None:
         self._objects = objects
@@ -28,10 +28,10 @@ class Checkouts:
         self._folder = folder
         self._links = {path: folder / path for path in link}
         self._copies = (folder, home)
-        """Where other copies of the tree lie."""
+        """Where other copies of the tree are."""
         self._looked = False
         self._taken: set[Path] = set()
-        """Environments that somebody has."""
+        """Environments that are in use."""
         self._preparing = asyncio.Lock()
 
     @asynccontextmanager
@@ -65,7 +65,7 @@ class Checkouts:
 
     @threaded
     def _lay(self, tree: str, environment: PreparedEnvironment) -> SealedCheckout:
-        """Lay a tree out around what was prepared."""
+        """Check a tree out around what was prepared."""
         folder = environment.folder
         preparation.clear_environment(environment, self._trash)
         listing = self._objects.listing(tree)
@@ -86,7 +86,7 @@ class Checkouts:
         folders.remove(top, self._trash)
 
     def link_paths(self, top: Path, listing: Listing, prepared: PreparedTree | None = None) -> dict[str, Path]:
-        """Put links to the folder's and to prepared paths into a checkout; where each of them leads."""
+        """Link paths of the folder, and prepared ones, into a checkout; return their targets."""
         if not self._looked:
             preparation.refuse_leads(self._folder, tuple(self._links), self._copies, "workspace.link")
             self._looked = True
@@ -100,7 +100,7 @@ class Checkouts:
 
     @staticmethod
     def _refuse_taken(listing: Listing, paths: Iterable[str]) -> None:
-        """Raises UsageError when a path cannot stand beside a tree."""
+        """Raise UsageError when a path is part of a tree."""
         folders_of = {parent for path in listing for parent in tree_reader.parents(path)}
         for path in paths:
             if path in listing or path in folders_of or any(parent in listing for parent in tree_reader.parents(path)):
@@ -119,35 +119,39 @@ class Checkouts:
         """
         key, name, source = await self._named(tree, recipe, onto)
         async with self._preparing:
-            found = await self._intact(name, frozenset())
-            environment = found or await self._make(name, source, recipe)
+            intact = await self._intact(name, frozenset())
+            environment = intact or await self._make(name, source, recipe)
         return PreparedTree(key, name, source, recipe, environment)
 
     @threaded
     def prepare_key(self, tree: str, command: str) -> str:
-        """What decides whether something that was prepared still fits a tree."""
+        """Compute the key that says whether something prepared still fits a tree."""
         return preparation.preparation_key(self._objects.listing(tree), command)
 
     @threaded
     def _named(self, tree: str, recipe: PreparationRecipe, onto: str | None) -> tuple[str, str, str]:
-        """The key, the name, and the tree to make it of: that of the branch, where its lock files are the same."""
+        """Return the key, the name, and the tree to prepare: that of the branch, if its lock files are the same."""
         key = preparation.preparation_key(self._objects.listing(tree), recipe.command)
         if onto is None or key == preparation.preparation_key(self._objects.listing(onto), recipe.command):
             return key, preparation.environment_name(key, recipe), onto or tree
         return key, preparation.environment_name(key, recipe, self._objects.tree_of(tree)), tree
 
     async def _take(self, prepared: PreparedTree) -> PreparedEnvironment:
-        """An environment that nobody else has."""
+        """Reserve an environment that is not in use."""
         async with self._preparing:
-            found = await self._intact(prepared.name, frozenset(self._taken))
-            environment = found or await self._make(prepared.name, prepared.tree, prepared.recipe)
+            intact = await self._intact(prepared.name, frozenset(self._taken))
+            environment = intact or await self._make(prepared.name, prepared.tree, prepared.recipe)
             self._taken.add(environment.folder)
             return environment
 
     @threaded
     def _intact(self, name: str, taken: frozenset[Path]) -> PreparedEnvironment | None:
-        free = (each for each in preparation.list_environments(self._prepared, name) if each.folder not in taken)
-        return next((each for each in free if preparation.is_intact(each)), None)
+        free = (
+            environment
+            for environment in preparation.list_environments(self._prepared, name)
+            if environment.folder not in taken
+        )
+        return next((environment for environment in free if preparation.is_intact(environment)), None)
 
     async def _make(self, name: str, tree: str, recipe: PreparationRecipe) -> PreparedEnvironment:
         top = await self._copy(name, tree)
@@ -170,6 +174,6 @@ class Checkouts:
         return preparation.keep_environment(top, self._objects.listing(tree), self._copies)
 
     def sweep(self) -> None:
-        """Remove what is left of earlier lives."""
+        """Remove what earlier processes left."""
         folders.empty_folder(self._sealed)
         preparation.sweep(self._prepared, self._trash)

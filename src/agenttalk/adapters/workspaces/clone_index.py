@@ -1,8 +1,8 @@
 """What an attempt told its own git: which files it added, and which are not to be shown.
 
-The clone may be hostile. Two files of its .git folder are read, by descriptors that follow no symlink; git looks only
-at a copy of the index, in a depot of ours. What is found decides nothing about the work: it is told, so that nothing is
-dropped without a word, and it shows whether something was to stay unseen. What cannot be read says nothing.
+The clone may be hostile. Two files of its .git folder are read, by descriptors that follow no symlink; git reads only a
+copy of the index, in a depot of ours. The result decides nothing about the work. It is reported, so that nothing is
+dropped silently, and it shows whether something was to stay hidden. What cannot be read is skipped.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from agenttalk.rules.core.scope import Globs
 
 _LIMIT: Final = 64 * 1024 * 1024
 _TOLD: Final = 200
-"""Paths that are told, at most."""
+"""Paths that are reported, at most."""
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
 class CloneIndex:
-    """What the index and the excludes of a clone say."""
+    """The index and the excludes of a clone."""
 
     paths: frozenset[str] = frozenset()
     unseen: frozenset[str] = frozenset()
-    """Paths whose changes git is told not to notice."""
+    """Paths whose changes git should not notice."""
     excluded: Globs = field(default_factory=Globs)
 
     def added_in_vain(self, top: Path, before: Listing, taken: Listing) -> tuple[str, ...]:
-        """Files that were added, lie there, and were not taken."""
-        found = sorted(path for path in self.paths if path not in before and path not in taken)
-        return tuple(path for path in found[:_TOLD] if (top / path).is_file())
+        """List files that were added, exist, and were not taken."""
+        candidates = sorted(path for path in self.paths if path not in before and path not in taken)
+        return tuple(path for path in candidates[:_TOLD] if (top / path).is_file())
 
     def find_veiled(self, paths: Iterable[str]) -> frozenset[str]:
-        """Those of some paths that git would not show."""
+        """List which of some paths git would not show."""
         return frozenset(path for path in paths if path in self.unseen or self.excluded.covers(path))
 
 
 def read_index(objects: GitObjects, top: Path, temporary: Path) -> CloneIndex:
-    """What a clone says of itself."""
+    """Read the index and the excludes of a clone."""
     data = _content(top, (".git", "index"))
     exclude = _content(top, (".git", "info", "exclude"))
     excluded = scope.read_ignore_file(exclude.decode(errors="surrogateescape")) if exclude else Globs()
@@ -60,7 +60,7 @@ def read_index(objects: GitObjects, top: Path, temporary: Path) -> CloneIndex:
     try:
         (copy / "index").write_bytes(data)
         listed = objects.call("ls-files", "-z", "-v", "--cached", index=copy / "index", most=_LIMIT).out
-    except MachineError:  # it is no index
+    except MachineError:  # not an index
         return CloneIndex(excluded=excluded)
     finally:
         shutil.rmtree(copy, ignore_errors=True)
@@ -70,7 +70,7 @@ def read_index(objects: GitObjects, top: Path, temporary: Path) -> CloneIndex:
 
 
 def _content(top: Path, steps: tuple[str, ...]) -> bytes:
-    """A file below a folder that may be hostile; empty if it is not there, or not a plain one."""
+    """Read a file below a folder that may be hostile; empty if it is missing, or not a regular file."""
     *above, name = steps
     opened = []
     try:

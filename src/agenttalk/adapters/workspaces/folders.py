@@ -1,4 +1,4 @@
-"""Folders of our own that hold what agents made: written at once, removed whatever lies in them."""
+"""Our own folders with content that agents made: written atomically, removed with any content."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROUNDS: Final = 20
 
 
 def make_fresh_folder(parent: Path) -> Path:
-    """Make a new folder under a name that nobody has."""
+    """Make a new folder under an unused name."""
     parent.mkdir(parents=True, exist_ok=True)
     path = parent / secrets.token_hex(8)
     path.mkdir()
@@ -23,7 +23,7 @@ def make_fresh_folder(parent: Path) -> Path:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Put a whole file in place at once, and on the disk."""
+    """Write a whole file atomically, and onto the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
@@ -35,22 +35,22 @@ def write(path: Path, data: bytes) -> None:
 
 
 def remove(path: Path, trash: Path) -> None:
-    """Remove a folder and all that is in it, however deep, without following a symlink.
+    """Remove a folder with everything in it, however deep, without following a symlink.
 
-    It leaves its place at once, by being renamed into `trash`; what a crash leaves there is removed by `empty_folder`.
+    It leaves its place at once, by being renamed into `trash`; `empty_folder` removes what a crash leaves there.
     """
     trash.mkdir(parents=True, exist_ok=True)
     if path.is_dir() and not path.is_symlink():
-        path.chmod(0o700)  # a folder that cannot be written cannot be moved either
+        path.chmod(0o700)  # a folder without write permission cannot be moved either
     with suppress(FileNotFoundError):
         path.rename(trash / secrets.token_hex(8))
     empty_folder(trash)
 
 
 def empty_folder(trash: Path) -> None:
-    """Remove all that lies in a folder. Folders are first moved up, so that no depth is too deep.
+    """Remove everything in a folder. Folders are first moved up, so that no depth is too deep.
 
-    Somebody may still be adding to it, a program that outlived us say; so it is tried more than once.
+    A program that outlived us may still add to it, so it is tried more than once.
     """
     try:
         top = os.open(trash, FOLDER)
@@ -87,7 +87,7 @@ def _clear(top: int, name: str) -> None:
 
 
 def _opened(parent: int, name: str) -> int:
-    """Open a folder, and make it one that can be emptied and moved."""
+    """Open a folder, and give it the rights to be emptied and moved."""
     try:
         descriptor = os.open(name, FOLDER, dir_fd=parent)
     except PermissionError:
@@ -98,7 +98,7 @@ def _opened(parent: int, name: str) -> int:
 
 
 def list_below(path: Path) -> Iterator[Path]:
-    """A path and all that lies in it, the deepest first. No symlink is followed."""
+    """Iterate over a path and everything in it, deepest first. Follows no symlink."""
     if path.is_dir() and not path.is_symlink():
         with os.scandir(path) as entries:
             inner = sorted(entry.name for entry in entries)

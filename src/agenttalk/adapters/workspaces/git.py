@@ -1,4 +1,4 @@
-"""The git program, run so that nobody's configuration, hooks or filters take part.
+"""Runs the git program so that no foreign configuration, hooks or filters take part.
 
 Every call names its GIT_DIR. The one that does nearly everything is a bare *depot* of our own, whose configuration and
 attributes we wrote; it uses the objects of the user's repository. The user's own GIT_DIR is named only to read and move
@@ -23,7 +23,7 @@ from agenttalk.contracts.errors import Code, MachineError
 NAME: Final = "AgentTalk"
 EMAIL: Final = "engine@agenttalk.invalid"
 RAW: Final = "* -text -ident -filter !eol !working-tree-encoding !diff !conflict-marker-size"
-"""Attributes under which files are what they are: no line ends, keywords, encodings, filters or diff programs."""
+"""Attributes under which files stay as they are: no line ends, keywords, encodings, filters or diff programs."""
 
 _CONFIG: Final = {
     "advice.detachedHead": "false",
@@ -52,13 +52,13 @@ _CONFIG: Final = {
 
 @dataclass(frozen=True, slots=True)
 class GitAnswer:
-    """What a call said."""
+    """The result of a call."""
 
     code: int
     out: bytes
     error: str
     cut: bool = False
-    """Whether there was more than was asked for."""
+    """Whether there was more output than requested."""
 
     @property
     def line(self) -> str:
@@ -76,7 +76,7 @@ class GitLocation:
     tree: Path | None = None
 
     def environment(self) -> dict[str, str]:
-        """The variables that say so."""
+        """Return the environment variables for it."""
         named = {
             "GIT_DIR": self.git_dir,
             "GIT_OBJECT_DIRECTORY": self.objects,
@@ -91,7 +91,7 @@ class Git:
     """Runs git."""
 
     nothing: Path
-    """An empty folder: where hooks and a home would be."""
+    """An empty folder, in place of hooks and a home."""
     program: str = "git"
     limit: float = 600.0
     """Seconds that a call may take."""
@@ -105,9 +105,9 @@ class Git:
         most: int | None = None,
         more: Mapping[str, str] | None = None,
     ) -> GitAnswer:
-        """Run git once. Raises MachineError when it ends with a code that is not `ok`, or not in time.
+        """Run git once. Raises MachineError when it exits with a code that is not in `ok`, or not in time.
 
-        `stdin` in pieces is for large inputs. Of the output at most `most` bytes are read.
+        `stdin` in chunks is for large inputs. At most `most` bytes of the output are read.
         """
         with tempfile.TemporaryFile() as errors:
             try:
@@ -131,16 +131,16 @@ class Git:
                 timer.cancel()
                 timer.join()
             errors.seek(0)
-            said = errors.read(1 << 16).decode(errors="replace").strip()
+            message = errors.read(1 << 16).decode(errors="replace").strip()
         if late.is_set():
             raise _failed(args, f"it took longer than {self.limit:g} seconds")
         if process.returncode not in ok and not cut:
-            raise _failed(args, said or f"it ended with code {process.returncode}")
-        return GitAnswer(process.returncode, out, said, cut)
+            raise _failed(args, message or f"it ended with code {process.returncode}")
+        return GitAnswer(process.returncode, out, message, cut)
 
     def _environment(self) -> dict[str, str]:
         config = {**_CONFIG, "core.hooksPath": str(self.nothing), "core.attributesFile": os.devnull}
-        found = {
+        environment = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self.nothing),
             "XDG_CONFIG_HOME": str(self.nothing),
@@ -166,9 +166,9 @@ class Git:
             "GIT_TERMINAL_PROMPT": "0",
         }
         for number, (key, value) in enumerate(config.items()):
-            found[f"GIT_CONFIG_KEY_{number}"] = key
-            found[f"GIT_CONFIG_VALUE_{number}"] = value
-        return found
+            environment[f"GIT_CONFIG_KEY_{number}"] = key
+            environment[f"GIT_CONFIG_VALUE_{number}"] = value
+        return environment
 
 
 def _talk(process: subprocess.Popen[bytes], stdin: bytes | Iterable[bytes], most: int | None) -> tuple[bytes, bool]:
@@ -196,7 +196,7 @@ def _talk(process: subprocess.Popen[bytes], stdin: bytes | Iterable[bytes], most
 
 
 def _feed(pipe: IO[bytes], pieces: Iterable[bytes]) -> None:
-    with suppress(BrokenPipeError):  # it has ended, and says why
+    with suppress(BrokenPipeError):  # it has exited, and its error says why
         for piece in pieces:
             pipe.write(piece)
         pipe.close()
@@ -213,5 +213,5 @@ def _failed(args: tuple[str, ...], why: str) -> MachineError:
     return MachineError(
         Code.FILE_UNWRITABLE,
         f"git {args[0]} failed: {why[-2000:]}",
-        hint="look whether the repository and its disk are in order, then try again",
+        hint="check the repository and its disk, then try again",
     )

@@ -1,4 +1,4 @@
-"""Where what was installed leads: symlinks, and what installers of Python write to have packages found elsewhere."""
+"""Finds links out of installed paths: symlinks, and files of Python installers that point to packages elsewhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agenttalk.adapters.workspaces.folders import list_below
 _LISTS: Final = (".pth", ".egg-link")
 """Files whose lines are folders."""
 _FINDER: Final = "__editable__"
-"""How modules begin that find packages elsewhere."""
+"""How the names of modules begin that find packages elsewhere."""
 _QUOTED: Final = re.compile(r"""(['"])(/[^'"\n]+)\1""")
 _PROGRAMS: Final = ("bin", ".bin")
 """Folders of links to programs, such as the interpreter. A package that they belong to has a link of its own."""
@@ -23,22 +23,22 @@ _LARGEST: Final = 1 << 20
 
 
 class OutsideLink(NamedTuple):
-    """Something that leads elsewhere."""
+    """Something that points elsewhere."""
 
     where: Path
     target: Path
-    """A real place."""
+    """A real path."""
 
 
 def find_outside_links(top: Path, paths: Iterable[str]) -> Iterator[OutsideLink]:
-    """What in some paths of a folder leads out of those paths."""
+    """Find what in some paths of a folder points out of those paths."""
     own = [Path(os.path.realpath(top / path)) for path in paths]
     for path in own:
-        for each in list_below(path):
-            for target in _targets(each):
+        for entry in list_below(path):
+            for target in _targets(entry):
                 real = Path(os.path.realpath(target))
                 if not any(real.is_relative_to(home) for home in own):
-                    yield OutsideLink(each, real)
+                    yield OutsideLink(entry, real)
 
 
 def _targets(path: Path) -> Iterator[Path]:
@@ -49,7 +49,7 @@ def _targets(path: Path) -> Iterator[Path]:
     elif stat.S_ISREG(mode) and (path.suffix in _LISTS or path.name.startswith(_FINDER)):
         with suppress(OSError):
             text = path.read_bytes()[:_LARGEST].decode(errors="replace")
-            yield from (Path(found) for _, found in _QUOTED.findall(text))
+            yield from (Path(target) for _, target in _QUOTED.findall(text))
             if path.suffix in _LISTS:
                 yield from (path.parent / line.strip() for line in text.splitlines() if _is_folder(line))
 

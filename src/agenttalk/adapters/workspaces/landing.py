@@ -1,7 +1,7 @@
-"""Bringing a plan branch into the user's own branch and work tree, or leaving both alone.
+"""Brings a plan branch into the user's own branch and work tree, or leaves both alone.
 
-First it is made sure that nothing of the user's would be lost. Then refs note what is under way, the branch is moved,
-and only then are files written, each at once. If that is cut off, every file is either as before or as after, so the
+First it makes sure that nothing of the user would be lost. Then refs record what is under way, the branch is moved, and
+only then files are written, each atomically. If that is cut off, every file is either as before or as after, so the
 next call can tell our work from the user's, and finish.
 """
 
@@ -26,17 +26,17 @@ from agenttalk.contracts.errors import Code, MachineError
 
 _BUSY: Final = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG")
 _EACH: Final = 1000
-"""Up to so many files are synced one by one, and more of them at once."""
+"""Up to this number, files are synced one by one; more are synced together."""
 _ATTRIBUTES: Final = ("filter", "ident", "eol", "working-tree-encoding")
 
 
 @dataclass(frozen=True, slots=True)
 class LandingResult:
-    """It is there."""
+    """The branch has landed."""
 
     commit: str
     how: Literal["fast-forward", "merge", "nothing"]
-    """`nothing`: it had been there before."""
+    """`nothing`: it had landed before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class LandingRefusal:
 
 
 class Landing:
-    """One try."""
+    """Lands the branch of one plan."""
 
     def __init__(self, objects: GitObjects, place: WorkspaceFolder, own: str, home: Path, limits: TreeLimits) -> None:
-        """`own` is where the plan's refs lie."""
+        """`own` is the prefix of the plan's refs."""
         self._objects = objects
         self._place = place
         self._from, self._to = f"{own}/landing/from", f"{own}/landing/to"
@@ -72,7 +72,7 @@ class Landing:
         if not branch:
             return LandingRefusal("no branch is checked out")
         ref = f"refs/heads/{branch}"
-        old = self._objects.resolve(ref)
+        old = self._objects.refs.resolve(ref)
         if old is None:
             return LandingRefusal(f"there is no branch {branch!r}")
         if self._objects.is_ancestor(tip, old):
@@ -98,39 +98,41 @@ class Landing:
         return self._objects.commit(merged, [old, tip], message, at)
 
     def _into_branch(self, ref: str, old: str, new: str) -> LandingRefusal | None:
-        """Move the branch, and the files with it where it is checked out. What kept it from being done, if anything."""
+        """Move the branch, and the files with it where it is checked out. Returns the refusal, if there is one."""
         holders = list(self._place.holders(self._objects, ref))
         elsewhere = [path for path in holders if not _same(path, self._place.folder)]
         if elsewhere:
             return LandingRefusal(f"the branch is checked out in {str(elsewhere[0])!r}")
         moved = LandingRefusal("the branch was moved meanwhile")
         if not holders:
-            return None if self._objects.move_ref(ref, new, old, why="merge a plan") else moved
+            return None if self._objects.refs.move(ref, new, old, why="merge a plan") else moved
         changes = self._objects.changes(old, new)
         if refused := self._unready(old, new, changes):
             return refused
-        self._objects.set_ref(self._from, old)
-        self._objects.set_ref(self._to, new)
-        if not self._objects.move_ref(ref, new, old, why="merge a plan"):
-            self._objects.drop_refs([self._from, self._to])
+        self._objects.refs.set(self._from, old)
+        self._objects.refs.set(self._to, new)
+        if not self._objects.refs.move(ref, new, old, why="merge a plan"):
+            self._objects.refs.drop([self._from, self._to])
             return moved
         self.recover()
         return None
 
-    # Whether it may be done
+    # Whether it is allowed
 
     def _unready(self, old: str, new: str, changes: tuple[TreeChange, ...]) -> LandingRefusal | None:
         git_dir = self._place.git_dir
         if any((git_dir / name).exists() for name in _BUSY):
             return LandingRefusal("a merge, rebase or the like is under way in the work tree")
         if (git_dir / "index.lock").exists():
-            return LandingRefusal("another git is at work in the work tree")
+            return LandingRefusal("another git process is using the work tree")
         if any(git_dir.glob("sharedindex.*")):
             return LandingRefusal("the work tree has a split index; merge the branch with git itself")
         with _aside(self._temporary) as aside:
             index = aside / "index"
             if (git_dir / "index").exists():
-                shutil.copy2(git_dir / "index", index)  # its time tells git which files may have changed since
+                shutil.copy2(
+                    git_dir / "index", index
+                )  # git compares its time to find files that may have changed since
             if changed := self._dirty(old, index):
                 return LandingRefusal("the work tree has changes that are not committed", changed)
             return self._converted(new, changes, aside / "new") or self._in_the_way(changes)
@@ -143,12 +145,12 @@ class Landing:
         hidden = [
             entry[2:]
             for entry in self._objects.call("ls-files", "-v", "-z", index=index, tree=folder).out.split(b"\0")
-            if entry[:1] == b"S" or entry[:1].islower()  # git would not look at these
+            if entry[:1] == b"S" or entry[:1].islower()  # git would not check these
         ]
         return tuple(sorted({os.fsdecode(path) for path in (staged.out + loose.out).split(b"\0") + hidden if path}))
 
     def _converted(self, new: str, changes: tuple[TreeChange, ...], index: Path) -> LandingRefusal | None:
-        """Files that the user's git would write in another form than they are kept in. We run no filters."""
+        """Find files that the user's git would write in another form than they are stored in. We run no filters."""
         at = GitLocation(self._place.git_dir, index=index)
         local = self._objects.git.call("config", "--local", "--get", "core.autocrlf", at=at, ok=(0, 1)).line
         self._objects.call("read-tree", new, index=index)
@@ -168,16 +170,18 @@ class Landing:
 
     def _in_the_way(self, changes: tuple[TreeChange, ...]) -> LandingRefusal | None:
         gone = {change.path for change in changes if change.kind == "deleted"}
-        found: set[str] = set()
+        obstacles: set[str] = set()
         for change in changes:
             if change.after and change.after.mode == SUBMODULE:
                 return LandingRefusal("it changes a submodule; merge the branch with git itself", (change.path,))
             if change.kind == "added":
-                found.update(path for path in self._met(change.path) if path not in gone)
-        return LandingRefusal("files that are not tracked are in the way", tuple(sorted(found))) if found else None
+                obstacles.update(path for path in self._met(change.path) if path not in gone)
+        return (
+            LandingRefusal("files that are not tracked are in the way", tuple(sorted(obstacles))) if obstacles else None
+        )
 
     def _met(self, path: str) -> Iterator[str]:
-        """What lies where a new path has to go."""
+        """Find what is in the way of a new path."""
         for parent in tree_reader.parents(path):
             where = self._place.folder / parent
             if where.is_symlink() or (where.exists() and not where.is_dir()):
@@ -190,23 +194,23 @@ class Landing:
         elif os.path.lexists(where):
             yield path
 
-    # Doing it
+    # The landing itself
 
     def recover(self) -> None:
-        """Write what is under way into files and index. Harmless when it was done before."""
-        old, new = self._objects.resolve(self._from), self._objects.resolve(self._to)
+        """Write what is under way into files and index. Repeating it is harmless."""
+        old, new = self._objects.refs.resolve(self._from), self._objects.refs.resolve(self._to)
         if old and new:
             if self._place.plain:
                 self._write(self._objects.changes(old, new))
-                self._objects.set_ref(self._folder_ref, new)
-            elif self._objects.resolve("HEAD", git_dir=self._place.git_dir) == new:
+                self._objects.refs.set(self._folder_ref, new)
+            elif self._objects.refs.resolve("HEAD", git_dir=self._place.git_dir) == new:
                 self._write(self._objects.changes(old, new))
                 self._write_index(old, new)
         noted = [ref for ref, commit in ((self._from, old), (self._to, new)) if commit]
-        self._objects.drop_refs(noted)
+        self._objects.refs.drop(noted)
 
     def _write(self, changes: tuple[TreeChange, ...]) -> None:
-        """Files that are as before become as after; those that are neither are the user's, and stay."""
+        """Write files that are as before; those that are neither as before nor as after are the user's, and stay."""
         ready = []
         for change in changes:
             with suppress(FileNotFoundError, NotADirectoryError):
@@ -261,7 +265,7 @@ class Landing:
         new.replace(where)
 
     def _write_index(self, old: str, new: str) -> None:
-        """Bring the user's index to the new commit, in one step. A lock that a crash of ours left is known as ours."""
+        """Bring the user's index to the new commit, in one step. Recognises a lock that a crash of ours left."""
         git_dir, folder = self._place.git_dir, self._place.folder
         lock, ours = git_dir / "index.lock", git_dir / f"index{self._suffix}"
         if ours.exists() and lock.exists() and ours.samefile(lock):
@@ -279,35 +283,37 @@ class Landing:
         try:
             lock.hardlink_to(ours)
         except FileExistsError:
-            message = f"another git is at work: {str(lock)!r} exists"
-            raise MachineError(Code.FILE_UNWRITABLE, message, hint="let it end, then merge the plan again") from None
+            message = f"another git process is running: {str(lock)!r} exists"
+            raise MachineError(
+                Code.FILE_UNWRITABLE, message, hint="wait until it ends, then merge the plan again"
+            ) from None
         lock.replace(git_dir / "index")
         ours.unlink(missing_ok=True)
 
     # Plain folders
 
     def _into_folder(self, tip: str) -> LandingResult | LandingRefusal:
-        """The folder must be as the plan found it, or as it was left by the last call."""
-        held = self._objects.resolve(self._folder_ref) or self._objects.resolve(self._base) or tip
+        """Land in a plain folder, which must be as the plan found it, or as the last call left it."""
+        held = self._objects.refs.resolve(self._folder_ref) or self._objects.refs.resolve(self._base) or tip
         if held == tip:
             return LandingResult(tip, "nothing")
-        found = snapshots.keep_plain_folder(self._objects, self._place.folder, self._temporary, self._limits)
-        if not isinstance(found, str):
-            return LandingRefusal(found[0].why, tuple(reason.path for reason in found))
-        if changed := self._objects.changes(held, found):
+        tree = snapshots.keep_plain_folder(self._objects, self._place.folder, self._temporary, self._limits)
+        if not isinstance(tree, str):
+            return LandingRefusal(tree[0].why, tuple(reason.path for reason in tree))
+        if changed := self._objects.changes(held, tree):
             return LandingRefusal("the folder was changed since", tuple(change.path for change in changed))
         changes = self._objects.changes(held, tip)
         if refused := self._in_the_way(changes):
             return refused
-        self._objects.set_ref(self._from, held)
-        self._objects.set_ref(self._to, tip)
+        self._objects.refs.set(self._from, held)
+        self._objects.refs.set(self._to, tip)
         self.recover()
         return LandingResult(tip, "fast-forward")
 
 
 @contextmanager
 def _aside(temporary: Path) -> Iterator[Path]:
-    """A folder that is gone afterwards."""
+    """Make a folder, and remove it afterwards."""
     path = folders.make_fresh_folder(temporary)
     try:
         yield path

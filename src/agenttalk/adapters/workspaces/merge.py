@@ -1,4 +1,4 @@
-"""What becomes of an attempt's commit: protected paths put back, merged onto a tip."""
+"""Merges an attempt's commit onto a tip, with protected paths restored."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ PLAN, TASK, COMMAND, ATTEMPT, COMMIT, EVIDENCE = (
 SUBJECT: Final = 72
 """Characters of the first line of a commit."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""The date of commits that only say what is merged with what, and stay nowhere."""
+"""The date of temporary commits, which are only inputs of a merge."""
 
 
 class MergedTree(NamedTuple):
-    """A tree, and which protected paths were put back in it."""
+    """A tree, and which protected paths were restored in it."""
 
     tree: str
     restored: tuple[TreeChange, ...]
 
 
 def commit_message(plan: str, attempt: WorkspaceAttempt, commit: str = "", evidence: Sequence[str] = ()) -> str:
-    """What a commit says of itself.
+    """Write the message of a commit.
 
-    `commit` is that of the attempt, in the one that is merged; `evidence` says what that merge rests on.
+    `commit` is that of the attempt, in the one that is merged; `evidence` names what that merge rests on.
     """
     trailers = [(PLAN, plan), (TASK, attempt.task), (COMMAND, attempt.command), (ATTEMPT, str(attempt.number))]
     trailers += [(COMMIT, commit)] if commit else []
-    trailers += [(EVIDENCE, " ".join(each.split())) for each in evidence]
+    trailers += [(EVIDENCE, " ".join(item.split())) for item in evidence]
     lines = "".join(f"{name}: {value}\n" for name, value in trailers)
     return f"{_subject(attempt)}\n\n{lines}"
 
 
 def _subject(attempt: WorkspaceAttempt) -> str:
-    """The task's title on one line; without one, the attempt's own name."""
+    """Return the task's title on one line; without one, the attempt's own name."""
     title = " ".join("".join(char if char.isprintable() else " " for char in attempt.title).split())
     if not title:
         return f"{attempt.task}: {attempt.command}, attempt {attempt.number}"
@@ -49,54 +49,58 @@ def _subject(attempt: WorkspaceAttempt) -> str:
 
 
 def list_own_commits(objects: GitObjects, plan: str, first: str, tip: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Commits that the plan put on its branch behind `first`, the newest first, with their trailers."""
-    return ((commit, told) for commit, told in walk_commits(objects, first, tip) if told.get(PLAN) == plan)
+    """List commits that the plan put on its branch after `first`, newest first, with their trailers."""
+    return ((commit, trailers) for commit, trailers in walk_commits(objects, first, tip) if trailers.get(PLAN) == plan)
 
 
 def walk_commits(objects: GitObjects, first: str, tip: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """All commits of a branch behind `first`, the newest first, with their trailers."""
+    """List all commits of a branch after `first`, newest first, with their trailers."""
     wanted = ("log", "--first-parent", "-z", "--format=%H%n%(trailers:only,unfold)", f"{first}..{tip}")
     for entry in objects.call(*wanted).out.decode(errors="replace").split("\0"):
         commit, _, rest = entry.strip("\n").partition("\n")
-        told = {name: value for name, colon, value in (line.partition(": ") for line in rest.split("\n")) if colon}
+        trailers = {name: value for name, colon, value in (line.partition(": ") for line in rest.split("\n")) if colon}
         if commit:
-            yield commit, told
+            yield commit, trailers
 
 
-def is_ours(told: Mapping[str, str], refs: Mapping[str, str], own: str) -> bool:
-    """Whether the trailers of a commit name an attempt of the plan, and the very commit that was kept of it."""
-    kept = refs.get(f"{own}/attempts/{told.get(COMMAND, '')}-{told.get(ATTEMPT, '')}")
-    return kept is not None and kept == told.get(COMMIT)
+def is_ours(trailers: Mapping[str, str], refs: Mapping[str, str], own: str) -> bool:
+    """Return whether the trailers of a commit name an attempt of the plan, and the very commit that was kept of it."""
+    kept = refs.get(f"{own}/attempts/{trailers.get(COMMAND, '')}-{trailers.get(ATTEMPT, '')}")
+    return kept is not None and kept == trailers.get(COMMIT)
 
 
 def list_arrivals(
     objects: GitObjects, plan: str, refs: Mapping[str, str], own: str, since: str, tip: str
 ) -> list[tuple[str, str | None]]:
-    """Commits that came onto a plan's branch behind `since`, the oldest first, each with the task whose work it is.
+    """List commits on a plan's branch after `since`, oldest first, each with the task whose work it is.
 
-    None stands for what somebody else put there. There are none if `since` does not lead to the tip.
+    The task is None for commits that no task made. The list is empty if `since` does not lead to the tip.
     """
-    if objects.resolve(since) is None or not objects.is_ancestor(since, tip):
+    if objects.refs.resolve(since) is None or not objects.is_ancestor(since, tip):
         return []
     tasks = {
-        commit: told[TASK] for commit, told in list_own_commits(objects, plan, since, tip) if is_ours(told, refs, own)
+        commit: trailers[TASK]
+        for commit, trailers in list_own_commits(objects, plan, since, tip)
+        if is_ours(trailers, refs, own)
     }
     commits = objects.call("rev-list", "--first-parent", "--reverse", f"{since}..{tip}").out.decode().split()
     return [(commit, tasks.get(commit)) for commit in commits]
 
 
 def restore_protected(objects: GitObjects, commit: str, protected: PathMatcher) -> MergedTree:
-    """The tree of an attempt with its protected paths as they were where it started."""
+    """Restore the protected paths of an attempt's tree, as they were where it started."""
     changes = objects.changes(objects.parent_of(commit), commit)
     meant = {change for change in changes if protected.covers(change.path)}
     above = {parent for change in meant if change.before for parent in tree_reader.parents(change.path)}
-    meant |= {change for change in changes if change.path in above and change.after}  # files where folders must be
+    meant |= {
+        change for change in changes if change.path in above and change.after
+    }  # files that are where folders must be
     tree = objects.alter_tree(commit, {change.path: change.before for change in meant})
     return MergedTree(tree, tuple(sorted(meant)))
 
 
 def merge(objects: GitObjects, commit: str, tip: str, protected: PathMatcher) -> MergedTree | MergeConflict:
-    """An attempt's commit merged onto a tip, protected paths as there."""
+    """Merge an attempt's commit onto a tip, with protected paths as on the tip."""
     tree, restored = restore_protected(objects, commit, protected)
     before = objects.parent_of(commit)
     if before == tip:
@@ -108,18 +112,18 @@ def merge(objects: GitObjects, commit: str, tip: str, protected: PathMatcher) ->
 def find_own_changes(
     objects: GitObjects, commits: Iterator[tuple[str, dict[str, str]]], task: str, protected: PathMatcher
 ) -> tuple[TreeChange, ...]:
-    """Protected paths that a task itself changed by the commits (the newest first), and nobody after it."""
-    found: dict[str, tuple[TreeEntry | None, TreeEntry | None]] = {}
-    for commit, told in reversed(list(commits)):
+    """Find protected paths that a task itself changed by the commits (newest first), and no other task after it."""
+    versions: dict[str, tuple[TreeEntry | None, TreeEntry | None]] = {}
+    for commit, trailers in reversed(list(commits)):
         for change in objects.changes(objects.parent_of(commit), commit):
-            if told.get(TASK) != task:
-                found.pop(change.path, None)
+            if trailers.get(TASK) != task:
+                versions.pop(change.path, None)
             elif protected.covers(change.path):
-                first = found.get(change.path, (change.before,))[0]
-                found[change.path] = (first, change.after)
-    return tuple(TreeChange(path, change_kind(*both), *both) for path, both in found.items() if both[0] != both[1])
+                first = versions.get(change.path, (change.before,))[0]
+                versions[change.path] = (first, change.after)
+    return tuple(TreeChange(path, change_kind(*both), *both) for path, both in versions.items() if both[0] != both[1])
 
 
 def change_kind(before: TreeEntry | None, after: TreeEntry | None) -> Kind:
-    """What happened to a path."""
+    """Return what happened to a path."""
     return "added" if before is None else "deleted" if after is None else "changed"

@@ -1,7 +1,7 @@
 """Names and links that a tree must not have. Pure.
 
-git and file systems disagree on when two names are the same. Whatever some system would take for `.git`, or for another
-file of the same folder, is refused, so that a tree means the same wherever it is checked out.
+git and file systems disagree on when two names are the same. A name that some system would take for `.git`, or for
+another file of the same folder, is refused, so that a tree means the same wherever it is checked out.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Final
 from agenttalk.rules.text import check_words
 
 IGNORABLE: Final = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
-"""Characters that HFS+ does not see."""
+"""Characters that HFS+ ignores."""
 MAX_PATH: Final = 4000
 _LINKS: Final = 40
 _OUT: Final = "it is a symlink that leads out of the tree"
 
 
 def describe_refusal(path: str) -> str:
-    """Why a path that is new in the tree is not taken; empty if it is."""
+    """Explain why a new path of the tree is refused; empty if it is accepted."""
     name = path.rpartition("/")[2]
     try:
         raw = path.encode()
@@ -37,12 +37,12 @@ def describe_refusal(path: str) -> str:
 
 
 def is_git_name(name: str) -> bool:
-    """Whether some system would take a name for `.git`."""
+    """Return whether some system would take a name for `.git`."""
     return any(_plain(part) in {".git", "git~1"} for part in name.split("\\"))
 
 
 def find_bare_repositories(paths: Collection[str], known: Collection[str]) -> list[str]:
-    """Folders that git would take for a repository without a work tree, and that were none before."""
+    """Find folders that git would take for a repository without a work tree, and that were not one before."""
 
     def found(among: Collection[str]) -> set[str]:
         heads = _folders_of_heads(among)
@@ -56,26 +56,26 @@ def _folders_of_heads(paths: Collection[str]) -> set[str]:
 
 
 def _holding(paths: Collection[str], name: str) -> set[str]:
-    """Folders that hold a folder of this name."""
-    found = set()
+    """Find folders that contain a folder of this name."""
+    holders = set()
     for path in paths:
         steps = path.casefold().split("/")[:-1]
-        found |= {"/".join(path.split("/")[:at]) or "." for at, step in enumerate(steps) if step == name}
-    return found
+        holders |= {"/".join(path.split("/")[:at]) or "." for at, step in enumerate(steps) if step == name}
+    return holders
 
 
 def fold_name(name: str) -> str:
-    """The same for names that some file system would take for one."""
+    """Find names that some file system would take for the same."""
     if name.isascii():
         return name.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
 
 
 def describe_escape(path: str, links: Mapping[str, str], foreign: Collection[str] = ()) -> str:
-    """Why a symlink of the tree is not taken; empty if it stays inside.
+    """Explain why a symlink of the tree is refused; empty if it stays inside.
 
-    `links`: path → target of every symlink of the tree. `foreign`: paths that lead elsewhere by our own doing; what
-    lies below them may be named, but not what lies above.
+    `links`: path → target of every symlink of the tree. `foreign`: paths that we ourselves linked elsewhere; a link may
+    name what is below them, but not what is above.
     """
     here = path.split("/")
     pending = [here[-1]]
@@ -107,5 +107,5 @@ def describe_escape(path: str, links: Mapping[str, str], foreign: Collection[str
 
 
 def _plain(name: str) -> str:
-    """A name without what some system leaves out or does not tell apart."""
+    """Reduce a name to what every system distinguishes."""
     return IGNORABLE.sub("", name).partition(":")[0].rstrip(" .").casefold()

@@ -1,4 +1,4 @@
-"""Trees, commits and refs: what git keeps, told in our words. Nothing here looks at a folder of an agent."""
+"""Trees, commits and refs, read and written with git. Nothing here reads a folder of an agent."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from agenttalk.contracts.errors import MachineError
 
 Kind = Literal["added", "changed", "deleted"]
 TEXT_LIMIT: Final = 256 * 1024
-"""What a diff or a conflict says at most."""
+"""Characters of a diff or a conflict, at most."""
 _STALE: Final = 10 * 1_000_000_000
-"""Nanoseconds after which a lock of one of our own refs belongs to nobody any more."""
+"""Nanoseconds after which a lock on one of our own refs is stale."""
 
 
 class TreeChange(NamedTuple):
@@ -33,20 +33,83 @@ class TreeChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MergeConflict:
-    """A merge that needs somebody's hand."""
+    """A merge that needs a decision."""
 
     paths: tuple[str, ...]
     text: str
-    """What git says, then each file with its conflict marks."""
+    """The messages of git, then each file with its conflict marks."""
+
+
+class GitRefs:
+    """The refs of one repository."""
+
+    def __init__(self, git: Git, git_dir: Path, temporary: Path) -> None:
+        self._git = git
+        self._temporary = temporary
+        self.location = GitLocation(git_dir)
+
+    def resolve(self, name: str, *, git_dir: Path | None = None) -> str | None:
+        """Return the commit that a branch, tag or name stands for; None if there is none."""
+        if name.startswith("-"):
+            return None
+        wanted = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        answer = self._git.call(*wanted, at=GitLocation(git_dir) if git_dir else self.location, ok=(0, 1, 128))
+        return answer.line if answer.code == 0 and answer.line else None
+
+    def read(self, prefix: str) -> dict[str, str]:
+        """Return every ref with a prefix."""
+        wanted = ("for-each-ref", "--format=%(objectname) %(refname)", prefix)
+        lines = self._git.call(*wanted, at=self.location).out.decode().splitlines()
+        return {name: oid for oid, name in (line.split(" ", 1) for line in lines)}
+
+    def move(self, ref: str, new: str, old: str | None, *, why: str) -> bool:
+        """Compare and swap: move a ref that is at `old` (None: missing). False if it is elsewhere."""
+        zero = "0" * len(new)
+        wanted = ("update-ref", "--no-deref", "-m", f"agenttalk: {why}", ref, new, old or zero)
+        try:
+            self._git.call(*wanted, at=self.location)
+        except MachineError:
+            now = self.read(ref).get(ref)
+            if now == new:
+                return True
+            if now != old:
+                return False
+            if not self.unlock(ref):
+                raise
+            self._git.call(*wanted, at=self.location)
+        return True
+
+    def set(self, ref: str, new: str) -> None:
+        """Set a ref of our own, wherever it was."""
+        self._git.call("update-ref", "--no-deref", ref, new, at=self.location)
+
+    def drop(self, names: Iterable[str]) -> None:
+        """Remove refs of our own; ignore missing ones."""
+        text = "".join(f"delete {name}\n" for name in names)
+        if text:
+            self._git.call("update-ref", "--no-deref", "--stdin", at=self.location, stdin=text.encode())
+
+    def unlock(self, ref: str) -> bool:
+        """Remove the lock that a killed git left on one of our refs; return whether there was one."""
+        lock = self.location.git_dir / f"{ref}.lock"
+        mark = self._temporary / "mark"
+        try:
+            mark.write_bytes(b"")
+            if mark.stat().st_mtime_ns - lock.lstat().st_mtime_ns < _STALE:
+                return False
+            lock.unlink()
+        except OSError:
+            return False
+        return True
 
 
 class GitObjects:
     """The objects and refs of one repository, reached through a depot of our own."""
 
     def __init__(self, git: Git, *, depot: Path, refs: Path, objects: Path, temporary: Path) -> None:
-        """`refs` is the GIT_DIR that refs are read and moved in, `objects` where contents are kept."""
+        """`refs` is the GIT_DIR in which refs are read and moved, `objects` the folder of contents."""
         self.git = git
-        self.refs = GitLocation(refs)
+        self.refs = GitRefs(git, refs, temporary)
         self.store = objects
         self.algorithm = ""
         self._temporary = temporary
@@ -54,17 +117,17 @@ class GitObjects:
         self._at = GitLocation(depot, objects=objects)
 
     def ensure_depot(self, *, merging: str) -> None:
-        """Make the depot, if it is not there. `merging` is the attribute that says how texts are merged."""
-        self.algorithm = self.git.call("rev-parse", "--show-object-format", at=self.refs).line
+        """Make the depot, if it is missing. `merging` is the attribute that says how texts are merged."""
+        self.algorithm = self.git.call("rev-parse", "--show-object-format", at=self.refs.location).line
         if not (self._depot / "config").exists():
             new = folders.make_fresh_folder(self._temporary)
             init = ("init", "--quiet", "--bare", "--template=", f"--object-format={self.algorithm}")
             self.git.call(*init, at=GitLocation(new))
             folders.write(new / "info" / "attributes", f"{RAW} {merging}\n".encode())
             self._depot.parent.mkdir(parents=True, exist_ok=True)
-            with suppress(OSError):  # somebody was quicker
+            with suppress(OSError):  # another process was quicker
                 new.rename(self._depot)
-        shallow = self.refs.git_dir / "shallow"
+        shallow = self.refs.location.git_dir / "shallow"
         if shallow != self._depot / "shallow":
             if shallow.exists():
                 folders.write(self._depot / "shallow", shallow.read_bytes())
@@ -76,103 +139,44 @@ class GitObjects:
         at = GitLocation(self._depot, self.store, index, tree)
         return self.git.call(*args, at=at, **options)  # type: ignore[arg-type]
 
-    # Refs
-
-    def resolve(self, name: str, *, git_dir: Path | None = None) -> str | None:
-        """The commit that a branch, tag or name stands for."""
-        if name.startswith("-"):
-            return None
-        wanted = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        answer = self.git.call(*wanted, at=GitLocation(git_dir) if git_dir else self.refs, ok=(0, 1, 128))
-        return answer.line if answer.code == 0 and answer.line else None
-
-    def read_refs(self, prefix: str) -> dict[str, str]:
-        """Every ref that begins so."""
-        wanted = ("for-each-ref", "--format=%(objectname) %(refname)", prefix)
-        lines = self.git.call(*wanted, at=self.refs).out.decode().splitlines()
-        return {name: oid for oid, name in (line.split(" ", 1) for line in lines)}
-
-    def move_ref(self, ref: str, new: str, old: str | None, *, why: str) -> bool:
-        """Compare and swap: move a ref that stands at `old` (None: is not there). False if it stands elsewhere."""
-        zero = "0" * len(new)
-        wanted = ("update-ref", "--no-deref", "-m", f"agenttalk: {why}", ref, new, old or zero)
-        try:
-            self.git.call(*wanted, at=self.refs)
-        except MachineError:
-            now = self._value(ref)
-            if now == new:
-                return True
-            if now != old:
-                return False
-            if not self.unlock(ref):
-                raise
-            self.git.call(*wanted, at=self.refs)
-        return True
-
-    def set_ref(self, ref: str, new: str) -> None:
-        """Set a ref of our own, wherever it stood."""
-        self.git.call("update-ref", "--no-deref", ref, new, at=self.refs)
-
     def keep_noted(self, ref: str, commit: str) -> None:
-        """Keep a commit under a name in our own depot, where nobody else writes."""
+        """Keep a commit under a name in our own depot, which no other program writes."""
         self.call("update-ref", "--no-deref", ref, commit)
 
     def find_noted(self, ref: str) -> str | None:
-        """The commit that was kept under a name in our own depot."""
+        """Find the commit that was kept under a name in our own depot."""
         answer = self.call("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1, 128))
         return answer.line if answer.code == 0 and answer.line else None
-
-    def drop_refs(self, names: Iterable[str]) -> None:
-        """Remove refs of our own; one that is not there is no fault."""
-        text = "".join(f"delete {name}\n" for name in names)
-        if text:
-            self.git.call("update-ref", "--no-deref", "--stdin", at=self.refs, stdin=text.encode())
-
-    def unlock(self, ref: str) -> bool:
-        """Remove the lock that a git which was killed left on one of our refs; whether there was one."""
-        lock = self.refs.git_dir / f"{ref}.lock"
-        mark = self._temporary / "mark"
-        try:
-            mark.write_bytes(b"")
-            if mark.stat().st_mtime_ns - lock.lstat().st_mtime_ns < _STALE:
-                return False
-            lock.unlink()
-        except OSError:
-            return False
-        return True
-
-    def _value(self, ref: str) -> str | None:
-        return self.read_refs(ref).get(ref)
 
     # Trees
 
     def blob_id(self, data: bytes) -> str:
-        """The name of a content."""
+        """Return the id of a content."""
         return tree_reader.blob_id(data, self.algorithm)
 
     def empty_tree(self) -> str:
-        """The tree without anything."""
+        """Return the empty tree."""
         return self.call("mktree").line
 
     def tree_of(self, commit: str) -> str:
-        """The tree of a commit; a tree is its own."""
+        """Return the tree of a commit; a tree is its own."""
         return self.call("rev-parse", "--verify", f"{commit}^{{tree}}").line
 
     def parent_of(self, commit: str) -> str:
-        """The first parent of a commit."""
+        """Return the first parent of a commit."""
         return self.call("rev-parse", "--verify", f"{commit}^1").line
 
     def listing(self, tree: str) -> Listing:
-        """Every path of a tree."""
-        found = {}
+        """Return every path of a tree."""
+        entries = {}
         for line in self.call("ls-tree", "-r", "-z", "--full-tree", tree).out.split(b"\0")[:-1]:
-            told, _, path = line.partition(b"\t")
-            mode, _, oid = told.decode().split(" ")
-            found[os.fsdecode(path)] = TreeEntry(mode, oid)
-        return found
+            meta, _, path = line.partition(b"\t")
+            mode, _, oid = meta.decode().split(" ")
+            entries[os.fsdecode(path)] = TreeEntry(mode, oid)
+        return entries
 
     def contents(self, oids: Sequence[str]) -> Iterator[bytes]:
-        """What blobs hold, in the order asked for."""
+        """Read blobs, in the given order."""
         if not oids:
             return
         out = self.call("cat-file", "--batch", stdin="".join(f"{oid}\n" for oid in oids).encode()).out
@@ -184,19 +188,19 @@ class GitObjects:
             at = end + 2 + size
 
     def changes(self, before: str, after: str) -> tuple[TreeChange, ...]:
-        """What differs between two trees or commits, sorted by path."""
+        """Return what differs between two trees or commits, sorted by path."""
         wanted = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id")
         return parse_raw(self.call(*wanted, before, after).out)
 
     def diff(self, before: str, after: str, *, paths: Sequence[str] = (), limit: int = TEXT_LIMIT) -> str:
-        """The difference of two trees as a patch. What is over the limit is cut off, and says so."""
+        """Return the difference of two trees as a patch. Cuts it at the limit, and says so."""
         wanted = ("diff-tree", "-r", "-p", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv")
         answer = self.call(*wanted, "--no-color", before, after, "--", *paths, most=limit)
         text = answer.out.decode(errors="replace")
         return f"{text}\n[cut off after {limit:,} bytes]\n" if answer.cut else text
 
     def alter_tree(self, tree: str, changes: Mapping[str, TreeEntry | None]) -> str:
-        """A tree with some paths set, or taken out where None. The result is checked by git."""
+        """Make a tree with some paths set, or removed where None. git checks the result."""
         if not changes:
             return self.tree_of(tree)
         zero = "0" * (64 if self.algorithm == "sha256" else 40)
@@ -215,7 +219,7 @@ class GitObjects:
         return written
 
     def write_blobs(self, contents: Iterable[bytes]) -> None:
-        """Write blobs. They come one by one, so that not all of them lie in memory."""
+        """Write blobs. They come one by one, so that not all of them are in memory."""
 
         def told() -> Iterator[bytes]:
             for data in contents:
@@ -235,7 +239,7 @@ class GitObjects:
     def commit(
         self, tree: str, parents: Sequence[str], message: str, at: datetime, author: tuple[str, str] | None = None
     ) -> str:
-        """Make a commit, by an author with a name and an address. The same arguments give the same commit."""
+        """Make a commit, by an author with a name and an address. The same arguments make the same commit."""
         date = f"@{int(at.timestamp())} +0000"
         named = [word for parent in parents for word in ("-p", parent)]
         more = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
@@ -244,11 +248,11 @@ class GitObjects:
         return self.call("commit-tree", *named, tree, stdin=message.encode(errors="replace"), more=more).line
 
     def is_ancestor(self, older: str, newer: str) -> bool:
-        """Whether a commit is another one, or lies behind it."""
+        """Return whether a commit is another one, or an ancestor of it."""
         return older == newer or self.call("merge-base", "--is-ancestor", older, newer, ok=(0, 1)).code == 0
 
     def merge(self, ours: str, theirs: str) -> str | MergeConflict:
-        """The tree of two commits merged, or the conflict. Nothing is checked out."""
+        """Merge two commits; return the tree, or the conflict. Checks nothing out."""
         wanted = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages", "--allow-unrelated-histories")
         answer = self.call(*wanted, ours, theirs, ok=(0, 1))
         tree, _, rest = answer.out.partition(b"\0")
@@ -260,13 +264,13 @@ class GitObjects:
 
     def _describe_conflict(self, tree: str, paths: Sequence[str], messages: bytes) -> str:
         fields = messages.split(b"\0")
-        said = []
+        lines = []
         while len(fields) > 3 and fields[0].isdigit():
             count = int(fields[0])
-            said.append(fields[count + 2].decode(errors="replace").strip())
+            lines.append(fields[count + 2].decode(errors="replace").strip())
             fields = fields[count + 3 :]
         listing = self.listing(tree)
-        parts = ["\n".join(said)]
+        parts = ["\n".join(lines)]
         left = TEXT_LIMIT
         for path in paths:
             item = listing.get(path)
@@ -280,13 +284,13 @@ class GitObjects:
 
 
 def parse_raw(out: bytes) -> tuple[TreeChange, ...]:
-    """Read what `--raw -z --no-abbrev` writes."""
+    """Parse the output of `--raw -z --no-abbrev`."""
     fields = out.split(b"\0")[:-1]
-    found = []
-    for told, path in zip(fields[::2], fields[1::2], strict=True):
-        before, after, old, new, _ = told.decode().removeprefix(":").split(" ")
+    changes = []
+    for meta, path in zip(fields[::2], fields[1::2], strict=True):
+        before, after, old, new, _ = meta.decode().removeprefix(":").split(" ")
         was = None if before == "000000" else TreeEntry(before, old)
         now = None if after == "000000" else TreeEntry(after, new)
         kind: Kind = "added" if was is None else "deleted" if now is None else "changed"
-        found.append(TreeChange(os.fsdecode(path), kind, was, now))
-    return tuple(found)
+        changes.append(TreeChange(os.fsdecode(path), kind, was, now))
+    return tuple(changes)

@@ -1,4 +1,4 @@
-"""Where a workspace lies, and the .git folder that a clone gets."""
+"""Finds the folder of a workspace, and makes the .git folder of a clone."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class WorkspaceFolder:
     """Whether it is a folder without git; then the other paths are ours."""
 
     def holders(self, objects: GitObjects, ref: str) -> Iterator[Path]:
-        """The work trees that have a branch checked out."""
+        """Find the work trees that have a branch checked out."""
         if self.plain:
             return
         for entry in objects.git.call("worktree", "list", "--porcelain", "-z", at=GitLocation(self.common)).out.split(
@@ -80,17 +80,19 @@ class WorkspaceFolder:
 
 def check_version(git: Git) -> None:
     """Raise UsageError for a git that cannot merge without a work tree."""
-    said = git.call("--version", at=GitLocation(git.nothing)).line
-    numbers = [int(number) for number in re.findall(r"\d+", said)[:2]]
+    version = git.call("--version", at=GitLocation(git.nothing)).line
+    numbers = [int(number) for number in re.findall(r"\d+", version)[:2]]
     if numbers < [*OLDEST_GIT]:
         wanted = ".".join(map(str, OLDEST_GIT))
-        raise UsageError(Code.NAME_UNKNOWN, f"git {wanted} or newer is needed, and here is {said!r}", hint="update git")
+        raise UsageError(
+            Code.NAME_UNKNOWN, f"git {wanted} or newer is needed, but this is {version!r}", hint="update git"
+        )
 
 
 def find_workspace_folder(folder: Path, home: Path, git: Git) -> WorkspaceFolder:
-    """Look what a folder is. A plain one gets a repository in `home`. Raises UsageError if there is none."""
+    """Find out what a folder is. A plain one gets a repository in `home`. Raises UsageError if there is none."""
     if not folder.is_dir():
-        raise UsageError(Code.NAME_UNKNOWN, f"there is no folder {str(folder)!r}", hint="look at workspace.repo")
+        raise UsageError(Code.NAME_UNKNOWN, f"there is no folder {str(folder)!r}", hint="check workspace.repo")
     inner = folder / ".git"
     bare = all((folder / name).exists() for name in ("HEAD", "objects", "refs"))
     if not inner.exists() and not bare:
@@ -104,7 +106,7 @@ def find_workspace_folder(folder: Path, home: Path, git: Git) -> WorkspaceFolder
     answer = git.call("rev-parse", *wanted, at=GitLocation(inner if inner.exists() else folder), ok=(0, 128))
     if answer.code:
         message = f"{str(folder)!r} is not a repository that git can use: {answer.error}"
-        raise UsageError(Code.NAME_UNKNOWN, message, hint="look at it with `git status`")
+        raise UsageError(Code.NAME_UNKNOWN, message, hint="run `git status` there")
     own, common, objects = (Path(line) for line in answer.out.decode().splitlines())
     return WorkspaceFolder(folder, own, common, objects)
 
@@ -112,23 +114,23 @@ def find_workspace_folder(folder: Path, home: Path, git: Git) -> WorkspaceFolder
 def clone_dir(objects: GitObjects, tree: Path, branch: str, start: str, index: Path, author: tuple[str, str]) -> None:
     """Give a checkout a .git of its own, which borrows the repository's objects and has no remote.
 
-    What the agent commits there itself is by the author, a name and an address.
+    Commits that the agent itself makes there have the author, a name and an address.
     """
     own = tree / ".git"
     init = ("init", "--quiet", "--template=", f"--object-format={objects.algorithm}", f"--initial-branch={branch}")
     objects.git.call(*init, at=GitLocation(own))
     with (own / "config").open("a") as config:
-        config.write(_CLONE_CONFIG.format(*(each.replace("\\", "\\\\").replace('"', '\\"') for each in author)))
+        config.write(_CLONE_CONFIG.format(*(field.replace("\\", "\\\\").replace('"', '\\"') for field in author)))
     for name in ("objects/info", "info"):
         (own / name).mkdir(parents=True, exist_ok=True)
     (own / "objects" / "info" / "alternates").write_text(f"{objects.store}\n")
     (own / "info" / "attributes").write_text(f"{RAW}\n")
-    shallow = objects.refs.git_dir / "shallow"
+    shallow = objects.refs.location.git_dir / "shallow"
     if shallow.exists():
         shutil.copyfile(shallow, own / "shallow")
     head = own / "refs" / "heads" / branch
     head.parent.mkdir(parents=True, exist_ok=True)
     head.write_text(f"{start}\n")
-    tags = sorted(objects.read_refs("refs/tags").items())
+    tags = sorted(objects.refs.read("refs/tags").items())
     (own / "packed-refs").write_text("".join(f"{oid} {name}\n" for name, oid in tags))
     shutil.copy2(index, own / "index")

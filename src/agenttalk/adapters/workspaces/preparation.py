@@ -1,8 +1,8 @@
-"""What checkouts need and no tree holds: `.venv`, `node_modules`, made once per content of the lock files.
+"""Prepares what checkouts need and no tree holds: `.venv`, `node_modules`, made once per content of the lock files.
 
-What is installed often names its own place, and leads to the tree beside it (`pip install -e .`, workspaces of npm). So
-the command is run in a folder of its own, an *environment*, and trees that are to be checked are laid out there, one
-after the other, around what it made. What is to be checked at the same time gets another environment.
+Installed files often contain their own path, and point to the tree beside them (`pip install -e .`, workspaces of npm).
+So the command runs in a folder of its own, an *environment*, and the trees to check are checked out there, one after
+the other, around what it made. Trees that are checked at the same time get different environments.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LOCK_FILES: Final = scope.read_globs(
         *("pom.xml", "build.gradle*", "gradle.lockfile", "mix.exs", "mix.lock", ".nvmrc", "flake.lock"),
     )
 )
-"""What decides what is installed. A tree without any of them is prepared anew whenever it changes."""
+"""Files that decide what is installed. A tree without any of them is prepared again whenever it changes."""
 _CACHES: Final = scope.read_globs(scope.CACHES)
 _NAME: Final = re.compile(r"(?P<name>[0-9a-f]{32})-[0-9a-f]{8}\Z")
 _NOTE: Final = "made.json"
@@ -52,11 +52,11 @@ class PreparationRun(NamedTuple):
 
     code: int
     said: str
-    """The end of what it said."""
+    """The end of its output."""
 
 
 PreparationRunner: TypeAlias = Callable[[Path, str], Awaitable[PreparationRun]]
-"""Runs a command line in a folder, which is all that it can write. Nothing of it lives on afterwards."""
+"""Runs a command line in a folder, which is all that it can write. No process of it survives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,11 @@ class PreparedTree:
     """What is prepared for a tree."""
 
     key: str
-    """The same key, the same lock files and command."""
+    """Equal keys mean equal lock files and commands."""
     name: str
-    """Under which environments are kept that were made of the same."""
+    """The name of environments that were made from the same."""
     tree: str
-    """What those are made of."""
+    """The tree that they were made from."""
     recipe: PreparationRecipe
     environment: PreparedEnvironment
     """The first of them."""
@@ -90,31 +90,31 @@ class PreparedTree:
 
     @property
     def bound(self) -> bool:
-        """Whether some of it leads to the tree beside it, and so is of use only there."""
+        """Whether some of it points to the tree beside it, so that it is useful only there."""
         return bool(self.environment.bound)
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedEnvironment:
-    """A folder in which a command was run."""
+    """A folder in which a command ran."""
 
     folder: Path
-    """Where it was made and stays, for what it holds may name its own place. Trees are laid out in there."""
+    """Where it was made and stays, because its content may contain its own path. Trees are checked out there."""
     paths: tuple[str, ...]
-    """What the command made in there. Read-only, and to be shown read-only."""
+    """What the command made there. Read-only, also in a sandbox."""
     bound: tuple[str, ...] = ()
-    """What of it leads to the tree beside it."""
+    """What of it points to the tree beside it."""
 
 
 def preparation_key(listing: Listing, command: str) -> str:
-    """What decides whether something prepared still fits."""
+    """Compute the key that says whether something prepared still fits."""
     locks = [path for path in sorted(listing) if LOCK_FILES.covers(path)] or sorted(listing)
-    told = [command, *(f"{path}\0{listing[path].oid}" for path in locks)]
-    return _hash(told)
+    parts = [command, *(f"{path}\0{listing[path].oid}" for path in locks)]
+    return _hash(parts)
 
 
 def environment_name(key: str, recipe: PreparationRecipe, tree: str = "") -> str:
-    """Under which environments are kept. `tree` is that of work which nobody has checked: only that one uses them."""
+    """Return the name of environments. `tree` is that of unchecked work: only that one uses them."""
     return _hash([key, str(recipe.isolated), tree])
 
 
@@ -123,51 +123,51 @@ def _hash(told: list[str]) -> str:
 
 
 def list_environments(home: Path, wanted: str) -> list[PreparedEnvironment]:
-    """Environments of a name, also those that are not as they were left; see `is_intact`."""
-    found = (_read_note(path) for path in sorted(home.glob(f"{wanted}-*")))
-    return [each for each in found if each is not None]
+    """List the environments of a name, including changed ones; see `is_intact`."""
+    environments = (_read_note(path) for path in sorted(home.glob(f"{wanted}-*")))
+    return [environment for environment in environments if environment is not None]
 
 
 def is_intact(environment: PreparedEnvironment) -> bool:
-    """Whether it is as it was left. What somebody changed meanwhile is not used."""
+    """Return whether it is as it was left. A changed one is not used."""
     try:
-        told = json.loads((environment.folder.parent / _NOTE).read_bytes())
-        return bool(told["seal"] == _seal(environment))
+        note = json.loads((environment.folder.parent / _NOTE).read_bytes())
+        return bool(note["seal"] == _seal(environment))
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
 
 def _read_note(top: Path) -> PreparedEnvironment | None:
     try:
-        told = json.loads((top / _NOTE).read_bytes())
-        return PreparedEnvironment(top / "tree", tuple(told["paths"]), tuple(told["bound"]))
+        note = json.loads((top / _NOTE).read_bytes())
+        return PreparedEnvironment(top / "tree", tuple(note["paths"]), tuple(note["bound"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def keep_environment(top: Path, listing: Listing, elsewhere: tuple[Path, ...]) -> PreparedEnvironment:
-    """Note what a command made, and make it read-only. Raises UsageError for what leads to another copy of the tree."""
+    """Record what a command made, and make it read-only. Raises UsageError if it points to another copy of the tree."""
     folder = top / "tree"
     paths = tuple(list_new_paths(folder, listing))
     environment = PreparedEnvironment(folder, paths, tuple(_bound(folder, paths, elsewhere)))
     for path in paths:
-        for each in folders.list_below(folder / path):
-            if not each.is_symlink():
-                each.chmod(each.stat().st_mode & ~0o222)
-    told = {"paths": paths, "bound": environment.bound, "seal": _seal(environment)}
-    folders.write(top / _NOTE, json.dumps(told).encode())
+        for entry in folders.list_below(folder / path):
+            if not entry.is_symlink():
+                entry.chmod(entry.stat().st_mode & ~0o222)
+    note = {"paths": paths, "bound": environment.bound, "seal": _seal(environment)}
+    folders.write(top / _NOTE, json.dumps(note).encode())
     return environment
 
 
 def refuse_leads(top: Path, paths: tuple[str, ...], elsewhere: tuple[Path, ...], setting: str) -> None:
-    """Raises UsageError when something that is used with a checkout leads to another copy of its tree."""
+    """Raise UsageError when something that is used with a checkout points to another copy of its tree."""
     for lead in installed_links.find_outside_links(top, paths):
         _refuse(lead, elsewhere, setting)
 
 
 def _refuse(lead: OutsideLink, elsewhere: tuple[Path, ...], setting: str) -> None:
-    if any(lead.target.is_relative_to(os.path.realpath(each)) for each in elsewhere):
-        message = f"{setting}: {lead.where} leads to {lead.target}, so checks would look at that and not at the work"
+    if any(lead.target.is_relative_to(os.path.realpath(copy)) for copy in elsewhere):
+        message = f"{setting}: {lead.where} leads to {lead.target}, so checks would test that and not the work"
         hint = "have workspace.prepare install it in the folder where it is run (such as `pip install -e .`)"
         raise UsageError(Code.LINK_LEADS_AWAY, message, hint=hint)
 
@@ -182,25 +182,25 @@ def _bound(folder: Path, paths: tuple[str, ...], elsewhere: tuple[Path, ...]) ->
 
 
 def sweep(home: Path, trash: Path) -> None:
-    """Remove what was never finished, or is not as it was left."""
+    """Remove what was never finished, or has changed."""
     for path in list(home.iterdir()) if home.is_dir() else []:
-        found = _read_note(path) if _NAME.match(path.name) else None
-        if found is None or not is_intact(found):
+        environment = _read_note(path) if _NAME.match(path.name) else None
+        if environment is None or not is_intact(environment):
             folders.remove(path, trash)
 
 
 def refuse_failure(ran: PreparationRun) -> None:
-    """Raises MachineError when a command did not end well."""
+    """Raise MachineError when a command failed."""
     if ran.code:
-        said = f"workspace.prepare ended with code {ran.code}: {ran.said or 'it said nothing'}"
-        raise MachineError(Code.COMMAND_FAILED, said, hint="try it by hand")
+        message = f"workspace.prepare ended with code {ran.code}: {ran.said or 'no output'}"
+        raise MachineError(Code.COMMAND_FAILED, message, hint="run it by hand to see the error")
 
 
 def clear_environment(environment: PreparedEnvironment, trash: Path) -> None:
     """Remove everything from an environment but what its command made."""
     ways = {parent for path in environment.paths for parent in tree_reader.parents(path)}
-    for each in list(_others(environment.folder, "", frozenset(environment.paths), ways)):
-        folders.remove(each, trash) if each.is_dir() and not each.is_symlink() else each.unlink()
+    for entry in list(_others(environment.folder, "", frozenset(environment.paths), ways)):
+        folders.remove(entry, trash) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
 
 
 def _others(top: Path, path: str, kept: frozenset[str], ways: set[str]) -> Iterator[Path]:
@@ -214,7 +214,7 @@ def _others(top: Path, path: str, kept: frozenset[str], ways: set[str]) -> Itera
 
 
 def list_new_paths(top: Path, listing: Listing) -> list[str]:
-    """What lies in a folder beside a tree."""
+    """List what a folder contains beside a tree."""
     known = {parent for path in listing for parent in tree_reader.parents(path)}
     return sorted(_walk_new_paths(top, "", listing, known))
 
@@ -231,12 +231,12 @@ def _walk_new_paths(top: Path, path: str, listing: Listing, known: set[str]) -> 
 
 
 def _seal(environment: PreparedEnvironment) -> str:
-    """Changes whenever any of it was touched: the time of change cannot be set by a program."""
+    """Hash what changes whenever a file is touched: no program can set the time of change."""
     digest = sha256()
     for path in environment.paths:
-        for each in folders.list_below(environment.folder / path):
-            status = each.lstat()
+        for entry in folders.list_below(environment.folder / path):
+            status = entry.lstat()
             size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
-            told = (str(each), status.st_mode, size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-            digest.update(repr(told).encode(errors="surrogateescape"))
+            facts = (str(entry), status.st_mode, size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+            digest.update(repr(facts).encode(errors="surrogateescape"))
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""What is said about the trees of a plan."""
+"""Results about the trees of a plan."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ class WorkspaceAttempt:
     command: str
     number: int = 1
     title: str = field(default="", compare=False)
-    """What the task is called, for the first line of its commits."""
+    """The title of the task, for the first line of its commits."""
     author: Author = field(default=UNKNOWN_AGENT, compare=False)
 
     def __post_init__(self) -> None:
-        """Names become parts of refs, folders and commit messages."""
+        """Check the names, which become parts of refs, folders and commit messages."""
         if not (is_id(self.task) and is_id(self.command)) or self.number < 1:
-            raise InputError(Code.ID_INVALID, f"{self.command[:140]!r} is not an attempt that can be named")
+            raise InputError(Code.ID_INVALID, f"{self.command[:140]!r} is not a valid name of an attempt")
 
     @property
     def key(self) -> str:
-        """Its name among those of the plan."""
+        """Its name within the plan."""
         return f"{self.command}-{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """What an attempt works in."""
+    """The clone that an attempt works in."""
 
     attempt: WorkspaceAttempt
     path: Path
@@ -57,8 +57,10 @@ class Clone:
     patch: str = ""
     """The previous attempt as a patch, when it could not be merged in."""
     readonly: tuple[Path, ...] = ()
-    """What it needs from outside: the repository's objects, and what is linked from it. A sandbox shows the clone
-    itself, nothing beside it, and these read-only at their own places."""
+    """What it needs from outside: the repository's objects, and linked paths.
+
+    A sandbox shows the clone itself, nothing beside it, and these read-only at their own paths.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +71,12 @@ class SealedCheckout:
     readonly: tuple[Path, ...] = ()
     """What is linked from it."""
     made: tuple[Path, ...] = ()
-    """What was prepared in it, and must stay as it is."""
+    """What was prepared in it, and must not change."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptCommit:
-    """What an attempt left behind, kept as one commit."""
+    """What an attempt left, kept as one commit."""
 
     attempt: WorkspaceAttempt
     commit: str
@@ -83,14 +85,14 @@ class AttemptCommit:
     changes: tuple[TreeChange, ...]
     """Everything that differs from the tip that it started from."""
     left_out: tuple[str, ...] = ()
-    """Paths that are ignored, and that the attempt added to its own index all the same: they were not taken."""
+    """Paths that are ignored but that the attempt added to its own index: they were not taken."""
     veiled: frozenset[str] = frozenset()
-    """Changed paths that the attempt told its own git not to show."""
+    """Changed paths that the attempt hid from its own git."""
 
 
 @dataclass(frozen=True, slots=True)
 class TreeRefusal:
-    """A tree that is not taken, with every reason."""
+    """A tree that is refused, with every reason."""
 
     reasons: tuple[Reason, ...]
 
@@ -105,12 +107,12 @@ class MergeCandidate:
     onto: str
     """The tip that it was made for. It is the candidate itself when nothing would change."""
     restored: tuple[TreeChange, ...] = ()
-    """Protected paths that the attempt changed, added or deleted, and that were put back."""
+    """Protected paths that the attempt changed, added or deleted, and that were restored."""
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateConflict:
-    """An attempt that does not merge: somebody else changed the same lines (in a plain folder, the same file)."""
+    """An attempt that does not merge: another task changed the same lines (in a plain folder, the same file)."""
 
     onto: str
     paths: tuple[str, ...]
@@ -119,9 +121,9 @@ class CandidateConflict:
 
 @dataclass(frozen=True, slots=True)
 class CoveredFiles:
-    """What evidence is about."""
+    """The files that evidence is about."""
 
     digest: str
-    """One hash of it all."""
+    """One hash of all of them."""
     files: dict[str, str] = field(default_factory=dict)
     """Path → mode and hash of its content."""

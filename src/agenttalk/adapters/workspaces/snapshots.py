@@ -1,4 +1,4 @@
-"""What lies in a folder, kept as a tree."""
+"""Keeps the content of a folder as a tree."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SKIPPED = IgnoreRules({})
 def keep_tree(
     objects: GitObjects, top: Path, rules: TreeRules, start: str, temporary: Path
 ) -> str | tuple[Reason, ...]:
-    """Keep a folder as a tree, or say why not; then nothing is kept. `start` is the tree of what is known.
+    """Keep a folder as a tree, or return the reasons why not; then nothing is kept. `start` is the known tree.
 
-    Only what is new is copied: first aside, because a folder is looked at as a whole before anything is kept of it.
+    Only new content is copied: first aside, because the whole folder is checked before anything of it is kept.
     """
     temporary.mkdir(parents=True, exist_ok=True)
     with TemporaryFile(dir=temporary) as aside:
@@ -51,7 +51,7 @@ def _difference(before: Listing, after: Listing) -> dict[str, TreeEntry | None]:
 
 
 def ignored_by(objects: GitObjects, listing: Listing) -> IgnoreRules:
-    """What the .gitignore files of a tree leave out."""
+    """Return what the .gitignore files of a tree leave out."""
     files = {
         path.rpartition("/")[0]: item.oid
         for path, item in listing.items()
@@ -62,7 +62,7 @@ def ignored_by(objects: GitObjects, listing: Listing) -> IgnoreRules:
 
 
 def links_of(objects: GitObjects, listing: Listing) -> Mapping[str, str]:
-    """Path → target of the symlinks of a tree."""
+    """Return path → target of the symlinks of a tree."""
     links = {path: item.oid for path, item in listing.items() if item.mode == tree_reader.LINK}
     targets = objects.contents(list(links.values()))
     return {path: os.fsdecode(target) for path, target in zip(links, targets, strict=True)}
@@ -71,7 +71,7 @@ def links_of(objects: GitObjects, listing: Listing) -> Mapping[str, str]:
 def keep_plain_folder(
     objects: GitObjects, folder: Path, temporary: Path, limits: TreeLimits
 ) -> str | tuple[Reason, ...]:
-    """Keep a folder of the user's as a tree. Its own .gitignore files say what is left out."""
+    """Keep a folder of the user as a tree. Its own .gitignore files decide what is left out."""
     files = {}
     for top, inner, names in os.walk(folder):
         here = os.path.relpath(top, folder).removeprefix(".").removeprefix("/")

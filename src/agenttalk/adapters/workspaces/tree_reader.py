@@ -1,10 +1,10 @@
-"""The tree that lies in a folder, read from the files alone.
+"""Reads the tree in a folder, from the files alone.
 
-The folder may be hostile. It is walked by descriptors that follow no symlink; git is not asked about it, so nothing in
-its .git folder (index, config, hooks, alternates, grafts) has a say. Faults are collected, all of them.
+The folder may be hostile. It is walked by descriptors that follow no symlink. git does not read it, so nothing in its
+.git folder (index, config, hooks, alternates, grafts) matters. All faults are collected.
 
-Files that are as they were when we wrote them are not read again. That is told by their inode, size, times and mode:
-the time of change (ctime) cannot be set by a program. One that equals the time of the record is not trusted.
+Files that are as we wrote them are not read again. Their inode, size, times and mode show that: no program can set the
+time of change (ctime). A ctime that equals the time of the record is not trusted.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class TreeEntry(NamedTuple):
 
 
 Listing = dict[str, TreeEntry]
-"""Path → what is there. Paths that are not UTF-8 come as `os.fsdecode` gives them."""
+"""Path → its entry. Paths that are not UTF-8 come as `os.fsdecode` returns them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TreeLimits:
-    """What a tree may be at most. Only what is new counts."""
+    """Limits of a tree. Only new content counts."""
 
     file_bytes: int = 256 * 1024 * 1024
     new_bytes: int = 2 * 1024 * 1024 * 1024
@@ -49,14 +49,14 @@ class TreeLimits:
 
 
 class Reason(NamedTuple):
-    """Why something of a tree is not taken."""
+    """Why an entry of a tree is refused."""
 
     path: str
     why: str
 
 
 class FileStatus(NamedTuple):
-    """By what a file is known again."""
+    """What a file is recognised by."""
 
     mode: int
     size: int
@@ -67,37 +67,37 @@ class FileStatus(NamedTuple):
 
     @classmethod
     def from_stat(cls, status: os.stat_result) -> FileStatus:
-        """From what the system says."""
+        """Make it from the system's answer."""
         return cls(status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)
 
 
 @dataclass(frozen=True, slots=True)
 class FolderRecord:
-    """What we wrote into a folder: how each file was to be known again, and when that was noted."""
+    """What we wrote into a folder: how each file is recognised, and when that was recorded."""
 
     noted: int = 0
     files: Mapping[str, tuple[str, FileStatus]] = field(default_factory=dict)
 
     def find_known(self, path: str, status: FileStatus) -> str | None:
-        """The content of a file that was not touched since."""
+        """Return the content of a file that was not touched since."""
         oid, then = self.files.get(path, ("", None))
         return oid if then == status and status.ctime < self.noted else None
 
     @classmethod
     def read(cls, path: Path) -> FolderRecord:
-        """What was noted; nothing if that cannot be read."""
+        """Read the record; empty if it cannot be read."""
         try:
-            told = json.loads(path.read_bytes())
-            files = {name: (oid, FileStatus(*rest)) for name, oid, *rest in told["files"]}
-            return cls(int(told["noted"]), files)
+            record = json.loads(path.read_bytes())
+            files = {name: (oid, FileStatus(*rest)) for name, oid, *rest in record["files"]}
+            return cls(int(record["noted"]), files)
         except (OSError, ValueError, TypeError, KeyError):
             return cls()
 
 
 def note_files(top: Path, listing: Listing, mark: Path) -> bytes:
-    """Note how the files of a folder are to be known again; nobody else may be at work in it. For `FolderRecord.read`.
+    """Record how the files of a folder are recognised; nothing else may write to it meanwhile.
 
-    `mark` is a file that is made on the same file system, to learn its time.
+    For `FolderRecord.read`. `mark` is a file that is made on the same file system, to learn its time.
     """
     files = []
     for path, item in listing.items():
@@ -109,35 +109,35 @@ def note_files(top: Path, listing: Listing, mark: Path) -> bytes:
 
 
 BlobSink = Callable[[bytes], None]
-"""Takes the content of a file that is new."""
+"""Takes the content of a new file."""
 
 
 @dataclass(frozen=True, slots=True)
 class TreeRules:
-    """How a folder is to be taken."""
+    """How a folder is to be read."""
 
     known: Listing
-    """What lay there at first: it is taken whether or not it is ignored."""
+    """What was there at first: it counts whether or not it is ignored."""
     ignored: IgnoreRules
     hasher: Callable[[bytes], str]
-    """Gives the name of a content."""
+    """Returns the id of a content."""
     foreign: Collection[str] = ()
     """Paths that are ours, not the tree's."""
     record: FolderRecord = FolderRecord()
     limits: TreeLimits = TreeLimits()
     known_links: Callable[[], Mapping[str, str]] = dict
-    """Path → target of the symlinks that lay there at first."""
+    """Path → target of the symlinks that were there at first."""
     trusted: bool = False
-    """Whether the folder is the user's own: its links lead where they may."""
+    """Whether the folder is the user's own: its links may lead anywhere."""
 
 
 def blob_id(data: bytes, algorithm: str) -> str:
-    """The name that git gives to a content."""
+    """Return the id that git gives to a content."""
     return hashlib.new(algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 class FolderWalk:
-    """One look at a folder."""
+    """One pass over a folder."""
 
     def __init__(self, rules: TreeRules, keep: BlobSink) -> None:
         self._rules = rules
@@ -151,7 +151,7 @@ class FolderWalk:
         self.reasons: list[Reason] = []
 
     def run(self, top: Path) -> None:
-        """Look at everything; `listing` and `reasons` tell what was found."""
+        """Read everything into `listing` and `reasons`."""
         descriptor = os.open(top, FOLDER)
         try:
             self._folder(descriptor, "", ignored=False, depth=0)
@@ -173,8 +173,8 @@ class FolderWalk:
             return
         met: dict[str, str] = {}
         with os.scandir(descriptor) as entries:
-            found = sorted((entry.name, entry) for entry in entries)
-        for name, entry in found:
+            children = sorted((entry.name, entry) for entry in entries)
+        for name, entry in children:
             here = f"{path}/{name}" if path else name
             if here == ".git" or here in self._rules.foreign:
                 continue
@@ -196,7 +196,7 @@ class FolderWalk:
         return path in self._rules.known or path in self._folders
 
     def _entry(self, parent: int, path: str, name: str, status: os.stat_result, *, ignored: bool, depth: int) -> bool:
-        """Look at one name; whether anything of it is part of the tree."""
+        """Read one name; return whether anything of it is part of the tree."""
         known = self._is_known(path)
         is_folder = stat.S_ISDIR(status.st_mode)
         if not known and not ignored and names.is_git_name(name):
@@ -226,7 +226,7 @@ class FolderWalk:
         return item is not None and item.mode == SUBMODULE
 
     def _submodule(self, parent: int, path: str, name: str, *, is_folder: bool) -> None:
-        """It stays as it is. An empty folder, as a checkout makes it, is no change; nor is none."""
+        """Keep a submodule as it is. An empty folder, as a checkout makes it, is not a change; nor is a missing one."""
         touched = True
         if is_folder:
             descriptor = os.open(name, FOLDER, dir_fd=parent)
@@ -278,7 +278,7 @@ class FolderWalk:
         return data
 
     def _take(self, path: str, mode: str, data: bytes) -> bool:
-        """Note a content, and hand it on if it is new; whether it is."""
+        """Record a content, and pass it on if it is new; return whether it is."""
         oid = self._rules.hasher(data)
         self.listing[path] = TreeEntry(mode, oid)
         was = self._rules.known.get(path)
@@ -309,7 +309,7 @@ class FolderWalk:
             if before is None:
                 before = self._rules.known_links()
             kept = before.get(path) == self._links[path] and names.describe_escape(path, before, self._rules.foreign)
-            if not kept:  # one that the user had, and that led out before, is the user's own
+            if not kept:  # a link of the user that led out before is the user's own
                 self._refuse(path, why)
 
 
@@ -321,7 +321,7 @@ def _pieces(file: object, most: int) -> Iterator[bytes]:
 
 
 def parents(path: str) -> Iterator[str]:
-    """The folders on the way to a path, the nearest first."""
+    """Iterate over the folders on the way to a path, nearest first."""
     above = path.rpartition("/")[0]
     while above:
         yield above

@@ -1,4 +1,4 @@
-"""A look at a user's folder before a plan begins there: what the plan would begin with, and what it would not see."""
+"""Surveys a user's folder before a plan begins there: what the plan would begin with, and what it would not see."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _LIMIT: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What lies in a user's folder."""
+    """The content of a user's folder."""
 
     paths: tuple[str, ...] = ()
     """Files with which a plan would begin."""
     uncommitted: tuple[str, ...] = ()
-    """Files that differ from the last commit, or are in none: a plan does not see that."""
+    """Files that differ from the last commit, or are in none: a plan does not see those changes."""
 
 
 def survey_folder(folder: Path, base: str | None = None) -> Survey:
-    """Look at a folder. Raises UsageError when it is none, or has no such base."""
+    """Survey a folder. Raises UsageError when there is none, or it has no such base."""
     with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
         nothing = Path(home) / "nothing"
         nothing.mkdir()
@@ -57,25 +57,25 @@ def survey_folder(folder: Path, base: str | None = None) -> Survey:
 
 
 def list_uncommitted(git: Git, place: WorkspaceFolder) -> tuple[str, ...]:
-    """Files of a work tree that differ from the last commit, or are in none. Nothing of a bare repository."""
+    """List files of a work tree that differ from the last commit, or are in none; empty for a bare repository."""
     if not (place.folder / ".git").exists():
         return ()
     wanted = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all")
     with _aside(git, place) as at:
-        told = git.call(*wanted, at=at, most=_LIMIT).out
-    found = (os.fsdecode(entry[3:]) for entry in told.split(b"\0") if len(entry) > 3)
-    return tuple(path for path in found if not _LEFT_BEHIND.covers(path))
+        output = git.call(*wanted, at=at, most=_LIMIT).out
+    paths = (os.fsdecode(entry[3:]) for entry in output.split(b"\0") if len(entry) > 3)
+    return tuple(path for path in paths if not _LEFT_BEHIND.covers(path))
 
 
 def commit_work_tree(objects: GitObjects, place: WorkspaceFolder, head: str, plan: str) -> str:
-    """A commit of a work tree as it is, on top of what is checked out. Neither branch nor index of the user moves.
+    """Commit a work tree as it is, on top of what is checked out. Moves neither branch nor index of the user.
 
-    The commit itself if there is nothing to take along.
+    Returns the given commit if there is nothing to take along.
     """
-    found = list_uncommitted(objects.git, place)
-    if not found:
+    uncommitted = list_uncommitted(objects.git, place)
+    if not uncommitted:
         return head
-    if filtered := _filtered(objects.git, place, found):
+    if filtered := _filtered(objects.git, place, uncommitted):
         raise _not_taken(place, f"git would run a filter on {filtered}", "commit it with git itself")
     with _aside(objects.git, place) as at:
         try:
@@ -92,26 +92,26 @@ def commit_work_tree(objects: GitObjects, place: WorkspaceFolder, head: str, pla
 
 
 def _not_taken(place: WorkspaceFolder, why: str, hint: str) -> UsageError:
-    message = f"what is not committed cannot be taken along: {why} (in {str(place.folder)!r})"
+    message = f"uncommitted work cannot be taken along: {why} (in {str(place.folder)!r})"
     return UsageError(Code.FILE_UNSAFE, message, hint=hint)
 
 
 def _filtered(git: Git, place: WorkspaceFolder, paths: tuple[str, ...]) -> str:
-    """One of some paths that a filter changes before git keeps it; empty if there is none. No filter is run."""
+    """Find a path that a filter changes before git stores it; empty if there is none. Runs no filter."""
     names = b"".join(os.fsencode(path) + b"\0" for path in paths)
     asked = ("check-attr", "-z", "--stdin", "filter")
     fields = git.call(*asked, at=GitLocation(place.git_dir, tree=place.folder), stdin=names).out.split(b"\0")
-    found = zip(fields[::3], fields[2::3], strict=False)
+    pairs = zip(fields[::3], fields[2::3], strict=False)
     plain = {b"unspecified", b"unset", b""}
-    return next((scope.display_path(os.fsdecode(path)) for path, value in found if value not in plain), "")
+    return next((scope.display_path(os.fsdecode(path)) for path, value in pairs if value not in plain), "")
 
 
 @contextmanager
 def _aside(git: Git, place: WorkspaceFolder) -> Iterator[GitLocation]:
     """A user's work tree, with a copy of its index and a configuration of our own.
 
-    The configuration of a repository can name programs that git runs for every file (filters), so it has no say. What
-    it says of rights and of names to be left out counts.
+    The configuration of a repository can name programs that git runs for every file (filters), so it is not used. Its
+    settings of rights and excludes count.
     """
     with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
         own, theirs = Path(home) / "own.git", GitLocation(place.git_dir)

@@ -60,7 +60,7 @@ class PlanTrees:
     @threaded
     def resolve(self, name: str) -> str:
         """Return the commit that a name stands for. Raises UsageError if there is none."""
-        commit = self._objects.resolve(name)
+        commit = self._objects.refs.resolve(name)
         if commit is None:
             raise UsageError(Code.NAME_UNKNOWN, f"there is no commit {name!r}")
         return commit
@@ -136,7 +136,7 @@ class PlanWorkspace:
     @threaded
     def head(self) -> str:
         """Return the tip of the plan branch; empty when the branch does not exist."""
-        return self._objects.resolve(self._branch.ref) or ""
+        return self._objects.refs.resolve(self._branch.ref) or ""
 
     @threaded
     def ensure(self) -> str:
@@ -200,7 +200,7 @@ class PlanWorkspace:
             return MergeCandidate(taken.attempt, tip, tree, tip, listed)
         text = merge.commit_message(self.plan, taken.attempt, taken.commit)
         commit = self._objects.commit(tree, [tip], text, at, taken.attempt.author)
-        self._objects.set_ref(f"{self._branch.own}/candidates/{taken.attempt.key}", commit)
+        self._objects.refs.set(f"{self._branch.own}/candidates/{taken.attempt.key}", commit)
         return MergeCandidate(taken.attempt, commit, tree, tip, listed)
 
     @threaded
@@ -251,12 +251,12 @@ class PlanWorkspace:
         refs = self._branch.mend()
         self._landing.recover()
         stale = tuple(f"{self._branch.own}/{kind}/" for kind in ("starts", "candidates"))
-        self._objects.drop_refs(ref for ref in refs if ref.startswith(stale) and ref.rpartition("/")[2] not in keys)
+        self._objects.refs.drop(ref for ref in refs if ref.startswith(stale) and ref.rpartition("/")[2] not in keys)
 
     @threaded
     def forget(self) -> None:
         """Remove every ref of a finished plan but its branch. Git may then delete its attempts."""
-        self._objects.drop_refs(self._objects.read_refs(self._branch.own))
+        self._objects.refs.drop(self._objects.refs.read(self._branch.own))
 
 
 def _find_covered(listing: Listing, globs: PathMatcher) -> CoveredFiles:

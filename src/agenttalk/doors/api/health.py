@@ -12,6 +12,7 @@ from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.doors.api.problems import to_json_response
 from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.operation.service import Service
+from agenttalk.ports.statements.core import NEWEST_FACT
 
 PATIENCE: Final = 2.0
 """Seconds within which the store has to answer."""
@@ -46,7 +47,7 @@ class ReadinessProbe:
     async def _read_store(self) -> bool:
         try:
             async with asyncio.timeout(PATIENCE):
-                await (await self._service.deps.stores.board(SYSTEM)).read("newest_fact")
+                await (await self._service.deps.stores.board(SYSTEM)).read(NEWEST_FACT)
         except (AgentTalkError, TimeoutError):
             return False
         return True

@@ -14,6 +14,8 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import human_driver
 from agenttalk.engine.plans import rework_rounds
 from agenttalk.ports import Confirmer, Exhibit, Job, Judge, Performer, Prover, Store
+from agenttalk.ports.statements.core import LATEST_FACT
+from agenttalk.ports.statements.people import REQUEST
 from agenttalk.rules.prompts.judge_input import render_judge_prompt
 from agenttalk.rules.proof import check_results, rework
 from agenttalk.rules.proof.rework import Judgement
@@ -62,7 +64,7 @@ class InputReviewer:
             return await self._ask_person(job, name, _question(job, name, criteria, files))
         instead = _question(job, name, criteria, files, unusable=TRIES)
         was_asked = await self.store.read(
-            "request", request_id=human_driver.make_question_id(job, instead.check.id, instead.shown)
+            REQUEST, request_id=human_driver.make_question_id(job, instead.check.id, instead.shown)
         )
         said = None if was_asked else await self._ask_agent(job, name, criteria)
         return said or await self._ask_person(job, name, instead)
@@ -73,7 +75,7 @@ class InputReviewer:
         known: dict[str, str] = {}
         for task_id in dict.fromkeys(path.partition("/")[0] for path in paths):
             about = {"subject": rework_rounds.ledger_subject(job.plan_id, task_id), "kind": rework_rounds.ACCEPTED}
-            for _, _, data in await self.store.read("latest_fact", **about):
+            for _, _, data in await self.store.read(LATEST_FACT, **about):
                 body: Any = wire.read(bytes(data), limit=wire.DOCUMENT_LIMIT)
                 if body["overrules"]["consumer"] is not None:
                     known |= {each["sha256"]: body["by"] for each in body["files"]}

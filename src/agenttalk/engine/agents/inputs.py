@@ -11,6 +11,8 @@ from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import InputContent, Tx
+from agenttalk.ports.statements.core import GET_BLOB
+from agenttalk.ports.statements.plans import VERSIONS_FROM
 from agenttalk.rules.messages.inbox_inputs import map_input_paths
 from agenttalk.rules.plans.input_selection import InputCandidate
 from agenttalk.rules.prompts.execute import InputText
@@ -83,14 +85,14 @@ def _extras(tx: Tx, again: Reexecution, at: str) -> Iterator[InputContent]:
 
 
 def _small(tx: Tx, sha256: str) -> bytes | None:
-    rows = tx.run("get_blob", hash=sha256)
-    return bytes(rows[0][0]) if rows and rows[0][0] is not None else None
+    rows = tx.run(GET_BLOB, hash=sha256)
+    return bytes(rows[0].content) if rows and rows[0].content is not None else None
 
 
 def _version(tx: Tx, plan_id: str, task_id: str, segment: str) -> tuple[str, dict[str, tuple[str, int]]] | None:
     """The newest version of an output, which paths name as a folder is named after it."""
-    rows = tx.run("versions_from", plan_id=plan_id, task_id=task_id)
-    envelope = next((row[5] for row in rows if root_layout.path_segment(row[0]) == segment), None)
+    rows = tx.run(VERSIONS_FROM, plan_id=plan_id, task_id=task_id)
+    envelope = next((row.envelope for row in rows if root_layout.path_segment(row.output_name) == segment), None)
     if envelope is None:
         return None
     artifact = ArtifactEnvelope.model_validate_json(bytes(envelope))

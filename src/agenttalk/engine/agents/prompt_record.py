@@ -14,7 +14,9 @@ from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.engine.core.attempt_paths import TURNS
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Folder, Row
+from agenttalk.ports import Folder
+from agenttalk.ports.statements.messages import TASK
+from agenttalk.ports.statements.views import TASK_ORDERS
 
 LOG = logging.getLogger(__name__)
 SUFFIX: Final = ".prompt.txt"
@@ -58,20 +60,19 @@ def save_prompt(root: Folder, base: str, prompt: str) -> None:
 async def read_prompt(deps: Deps, plan_id: str, task_id: str, command_id: str = "") -> PromptRecord:
     """The prompt of a task's command, of the newest if none is named. Raises UsageError when there is no such thing."""
     store = await board_of(deps, plan_id)
-    rows = await store.read("task_orders", plan_id=plan_id, task_id=task_id, limit=ORDERS)
-    if not await store.read("task", plan_id=plan_id, task_id=task_id):
+    rows = await store.read(TASK_ORDERS, plan_id=plan_id, task_id=task_id, limit=ORDERS)
+    if not await store.read(TASK, plan_id=plan_id, task_id=task_id):
         hint = f"'agenttalk status {plan_id}' lists its tasks"
         raise UsageError(Code.TASK_NOT_FOUND, f"plan {plan_id!r} has no task {task_id[:80]!r}", hint=hint)
-    row = next((row for row in rows if command_id in {"", row[1]}), None)
+    row = next((row for row in rows if command_id in {"", row.command_id}), None)
     if row is None and command_id:
         raise UsageError(Code.NAME_UNKNOWN, f"{task_id} has no command {command_id[:80]!r}", hint="look at the task")
-    if row is None or row[9] is None:
-        return PromptRecord(row[1] if row else None, None, None, "not_yet", None)
-    return await asyncio.to_thread(_read, deps, plan_id, task_id, row)
+    if row is None or row.prompt_sha256 is None or row.receiver is None:
+        return PromptRecord(row.command_id if row else None, None, None, "not_yet", None)
+    return await asyncio.to_thread(_read, deps, plan_id, task_id, row.command_id, row.receiver, row.prompt_sha256)
 
 
-def _read(deps: Deps, plan_id: str, task_id: str, row: Row) -> PromptRecord:
-    command_id, agent_id, sha256 = row[1], row[4], row[9]
+def _read(deps: Deps, plan_id: str, task_id: str, command_id: str, agent_id: str, sha256: str) -> PromptRecord:
     folder = f"{root_layout.task_folder(agent_id, plan_id, task_id)}/{TURNS}"
     attempt = _last(deps.root, folder, command_id)
     try:

@@ -23,7 +23,10 @@ from agenttalk.engine.core import access, boards, records, task_comments, trace_
 from agenttalk.engine.core.access import ELSEWHERE, Caller
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
-from agenttalk.ports import Job, OutputContent, Performance, Row, Tx
+from agenttalk.ports import Job, OutputContent, Performance, Tx
+from agenttalk.ports.statements.agents import DROP_HANDED_IN, HAND_IN, HANDED_IN, QUEUED_FOR, HandedInRow
+from agenttalk.ports.statements.core import HOLD_ATTEMPT
+from agenttalk.ports.statements.plans import SET_PHASE
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import TurnFault
 from agenttalk.rules.core.tokens import token_hash
@@ -71,11 +74,11 @@ class RemoteAgents:
             )
         name = TaskName(job.board, job.plan_id, job.task_id)
         offer = _Offer(job, traceparent=await trace_context.make_traceparent(self._deps, job))
-        rows = {row[0]: row for row in await self._rows(job)}
+        rows = {row.kind: row for row in await self._rows(job)}
         claim = rows.get("claim")
         await self._enter(job, OFFERED if claim is None else ELSEWHERE)
         if claim is not None:
-            self._mark_taken(offer, key=claim[1], at=claim[6])
+            self._mark_taken(offer, key=claim.name, at=claim.at)
         if "result" in rows:  # it was handed in to an engine that ended then
             offer.ended.set()
         self._offers[name] = offer
@@ -105,7 +108,7 @@ class RemoteAgents:
                 continue
             rows = await self._closed(job)
             seconds = max(0.0, (self._deps.now() - parse_instant(offer.at)).total_seconds())
-            said = next((row for row in rows if row[0] == "result"), None)
+            said = next((row for row in rows if row.kind == "result"), None)
             if said is not None:
                 return await self._taken_in(job, said, rows, seconds)
             if late:
@@ -114,21 +117,21 @@ class RemoteAgents:
             error = f"nothing was heard of {job.agent_id} for {self._patience:g} seconds"
             return Performance("lost", error=error, seconds=seconds)
 
-    async def _closed(self, job: Job) -> list[Row]:
+    async def _closed(self, job: Job) -> list[HandedInRow]:
         """What was handed in; from now on nothing more is taken."""
         store = await self._deps.stores.board(job.board)
         at = self._deps.stamp()
 
-        def work(tx: Tx) -> list[Row]:
-            rows = tx.run("handed_in", **_about(job))
-            if not any(row[0] == "result" for row in rows):
+        def work(tx: Tx) -> list[HandedInRow]:
+            rows = tx.run(HANDED_IN, **_about(job))
+            if not any(row.kind == "result" for row in rows):
                 _hand_in(tx, job, "lost", at=at)
             return rows
 
         return await store.transact(work)
 
-    async def _taken_in(self, job: Job, said: Row, rows: list[Row], seconds: float) -> Performance:
-        answer: Any = wire.read(bytes(said[5]), limit=wire.DOCUMENT_LIMIT)
+    async def _taken_in(self, job: Job, said: HandedInRow, rows: list[HandedInRow], seconds: float) -> Performance:
+        answer: Any = wire.read(bytes(said.body), limit=wire.DOCUMENT_LIMIT)
         usage = answer.get("usage") or {}
         if answer.get("error"):
             return Performance("crashed", error=str(answer["error"])[: results.TAIL], seconds=seconds, usage=usage)
@@ -137,7 +140,7 @@ class RemoteAgents:
         )
         if isinstance(outcome, TurnFault) and outcome.code is Code.AGENT_UNFIT:
             return Performance("unfit", error=outcome.message, seconds=seconds, usage=usage)
-        made = tuple([await self._made(job, row) for row in rows if row[0] == "artifact"])
+        made = tuple([await self._made(job, row) for row in rows if row.kind == "artifact"])
         missing = results.find_missing_outputs(job.command, {each.output_name for each in made})
         fault = outcome if isinstance(outcome, TurnFault) else missing
         if isinstance(outcome, TurnFault) or fault is not None:
@@ -154,7 +157,7 @@ class RemoteAgents:
             claims=outcome.claims,
         )
 
-    async def _made(self, job: Job, row: Row) -> OutputContent:
+    async def _made(self, job: Job, row: HandedInRow) -> OutputContent:
         _, name, path, sha256, size, *_ = row
         blobs = await self._deps.stores.blobs(job.board)
         return OutputContent(name, path, sha256, size, await blobs.get(sha256) if size <= records.SMALL else None)
@@ -162,11 +165,11 @@ class RemoteAgents:
     async def _enter(self, job: Job, phase: str) -> None:
         store = await self._deps.stores.board(job.board)
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease, "phase": phase}
-        await store.transact(lambda tx: tx.run("set_phase", **about))
+        await store.transact(lambda tx: tx.run(SET_PHASE, **about))
 
-    async def _rows(self, job: Job) -> list[Row]:
+    async def _rows(self, job: Job) -> list[HandedInRow]:
         store = await self._deps.stores.board(job.board)
-        return await store.read("handed_in", **_about(job))
+        return await store.read(HANDED_IN, **_about(job))
 
     def _mark_taken(self, offer: _Offer, *, key: str, at: str) -> None:
         offer.key, offer.at, offer.heard = key, at, asyncio.get_running_loop().time()
@@ -181,7 +184,9 @@ class RemoteAgents:
         own = self._offers_to(agent_id)
         queued = []
         for board in await boards.list_boards(self._deps):
-            queued += [f"{row[0]}/{row[1]}" for row in await board.read("queued_for", agent_id=agent_id, limit=100)]
+            queued += [
+                f"{row.plan_id}/{row.task_id}" for row in await board.read(QUEUED_FOR, agent_id=agent_id, limit=100)
+            ]
         return {
             "agent_id": agent_id,
             "taken": [self._shown(each) for each in own if each.taken.is_set()],
@@ -230,12 +235,12 @@ class RemoteAgents:
 
         def work(tx: Tx) -> bool:
             about = {"plan_id": job.plan_id, "task_id": job.task_id}
-            taken = any(row[0] == "claim" for row in tx.run("handed_in", **_about(job)))
-            if taken or not tx.run("hold_attempt", **about, epoch=job.epoch, token=token):
+            taken = any(row.kind == "claim" for row in tx.run(HANDED_IN, **_about(job)))
+            if taken or not tx.run(HOLD_ATTEMPT, **about, epoch=job.epoch, token=token):
                 return False
-            tx.run("drop_handed_in", **about, epoch=job.epoch)
+            tx.run(DROP_HANDED_IN, **about, epoch=job.epoch)
             _hand_in(tx, job, "claim", name=key, at=at)
-            tx.run("set_phase", **about, lease=job.lease, phase=ELSEWHERE)
+            tx.run(SET_PHASE, **about, lease=job.lease, phase=ELSEWHERE)
             tx.record("turn.taken", f"{job.plan_id}/{job.task_id}", {"lease": job.lease, "epoch": job.epoch})
             return True
 
@@ -316,8 +321,11 @@ class RemoteAgents:
 
         def work(tx: Tx) -> None:
             rows = _open(tx, task, caller, job)
-            others = [row for row in rows if row[0] == "artifact" and row[1:3] != (name, path)]
-            if len(others) >= MOST_FILES or sum(row[4] for row in others) + len(data) > self._deps.limits.payload_bytes:
+            others = [row for row in rows if row.kind == "artifact" and row[1:3] != (name, path)]
+            if (
+                len(others) >= MOST_FILES
+                or sum(row.size for row in others) + len(data) > self._deps.limits.payload_bytes
+            ):
                 raise UsageError(Code.FILE_TOO_LARGE, "this is more than an attempt may hand in", hint="hand in less")
             _hand_in(tx, job, "artifact", name=name, path=path, sha256=sha256, size=len(data), at=at)
 
@@ -347,7 +355,7 @@ class RemoteAgents:
 
         def work(tx: Tx) -> None:
             rows = _open(tx, task, caller, job, again=sha256)
-            if not any(row[0] == "result" for row in rows):
+            if not any(row.kind == "result" for row in rows):
                 _hand_in(tx, job, "result", sha256=sha256, size=len(data), body=data, at=at)
 
         await store.transact(work)
@@ -365,14 +373,14 @@ def _is_inside(path: str) -> bool:
         return False
 
 
-def _open(tx: Tx, task: TaskName, caller: Caller, job: Job, *, again: str = "") -> list[Row]:
+def _open(tx: Tx, task: TaskName, caller: Caller, job: Job, *, again: str = "") -> list[HandedInRow]:
     """What was handed in so far, if more may be. Raises UsageError or ConflictError when nothing more is taken."""
     task_comments.require_current_attempt(tx, task, caller)
-    rows = tx.run("handed_in", **_about(job))
-    kinds = {row[0]: row for row in rows}
+    rows = tx.run(HANDED_IN, **_about(job))
+    kinds = {row.kind: row for row in rows}
     if "lost" in kinds or "claim" not in kinds:
         raise UsageError(Code.LEASE_LOST, f"attempt {job.epoch} does not have {task.subject} any more")
-    if "result" in kinds and kinds["result"][3] != again:
+    if "result" in kinds and kinds["result"].sha256 != again:
         hint = "a result ends the attempt; what comes behind it does not count"
         raise ConflictError(Code.STORE_CONFLICT, f"the result of {task.subject} was handed in already", hint=hint)
     return rows
@@ -390,7 +398,7 @@ def _hand_in(
     size: int = 0,
     body: bytes = b"",
 ) -> None:
-    tx.run("hand_in", **_about(job), kind=kind, name=name, path=path, sha256=sha256, size=size, body=body, at=at)
+    tx.run(HAND_IN, **_about(job), kind=kind, name=name, path=path, sha256=sha256, size=size, body=body, at=at)
 
 
 def _about(job: Job) -> dict[str, Any]:

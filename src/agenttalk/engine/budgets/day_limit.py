@@ -16,6 +16,17 @@ from agenttalk.contracts.core.base import write_time
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.budgets import spending
 from agenttalk.engine.core.boards import SYSTEM, list_boards
+from agenttalk.ports.statements.budgets import (
+    ADD_SPENDING,
+    CLEAR_SPENDING,
+    DAY_LIMIT,
+    DROP_DAY_LIMIT,
+    HELD_BY,
+    PUT_DAY_LIMIT,
+    SPENDING,
+)
+from agenttalk.ports.statements.core import FACT
+from agenttalk.ports.statements.views import LEDGER_PAGE
 from agenttalk.rules.budgets import budgets
 from agenttalk.rules.core import usage
 
@@ -48,7 +59,7 @@ class DayLimit(NamedTuple):
 
 async def read_limit(deps: Deps, configured: float | None) -> DayLimit:
     """The limit that holds: an operator's, else that of the settings."""
-    rows = await (await deps.stores.board(SYSTEM)).read("day_limit", name=_NAME)
+    rows = await (await deps.stores.board(SYSTEM)).read(DAY_LIMIT, name=_NAME)
     return DayLimit(*rows[0]) if rows else DayLimit(configured)
 
 
@@ -60,7 +71,7 @@ async def set_limit(deps: Deps, cost_usd: float | None, *, by: str) -> None:
     at = deps.stamp()
 
     def work(tx: Tx) -> None:
-        tx.run("put_day_limit", name=_NAME, cost_usd=cost_usd, by=by, at=at)
+        tx.run(PUT_DAY_LIMIT, name=_NAME, cost_usd=cost_usd, by=by, at=at)
         tx.record("day.limited", "limits/day", {"cost_usd": cost_usd, "by": by})
 
     await (await deps.stores.board(SYSTEM)).transact(work)
@@ -70,7 +81,7 @@ async def reset(deps: Deps, *, by: str) -> None:
     """Have the settings say again what a day may cost."""
 
     def work(tx: Tx) -> None:
-        if tx.run("drop_day_limit", name=_NAME):
+        if tx.run(DROP_DAY_LIMIT, name=_NAME):
             tx.record("day.limit_reset", "limits/day", {"by": by})
 
     await (await deps.stores.board(SYSTEM)).transact(work)
@@ -96,11 +107,11 @@ async def describe_waiting(deps: Deps) -> dict[str, Any]:
     """How many tasks wait for another day or limit, and of which the day stopped a turn in its middle."""
     number, stopped = 0, []
     for store in await list_boards(deps):
-        rows = await store.read("held_by", like=HELD)
+        rows = await store.read(HELD_BY, like=HELD)
         number += len(rows)
         for plan_id, task_id, _, _, fact in rows[:SHOWN]:
-            found = await store.read("fact", seq=fact) if fact is not None else []
-            told: Any = wire.read(bytes(found[0][0]), limit=wire.DOCUMENT_LIMIT) if found else {}
+            found = await store.read(FACT, seq=fact) if fact is not None else []
+            told: Any = wire.read(bytes(found[0].body), limit=wire.DOCUMENT_LIMIT) if found else {}
             stopped += [f"{plan_id}/{task_id}"] if told.get("cause") == "DAY_SPENT" else []
     return {"waiting": number, "stopped": stopped[:SHOWN]}
 
@@ -168,11 +179,11 @@ class DayLimitTracker:
 def _recount(tx: Tx, *, day: str, anew: bool) -> None:
     """Count from the ledger what was spent on a day, when nobody has counted it so far."""
     name = spending.make_counter_name("day", "", "", day)
-    if tx.run("spending", name=name) and not anew:
+    if tx.run(SPENDING, name=name) and not anew:
         return
     sums, before = usage.NOTHING, 2**62
     while True:
-        rows = tx.run("ledger_page", before=before, after=0, limit=_PAGE)
+        rows = tx.run(LEDGER_PAGE, before=before, after=0, limit=_PAGE)
         for seq, _, at, kind, _, body, _ in rows:
             if at < day[:10]:
                 break
@@ -183,9 +194,9 @@ def _recount(tx: Tx, *, day: str, anew: bool) -> None:
             if len(rows) == _PAGE:
                 continue
         break
-    tx.run("clear_spending", name=name)
+    tx.run(CLEAR_SPENDING, name=name)
     if sums != usage.NOTHING:
-        tx.run("add_spending", name=name, **sums._asdict())
+        tx.run(ADD_SPENDING, name=name, **sums._asdict())
 
 
 def _took(told: Any) -> usage.UsageTotals:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from agenttalk.contracts.core import wire
+from agenttalk.ports.statements.budgets import OBJECTIONS_TO, OVERRIDE, PUT_OBJECTION, ObjectionRow
 
 if TYPE_CHECKING:
-    from agenttalk.ports import Row, Tx
+    from agenttalk.ports import Tx
     from agenttalk.rules.proof.checkpoints import CheckpointDecision
 
 
@@ -15,7 +16,7 @@ def record_denial(tx: Tx, plan_id: str, task_id: str, decision: CheckpointDecisi
     """Keep what a checkpoint held against a task; the same again is the same."""
     reasons = wire.write(list(decision.reasons))
     tx.run(
-        "put_objection",
+        PUT_OBJECTION,
         plan_id=plan_id,
         task_id=task_id,
         checkpoint=decision.checkpoint,
@@ -29,7 +30,7 @@ def record_denial(tx: Tx, plan_id: str, task_id: str, decision: CheckpointDecisi
 
 def list_overridden_reasons(tx: Tx, plan_id: str, task_id: str, checkpoint: str) -> frozenset[str]:
     """Reasons of a checkpoint that somebody has overridden for a task, word by word."""
-    found = [to_json(row) for row in tx.run("objections_to", plan_id=plan_id, task_id=task_id)]
+    found = [to_json(row) for row in tx.run(OBJECTIONS_TO, plan_id=plan_id, task_id=task_id)]
     return frozenset(
         reason
         for each in found
@@ -38,20 +39,20 @@ def list_overridden_reasons(tx: Tx, plan_id: str, task_id: str, checkpoint: str)
     )
 
 
-def find_active_denial(rows: list[Row]) -> GateDenial | None:
+def find_active_denial(rows: list[ObjectionRow]) -> GateDenial | None:
     """The denial that holds a task up: the last that nobody has overridden."""
-    found = [to_json(row) for row in rows if row[2] == "soft-deny" and row[6] is None]
+    found = [to_json(row) for row in rows if row.severity == "soft-deny" and row.overridden_by is None]
     return found[-1] if found else None
 
 
 def override(tx: Tx, plan_id: str, task_id: str, *, by: str, why: str) -> bool:
     """Write down that somebody overrides the denial that holds a task up; False when there is none."""
-    denial = find_active_denial(tx.run("objections_to", plan_id=plan_id, task_id=task_id))
+    denial = find_active_denial(tx.run(OBJECTIONS_TO, plan_id=plan_id, task_id=task_id))
     if denial is None:
         return False
     digest = wire.sha256(wire.write(denial["reasons"]))
     about = {"plan_id": plan_id, "task_id": task_id, "checkpoint": denial["checkpoint"], "digest": digest}
-    tx.run("override", **about, by=by, why=why)
+    tx.run(OVERRIDE, **about, by=by, why=why)
     told = {name: denial[name] for name in ("checkpoint", "severity", "reasons", "trace_id")}
     tx.record("gate.overridden", f"{plan_id}/{task_id}", {"by": by, "why": why, **told})
     return True
@@ -71,7 +72,7 @@ class GateDenial(TypedDict):
     why: NotRequired[str | None]
 
 
-def to_json(row: Row) -> GateDenial:
+def to_json(row: ObjectionRow) -> GateDenial:
     """Return a denial as JSON has it."""
     task_id, checkpoint, severity, reasons, trace_id, at, by, why = row
     reasons_given: Any = wire.read(bytes(reasons))

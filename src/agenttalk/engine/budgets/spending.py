@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agenttalk.engine.core.boards import list_boards
+from agenttalk.ports.statements.budgets import ADD_SPENDING, CLEAR_SPENDING, SPENDING, USED_BY_PLAN
 from agenttalk.rules.budgets.budgets import BudgetLimit
 from agenttalk.rules.core.usage import NOTHING, UsageTotals
 
@@ -24,21 +25,21 @@ def make_counter_name(scope: Scope, plan_id: str, task_id: str, at: str) -> str:
 
 def read_used(tx: Tx, name: str) -> UsageTotals:
     """What is written down under a name."""
-    rows = tx.run("spending", name=name)
+    rows = tx.run(SPENDING, name=name)
     return UsageTotals(*rows[0]) if rows else NOTHING
 
 
 def clear_task_spending(tx: Tx, plan_id: str, task_id: str) -> None:
     """A task that is tried again has its whole budget again."""
-    tx.run("clear_spending", name=make_counter_name("task", plan_id, task_id, ""))
+    tx.run(CLEAR_SPENDING, name=make_counter_name("task", plan_id, task_id, ""))
 
 
 def recount_plan(tx: Tx, plan_id: str) -> None:
     """Count what a plan has used that may be limited only now."""
     name = make_counter_name("plan", plan_id, "", "")
-    tx.run("clear_spending", name=name)
-    [row] = tx.run("used_by_plan", plan_id=plan_id)
-    tx.run("add_spending", name=name, **UsageTotals(*row)._asdict())
+    tx.run(CLEAR_SPENDING, name=name)
+    [row] = tx.run(USED_BY_PLAN, plan_id=plan_id)
+    tx.run(ADD_SPENDING, name=name, **UsageTotals(*row)._asdict())
 
 
 class Sharer(Protocol):
@@ -114,7 +115,7 @@ class Allowance:
     def write(self, tx: Tx, lease: str, now: UsageTotals) -> None:
         """Write down what an attempt has used."""
         for scope, name in self.names.items():
-            [row] = tx.run("add_spending", name=name, **now._asdict())
+            [row] = tx.run(ADD_SPENDING, name=name, **now._asdict())
             tally = self.tallies.get(scope)
             if tally is not None:
                 tally.remove_turn(lease)
@@ -171,16 +172,14 @@ async def refresh_day_costs(deps: Deps, purse: Budgets) -> None:
     """Look up what all boards have spent today."""
     at = deps.stamp()
     name = make_counter_name("day", "", "", at)
-    rows = {store.name: await store.read("spending", name=name) for store in await list_boards(deps)}
-    purse.record_day_costs(at, {board: found[0][1] if found else 0.0 for board, found in rows.items()})
+    rows = {store.name: await store.read(SPENDING, name=name) for store in await list_boards(deps)}
+    purse.record_day_costs(at, {board: found[0].cost_usd if found else 0.0 for board, found in rows.items()})
 
 
 async def describe_today(deps: Deps, most: float | None) -> dict[str, Any]:
     """What was spent today of what may be; where nothing limits a day, nobody counts it."""
     at = deps.stamp()
-    found = [
-        await store.read("spending", name=make_counter_name("day", "", "", at)) for store in await list_boards(deps)
-    ]
-    spent = round(sum(rows[0][1] for rows in found if rows), 6)
+    found = [await store.read(SPENDING, name=make_counter_name("day", "", "", at)) for store in await list_boards(deps)]
+    spent = round(sum(rows[0].cost_usd for rows in found if rows), 6)
     left = max(0.0, round(most - spent, 6)) if most is not None else None
     return {"day": at[:10], "limit_usd": most, "spent_usd": spent if most is not None else None, "left_usd": left}

@@ -14,6 +14,19 @@ from agenttalk.contracts.errors import Code, ConflictError, UsageError
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.core import (
+    ADD_AGENT_TOKEN,
+    ADD_TOKEN,
+    AGENT_TOKEN,
+    AGENT_TOKENS,
+    ATTEMPT_OF,
+    FORGET_TOKEN,
+    REVOKE_AGENT_TOKEN,
+    REVOKE_TOKEN,
+    TOKEN,
+    TOKENS,
+)
+from agenttalk.ports.statements.operation import DROP_SESSIONS
 from agenttalk.rules.core.tokens import TokenSubject, read_token, token_hash
 
 Role = Literal["operator", "viewer", "worker", "agent", "remote"]
@@ -50,11 +63,11 @@ async def identify(deps: Deps, token: str) -> Caller | None:
     if attempt is not None:
         return await _agent(deps, attempt, token_hash(token))
     system = await deps.stores.board(boards.SYSTEM)
-    rows = await system.read("token", hash=_hash(token))
+    rows = await system.read(TOKEN, hash=_hash(token))
     if rows:
-        return Caller(rows[0][0], rows[0][1])
-    rows = await system.read("agent_token", hash=_hash(token))
-    return Caller("remote", rows[0][0]) if rows else None
+        return Caller(rows[0].role, rows[0].label)
+    agents = await system.read(AGENT_TOKEN, hash=_hash(token))
+    return Caller("remote", agents[0].agent_id) if agents else None
 
 
 async def identify_as_attempt(deps: Deps, caller: Caller, attempt: TokenSubject) -> Caller | None:
@@ -92,7 +105,7 @@ async def admit_agent(deps: Deps, token: str, agent_id: str, *, by: str = ENGINE
     def work(tx: Tx) -> Token:
         if (known := _known(tx, token, wanted)) is not None:
             return known
-        tx.run("add_agent_token", hash=_hash(token), agent_id=agent_id, at=wanted.at)
+        tx.run(ADD_AGENT_TOKEN, hash=_hash(token), agent_id=agent_id, at=wanted.at)
         tx.record("token.made", f"agents/{agent_id}", {"token": wanted.id, "by": by})
         return wanted
 
@@ -110,7 +123,7 @@ async def admit_person(deps: Deps, token: str, role: PersonRole, name: str, *, b
     def work(tx: Tx) -> Token:
         if (known := _known(tx, token, wanted)) is not None:
             return known
-        tx.run("add_token", hash=_hash(token), role=role, label=name, at=wanted.at)
+        tx.run(ADD_TOKEN, hash=_hash(token), role=role, label=name, at=wanted.at)
         tx.record("token.made", f"people/{name}", {"token": wanted.id, "role": role, "by": by})
         return wanted
 
@@ -120,8 +133,8 @@ async def admit_person(deps: Deps, token: str, role: PersonRole, name: str, *, b
 def _known(tx: Tx, token: str, wanted: Token) -> Token | None:
     """The token, if it is known already as what is wanted. Raises ConflictError when it is known as something else."""
     digest = _hash(token)
-    agents = [Token(wanted.id, "agent", *row[1:]) for row in tx.run("agent_tokens") if row[0] == digest]
-    people = [Token(wanted.id, *row[1:]) for row in tx.run("tokens") if row[0] == digest]
+    agents = [Token(wanted.id, "agent", *row[1:]) for row in tx.run(AGENT_TOKENS) if row.hash == digest]
+    people = [Token(wanted.id, *row[1:]) for row in tx.run(TOKENS) if row.hash == digest]
     for known in (*agents, *people):
         if known.revoked_at is None and (known.role, known.name) == (wanted.role, wanted.name):
             return known
@@ -136,8 +149,10 @@ def _known(tx: Tx, token: str, wanted: Token) -> Token | None:
 async def list_tokens(deps: Deps) -> list[Token]:
     """Tokens that were made for agents elsewhere and for people, revoked ones too; not the one of the engine itself."""
     system = await deps.stores.board(boards.SYSTEM)
-    agents = [Token(row[0][:_SHOWN], "agent", *row[1:]) for row in await system.read("agent_tokens")]
-    people = [Token(row[0][:_SHOWN], *row[1:]) for row in await system.read("tokens") if row[2] != ENGINE_TOKEN_LABEL]
+    agents = [Token(row.hash[:_SHOWN], "agent", *row[1:]) for row in await system.read(AGENT_TOKENS)]
+    people = [
+        Token(row.hash[:_SHOWN], *row[1:]) for row in await system.read(TOKENS) if row.label != ENGINE_TOKEN_LABEL
+    ]
     return sorted([*agents, *people], key=lambda each: (each.at, each.id))
 
 
@@ -150,17 +165,17 @@ async def revoke(deps: Deps, token_id: str, *, by: str = ENGINE_TOKEN_LABEL) -> 
     at = deps.stamp()
 
     def work(tx: Tx) -> Token:
-        for row in tx.run("agent_tokens"):
-            if row[0][:_SHOWN] == token_id and row[3] is None:
-                tx.run("revoke_agent_token", hash=row[0], at=at)
-                tx.record("token.revoked", f"agents/{row[1]}", {"token": token_id, "by": by})
-                return Token(token_id, "agent", row[1], row[2], at)
-        for row in tx.run("tokens"):
-            if row[0][:_SHOWN] == token_id and row[4] is None and row[2] != ENGINE_TOKEN_LABEL:
-                tx.run("revoke_token", hash=row[0], at=at)
-                tx.run("drop_sessions", at=_EVER)
-                tx.record("token.revoked", f"people/{row[2]}", {"token": token_id, "role": row[1], "by": by})
-                return Token(token_id, row[1], row[2], row[3], at)
+        for row in tx.run(AGENT_TOKENS):
+            if row.hash[:_SHOWN] == token_id and row.revoked_at is None:
+                tx.run(REVOKE_AGENT_TOKEN, hash=row.hash, at=at)
+                tx.record("token.revoked", f"agents/{row.agent_id}", {"token": token_id, "by": by})
+                return Token(token_id, "agent", row.agent_id, row.at, at)
+        for own in tx.run(TOKENS):
+            if own.hash[:_SHOWN] == token_id and own.revoked_at is None and own.label != ENGINE_TOKEN_LABEL:
+                tx.run(REVOKE_TOKEN, hash=own.hash, at=at)
+                tx.run(DROP_SESSIONS, at=_EVER)
+                tx.record("token.revoked", f"people/{own.label}", {"token": token_id, "role": own.role, "by": by})
+                return Token(token_id, own.role, own.label, own.at, at)
         hint = "'agenttalk token list' lists them"
         raise UsageError(Code.NAME_UNKNOWN, f"there is no token {token_id[:80]!r} that is good", hint=hint)
 
@@ -170,9 +185,9 @@ async def revoke(deps: Deps, token_id: str, *, by: str = ENGINE_TOKEN_LABEL) -> 
 async def admit(deps: Deps, token: str, role: PersonRole, label: str) -> None:
     """Let a token in from now on. One that was revoked stays so."""
     system = await deps.stores.board(boards.SYSTEM)
-    if not await system.read("token", hash=_hash(token)):
+    if not await system.read(TOKEN, hash=_hash(token)):
         at = deps.stamp()
-        await system.transact(lambda tx: tx.run("add_token", hash=_hash(token), role=role, label=label, at=at))
+        await system.transact(lambda tx: tx.run(ADD_TOKEN, hash=_hash(token), role=role, label=label, at=at))
 
 
 async def replace_operator_token(deps: Deps, token: str) -> None:
@@ -181,10 +196,10 @@ async def replace_operator_token(deps: Deps, token: str) -> None:
     at = deps.stamp()
 
     def work(tx: Tx) -> None:
-        for row in tx.run("tokens"):
-            if row[2] == ENGINE_TOKEN_LABEL:
-                tx.run("forget_token", hash=row[0])
-        tx.run("add_token", hash=_hash(token), role="operator", label=ENGINE_TOKEN_LABEL, at=at)
+        for row in tx.run(TOKENS):
+            if row.label == ENGINE_TOKEN_LABEL:
+                tx.run(FORGET_TOKEN, hash=row.hash)
+        tx.run(ADD_TOKEN, hash=_hash(token), role="operator", label=ENGINE_TOKEN_LABEL, at=at)
 
     await system.transact(work)
 
@@ -192,7 +207,7 @@ async def replace_operator_token(deps: Deps, token: str) -> None:
 async def is_operator_token(deps: Deps, token: str) -> bool:
     """Whether a token is that of the root's own operator. Where no engine has made one known yet, this one is now."""
     system = await deps.stores.board(boards.SYSTEM)
-    if not any(row[2] == ENGINE_TOKEN_LABEL and row[4] is None for row in await system.read("tokens")):
+    if not any(row.label == ENGINE_TOKEN_LABEL and row.revoked_at is None for row in await system.read(TOKENS)):
         await admit(deps, token, "operator", ENGINE_TOKEN_LABEL)
     caller = await identify(deps, token)
     return caller is not None and caller.role == "operator"
@@ -223,7 +238,7 @@ async def _attempt(deps: Deps, attempt: TokenSubject) -> _ActiveAttempt | None:
     if attempt.board not in known or not deps.stores.has_board(attempt.board):
         return None
     board = await deps.stores.board(attempt.board)
-    rows = await board.read("attempt_of", plan_id=attempt.plan_id, task_id=attempt.task_id)
+    rows = await board.read(ATTEMPT_OF, plan_id=attempt.plan_id, task_id=attempt.task_id)
     if not rows:
         return None
     agent_id, epoch, lease, token, receiver, phase = rows[0]

@@ -6,6 +6,9 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from agenttalk.contracts.errors import MachineError
+from agenttalk.ports.statements.core import BOARD_OF, BOARDS_IN_USE, PLACE_PLAN
+from agenttalk.ports.statements.messages import PLAN
+from agenttalk.ports.statements.plans import RUN_STATE
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
@@ -24,14 +27,14 @@ async def board_of(deps: Deps, plan_id: str) -> Store:
     if plan_id in VIRTUAL:
         return await deps.stores.board(plan_id)
     system = await deps.stores.board(SYSTEM)
-    rows = await system.read("board_of", plan_id=plan_id)
-    return await deps.stores.board(rows[0][0] if rows else DEFAULT)
+    rows = await system.read(BOARD_OF, plan_id=plan_id)
+    return await deps.stores.board(rows[0].board if rows else DEFAULT)
 
 
 async def list_boards(deps: Deps) -> list[Store]:
     """Every board that is in use; the default one always, and first."""
     system = await deps.stores.board(SYSTEM)
-    names = {row[0] for row in await system.read("boards_in_use")} - {DEFAULT}
+    names = {row.board for row in await system.read(BOARDS_IN_USE)} - {DEFAULT}
     apart = VIRTUAL | deps.kinds.keys()
     found = [await deps.stores.board(name) for name in [DEFAULT, *sorted(names - apart)]]
     virtual = [await open_if_readable(deps, name) for name in sorted(apart) if deps.stores.has_board(name)]
@@ -42,7 +45,7 @@ async def open_if_readable(deps: Deps, name: str) -> Store | None:
     """A virtual board, if it can be read. One that is broken must not keep the others from working; people are told."""
     try:
         board = await deps.stores.board(name)
-        await board.read("run_state", plan_id=name)
+        await board.read(RUN_STATE, plan_id=name)
     except MachineError as error:
         if name not in deps.broken:
             deps.broken[name] = error.message
@@ -56,11 +59,11 @@ async def open_if_readable(deps: Deps, name: str) -> Store | None:
 async def place_plan(deps: Deps, plan_id: str, board: str = DEFAULT) -> Store:
     """Put a plan on a board, unless it lives on one already."""
     system = await deps.stores.board(SYSTEM)
-    rows = await system.read("board_of", plan_id=plan_id)
+    rows = await system.read(BOARD_OF, plan_id=plan_id)
     if rows or board == DEFAULT:  # which needs no row
-        return await deps.stores.board(rows[0][0] if rows else DEFAULT)
+        return await deps.stores.board(rows[0].board if rows else DEFAULT)
     default = await deps.stores.board(DEFAULT)
-    if await default.read("plan", plan_id=plan_id):
+    if await default.read(PLAN, plan_id=plan_id):
         return default
-    await system.transact(lambda tx: tx.run("place_plan", plan_id=plan_id, where=board))
+    await system.transact(lambda tx: tx.run(PLACE_PLAN, plan_id=plan_id, where=board))
     return await board_of(deps, plan_id)

@@ -19,6 +19,7 @@ from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.core import API_KEY, BEGIN_KEY, DROP_MANY_KEYS, DROP_OLD_KEYS, END_KEY, FORGET_KEY
 
 LASTS: Final = timedelta(hours=24)
 MOST: Final = 50_000
@@ -67,12 +68,12 @@ class IdempotencyKeys:
         at, before = format_instant(now), format_instant(now - LASTS)
 
         def work(tx: Tx) -> tuple[str, int | None, bytes | None] | None:
-            tx.run("drop_old_keys", before=before)
-            added = tx.run("begin_key", key=key, asked=asked, at=at)
+            tx.run(DROP_OLD_KEYS, before=before)
+            added = tx.run(BEGIN_KEY, key=key, asked=asked, at=at)
             if added:
-                tx.run("drop_many_keys", id=added[0][0] - MOST)
+                tx.run(DROP_MANY_KEYS, id=added[0].id - MOST)
                 return None
-            [(known, _, status, answer)] = tx.run("api_key", key=key)
+            [(known, _, status, answer)] = tx.run(API_KEY, key=key)
             return known, status, bytes(answer) if answer is not None else None
 
         found = await system.transact(work)
@@ -99,7 +100,7 @@ class IdempotencyKeys:
         system = await self.deps.stores.board(SYSTEM)
         kept = answer if len(answer) <= LARGEST else None
         try:
-            await system.transact(lambda tx: tx.run("end_key", key=key, status=status, answer=kept))
+            await system.transact(lambda tx: tx.run(END_KEY, key=key, status=status, answer=kept))
         finally:
             self.under_way.discard(key)
 
@@ -107,7 +108,7 @@ class IdempotencyKeys:
         """Nothing was done: whoever asks again asks anew."""
         system = await self.deps.stores.board(SYSTEM)
         try:
-            await system.transact(lambda tx: tx.run("forget_key", key=key))
+            await system.transact(lambda tx: tx.run(FORGET_KEY, key=key))
         finally:
             self.under_way.discard(key)
 

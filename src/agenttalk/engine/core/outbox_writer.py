@@ -11,7 +11,9 @@ from agenttalk.contracts.errors import InputError, MissingError
 from agenttalk.contracts.record import Ack, TaskStateReport
 from agenttalk.engine.core import records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
-from agenttalk.ports import Row, Tx
+from agenttalk.ports import Tx
+from agenttalk.ports.statements.inbox import DROP_HANDOVER, HANDOVERS_IN, HandoverRow
+from agenttalk.ports.statements.messages import ADD_HANDOVER, HANDED_OVER, MESSAGE_BY_ID
 
 _AT_ONCE: Final = 200
 
@@ -30,14 +32,14 @@ class Sender(Protocol):
 
 def queue_control_file(tx: Tx, seat: Sender, name: str, data: bytes) -> None:
     """Have a control file put into the outbox; one of that name that did not get there yet is replaced."""
-    tx.run("drop_handover", plan_id=seat.plan_id, agent_id=seat.agent_id, name=name)
+    tx.run(DROP_HANDOVER, plan_id=seat.plan_id, agent_id=seat.agent_id, name=name)
     queue_content(tx, seat, name, records.store_content(tx, data))
 
 
 def queue_content(tx: Tx, seat: Sender, name: str, content: str, message_id: str | None = None) -> None:
     """Have a content put into the outbox. The files of a message come before its envelope."""
     tx.run(
-        "add_handover",
+        ADD_HANDOVER,
         plan_id=seat.plan_id,
         agent_id=seat.agent_id,
         name=name,
@@ -84,22 +86,22 @@ async def write_queued_files(seat: AgentInPlan) -> int:
     by the file in `.sent`, and not written again.
     """
     done = 0
-    while rows := await seat.store.read("handovers_in", agent_id=seat.agent_id, plan_id=seat.plan_id, limit=_AT_ONCE):
+    while rows := await seat.store.read(HANDOVERS_IN, agent_id=seat.agent_id, plan_id=seat.plan_id, limit=_AT_ONCE):
         for row in rows:
             if not await _arrived(seat, row):
-                data = await seat.blobs.get(row[2])
-                await asyncio.to_thread(_write, seat, row[1], data)
-        ids = [row[0] for row in rows]
-        await seat.store.transact(lambda tx, ids=ids: [tx.run("handed_over", id=each) for each in ids])  # type: ignore[misc]
+                data = await seat.blobs.get(row.content)
+                await asyncio.to_thread(_write, seat, row.name, data)
+        ids = [row.id for row in rows]
+        await seat.store.transact(lambda tx, ids=ids: [tx.run(HANDED_OVER, id=each) for each in ids])  # type: ignore[misc]
         done += len(rows)
     return done
 
 
-async def _arrived(seat: AgentInPlan, row: Row) -> bool:
+async def _arrived(seat: AgentInPlan, row: HandoverRow) -> bool:
     _, name, content, message_id = row
     if message_id is not None:
-        known = await seat.store.read("message_by_id", plan_id=seat.plan_id, message_id=message_id)
-        if known and (known[0][1] == content or not name.endswith(root_layout.MESSAGE)):
+        known = await seat.store.read(MESSAGE_BY_ID, plan_id=seat.plan_id, message_id=message_id)
+        if known and (known[0].sha256 == content or not name.endswith(root_layout.MESSAGE)):
             return True
     return await asyncio.to_thread(_sent, seat, name, content)
 

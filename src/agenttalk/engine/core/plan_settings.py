@@ -10,6 +10,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.plan import Policies
 from agenttalk.engine.core.records import SMALL, store_content
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.plans import RUN
 
 
 @lru_cache(maxsize=32)
@@ -22,17 +23,17 @@ def read_settings(data: bytes) -> tuple[Policies, dict[str, AgentProfile]]:
 
 def driven_agents(tx: Tx, plan_id: str) -> frozenset[str]:
     """Agents of a plan that the engine drives itself, so that they need no folders."""
-    rows = tx.run("run", plan_id=plan_id)
+    rows = tx.run(RUN, plan_id=plan_id)
     if not rows:
         return frozenset()
-    settings: Any = wire.read(bytes(rows[0][1]))
+    settings: Any = wire.read(bytes(rows[0].settings))
     return frozenset(name for name, each in settings["profiles"].items() if each.get("driver", "folder") != "folder")
 
 
 def agents_of(tx: Tx, plan_id: str) -> dict[str, AgentProfile] | None:
     """The agents of a plan that the engine runs; None when it does not."""
-    rows = tx.run("run", plan_id=plan_id)
-    return read_settings(bytes(rows[0][1]))[1] if rows else None
+    rows = tx.run(RUN, plan_id=plan_id)
+    return read_settings(bytes(rows[0].settings))[1] if rows else None
 
 
 def store_settings(tx: Tx, settings: bytes) -> bytes:

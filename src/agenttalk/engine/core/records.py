@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import MEANINGS, Code
+from agenttalk.ports.statements.core import PUT_BLOB
+from agenttalk.ports.statements.messages import ADD_DEADLETTER, JOURNAL_GROWN, SHOW_VIEW, TALLY, VIEW_EXISTS
 
 if TYPE_CHECKING:
     from agenttalk.contracts.core import root_layout
@@ -53,7 +55,7 @@ def format_time(at: str) -> str:
 def store_content(tx: Tx, data: bytes) -> str:
     """Keep a small content in the same commit as what refers to it."""
     digest = wire.sha256(data)
-    tx.run_later("put_blob", {"hash": digest, "content": data})
+    tx.run_later(PUT_BLOB, {"hash": digest, "content": data})
     return digest
 
 
@@ -64,7 +66,7 @@ def publish_file(tx: Tx, path: str, body: wire.JsonValue | bytes, *, content: st
     and content the file is removed.
     """
     data = body if isinstance(body, bytes) else None if body is None else wire.write(body) + b"\n"
-    tx.run_later("show_view", {"path": path, "body": data, "content": content})
+    tx.run_later(SHOW_VIEW, {"path": path, "body": data, "content": content})
 
 
 def alert(
@@ -82,7 +84,7 @@ def alert(
     """Tell people, once for each key; False when they were told before."""
     alert_id = derive_id("alert", f"{plan_id}/{code}/{key}")
     path = f"alerts/{plan_id}/{alert_id}.json"
-    if tx.run("view_exists", path=path):
+    if tx.run(VIEW_EXISTS, path=path):
         return False
     body: dict[str, Any] = {
         "schema_version": "1.0",
@@ -169,7 +171,7 @@ def write_journal_line(
     """Write a line of the journal: a fact, from which the file follows."""
     told = make_journal_line(letter, status, at=at, delivery_id=delivery_id, to=to, **more)
     seq = tx.record("delivery", journal_subject(letter.plan_id), told)
-    tx.run("journal_grown", plan_id=letter.plan_id, seq=seq)
+    tx.run(JOURNAL_GROWN, plan_id=letter.plan_id, seq=seq)
 
 
 def read_journal_lines(body: bytes) -> list[bytes]:
@@ -186,7 +188,7 @@ def journal_subject(plan_id: str) -> str:
 def count_messages(tx: Tx, plan_id: str, **changes: int) -> None:
     """Count what became of messages: sent, delivered, superseded, duplicate, dead."""
     zero = {"sent": 0, "delivered": 0, "superseded": 0, "duplicate": 0, "dead": 0}
-    tx.run_later("tally", {"plan_id": plan_id, **zero, **changes})
+    tx.run_later(TALLY, {"plan_id": plan_id, **zero, **changes})
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +220,7 @@ def write_dead_letter(tx: Tx, refused: RefusedMessage, *, at: str) -> bool:
     original = store_content(tx, refused.original) if isinstance(refused.original, bytes) else refused.original
     retriable = MEANINGS[refused.code].retriable or refused.code in REPLAYABLE
     new = tx.run(
-        "add_deadletter",
+        ADD_DEADLETTER,
         plan_id=refused.plan_id,
         deadletter_id=deadletter_id,
         key=refused.key,

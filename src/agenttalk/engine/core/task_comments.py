@@ -14,7 +14,9 @@ from agenttalk.contracts.errors import Code, ConflictError, UsageError
 from agenttalk.engine.core import boards, records
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Row, Store, Tx
+from agenttalk.ports import Store, Tx
+from agenttalk.ports.statements.core import ADD_COMMENT, ANSWER_KEY, COMMENTS_OF, HOLD_ATTEMPT, TAKE_KEY, CommentRow
+from agenttalk.ports.statements.messages import CONTROL, TASK, MessageTaskRow
 
 CommentType = Literal[
     "general",
@@ -70,7 +72,7 @@ async def read_task(deps: Deps, task: TaskName, *, after: int = 0) -> dict[str, 
     """A task with what was said about it, from after a comment on. Raises UsageError when there is none."""
     board = await board_of_task(deps, task)
     row = await _row(board, task)
-    remarks = await board.read("comments_of", plan_id=task.plan_id, task_id=task.task_id, after=after, limit=PAGE)
+    remarks = await board.read(COMMENTS_OF, plan_id=task.plan_id, task_id=task.task_id, after=after, limit=PAGE)
     agent_id, state, updated_at, epoch, lease, _, _, attempt, waiting_since, missing, request_id, rounds, _ = row
     return {
         "board": task.board,
@@ -86,9 +88,9 @@ async def read_task(deps: Deps, task: TaskName, *, after: int = 0) -> dict[str, 
         "missing": wire.read(bytes(missing)) if missing else [],
         "request_id": request_id,
         "reexecutions": rounds,
-        "comments": [_remark(each) for each in remarks if each[1] == "comment"],
-        "outputs": [_remark(each) for each in remarks if each[1] == "output"],
-        "next": remarks[-1][0] if len(remarks) == PAGE else None,
+        "comments": [_remark(each) for each in remarks if each.kind == "comment"],
+        "outputs": [_remark(each) for each in remarks if each.kind == "output"],
+        "next": remarks[-1].id if len(remarks) == PAGE else None,
     }
 
 
@@ -140,11 +142,11 @@ class IdempotentRequest:
         """Do it, unless it was done; raises ConflictError when the key was used for another request."""
         about = {"plan_id": self.plan_id, "id": records.derive_id("key", self.key)}
         sha256 = wire.sha256(wire.write(self.body))
-        if tx.run("take_key", **about, agent_id=self.by, sha256=sha256, body=b"", at=self.at):
+        if tx.run(TAKE_KEY, **about, agent_id=self.by, sha256=sha256, body=b"", at=self.at):
             answer = work()
-            tx.run("answer_key", **about, body=wire.write(answer))
+            tx.run(ANSWER_KEY, **about, body=wire.write(answer))
             return answer
-        [(known, before, _)] = tx.run("control", **about, kind="api.key")
+        [(known, before, _)] = tx.run(CONTROL, **about, kind="api.key")
         if known != sha256:
             hint = "give each request a key of its own"
             raise ConflictError(Code.KEY_REUSED, "this key was used for another request", hint=hint)
@@ -157,7 +159,7 @@ def require_current_attempt(tx: Tx, task: TaskName, caller: Caller) -> None:
     if caller.attempt is None:
         return
     held = tx.run(
-        "hold_attempt", plan_id=task.plan_id, task_id=task.task_id, epoch=caller.attempt.epoch, token=caller.token
+        HOLD_ATTEMPT, plan_id=task.plan_id, task_id=task.task_id, epoch=caller.attempt.epoch, token=caller.token
     )
     if TaskName(tx.board, task.plan_id, task.task_id) != caller.attempt[:3] or not held:
         raise UsageError(Code.LEASE_LOST, f"attempt {caller.attempt.epoch} does not have {task.subject} any more")
@@ -167,7 +169,7 @@ def _keep(tx: Tx, task: TaskName, remark: TaskContribution, caller: Caller, at: 
     epoch = caller.attempt.epoch if caller.attempt else None
     body = wire.write(remark.as_json())
     [(number,)] = tx.run(
-        "add_comment",
+        ADD_COMMENT,
         plan_id=task.plan_id,
         task_id=task.task_id,
         kind=remark.kind,
@@ -195,8 +197,8 @@ async def board_of_task(deps: Deps, task: TaskName) -> Store:
     return board
 
 
-async def _row(board: Store, task: TaskName) -> Row:
-    rows = await board.read("task", plan_id=task.plan_id, task_id=task.task_id)
+async def _row(board: Store, task: TaskName) -> MessageTaskRow:
+    rows = await board.read(TASK, plan_id=task.plan_id, task_id=task.task_id)
     if not rows:
         raise _unknown(task)
     return rows[0]
@@ -206,7 +208,7 @@ def _unknown(task: TaskName) -> UsageError:
     return UsageError(Code.TASK_NOT_FOUND, f"board {task.board!r} has no task {task.subject!r}")
 
 
-def _remark(row: Row) -> dict[str, Any]:
+def _remark(row: CommentRow) -> dict[str, Any]:
     number, _, author, type_, body, claims, epoch, at = row
     shown = {"id": number, "author": author, "type": type_, "body": body, "epoch": epoch, "at": at}
     return {**shown, "claims": wire.read(bytes(claims))} if claims else shown

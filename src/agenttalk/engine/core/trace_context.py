@@ -8,7 +8,10 @@ from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts.core import wire
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Job, Row, Store, Tx
+from agenttalk.ports import Job, Store, Tx
+from agenttalk.ports.statements.core import LATEST_FACT, FactBodyRow
+from agenttalk.ports.statements.operation import ADD_CURSOR
+from agenttalk.ports.statements.plans import CURSOR_VALUE
 from agenttalk.rules.operation.spans import SpanContext, TraceIds, read_traceparent
 
 ORIGIN: Final = "traces.origin"
@@ -34,21 +37,21 @@ class Trace(NamedTuple):
 
 def trace_of(tx: Tx, plan_id: str) -> Trace:
     """The trace of a plan."""
-    return Trace(ensure_naming(tx), tx.board, read_parent_context(tx.run("latest_fact", subject=plan_id, kind=TRACED)))
+    return Trace(ensure_naming(tx), tx.board, read_parent_context(tx.run(LATEST_FACT, subject=plan_id, kind=TRACED)))
 
 
 def ensure_naming(tx: Tx) -> TraceIds:
     """How traces and spans of a board are named: by a number that is drawn once."""
-    rows = tx.run("cursor", name=ORIGIN)
+    rows = tx.run(CURSOR_VALUE, name=ORIGIN)
     if not rows:
-        tx.run("add_cursor", name=ORIGIN, value=secrets.randbits(62))
-        rows = tx.run("cursor", name=ORIGIN)
-    return TraceIds(str(rows[0][0]))
+        tx.run(ADD_CURSOR, name=ORIGIN, value=secrets.randbits(62))
+        rows = tx.run(CURSOR_VALUE, name=ORIGIN)
+    return TraceIds(str(rows[0].value))
 
 
-def read_parent_context(rows: list[Row]) -> SpanContext | None:
+def read_parent_context(rows: list[FactBodyRow]) -> SpanContext | None:
     """What was said of somebody else's trace, from the fact that it was."""
-    said: Any = wire.read(bytes(rows[0][2]), limit=wire.DOCUMENT_LIMIT) if rows else None
+    said: Any = wire.read(bytes(rows[0].body), limit=wire.DOCUMENT_LIMIT) if rows else None
     return read_traceparent(said["traceparent"]) if said is not None else None
 
 
@@ -64,8 +67,8 @@ def make_parent_recorder(plan_id: str, told: str) -> Callable[[Tx], None]:
 
 async def read_naming(board: Store) -> TraceIds:
     """How traces and spans of a board are named: by a number that is drawn once."""
-    rows = await board.read("cursor", name=ORIGIN)
-    return TraceIds(str(rows[0][0])) if rows else await board.transact(ensure_naming)
+    rows = await board.read(CURSOR_VALUE, name=ORIGIN)
+    return TraceIds(str(rows[0].value)) if rows else await board.transact(ensure_naming)
 
 
 async def make_traceparent(deps: Deps, job: Job) -> str:
@@ -74,6 +77,6 @@ async def make_traceparent(deps: Deps, job: Job) -> str:
         return ""
     board = await deps.stores.board(job.board)
     named = await read_naming(board)
-    rows = await board.read("latest_fact", subject=job.plan_id, kind=TRACED)
+    rows = await board.read(LATEST_FACT, subject=job.plan_id, kind=TRACED)
     place = (job.board, job.plan_id, job.task_id, job.command.command_id, job.attempt)
     return named.make_traceparent(*place, read_parent_context(rows))

@@ -13,7 +13,16 @@ from agenttalk.contracts.errors import AgentTalkError, Code, InputError, Missing
 from agenttalk.contracts.record import InputIndex
 from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
-from agenttalk.ports import Folder, Row, Tx
+from agenttalk.ports import Folder, Tx
+from agenttalk.ports.statements.inbox import (
+    CLAIMED_MESSAGES,
+    FINISH_DELIVERY,
+    INPUTS_OF,
+    INPUTS_OF_OUTPUT,
+    PUT_INPUT,
+    RETIRE_INPUT,
+    ClaimedMessageRow,
+)
 from agenttalk.rules.core import artifacts
 from agenttalk.rules.core.artifacts import ArtifactFile
 from agenttalk.rules.messages import archive
@@ -39,7 +48,7 @@ class ClaimedArtifact:
     consumed_at: str
 
     @classmethod
-    def from_row(cls, row: Row) -> ClaimedArtifact:
+    def from_row(cls, row: ClaimedMessageRow) -> ClaimedArtifact:
         """From a row of `claimed_messages`."""
         delivery, message_id, sha256, _, task_id, command_id, seq, output_name, name, envelope, consumed_at = row
         return cls(delivery, message_id, sha256, task_id, command_id, seq, output_name, name, envelope, consumed_at)
@@ -70,7 +79,7 @@ async def archive_claimed(seat: AgentInPlan) -> ArchiveResult:
     """Keep every claimed artifact, or refuse it."""
     archived = dead = after = 0
     while rows := await seat.store.read(
-        "claimed_messages",
+        CLAIMED_MESSAGES,
         plan_id=seat.plan_id,
         receiver=seat.agent_id,
         type="artifact",
@@ -128,15 +137,13 @@ def _keep(tx: Tx, seat: AgentInPlan, parcel: ClaimedArtifact, loaded: list[bytes
     files = artifacts.normalize_files(parcel.message_id, parcel.payload())
     if isinstance(loaded, Rejection):
         return _refuse(tx, seat, parcel, loaded, at)
-    rows = tx.run("inputs_of_output", **where, output_name=parcel.output_name)
+    rows = tx.run(INPUTS_OF_OUTPUT, **where, output_name=parcel.output_name)
     held = {path: CurrentFile(sha256, seq, message_id) for path, sha256, seq, message_id, *_ in rows}
     fates = archive.decide(files, held, seq=parcel.seq)
     if isinstance(fates, PathConflict):
         why = Rejection(Code.INPUT_CONFLICT, f"{fates.path!r}: {fates.message}")
         return _refuse(tx, seat, parcel, why, at)
-    done = tx.run(
-        "finish_delivery", id=parcel.delivery, state="processed", ack="SUCCEEDED", at=at, details=None, acted=0
-    )
+    done = tx.run(FINISH_DELIVERY, id=parcel.delivery, state="processed", ack="SUCCEEDED", at=at, details=None, acted=0)
     if not done:
         return True  # it was ended otherwise meanwhile
     for data in loaded:
@@ -145,7 +152,7 @@ def _keep(tx: Tx, seat: AgentInPlan, parcel: ClaimedArtifact, loaded: list[bytes
         fate = fates[file.path]
         if fate in {"new", "replaces"} or (fate == "same" and held[file.path].seq < parcel.seq):
             tx.run(
-                "put_input",
+                PUT_INPUT,
                 **where,
                 output_name=parcel.output_name,
                 path=file.path,
@@ -157,7 +164,7 @@ def _keep(tx: Tx, seat: AgentInPlan, parcel: ClaimedArtifact, loaded: list[bytes
     retired = archive.find_retired(files, held, seq=parcel.seq)
     for path in retired:
         tx.run(
-            "retire_input",
+            RETIRE_INPUT,
             **where,
             output_name=parcel.output_name,
             path=path,
@@ -180,7 +187,7 @@ def _keep(tx: Tx, seat: AgentInPlan, parcel: ClaimedArtifact, loaded: list[bytes
 
 def _refuse(tx: Tx, seat: AgentInPlan, parcel: ClaimedArtifact, why: Rejection, at: str) -> bool:
     details = f"{why.code}: {why.message}"
-    if not tx.run("finish_delivery", id=parcel.delivery, state="dead", ack="FAILED", at=at, details=details, acted=0):
+    if not tx.run(FINISH_DELIVERY, id=parcel.delivery, state="dead", ack="FAILED", at=at, details=details, acted=0):
         return False
     refused = records.RefusedMessage(
         plan_id=seat.plan_id,
@@ -211,7 +218,7 @@ async def show_artifact(seat: AgentInPlan, message_id: str, task_id: str, output
     """Make the workspace show an archived artifact. What has to be there follows from the rows alone."""
     files = artifacts.normalize_files(message_id, _read_files(envelope))
     where = {"plan_id": seat.plan_id, "agent_id": seat.agent_id, "task_id": task_id}
-    rows = {row[0]: row for row in await seat.store.read("inputs_of_output", **where, output_name=output_name)}
+    rows = {row.path: row for row in await seat.store.read(INPUTS_OF_OUTPUT, **where, output_name=output_name)}
     for file in dict.fromkeys(files):
         _, current, _, holder, before_message_id, before_sha256 = rows[file.path]
         if current == file.sha256:
@@ -221,7 +228,7 @@ async def show_artifact(seat: AgentInPlan, message_id: str, task_id: str, output
         else:  # a newer version came before or after it
             await show_file(seat, f"{root_layout.HISTORY}/{message_id}/{file.path}", file.sha256)
     for path, sha256, _, holder, before_message_id, before_sha256 in rows.values():
-        if holder == message_id and not sha256:
+        if holder == message_id and not sha256 and before_sha256:
             await show_file(seat, f"{root_layout.HISTORY}/{before_message_id}/{path}", before_sha256)
             await asyncio.to_thread(_remove, seat, build_archive_path(task_id, output_name, path))
     await put_payloads_away(seat, root_layout.PROCESSED, message_id, envelope)
@@ -286,7 +293,7 @@ def _remove_empty(inbox: Folder, path: str) -> None:
 
 async def show_index(seat: AgentInPlan) -> None:
     """Write `input_index.json` anew from the rows."""
-    rows = await seat.store.read("inputs_of", plan_id=seat.plan_id, agent_id=seat.agent_id)
+    rows = await seat.store.read(INPUTS_OF, plan_id=seat.plan_id, agent_id=seat.agent_id)
     entries: dict[tuple[str, str, str], dict[str, Any]] = {}
     for task_id, output_name, path, sha256, _, message_id, received_at, *_ in rows:
         entry = entries.setdefault(

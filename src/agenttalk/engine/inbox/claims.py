@@ -19,7 +19,17 @@ from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.inbox.origins import OriginJudge
 from agenttalk.engine.messages import control_files
 from agenttalk.engine.messages.recall import recall
-from agenttalk.ports import Folder, FolderEntry, Row, Tx
+from agenttalk.ports import Folder, FolderEntry, Tx
+from agenttalk.ports.statements.inbox import (
+    ADD_TASK,
+    CLAIM_DELIVERY,
+    CLAIMED_NAMES,
+    KNOWN_DELIVERY,
+    TAKEN_WITHDRAWN,
+    UNCLAIMED_MESSAGES,
+    KnownDeliveryRow,
+)
+from agenttalk.ports.statements.messages import ADD_DELIVERY, ADD_MESSAGE, ADD_PLAN, NEWEST_ORDER, PLAN, WITHDRAW
 from agenttalk.rules.messages import routing
 from agenttalk.rules.messages.archive import make_claimed_name, original_name
 from agenttalk.rules.messages.routing import CommandOrder, OutboxMessage, Rejection
@@ -87,7 +97,7 @@ async def claim_messages(seat: AgentInPlan, inbound: OriginJudge) -> ClaimResult
 
 async def resume_claims(seat: AgentInPlan, inbound: OriginJudge) -> ClaimResult:
     """Finish what a crash left: files moved and not noted, and messages whose files are gone from the inbox."""
-    rows = await seat.store.read("claimed_names", plan_id=seat.plan_id, receiver=seat.agent_id)
+    rows = await seat.store.read(CLAIMED_NAMES, plan_id=seat.plan_id, receiver=seat.agent_id)
     known = {make_claimed_name(message_id, name) for message_id, name in rows}
     total = await _claim_files(seat, inbound, await asyncio.to_thread(_pending, seat, known))
     await _restore(seat)
@@ -96,7 +106,7 @@ async def resume_claims(seat: AgentInPlan, inbound: OriginJudge) -> ClaimResult:
 
 async def _restore(seat: AgentInPlan) -> None:
     """Put messages back that the store says are in the inbox and that are not: files are never synced."""
-    rows = await seat.store.read("unclaimed_messages", plan_id=seat.plan_id, receiver=seat.agent_id)
+    rows = await seat.store.read(UNCLAIMED_MESSAGES, plan_id=seat.plan_id, receiver=seat.agent_id)
 
     def work() -> None:
         with seat.root.open_folder(seat.inbox, create=True) as inbox:
@@ -202,23 +212,23 @@ async def _decide_claim(
         return found.parcel
     message_id, sha256 = found.message_id, found.parcel.sha256
     name = original_name(message_id, found.entry.name)
-    rows = await seat.store.read("known_delivery", plan_id=seat.plan_id, message_id=message_id, receiver=seat.agent_id)
+    rows = await seat.store.read(KNOWN_DELIVERY, plan_id=seat.plan_id, message_id=message_id, receiver=seat.agent_id)
     before = seen.get(message_id)
-    earlier = rows[0][1] if rows else before and before[0]
+    earlier = rows[0].sha256 if rows else before and before[0]
     judged = routing.check_duplicate(found.parcel, earlier)
     if isinstance(judged, Rejection):
         return judged
     if before:
         return "copy", before[1]
-    if not rows or rows[0][4] is None:
+    if not rows or rows[0].state is None:
         known = await inbound.judge(seat, found.parcel, found.entry.name)
         if known != "take":
             return known if isinstance(known, Rejection) else ("wait", name)
     if not rows:
         seen[message_id] = (sha256, name)
         return "claim", name
-    name = rows[0][2]
-    state, shown = rows[0][4], rows[0][5]
+    name = rows[0].name
+    state, shown = rows[0].state, rows[0].shown
     if state in {None, "stored", "delivered"} or (state == "superseded" and shown not in {"claimed", "superseded"}):
         seen[message_id] = (sha256, name)
         return "claim", name
@@ -314,7 +324,7 @@ def _note(
 def _bury(tx: Tx, seat: AgentInPlan, found: InboxFile, why: Rejection, at: str) -> None:
     kept = wire.sha256(found.original) if isinstance(found.original, bytes) else found.original
     identity = kept or f"{found.entry.inode}/{found.entry.mtime_ns}"
-    tx.run("add_plan", plan_id=seat.plan_id, origin=_origin(seat.plan_id))
+    tx.run(ADD_PLAN, plan_id=seat.plan_id, origin=_origin(seat.plan_id))
     refused = records.RefusedMessage(
         plan_id=seat.plan_id,
         agent_id=seat.agent_id,
@@ -348,15 +358,15 @@ def _origin(plan_id: str) -> str:
 
 
 def _note_claim(tx: Tx, seat: AgentInPlan, found: InboxFile, at: str) -> None:
-    rows = tx.run("known_delivery", plan_id=seat.plan_id, message_id=found.message_id, receiver=seat.agent_id)
-    if rows and rows[0][4] == "superseded":
-        tx.run("taken_withdrawn", id=rows[0][3])
+    rows = tx.run(KNOWN_DELIVERY, plan_id=seat.plan_id, message_id=found.message_id, receiver=seat.agent_id)
+    if rows and rows[0].state == "superseded":
+        tx.run(TAKEN_WITHDRAWN, id=rows[0].delivery)
         return
-    imported = not rows or rows[0][3] is None
-    delivery = _import(tx, seat, found, rows, at) if imported else rows[0][3]
+    imported = not rows or rows[0].delivery is None
+    delivery = _import(tx, seat, found, rows, at) if imported else rows[0].delivery
     is_command = isinstance(found.parcel, OutboxMessage) and isinstance(found.parcel.envelope, CommandEnvelope)
     ack = "CONSUMED" if is_command else ""
-    if not tx.run("claim_delivery", id=delivery, at=at, ack=ack, stored_at=at if imported else None):
+    if not tx.run(CLAIM_DELIVERY, id=delivery, at=at, ack=ack, stored_at=at if imported else None):
         return  # somebody else noted it
     tx.record("message.claimed", found.message_id, {"agent_id": seat.agent_id, "plan_id": seat.plan_id})
     if is_command:
@@ -365,11 +375,11 @@ def _note_claim(tx: Tx, seat: AgentInPlan, found: InboxFile, at: str) -> None:
 
 def _note_worked(tx: Tx, seat: AgentInPlan, found: InboxFile, receipt: Ack, at: str) -> None:
     """A message that the agent worked before, as its receipt says. It does not run again."""
-    rows = tx.run("known_delivery", plan_id=seat.plan_id, message_id=found.message_id, receiver=seat.agent_id)
-    if not rows or rows[0][3] is None:
+    rows = tx.run(KNOWN_DELIVERY, plan_id=seat.plan_id, message_id=found.message_id, receiver=seat.agent_id)
+    if not rows or rows[0].delivery is None:
         delivery = _import(tx, seat, found, rows, at)
-        tx.run("claim_delivery", id=delivery, at=format_instant(receipt.consumed_at), ack="", stored_at=at)
-    origin = tx.run("plan", plan_id=seat.plan_id)[0][1]
+        tx.run(CLAIM_DELIVERY, id=delivery, at=format_instant(receipt.consumed_at), ack="", stored_at=at)
+    origin = tx.run(PLAN, plan_id=seat.plan_id)[0].origin
     control_files.acknowledge(tx, receipt, plan_id=seat.plan_id, foreign=origin == "foreign", at=at)
 
 
@@ -386,17 +396,17 @@ def describe_message(found: InboxFile) -> dict[str, object]:
     }
 
 
-def _import(tx: Tx, seat: AgentInPlan, found: InboxFile, rows: list[Row], at: str) -> int:
+def _import(tx: Tx, seat: AgentInPlan, found: InboxFile, rows: list[KnownDeliveryRow], at: str) -> int:
     """Take a message into the store that another router delivered."""
     assert isinstance(found.parcel, OutboxMessage)  # noqa: S101
     envelope = found.parcel.envelope
     command = envelope.payload.command if isinstance(envelope, CommandEnvelope) else None
-    tx.run("add_plan", plan_id=seat.plan_id, origin=_origin(seat.plan_id))
+    tx.run(ADD_PLAN, plan_id=seat.plan_id, origin=_origin(seat.plan_id))
     if command:
-        tx.run("add_task", plan_id=seat.plan_id, task_id=envelope.task_id, agent_id=seat.agent_id, at=at)
+        tx.run(ADD_TASK, plan_id=seat.plan_id, task_id=envelope.task_id, agent_id=seat.agent_id, at=at)
     stale = False
     if rows:
-        message = rows[0][0]
+        message = rows[0].id
     else:
         parts = parse_command_id(envelope.command_id) if envelope.command_id else None
         seq = parts.seq if parts else 0
@@ -406,7 +416,7 @@ def _import(tx: Tx, seat: AgentInPlan, found: InboxFile, rows: list[Row], at: st
             newer = CommandOrder(envelope.message_id, envelope.task_id, command.command_id, seq)
             recall(tx, newer, seat.plan_id, dag, seat.deps, at)
         [(message,)] = tx.run(
-            "add_message",
+            ADD_MESSAGE,
             plan_id=seat.plan_id,
             message_id=envelope.message_id,
             sha256=found.parcel.sha256,
@@ -426,7 +436,7 @@ def _import(tx: Tx, seat: AgentInPlan, found: InboxFile, rows: list[Row], at: st
         created = write_time(envelope.created_at)
         tx.record("message.imported", envelope.message_id, {"sha256": found.parcel.sha256, "created_at": created})
     [(delivery,)] = tx.run(
-        "add_delivery",
+        ADD_DELIVERY,
         plan_id=seat.plan_id,
         message=message,
         receiver=seat.agent_id,
@@ -434,12 +444,12 @@ def _import(tx: Tx, seat: AgentInPlan, found: InboxFile, rows: list[Row], at: st
         priority=PRIORITIES[command.priority if command else "MEDIUM"],
     )
     if stale:
-        tx.run("withdraw", id=delivery, ack=None, at=at, details=f"{Code.SUPERSEDED}: a newer command of the task came")
-        tx.run("taken_withdrawn", id=delivery)
+        tx.run(WITHDRAW, id=delivery, ack=None, at=at, details=f"{Code.SUPERSEDED}: a newer command of the task came")
+        tx.run(TAKEN_WITHDRAWN, id=delivery)
     number: int = delivery
     return number
 
 
 def _is_stale(tx: Tx, seat: AgentInPlan, task_id: str, dag_sha256: str, seq: int) -> bool:
-    rows = tx.run("newest_order", plan_id=seat.plan_id, task_id=task_id, dag_sha256=dag_sha256)
-    return bool(rows) and rows[0][3] > seq
+    rows = tx.run(NEWEST_ORDER, plan_id=seat.plan_id, task_id=task_id, dag_sha256=dag_sha256)
+    return bool(rows) and rows[0].seq > seq

@@ -20,6 +20,7 @@ from agenttalk.engine.inbox.ready_commands import ClaimedCommand, build_question
 from agenttalk.engine.messages import plan_journal
 from agenttalk.engine.people import questions
 from agenttalk.ports import OutputContent, Performance, Tx
+from agenttalk.ports.statements.inbox import DELIVERY_STATE, FINISH_DELIVERY, STOP_WAITING
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import AgentResult, TurnFault
 from agenttalk.rules.messages.control_files import kind_of
@@ -160,7 +161,7 @@ def _conclude(
     fact: dict[str, Any],
     at: str,
 ) -> ConclusionKind:
-    [(delivery_state, _)] = tx.run("delivery_state", id=order.delivery)
+    [(delivery_state, _)] = tx.run(DELIVERY_STATE, id=order.delivery)
     step: ConclusionKind = "again" if outcome.again else "failed" if fault else "done"
     subject = leases.build_turn_subject(seat.plan_id, order.message_id)
     if delivery_state != "claimed":
@@ -174,7 +175,7 @@ def _conclude(
     )
     if outcome.again:
         return step
-    tx.run("stop_waiting", plan_id=seat.plan_id, task_id=order.task_id)
+    tx.run(STOP_WAITING, plan_id=seat.plan_id, task_id=order.task_id)
     _finish(tx, seat, order, fault, at)
     for artifact in made if fault is None else ():
         for path, file in artifact.files:
@@ -215,7 +216,7 @@ def _finish(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, fault: TurnFault |
     details = f"{fault.code}: {fault.message}".replace("\0", "\ufffd") if fault else None
     ack = "FAILED" if fault else "SUCCEEDED"
     ended = tx.run(
-        "finish_delivery", id=order.delivery, state="processed", ack=ack, at=at, details=details, acted=int(not fault)
+        FINISH_DELIVERY, id=order.delivery, state="processed", ack=ack, at=at, details=details, acted=int(not fault)
     )
     if not ended:
         raise ConflictError(Code.LEASE_LOST, f"the command {order.command.command_id!r} ended meanwhile")

@@ -14,6 +14,8 @@ from agenttalk.engine.core import outbox_writer
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.inbox import archive
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.inbox import UNSETTLED
+from agenttalk.ports.statements.messages import FREE_PAYLOADS, SET_SHOWN
 from agenttalk.rules.messages.archive import make_claimed_name
 
 _AT_ONCE: Final = 50
@@ -27,14 +29,14 @@ _PLACES: Final = {
 async def sync_files(seat: AgentInPlan, running: int | None = None) -> int:
     """Do the file work that is due, except for the delivery that is `running`; how much there was."""
     done = 0
-    while rows := await seat.store.read("unsettled", plan_id=seat.plan_id, receiver=seat.agent_id, limit=_AT_ONCE):
-        due = [row for row in rows if row[0] != running]
+    while rows := await seat.store.read(UNSETTLED, plan_id=seat.plan_id, receiver=seat.agent_id, limit=_AT_ONCE):
+        due = [row for row in rows if row.id != running]
         if not due:
             break
         index = False
         for _, state, message_id, kind, task_id, output_name, _, name, envelope in due:
             if kind == "artifact" and state == "processed":
-                await archive.show_artifact(seat, message_id, task_id, output_name, bytes(envelope))
+                await archive.show_artifact(seat, message_id, task_id, output_name or "", bytes(envelope))
                 index = True
             elif kind == "artifact":
                 await archive.put_payloads_away(seat, root_layout.DEADLETTER, message_id, bytes(envelope))
@@ -43,12 +45,12 @@ async def sync_files(seat: AgentInPlan, running: int | None = None) -> int:
             )
         if index:
             await archive.show_index(seat)
-        settled = [(row[0], row[1]) for row in due]
+        settled = [(row.id, row.state) for row in due]
 
         def note(tx: Tx, settled: list[tuple[int, str]] = settled) -> None:
             for delivery, state in settled:
-                tx.run("set_shown", id=delivery, state=state)
-                tx.run("free_payloads", delivery=delivery)
+                tx.run(SET_SHOWN, id=delivery, state=state)
+                tx.run(FREE_PAYLOADS, delivery=delivery)
 
         await seat.store.transact(note)
         done += len(due)

@@ -34,6 +34,8 @@ from agenttalk.engine.inbox.ready_commands import CommandScan, CommandScanner, R
 from agenttalk.engine.inbox.status_file import StatusFile
 from agenttalk.engine.inbox.turn import TurnSetting, take_turn
 from agenttalk.ports import Driver, FolderEntry, Processes, SandboxSelector, Store
+from agenttalk.ports.statements.inbox import DELIVERY_STATE, PLANS_OF_AGENT
+from agenttalk.ports.statements.plans import RUN
 
 _WHEN_BUSY, _WHEN_IDLE = 0.5, 3.0
 """Parts of the poll interval after which it looks again, whether or not anything woke it."""
@@ -307,11 +309,11 @@ class Heartbeat:
         if run is None:
             return
         try:
-            rows = await run.seat.store.read("delivery_state", id=run.ready.order.delivery)
+            rows = await run.seat.store.read(DELIVERY_STATE, id=run.ready.order.delivery)
         except AgentTalkError as error:
             tick.errors.append(error.message)
             return
-        if rows[0][0] != "claimed" and not run.task.done():
+        if rows[0].state != "claimed" and not run.task.done():
             await self._cancel(tick)
 
     async def _cancel(self, tick: TickReport) -> None:
@@ -357,8 +359,8 @@ class Heartbeat:
         found = {name for name, entry in boxes.items() if not self._is_quiet(name, entry, now)}
         try:
             for store in await self._boards():
-                found |= {row[0] for row in await store.read("plans_of_agent", agent_id=self._agent_id)}
-                found -= {plan_id for plan_id in found if await store.read("run", plan_id=plan_id)}
+                found |= {row.plan_id for row in await store.read(PLANS_OF_AGENT, agent_id=self._agent_id)}
+                found -= {plan_id for plan_id in found if await store.read(RUN, plan_id=plan_id)}
         except AgentTalkError as error:
             tick.errors.append(error.message)
             return []

@@ -12,7 +12,18 @@ from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox.ready_commands import ClaimedCommand
-from agenttalk.ports import Processes, ProcessIdentity, Row, Store, Tx
+from agenttalk.ports import Processes, ProcessIdentity, Store, Tx
+from agenttalk.ports.statements.inbox import (
+    ADD_TASK,
+    DELIVERY_STATE,
+    END_LEASE,
+    ENDED_TURNS,
+    GRANT_LEASE,
+    LEASES_OF,
+    MESSAGE_OF_DELIVERY,
+    AgentLeaseRow,
+)
+from agenttalk.ports.statements.messages import TASK
 from agenttalk.rules.core.tokens import attempt_token, token_hash
 from agenttalk.rules.messages.leases import TurnHistory, attempt_number
 from agenttalk.rules.proof.turn_outcome import SCORE_CODES
@@ -57,17 +68,17 @@ def _grant(
     lease, owner, secret = names
     at = seat.deps.stamp()
     about = {"plan_id": seat.plan_id, "task_id": order.task_id}
-    state = tx.run("delivery_state", id=order.delivery)
-    if not state or state[0][0] != "claimed":
+    state = tx.run(DELIVERY_STATE, id=order.delivery)
+    if not state or state[0].state != "claimed":
         return None
-    tx.run("add_task", **about, agent_id=seat.agent_id, at=at)
-    [(_, _, _, epoch, held, _, delivery, attempt, *_)] = tx.run("task", **about)
+    tx.run(ADD_TASK, **about, agent_id=seat.agent_id, at=at)
+    [(_, _, _, epoch, held, _, delivery, attempt, *_)] = tx.run(TASK, **about)
     if held is not None:
         return None
     number = attempt_number(delivery, order.delivery, attempt)
     token = attempt_token(tx.board, seat.plan_id, order.task_id, epoch + 1, secret)
     tx.run(
-        "grant_lease",
+        GRANT_LEASE,
         **about,
         epoch=epoch,
         lease=lease,
@@ -97,14 +108,14 @@ def _grant(
 
 def _read_ended_turns(tx: Tx, seat: AgentInPlan, order: ClaimedCommand) -> list[Any]:
     """What is known of the turns of a command that ended."""
-    rows = tx.run("ended_turns", subject=build_turn_subject(seat.plan_id, order.message_id))
+    rows = tx.run(ENDED_TURNS, subject=build_turn_subject(seat.plan_id, order.message_id))
     return [wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT) for (body,) in rows]
 
 
 def end_lease(tx: Tx, plan_id: str, lease: Lease, state: str, at: str) -> None:
     """Give a lease back. Raises LEASE_LOST when the task was given to somebody else meanwhile."""
     if not tx.run(
-        "end_lease", plan_id=plan_id, task_id=lease.task_id, epoch=lease.epoch, lease=lease.id, state=state, at=at
+        END_LEASE, plan_id=plan_id, task_id=lease.task_id, epoch=lease.epoch, lease=lease.id, state=state, at=at
     ):
         raise lease_lost_error(lease)
 
@@ -131,13 +142,13 @@ class RecoveryResult:
 async def recover(deps: Deps, store: Store, agent_id: str, processes: Processes) -> RecoveryResult:
     """End the leases of an agent that nobody takes care of, once all their processes are confirmed dead."""
     ended, live, errors = 0, 0, []
-    for row in await store.read("leases_of", agent_id=agent_id):
-        owner = _owner(row[4])
-        if row[3] in deps.held_leases or (owner is not None and owner != processes.me() and processes.alive(owner)):
+    for row in await store.read(LEASES_OF, agent_id=agent_id):
+        owner = _owner(row.owner)
+        if row.lease in deps.held_leases or (owner is not None and owner != processes.me() and processes.alive(owner)):
             live += 1
             continue
         try:
-            killed = await processes.end(row[3])
+            killed = await processes.end(row.lease)
         except MachineError as error:
             live += 1
             errors.append(error.message)
@@ -156,16 +167,16 @@ def _owner(text: str) -> ProcessIdentity | None:
         return None
 
 
-def _release(tx: Tx, deps: Deps, row: Row, killed: int) -> None:
+def _release(tx: Tx, deps: Deps, row: AgentLeaseRow, killed: int) -> None:
     plan_id, task_id, epoch, lease, _, delivery, _ = row
     at = deps.stamp()
-    if tx.run("end_lease", plan_id=plan_id, task_id=task_id, epoch=epoch, lease=lease, state="READY", at=at):
-        [(message_id,)] = tx.run("message_of_delivery", id=delivery)
+    if tx.run(END_LEASE, plan_id=plan_id, task_id=task_id, epoch=epoch, lease=lease, state="READY", at=at):
+        [(message_id,)] = tx.run(MESSAGE_OF_DELIVERY, id=delivery)
         body = {"lease": lease, "epoch": epoch, "killed": killed, "task_id": task_id}
         tx.record("lease.ended", build_turn_subject(plan_id, message_id), body)
 
 
-def _report_stuck(tx: Tx, deps: Deps, agent_id: str, row: Row, why: str) -> None:
+def _report_stuck(tx: Tx, deps: Deps, agent_id: str, row: AgentLeaseRow, why: str) -> None:
     plan_id, task_id, _, lease, *_ = row
     records.alert(
         tx,

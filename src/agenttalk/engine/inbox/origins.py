@@ -21,6 +21,7 @@ from agenttalk.engine.messages import plan_registry
 from agenttalk.engine.messages.plan_journal import JournalSearch, MessageIdentity
 from agenttalk.engine.messages.plan_registry import PlanFiles
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.messages import ADD_PLAN, PLAN
 from agenttalk.rules.messages import routing
 from agenttalk.rules.messages.routing import OutboxMessage, PlanFacts, Rejection
 
@@ -80,8 +81,8 @@ class OriginJudge:
 
     async def judge(self, seat: AgentInPlan, parcel: OutboxMessage, name: str) -> Literal["take", "wait"] | Rejection:
         """What becomes of a message that the store does not know. `name`: under which it lies in the inbox."""
-        rows = await seat.store.read("plan", plan_id=seat.plan_id)
-        if rows and rows[0][1] == "engine":
+        rows = await seat.store.read(PLAN, plan_id=seat.plan_id)
+        if rows and rows[0].origin == "engine":
             return _forgery_rejection(parcel)
         ground = await self.read_plan_files(seat.plan_id)
         if ground.contradiction is not None:
@@ -107,7 +108,7 @@ def _forgery_rejection(parcel: OutboxMessage) -> Rejection:
 
 
 def _tell(tx: Tx, seat: AgentInPlan, parcel: OutboxMessage, name: str) -> None:
-    tx.run("add_plan", plan_id=seat.plan_id, origin="foreign")
+    tx.run(ADD_PLAN, plan_id=seat.plan_id, origin="foreign")
     records.alert(
         tx,
         at=seat.deps.stamp(),

@@ -21,7 +21,16 @@ from agenttalk.engine.inbox.archive import build_archive_path
 from agenttalk.engine.inbox.origins import PlanFileFacts
 from agenttalk.engine.messages import recall
 from agenttalk.engine.people import questions
-from agenttalk.ports import Folder, Row, Tx
+from agenttalk.ports import Folder, Tx
+from agenttalk.ports.statements.inbox import (
+    ADD_TASK,
+    CLAIMED_ORDERS,
+    INPUTS_OF,
+    ORDER_OF,
+    WAIT_FOR_INPUTS,
+    ClaimedOrderRow,
+)
+from agenttalk.ports.statements.messages import TASK, MessageTaskRow
 from agenttalk.rules.messages import inbox_inputs
 from agenttalk.rules.messages.inbox_inputs import InboxFiles, InputResolution
 
@@ -103,18 +112,18 @@ class CommandScanner:
 
         While the plan's files contradict each other, none of them begins.
         """
-        rows = await seat.store.read("claimed_orders", plan_id=seat.plan_id, receiver=seat.agent_id)
+        rows = await seat.store.read(CLAIMED_ORDERS, plan_id=seat.plan_id, receiver=seat.agent_id)
         self._round += 1
-        first: dict[str, Row] = {}
-        for row in sorted(rows, key=lambda each: each[0]):
-            first.setdefault(row[2], row)  # of one task one after the other
-        queue = [row for row in first.values() if row[0] != running]
+        first: dict[str, ClaimedOrderRow] = {}
+        for row in sorted(rows, key=lambda each: each.id):
+            first.setdefault(row.task_id, row)  # of one task one after the other
+        queue = [row for row in first.values() if row.id != running]
         here = (seat.store.name, seat.plan_id)
-        looked = CommandScan(tasks={row[2] for row in queue})
+        looked = CommandScan(tasks={row.task_id for row in queue})
         shelf = _LazyShelf(seat)
         chosen = self._choose(queue, here, seat.deps.limits.resumed_messages_per_tick)
         for row in chosen:
-            mark = (*here, row[0])
+            mark = (*here, row.id)
             self._looked[mark] = self._round
             self._ready.discard(mark)
             ready = await self._scan_command(seat, row, shelf, looked, ground)
@@ -122,26 +131,26 @@ class CommandScanner:
                 looked.ready.append(ready)
                 self._ready.add(mark)
         looked.waiting += len(queue) - len(chosen)
-        open_ones = {(*here, row[0]) for row in rows}
+        open_ones = {(*here, row.id) for row in rows}
         self._looked = {mark: n for mark, n in self._looked.items() if mark[:2] != here or mark in open_ones}
         self._ready = {mark for mark in self._ready if mark[:2] != here or mark in open_ones}
         looked.ready.sort(key=lambda each: (each.order.priority, each.order.delivery))
         return looked
 
-    def _choose(self, queue: list[Row], here: tuple[str, str], limit: int) -> list[Row]:
+    def _choose(self, queue: list[ClaimedOrderRow], here: tuple[str, str], limit: int) -> list[ClaimedOrderRow]:
         """Those that were not looked at for longest, and the best of those that are known to be ready."""
-        by_rank = sorted(queue, key=lambda row: (row[3], row[0]))
-        best = next((row for row in by_rank if (*here, row[0]) in self._ready), None)
-        by_rank.sort(key=lambda row: self._looked.get((*here, row[0]), 0))
+        by_rank = sorted(queue, key=lambda row: (row.priority, row.id))
+        best = next((row for row in by_rank if (*here, row.id) in self._ready), None)
+        by_rank.sort(key=lambda row: self._looked.get((*here, row.id), 0))
         chosen = by_rank[:limit]
         return chosen if best is None or best in chosen else [best, *chosen]
 
     async def _scan_command(
-        self, seat: AgentInPlan, row: Row, shelf: _LazyShelf, looked: CommandScan, ground: PlanFileFacts
+        self, seat: AgentInPlan, row: ClaimedOrderRow, shelf: _LazyShelf, looked: CommandScan, ground: PlanFileFacts
     ) -> ReadyCommand | None:
         delivery, message_id, task_id, priority, seq = row
-        [(envelope, consumed_at, state)] = await seat.store.read("order_of", id=delivery)
-        if state != "claimed":
+        [(envelope, consumed_at, state)] = await seat.store.read(ORDER_OF, id=delivery)
+        if state != "claimed" or consumed_at is None:
             return None
         command = CommandEnvelope.from_bytes(bytes(envelope)).payload.command
         if ground.contradiction is not None:
@@ -152,14 +161,14 @@ class CommandScanner:
         order = ClaimedCommand(delivery, message_id, task_id, priority, seq, command, consumed_at)
         sources = await shelf.sources(order)
         resolution = inbox_inputs.resolve(command, InboxFiles(sources))
-        tasks = await seat.store.read("task", plan_id=seat.plan_id, task_id=task_id)
+        tasks = await seat.store.read(TASK, plan_id=seat.plan_id, task_id=task_id)
         now = seat.deps.now()
         since, known = _waiting(tasks[0] if tasks else None, delivery)
         step = inbox_inputs.next_step(command, resolution, waiting_since=since or now, now=now)
         if step == "run":
             return ReadyCommand(order, resolution, sources)
         looked.waiting += 1
-        earlier: str | None = tasks[0][10] if known is not None else None
+        earlier: str | None = tasks[0].request_id if known is not None else None
         spent = earlier is not None and await questions.is_spent(seat.store, earlier, plan_id=seat.plan_id)
         asks = step == "ask" and (earlier is None or spent)
         if known is None or known[1] != resolution.missing or asks:
@@ -180,12 +189,12 @@ async def _is_outdated(seat: AgentInPlan, command: Command, ground: PlanFileFact
     return bool(await seat.store.transact(lambda tx: recalled(tx, seat.plan_id, [command.task_id])))
 
 
-def _waiting(task: Row | None, delivery: int) -> tuple[Any, tuple[str, tuple[str, ...]] | None]:
+def _waiting(task: MessageTaskRow | None, delivery: int) -> tuple[Any, tuple[str, tuple[str, ...]] | None]:
     """Since when a command waits, and with which state and missing inputs; None when it does not wait yet."""
-    if task is None or task[6] != delivery or task[8] is None:
+    if task is None or task.delivery != delivery or task.waiting_since is None:
         return None, None
-    missing: Any = wire.read(bytes(task[9])) if task[9] is not None else []
-    return parse_instant(task[8]), (task[1], tuple(missing))
+    missing: Any = wire.read(bytes(task.missing)) if task.missing is not None else []
+    return parse_instant(task.waiting_since), (task.state, tuple(missing))
 
 
 def _request_id(seat: AgentInPlan, order: ClaimedCommand, earlier: str | None, *, spent: bool) -> str:
@@ -200,10 +209,10 @@ def _block(
 ) -> None:
     at = seat.deps.stamp()
     about = {"plan_id": seat.plan_id, "task_id": order.task_id}
-    tx.run("add_task", **about, agent_id=seat.agent_id, at=at)
+    tx.run(ADD_TASK, **about, agent_id=seat.agent_id, at=at)
     state = "BLOCKED_WAITING_HUMAN" if request_id else "BLOCKED_WAITING_INPUT"
     rows = tx.run(
-        "wait_for_inputs",
+        WAIT_FOR_INPUTS,
         **about,
         state=state,
         missing=wire.write(list(missing)),
@@ -216,7 +225,7 @@ def _block(
     blocking: dict[str, Any] = {
         "reason": "MISSING_INPUTS",
         "missing": list(missing),
-        "started_at": write_time(parse_instant(rows[0][0])),
+        "started_at": write_time(parse_instant(rows[0].waiting_since)),
     }
     if request_id:
         blocking["request_id"] = request_id
@@ -307,7 +316,7 @@ class _LazyShelf:
         hidden = frozenset({root_layout.HISTORY, root_layout.INPUT_INDEX})
         lying = await asyncio.to_thread(_files_in, seat.root, seat.inputs, hidden)
         found = {path: InputSource(f"{seat.inputs}/{path}", path.split("/", 2)[-1]) for path in lying}
-        rows = await seat.store.read("inputs_of", plan_id=seat.plan_id, agent_id=seat.agent_id)
+        rows = await seat.store.read(INPUTS_OF, plan_id=seat.plan_id, agent_id=seat.agent_id)
         for task_id, output_name, path, sha256, _, message_id, *_ in rows:
             where = build_archive_path(task_id, output_name, path)
             found[where] = InputSource(f"{seat.inputs}/{where}", path, sha256, message_id)

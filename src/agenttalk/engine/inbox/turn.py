@@ -22,6 +22,7 @@ from agenttalk.engine.inbox.conclusion import ConclusionKind
 from agenttalk.engine.inbox.leases import Lease
 from agenttalk.engine.inbox.ready_commands import ClaimedCommand, InputSource, ReadyCommand
 from agenttalk.ports import Job, Performance, ProgramTurn, Tx
+from agenttalk.ports.statements.inbox import DELIVERY_STATE, HOLDS_LEASE, MARK_ARTIFACT_INJECTED, MARK_INJECTED
 from agenttalk.rules.agents import results
 from agenttalk.rules.messages.leases import time_limit
 from agenttalk.rules.people.attestation import list_exposed_agents
@@ -218,13 +219,13 @@ def _inject(
     """Record which prompt is about to be started, and what stands in it; False when it must not start any more."""
     at = seat.deps.stamp()
     about = {"plan_id": seat.plan_id, "task_id": order.task_id}
-    state = tx.run("delivery_state", id=order.delivery)
-    if state[0][0] != "claimed" or not tx.run("holds_lease", **about, epoch=lease.epoch, lease=lease.id):
+    state = tx.run(DELIVERY_STATE, id=order.delivery)
+    if state[0].state != "claimed" or not tx.run(HOLDS_LEASE, **about, epoch=lease.epoch, lease=lease.id):
         return False
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
-    tx.run("mark_injected", id=order.delivery, at=at, prompt_sha256=sha256)
+    tx.run(MARK_INJECTED, id=order.delivery, at=at, prompt_sha256=sha256)
     for message_id in dict.fromkeys(each.message_id for each in laid if each.message_id):
-        tx.run("mark_artifact_injected", plan_id=seat.plan_id, message_id=message_id, receiver=seat.agent_id, at=at)
+        tx.run(MARK_ARTIFACT_INJECTED, plan_id=seat.plan_id, message_id=message_id, receiver=seat.agent_id, at=at)
     files = [{"name": each.name, "sha256": each.sha256} for each in laid]
     body = {"lease": lease.id, "epoch": lease.epoch, "prompt_sha256": sha256, "inputs": files}
     tx.record("turn.injected", leases.build_turn_subject(seat.plan_id, order.message_id), body)

@@ -25,7 +25,25 @@ from agenttalk.engine.mail import letters
 from agenttalk.engine.mail.letters import LetterDraft
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import KindTask, KindTurn, Row, Store, Tx
+from agenttalk.ports import KindTask, KindTurn, Store, Tx
+from agenttalk.ports.statements.mail import (
+    MAIL_FOR,
+    MAIL_ITEM,
+    MAIL_ITEMS_OF,
+    MAIL_SHOWN,
+    MAILS_ACKNOWLEDGED,
+    MAILS_DUE,
+    MAILS_LYING,
+    MAILS_READY,
+    MAILS_UNSHOWN,
+    NEXT_MAIL_DUE,
+    READ_MAIL,
+    SET_MAIL_DUE,
+    AddresseeRow,
+    LetterRow,
+    LyingLetterRow,
+)
+from agenttalk.ports.statements.plans import RUN_STATE
 from agenttalk.rules.core import task_states
 from agenttalk.rules.mail import letters as letters_rules
 from agenttalk.rules.mail.letters import BOARD, ReadHow
@@ -106,17 +124,17 @@ class MailBoard:
     ) -> dict[str, Any]:
         """Answer a letter: its sender gets the answer, or who got it if its sender goes on; the thread stays."""
         row = await self._row(mail_id)
-        addressees = tuple(each[1] for each in await self._items(row[0]))
-        if caller.name not in {row[3], *addressees}:
+        addressees = tuple(each.addressee for each in await self._items(row.id))
+        if caller.name not in {row.sender, *addressees}:
             raise letters.unknown_letter_error(mail_id)
-        to = draft.to or ((row[3],) if caller.name != row[3] else addressees)
-        subject = draft.subject or letters_rules.reply_subject(row[5])
+        to = draft.to or ((row.sender,) if caller.name != row.sender else addressees)
+        subject = draft.subject or letters_rules.reply_subject(row.subject)
         return await self.send(replace(draft, to=to, subject=subject, in_reply_to=mail_id), caller, key, via=via)
 
     async def has_replied(self, task_id: str) -> bool:
         """Whether whoever has a task has answered its letter."""
-        rows = await (await self._deps.stores.board(BOARD)).read("mail_item", task_id=task_id)
-        return bool(rows) and rows[0][8] is not None
+        rows = await (await self._deps.stores.board(BOARD)).read(MAIL_ITEM, task_id=task_id)
+        return bool(rows) and rows[0].reply is not None
 
     async def answer(self, task: KindTask, turn: KindTurn, text: str) -> bool:
         """Send the result of a turn as the answer to its letter; doing it again sends nothing more."""
@@ -133,39 +151,39 @@ class MailBoard:
         """Note that one of the addressees asked for a letter."""
         row = await self._row(mail_id)
         store = await self._deps.stores.board(BOARD)
-        rows = await store.read("mail_for", mail=row[0], addressee=reader)
+        rows = await store.read(MAIL_FOR, mail=row.id, addressee=reader)
         if rows:
-            await store.transact(lambda tx: self._note_read(tx, [(rows[0][0], row[4])], "get"))
+            await store.transact(lambda tx: self._note_read(tx, [(rows[0].task_id, row.kind)], "get"))
 
     async def pass_(self) -> float:
         """Do everything that is due; how many seconds may pass until the next look."""
         if not self._deps.stores.has_board(BOARD):
             return LONGEST
         store = await self._deps.stores.board(BOARD)
-        if not await store.read("run_state", plan_id=BOARD):
+        if not await store.read(RUN_STATE, plan_id=BOARD):
             return LONGEST
         await self._lay_out(store)
         taken = await self._find_taken(store)
         if taken:
             await store.transact(lambda tx: self._note_read(tx, taken, "taken"))
-        if receipts := [(row[0], row[1]) for row in await store.read("mails_acknowledged", limit=AT_ONCE)]:
+        if receipts := [(row.task_id, row.kind) for row in await store.read(MAILS_ACKNOWLEDGED, limit=AT_ONCE)]:
             await store.transact(lambda tx: self._note_read(tx, receipts, "receipt"))
-        if ready := [row[0] for row in await store.read("mails_ready", after=0, limit=AT_ONCE)]:
+        if ready := [row.task_id for row in await store.read(MAILS_READY, after=0, limit=AT_ONCE)]:
             await store.transact(lambda tx: self._settle(tx, ready))
         return await self._look_at_times(store)
 
     async def _look_at_times(self, store: Store) -> float:
         """Remind those who have not answered, and give up where the deadline is over."""
         now = self._deps.now()
-        while rows := await store.read("mails_due", now=format_instant(now), limit=AT_ONCE):
-            names = [row[0] for row in rows]
+        while rows := await store.read(MAILS_DUE, now=format_instant(now), limit=AT_ONCE):
+            names = [row.task_id for row in rows]
             running = await store.transact(lambda tx, names=names: self._due(tx, names, now))  # type: ignore[misc]
             for task_id in running:
                 try:
                     await self._stop(task_id, "nobody answered the letter before its deadline")
                 except AgentTalkError as error:  # it may have ended by itself
                     LOG.warning("%s: %s", task_id, error.message, extra={"action": "mail.deadline"})
-        [(due_at,)] = await store.read("next_mail_due")
+        [(due_at,)] = await store.read(NEXT_MAIL_DUE)
         if due_at is None:
             return LONGEST
         return max(0.05, min(LONGEST, (parse_instant(due_at) - now).total_seconds()))
@@ -174,15 +192,17 @@ class MailBoard:
         """What is due for requests; those that have to be stopped first."""
         moves, running = self._open_run(tx), []
         for task_id in names:
-            row = tx.run("mail_item", task_id=task_id)[0]
-            what = letters_rules.decide_due_action(parse_instant(row[18]), now, reminded=row[9] is not None)
-            if row[8] is not None and row[21] not in task_states.FINAL:
+            row = tx.run(MAIL_ITEM, task_id=task_id)[0]
+            what = letters_rules.decide_due_action(
+                parse_instant(row.deadline or row.at), now, reminded=row.reminded_at is not None
+            )
+            if row.reply is not None and row.state not in task_states.FINAL:
                 letters.settle(moves, letters.kind_of(self._deps), task_id)
                 letters.wait_for_deadline(tx, row)
             elif what == "remind":
                 letters.remind(moves, row)
-            elif what == "fail" and row[21] == "RUNNING":
-                tx.run("set_mail_due", task_id=task_id, due_at=format_instant(now + _AGAIN))
+            elif what == "fail" and row.state == "RUNNING":
+                tx.run(SET_MAIL_DUE, task_id=task_id, due_at=format_instant(now + _AGAIN))
                 running.append(task_id)
             elif what == "fail":
                 letters.give_up(moves, row)
@@ -193,7 +213,7 @@ class MailBoard:
 
     async def _lay_out(self, store: Store) -> None:
         """Put letters into the inboxes of those who have one."""
-        while rows := await store.read("mails_unshown", limit=AT_ONCE):
+        while rows := await store.read(MAILS_UNSHOWN, limit=AT_ONCE):
             laid = []
             for task_id, addressee, mail_id in rows:
                 path = f"{root_layout.box_folder(addressee, 'inbox', BOARD)}/{letters.file_name(mail_id)}"
@@ -206,21 +226,21 @@ class MailBoard:
                 else:
                     laid.append((task_id, letters.SHOWN))
             await store.transact(
-                lambda tx, laid=laid: [tx.run("mail_shown", task_id=each, shown=shown) for each, shown in laid]  # type: ignore[misc]
+                lambda tx, laid=laid: [tx.run(MAIL_SHOWN, task_id=each, shown=shown) for each, shown in laid]  # type: ignore[misc]
             )
 
     async def _document(self, mail_id: str) -> bytes:
         row = await self._row(mail_id)
-        to = [each[1] for each in await self._items(row[0])]
-        return wire.write({**letters.letter_of(row, to), "body": bytes(row[13]).decode()}) + b"\n"
+        to = [each.addressee for each in await self._items(row.id)]
+        return wire.write({**letters.letter_of(row, to), "body": bytes(row.body).decode()}) + b"\n"
 
     async def _find_taken(self, store: Store) -> list[tuple[str, str]]:
         """Letters whose files somebody took away: tasks and kinds of letters. Each look looks at some, in turn."""
-        rows = await store.read("mails_lying", after=self._looked, limit=AT_ONCE)
-        self._looked = rows[-1][0] if len(rows) == AT_ONCE else 0
+        rows = await store.read(MAILS_LYING, after=self._looked, limit=AT_ONCE)
+        self._looked = rows[-1].id if len(rows) == AT_ONCE else 0
         return await asyncio.to_thread(self._find_gone, rows) if rows else []
 
-    def _find_gone(self, rows: list[Row]) -> list[tuple[str, str]]:
+    def _find_gone(self, rows: list[LyingLetterRow]) -> list[tuple[str, str]]:
         found = []
         for _, task_id, addressee, mail_id, kind in rows:
             box = root_layout.box_folder(addressee, "inbox", BOARD)
@@ -234,7 +254,7 @@ class MailBoard:
     def _note_read(self, tx: Tx, items: list[tuple[str, str]], how: ReadHow) -> None:
         moves = self._open_run(tx)
         for task_id, kind in items:
-            if tx.run("read_mail", task_id=task_id, at=moves.at, how=how, informs=int(kind == "inform")):
+            if tx.run(READ_MAIL, task_id=task_id, at=moves.at, how=how, informs=int(kind == "inform")):
                 tx.record("mail.read", task_id, {"how": how})
             letters.settle(moves, letters.kind_of(self._deps), task_id)  # it may have been read in a prompt just now
         moves.finish()
@@ -248,9 +268,9 @@ class MailBoard:
     def _open_run(self, tx: Tx) -> TaskTransitions:
         return letters.open_run(tx, self._deps, self._sheets)
 
-    async def _row(self, mail_id: str) -> Row:
+    async def _row(self, mail_id: str) -> LetterRow:
         """A letter; raises UsageError when there is none."""
         return await letters.row_of(self._deps, mail_id)
 
-    async def _items(self, number: int) -> list[Row]:
-        return await (await self._deps.stores.board(BOARD)).read("mail_items_of", mail=number)
+    async def _items(self, number: int) -> list[AddresseeRow]:
+        return await (await self._deps.stores.board(BOARD)).read(MAIL_ITEMS_OF, mail=number)

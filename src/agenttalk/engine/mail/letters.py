@@ -18,7 +18,27 @@ from agenttalk.engine.core.task_comments import TaskName, require_current_attemp
 from agenttalk.engine.plans import board_run, reset
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import KindTask, MailKind, MailRules, Row, Tx
+from agenttalk.ports import KindTask, MailKind, MailRules, Tx
+from agenttalk.ports.statements.mail import (
+    ADD_MAIL,
+    ADD_MAIL_ITEM,
+    ADD_MAIL_WORD,
+    CLOSE_MAIL,
+    JOIN_MAIL_THREAD,
+    MAIL,
+    MAIL_FOR,
+    MAIL_ITEM,
+    MAIL_ITEMS_OF,
+    READ_MAIL,
+    REMIND_MAIL,
+    REPLY_MAIL,
+    SET_MAIL_DUE,
+    LetterItemRow,
+    LetterPageRow,
+    LetterRow,
+)
+from agenttalk.ports.statements.messages import TASK
+from agenttalk.ports.statements.plans import ACKNOWLEDGE_BY_HAND
 from agenttalk.rules.core import task_states
 from agenttalk.rules.mail import letters
 from agenttalk.rules.mail.letters import BOARD, OPERATOR, AnsweredLetter, LetterObservation
@@ -84,11 +104,11 @@ def kind_of(deps: Deps) -> MailKind:
     return cast("MailKind", kind)
 
 
-async def row_of(deps: Deps, mail_id: str) -> Row:
+async def row_of(deps: Deps, mail_id: str) -> LetterRow:
     """The row of a letter; raises UsageError when there is none."""
     if not deps.stores.has_board(BOARD):
         raise unknown_letter_error(mail_id)
-    rows = await (await deps.stores.board(BOARD)).read("mail", mail_id=mail_id)
+    rows = await (await deps.stores.board(BOARD)).read(MAIL, mail_id=mail_id)
     if not rows:
         raise unknown_letter_error(mail_id)
     return rows[0]
@@ -138,25 +158,25 @@ def accept_letter(
     """Take a letter: what was sent, or why it is not taken. The same letter once more changes nothing."""
     tx, rules = moves.tx, kind.rules
     digest = wire.sha256(letter.to_bytes())
-    if known := tx.run("mail", mail_id=letter.message_id):
-        if (known[0][3], known[0][10]) == (letter.sender, digest):
+    if known := tx.run(MAIL, mail_id=letter.message_id):
+        if (known[0].sender, known[0].sha256) == (letter.sender, digest):
             return _sent_to_json(tx, known[0])
         message = f"the id {letter.message_id!r} was used for another letter"
         return Rejection(Code.MESSAGE_ID_REUSED_WITH_DIFFERENT_PAYLOAD, message, message_id=letter.message_id)
     now = parse_instant(moves.at)
-    rows = tx.run("mail", mail_id=letter.in_reply_to) if letter.in_reply_to else []
-    answers = AnsweredLetter(rows[0][3], _addressees(tx, rows[0][0]), rows[0][8]) if rows else None
+    rows = tx.run(MAIL, mail_id=letter.in_reply_to) if letter.in_reply_to else []
+    answers = AnsweredLetter(rows[0].sender, _addressees(tx, rows[0].id), rows[0].hop) if rows else None
     hop = letters.hop_of(letter.sender, [*before, *([answers.hop] if answers else [])])
     refused = letters.find_refusal(letter, agents=there, now=now, answers=answers, hop=hop, hops=rules.hops)
     if refused is not None:
         return replace(refused, message_id=letter.message_id)
-    thread = rows[0][2] if rows else letter.message_id
+    thread = rows[0].thread if rows else letter.message_id
     number, times = _write(moves, letter, rules, thread=thread, hop=hop, via=via, digest=digest)
     for addressee in dict.fromkeys(letter.to):
         _hand_out(moves, kind, letter, addressee, number, thread, times, hop)
     if rows and answers is not None and letter.sender in answers.addressees:
         _note_reply(moves, kind, rows[0], letter, answers)
-    return _sent_to_json(tx, tx.run("mail", mail_id=letter.message_id)[0])
+    return _sent_to_json(tx, tx.run(MAIL, mail_id=letter.message_id)[0])
 
 
 def _write(
@@ -170,7 +190,7 @@ def _write(
             now, letter.deadline, remind_after=rules.remind_after, answer_within=rules.answer_within
         )
     [(number,)] = tx.run(
-        "add_mail",
+        ADD_MAIL,
         mail_id=letter.message_id,
         thread=thread,
         sender=letter.sender,
@@ -186,9 +206,9 @@ def _write(
         body=body,
     )
     found = letters.index_words(f"{letter.subject}\n{letter.body}")
-    tx.run_many("add_mail_word", [{"word": each, "mail": number} for each in sorted(found)])
+    tx.run_many(ADD_MAIL_WORD, [{"word": each, "mail": number} for each in sorted(found)])
     for party in dict.fromkeys(["*", letter.sender, *letter.to]):
-        tx.run("join_mail_thread", thread=thread, party=party, mail=number)
+        tx.run(JOIN_MAIL_THREAD, thread=thread, party=party, mail=number)
     fact = {"from": letter.sender, "to": list(letter.to), "kind": letter.kind, "thread": thread, "sha256": digest}
     tx.record("mail.sent", letter.message_id, {**fact, "via": via, "in_reply_to": letter.in_reply_to})
     return number, times
@@ -210,11 +230,11 @@ def _hand_out(
     task_id = (
         letter.message_id if len(set(letter.to)) == 1 else records.derive_id("ml", f"{letter.message_id}/{addressee}")
     )
-    if tx.run("task", plan_id=BOARD, task_id=task_id):
+    if tx.run(TASK, plan_id=BOARD, task_id=task_id):
         task_id = records.derive_id("ml", f"{letter.message_id}/{addressee}/{number}")
     shown = NO_FILE if way == "run" or not _has_folder(moves.deps, rules, addressee) else NOT_SHOWN
     due_at = format_instant(times.remind_at) if times else None
-    tx.run("add_mail_item", mail=number, task_id=task_id, addressee=addressee, way=way, shown=shown, due_at=due_at)
+    tx.run(ADD_MAIL_ITEM, mail=number, task_id=task_id, addressee=addressee, way=way, shown=shown, due_at=due_at)
     deadline = format_instant(times.deadline) if times else None
     facts: dict[str, Any] = {
         "mail_id": letter.message_id,
@@ -268,104 +288,107 @@ def _has_folder(deps: Deps, rules: MailRules, addressee: str) -> bool:
     return deps.root.exists(root_layout.agent_folder(addressee))
 
 
-def _note_reply(moves: TaskTransitions, kind: MailKind, row: Row, letter: Mail, answers: AnsweredLetter) -> None:
+def _note_reply(moves: TaskTransitions, kind: MailKind, row: LetterRow, letter: Mail, answers: AnsweredLetter) -> None:
     """A letter was answered by one of those who got it; or at least read, if the answer goes to others alone."""
     tx = moves.tx
-    [(task_id,)] = tx.run("mail_for", mail=row[0], addressee=letter.sender)
+    [(task_id,)] = tx.run(MAIL_FOR, mail=row.id, addressee=letter.sender)
     if not letters.is_answer(letter, answers):
-        if tx.run("read_mail", task_id=task_id, at=moves.at, how="replied", informs=int(row[4] == "inform")):
+        if tx.run(READ_MAIL, task_id=task_id, at=moves.at, how="replied", informs=int(row.kind == "inform")):
             tx.record("mail.read", task_id, {"how": "replied"})
             settle(moves, kind, task_id)
-    elif tx.run("reply_mail", task_id=task_id, reply=letter.message_id, at=moves.at):
+    elif tx.run(REPLY_MAIL, task_id=task_id, reply=letter.message_id, at=moves.at):
         tx.record("mail.replied", task_id, {"reply": letter.message_id})
         settle(moves, kind, task_id)
 
 
 def settle(moves: TaskTransitions, kind: MailKind, task_id: str) -> None:
     """End a task that nobody runs, if what was seen of its letter is enough."""
-    row = moves.tx.run("mail_item", task_id=task_id)[0]
-    state: task_states.State = row[21]
-    if row[10] is not None or state in task_states.FINAL or state == "RUNNING":
+    row = moves.tx.run(MAIL_ITEM, task_id=task_id)[0]
+    state: task_states.State = row.state
+    if row.closed_at is not None or state in task_states.FINAL or state == "RUNNING":
         return
-    found = letters.make_evidence(LetterObservation(row[2], row[6], row[7], row[8]), moves.at)
-    if board_run.complete_if_fulfilled(moves, kind, task_id, state, found) and row[23] is not None:
-        _take_back(moves, row, "SUCCEEDED", None)
+    found = letters.make_evidence(LetterObservation(row.addressee, row.read_at, row.read_how, row.reply), moves.at)
+    if board_run.complete_if_fulfilled(moves, kind, task_id, state, found) and row.delivery is not None:
+        _take_back(moves, row.addressee, row.delivery)
 
 
-def _take_back(moves: TaskTransitions, row: Row, ack: str, why: str | None) -> None:
-    """The command of a letter needs nobody any more."""
-    moves.tx.run("acknowledge_by_hand", id=row[23], ack=ack, details=why, at=moves.at)
-    reset.withdraw_command(moves, BOARD, row[2], row[23], why or "the letter was answered")
+def _take_back(moves: TaskTransitions, addressee: str, delivery: int) -> None:
+    """Take back the command of a letter that is answered."""
+    moves.tx.run(ACKNOWLEDGE_BY_HAND, id=delivery, ack="SUCCEEDED", details=None, at=moves.at)
+    reset.withdraw_command(moves, BOARD, addressee, delivery, "the letter was answered")
 
 
-def remind(moves: TaskTransitions, row: Row) -> None:
+def remind(moves: TaskTransitions, row: LetterItemRow) -> None:
     """The letter is unread again, and lies in the inbox again; people are told."""
     tx = moves.tx
-    tx.run("remind_mail", task_id=row[1], at=moves.at, due_at=row[18])
-    tx.record("mail.reminded", row[1], {"addressee": row[2], "deadline": row[18]})
-    message = f"{row[2]} has not answered {row[12]} of {row[14]}; it has to until {row[18]}"
+    tx.run(REMIND_MAIL, task_id=row.task_id, at=moves.at, due_at=row.deadline)
+    tx.record("mail.reminded", row.task_id, {"addressee": row.addressee, "deadline": row.deadline})
+    message = f"{row.addressee} has not answered {row.mail_id} of {row.sender}; it has to until {row.deadline}"
     records.alert(
         tx,
         at=moves.at,
         plan_id=BOARD,
         code=Code.MAIL_UNANSWERED,
         message=message,
-        key=f"{row[1]}/reminded",
+        key=f"{row.task_id}/reminded",
         severity="WARNING",
-        source=records.RecordSource(row[2], row[1]),
+        source=records.RecordSource(row.addressee, row.task_id),
     )
 
 
-def give_up(moves: TaskTransitions, row: Row) -> None:
+def give_up(moves: TaskTransitions, row: LetterItemRow) -> None:
     """Nobody answered in time: the task has failed."""
-    why = f"{row[2]} did not answer before the deadline, {row[18]}"
-    if row[21] in task_states.FINAL:
-        moves.tx.run("close_mail", task_id=row[1], at=moves.at, why=why)
+    why = f"{row.addressee} did not answer before the deadline, {row.deadline}"
+    if row.state in task_states.FINAL:
+        moves.tx.run(CLOSE_MAIL, task_id=row.task_id, at=moves.at, why=why)
         return
-    if row[23] is not None:
-        reset.withdraw_command(moves, BOARD, row[2], row[23], why)
+    if row.delivery is not None:
+        reset.withdraw_command(moves, BOARD, row.addressee, row.delivery, why)
     sheet = moves.sheets.load(moves.tx, BOARD)
-    moves.fail_idle_task(sheet, row[1], row[21], "ABORTED", reason=why)
+    moves.fail_idle_task(sheet, row.task_id, row.state, "ABORTED", reason=why)
     records.alert(
         moves.tx,
         at=moves.at,
         plan_id=BOARD,
         code=Code.MAIL_UNANSWERED,
-        message=f"{row[12]} of {row[14]}: {why}",
-        key=f"{row[1]}/failed",
-        source=records.RecordSource(row[2], row[1]),
+        message=f"{row.mail_id} of {row.sender}: {why}",
+        key=f"{row.task_id}/failed",
+        source=records.RecordSource(row.addressee, row.task_id),
     )
 
 
-def wait_for_deadline(tx: Tx, row: Row) -> None:
+def wait_for_deadline(tx: Tx, row: LetterItemRow) -> None:
     """Look again at the deadline; once that is over, only what ends by itself is waited for."""
-    over = row[5] >= row[18]
-    tx.run("set_mail_due", task_id=row[1], due_at=None if over else row[18])
+    over = (row.due_at or "") >= (row.deadline or "")
+    tx.run(SET_MAIL_DUE, task_id=row.task_id, due_at=None if over else row.deadline)
 
 
 def _addressees(tx: Tx, number: int) -> tuple[str, ...]:
-    return tuple(row[1] for row in tx.run("mail_items_of", mail=number))
+    return tuple(row.addressee for row in tx.run(MAIL_ITEMS_OF, mail=number))
 
 
-def _sent_to_json(tx: Tx, row: Row) -> dict[str, Any]:
-    items = tx.run("mail_items_of", mail=row[0])
-    return {**letter_of(row, [each[1] for each in items]), "tasks": {each[1]: each[0] for each in items}}
+def _sent_to_json(tx: Tx, row: LetterRow) -> dict[str, Any]:
+    items = tx.run(MAIL_ITEMS_OF, mail=row.id)
+    return {
+        **letter_of(row, [each.addressee for each in items]),
+        "tasks": {each.addressee: each.task_id for each in items},
+    }
 
 
-def letter_of(row: Row, to: Iterable[str]) -> dict[str, Any]:
+def letter_of(row: LetterRow | LetterPageRow, to: Iterable[str]) -> dict[str, Any]:
     """A letter without its body, from a row that begins like the query `mail`."""
     found = {
         "schema_version": "1.0",
-        "message_id": row[1],
-        "thread": row[2],
-        "from": row[3],
+        "message_id": row.mail_id,
+        "thread": row.thread,
+        "from": row.sender,
         "to": list(to),
-        "kind": row[4],
-        "subject": row[5],
-        "in_reply_to": row[6],
-        "deadline": row[7],
-        "via": row[9],
-        "sent_at": row[12],
+        "kind": row.kind,
+        "subject": row.subject,
+        "in_reply_to": row.in_reply_to,
+        "deadline": row.deadline,
+        "via": row.via,
+        "sent_at": row.at,
     }
     return {key: value for key, value in found.items() if value is not None}
 
@@ -385,8 +408,8 @@ def hop_of_attempt(tx: Tx, caller: Caller) -> int | None:
     """How far the letter is from a person in whose turn an agent writes."""
     if caller.attempt is None or caller.attempt.board != BOARD:
         return None
-    rows = tx.run("mail_item", task_id=caller.attempt.task_id)
-    return rows[0][19] if rows else None
+    rows = tx.run(MAIL_ITEM, task_id=caller.attempt.task_id)
+    return rows[0].hop if rows else None
 
 
 def hint_of(refused: Rejection) -> str:

@@ -8,7 +8,15 @@ from typing import Any, Final, Protocol
 
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.engine.core import prompt_context
-from agenttalk.ports import FollowUp, KindOutcome, KindTask, KindTurn, MailRules, Row, Tx
+from agenttalk.ports import FollowUp, KindOutcome, KindTask, KindTurn, MailRules, Tx
+from agenttalk.ports.statements.mail import (
+    CLOSE_MAIL,
+    MAIL_ITEM,
+    MAIL_UNREAD_NOTES,
+    READ_MAIL,
+    LetterItemRow,
+    UnreadNoteRow,
+)
 from agenttalk.rules.mail import letters
 from agenttalk.rules.prompts.context import PromptContext, PromptSection
 from agenttalk.rules.prompts.mail import render_mail_sections
@@ -46,10 +54,10 @@ class MailTaskKind:
 
     def task(self, tx: Tx, task_id: str) -> KindTask | None:
         """A letter as one of its addressees has it, with what else that one has not read."""
-        rows = tx.run("mail_item", task_id=task_id)
+        rows = tx.run(MAIL_ITEM, task_id=task_id)
         if not rows:
             return None
-        notes = tx.run("mail_unread_notes", party=rows[0][2], size=_NOTE_SIZE, limit=_NOTES)
+        notes = tx.run(MAIL_UNREAD_NOTES, party=rows[0].addressee, size=_NOTE_SIZE, limit=_NOTES)
         return read_task(rows[0], notes)
 
     def wants_run(self, _: KindTask) -> bool:
@@ -75,7 +83,7 @@ class MailTaskKind:
     def begun(self, tx: Tx, task: KindTask, at: str) -> None:
         """A prompt was made of it: the letter was read, and so was what was told along."""
         for task_id, informs in [(task.task_id, 0), *((each["task_id"], 1) for each in task.context["unread"])]:
-            tx.run("read_mail", task_id=task_id, at=at, how="injected", informs=informs)
+            tx.run(READ_MAIL, task_id=task_id, at=at, how="injected", informs=informs)
 
     async def evidence(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
         """Whether the addressee answered: by a letter, or with its result, which becomes one."""
@@ -97,7 +105,7 @@ class MailTaskKind:
 
     def closed(self, tx: Tx, task_id: str, why: str, at: str) -> None:
         """Note in the letter's row that it is over, or goes on."""
-        tx.run("close_mail", task_id=task_id, at=at if why else None, why=why or None)
+        tx.run(CLOSE_MAIL, task_id=task_id, at=at if why else None, why=why or None)
 
 
 def _reply_in(result: Any) -> str:
@@ -106,38 +114,38 @@ def _reply_in(result: Any) -> str:
     return text if isinstance(text, str) and text.strip() else ""
 
 
-def read_task(row: Row, notes: Sequence[Row] = ()) -> KindTask:
+def read_task(row: LetterItemRow, notes: Sequence[UnreadNoteRow] = ()) -> KindTask:
     """A task, from a row of the query `mail_item`."""
-    body = bytes(row[24]).decode()
+    body = bytes(row.body).decode()
     unread = [
-        {"task_id": each[0], "mail_id": each[1], "from": each[2], "subject": each[3], "at": each[4]}
-        | {"body": bytes(each[5]).decode()}
+        {"task_id": each.task_id, "mail_id": each.mail_id, "from": each.sender, "subject": each.subject, "at": each.at}
+        | {"body": bytes(each.body).decode()}
         for each in notes
-        if each[0] != row[1]
+        if each.task_id != row.task_id
     ]
     facts = {
-        "mail_id": row[12],
-        "thread": row[13],
-        "at": row[20],
-        "deadline": row[18],
+        "mail_id": row.mail_id,
+        "thread": row.thread,
+        "at": row.at,
+        "deadline": row.deadline,
         "unread": unread,
     }
     return KindTask(
         board=BOARD,
-        task_id=row[1],
-        agent_id=row[2],
-        title=row[16],
+        task_id=row.task_id,
+        agent_id=row.addressee,
+        title=row.subject,
         description=body,
-        action_type=row[15],
+        action_type=row.kind,
         steps=(),
         context=facts,
-        sender=row[14],
+        sender=row.sender,
         source="mail",
-        key=row[12],
-        object=row[13],
+        key=row.mail_id,
+        object=row.thread,
         head_sha="",
-        hop=row[19],
-        event_at=row[20],
-        made_at=row[20],
-        reexecutions=row[22],
+        hop=row.hop,
+        event_at=row.at,
+        made_at=row.at,
+        reexecutions=row.reexecutions,
     )

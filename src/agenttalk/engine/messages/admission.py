@@ -20,6 +20,19 @@ from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.engine.plans import validator_verdicts
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.messages import (
+    ADD_DELIVERY,
+    ADD_LEAVING,
+    ADD_MESSAGE,
+    COUNT_ROUND,
+    MESSAGE_BY_ID,
+    NEWEST_ORDER,
+    NEWEST_VERSIONS,
+    ORDER_BY_COMMAND,
+    SET_MESSAGE_STATE,
+    TASK,
+)
+from agenttalk.ports.statements.plans import ADD_ARRIVED_ARTIFACT
 from agenttalk.rules.messages import artifact_versions, routing
 from agenttalk.rules.messages.artifact_versions import ArtifactVersion
 from agenttalk.rules.messages.routing import CommandOrder, OutboxMessage, Rejection
@@ -56,8 +69,8 @@ def judge_message(tx: Tx, arrival: IncomingFile, plan: RoutedPlan) -> AcceptDeci
     if isinstance(parcel, Rejection):
         return parcel
     message_id = parcel.envelope.message_id
-    rows = tx.run("message_by_id", plan_id=plan.plan_id, message_id=message_id)
-    seen = routing.check_duplicate(parcel, rows[0][1] if rows else None)
+    rows = tx.run(MESSAGE_BY_ID, plan_id=plan.plan_id, message_id=message_id)
+    seen = routing.check_duplicate(parcel, rows[0].sha256 if rows else None)
     if isinstance(seen, Rejection):
         return seen
     if seen == "duplicate":
@@ -76,10 +89,10 @@ def _judge_order(
     tx: Tx, order: CommandOrder, targets: tuple[str, ...], plan: RoutedPlan
 ) -> AcceptDecision | SkipDecision | Rejection:
     about = {"plan_id": plan.plan_id, "task_id": order.task_id}
-    if tx.run("order_by_command", **about, command_id=order.command_id):
+    if tx.run(ORDER_BY_COMMAND, **about, command_id=order.command_id):
         return Rejection(Code.COMMAND_ID_REUSED, f"the plan has a command {order.command_id!r} already")
-    rows = tx.run("newest_order", **about, dag_sha256=plan.dag_sha256)
-    newest = CommandOrder(rows[0][1], order.task_id, rows[0][2], rows[0][3]) if rows else None
+    rows = tx.run(NEWEST_ORDER, **about, dag_sha256=plan.dag_sha256)
+    newest = CommandOrder(rows[0].message_id, order.task_id, rows[0].command_id, rows[0].seq) if rows else None
     if routing.is_superseded(order, newest):
         return SkipDecision("SKIPPED_SUPERSEDED", "a newer command of the task was accepted", newest)
     return AcceptDecision(targets, order=order)
@@ -153,8 +166,8 @@ def _targets(tx: Tx, parcel: OutboxMessage, plan: RoutedPlan) -> tuple[str, ...]
         own = not plan.facts.foreign and isinstance(parcel.envelope, ArtifactEnvelope)
         driven = plan_settings.driven_agents(tx, plan.plan_id) if own else frozenset()
         return routing.route(parcel, plan.facts, driven)
-    rows = tx.run("task", plan_id=plan.plan_id, task_id=parcel.envelope.task_id)
-    return routing.route_on_board(parcel, rows[0][0] if rows else None)
+    rows = tx.run(TASK, plan_id=plan.plan_id, task_id=parcel.envelope.task_id)
+    return routing.route_on_board(parcel, rows[0].agent_id if rows else None)
 
 
 def _accept(
@@ -167,7 +180,7 @@ def _accept(
         priority = PRIORITIES[command.priority]
         recall.recall(tx, accept.order, plan.plan_id, plan.dag_sha256, deps, at)
         rounds = int(command.reexecute is not None)
-        tx.run("count_round", plan_id=plan.plan_id, task_id=command.task_id, rounds=rounds)
+        tx.run(COUNT_ROUND, plan_id=plan.plan_id, task_id=command.task_id, rounds=rounds)
         records.publish_file(tx, f"plans/{plan.plan_id}/commands/{parcel.envelope.file_name}", arrival.data)
     for content in arrival.contents:
         records.store_content(tx, content)
@@ -201,7 +214,7 @@ def _version(envelope: ArtifactEnvelope, output: Output) -> ArtifactVersion:
 def _earlier(tx: Tx, plan_id: str, envelope: ArtifactEnvelope) -> list[ArtifactVersion]:
     """Versions of the output that were accepted before, oldest first; of this order under the same key alone."""
     rows = tx.run(
-        "newest_versions", plan_id=plan_id, task_id=envelope.task_id, output_name=envelope.output_name, limit=_PEERS
+        NEWEST_VERSIONS, plan_id=plan_id, task_id=envelope.task_id, output_name=envelope.output_name, limit=_PEERS
     )
     found = []
     for _, seq, data in reversed(rows):
@@ -213,7 +226,7 @@ def _earlier(tx: Tx, plan_id: str, envelope: ArtifactEnvelope) -> list[ArtifactV
 
 def _add(tx: Tx, arrival: IncomingFile, letter: JournalMessage, plan: RoutedPlan, state: str, at: str) -> int:
     [(message,)] = tx.run(
-        "add_message",
+        ADD_MESSAGE,
         plan_id=letter.plan_id,
         message_id=letter.message_id,
         sha256=letter.sha256,
@@ -260,13 +273,13 @@ def _send(
         about: dict[str, Any] = {"plan_id": letter.plan_id, "message": message, "receiver": receiver}
         about |= {"delivery_id": delivery_id}
         if receiver in driven:  # the engine hands it over itself, without a folder
-            tx.run("add_arrived_artifact", **about, at=at)
+            tx.run(ADD_ARRIVED_ARTIFACT, **about, at=at)
             records.write_journal_line(tx, letter, "DELIVERED", at=at, delivery_id=delivery_id, to=receiver)
         else:
-            tx.run("add_delivery", **about, priority=priority)
+            tx.run(ADD_DELIVERY, **about, priority=priority)
     arrived = driven.issuperset(targets)  # also a result of the whole plan, or an output on a virtual board
     if arrived:
-        tx.run("set_message_state", id=message, state="delivered")
+        tx.run(SET_MESSAGE_STATE, id=message, state="delivered")
         if not targets:
             records.write_journal_line(tx, letter, "DELIVERED", at=at, delivery_id=deps.ids.new("dlv"))
     records.count_messages(tx, letter.plan_id, sent=1, delivered=int(arrived))
@@ -349,7 +362,7 @@ def schedule_removal(
     if not found.entry.inode:
         return
     tx.run(
-        "add_leaving",
+        ADD_LEAVING,
         plan_id=found.plan_id,
         agent_id=found.agent_id,
         name=found.name,

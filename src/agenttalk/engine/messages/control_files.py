@@ -25,6 +25,18 @@ from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.engine.people import questions
 from agenttalk.engine.proof import disputes
 from agenttalk.ports import Performance, Tx
+from agenttalk.ports.statements.messages import (
+    ACKNOWLEDGE,
+    CONTROL,
+    DELIVERY_OF,
+    FREE_PAYLOADS,
+    PUT_CONTROL,
+    SET_PROGRESS,
+    SET_TASK_STATE,
+    TASK,
+    VIEW_BODY,
+)
+from agenttalk.ports.statements.plans import LAST_SEQ
 from agenttalk.rules.messages import control_files, routing
 from agenttalk.rules.messages.control_files import ControlFile, Step
 from agenttalk.rules.messages.routing import Rejection
@@ -96,15 +108,15 @@ def _archive(
     tx: Tx, found: OutboxFile, data: bytes, said: ControlFile, plan: RoutedPlan, deps: Deps, at: str
 ) -> Step | Rejection:
     about = {"plan_id": found.plan_id, "kind": said.kind, "id": said.id}
-    rows = tx.run("control", **about)
-    earlier = type(said.document).from_bytes(bytes(rows[0][1])) if rows else None
-    step = control_files.advance(said, earlier, rows[0][0] if rows else "", deps.now())
+    rows = tx.run(CONTROL, **about)
+    earlier = type(said.document).from_bytes(bytes(rows[0].body)) if rows else None
+    step = control_files.advance(said, earlier, rows[0].sha256 if rows else "", deps.now())
     if step == "same":
         return step
     refusal = step if isinstance(step, Rejection) else _take_over(tx, found, said, plan, deps, at)
     if not refusal:
         body = said.document.to_bytes() if said.repairs else data
-        tx.run("put_control", **about, agent_id=said.owner, sha256=said.sha256, body=body, at=at)
+        tx.run(PUT_CONTROL, **about, agent_id=said.owner, sha256=said.sha256, body=body, at=at)
         form_notices.note_repairs(tx, found.plan_id, found.agent_id, said.kind, said.repairs, at=at)
     return refusal or step
 
@@ -177,7 +189,7 @@ def _order(
         return Rejection(Code.TASK_NOT_IN_DAG, f"the plan's DAG has no task {task_id!r}")
     if refused := routing.reject_reexecution(found.agent_id, node, node.assigned_agent_id, said, plan.facts):
         return refused
-    seq = tx.run("last_seq", plan_id=plan.plan_id, task_id=task_id)[0][0] + 1
+    seq = tx.run(LAST_SEQ, plan_id=plan.plan_id, task_id=task_id)[0].seq + 1
     about = {"plan_id": plan.plan_id, "task_id": task_id, "command_id": make_command_id(task_id, seq)}
     command = {
         "schema_version": "1.0",
@@ -221,34 +233,36 @@ def _is_of_another(tx: Tx, path: str, said: ControlFile, plan: RoutedPlan) -> bo
     """
     match said.document:
         case Ack():
-            rows = tx.run("view_body", path=path)
-            return bool(rows) and Ack.from_bytes(bytes(rows[0][0])).consumer_agent_id != said.owner
+            shown = tx.run(VIEW_BODY, path=path)
+            return bool(shown) and Ack.from_bytes(shown[0].body or b"").consumer_agent_id != said.owner
         case TaskStateReport() as report:
-            rows = tx.run("task", plan_id=plan.plan_id, task_id=report.task_id)
-            return not rows or rows[0][0] != said.owner
+            rows = tx.run(TASK, plan_id=plan.plan_id, task_id=report.task_id)
+            return not rows or rows[0].agent_id != said.owner
     return isinstance(said.document, (Alert, CheckDispute, ReexecuteRequest))
 
 
 def _is_recalled(tx: Tx, ack: Ack, plan_id: str) -> bool:
     """Whether a newer command took the place of one that its agent had claimed."""
-    rows = tx.run("delivery_of", plan_id=plan_id, message_id=ack.message_id, receiver=ack.consumer_agent_id)
+    rows = tx.run(DELIVERY_OF, plan_id=plan_id, message_id=ack.message_id, receiver=ack.consumer_agent_id)
     return any(state == "superseded" and earlier == "FAILED" for _, state, earlier, *_ in rows)
 
 
 def acknowledge(tx: Tx, ack: Ack, *, plan_id: str, foreign: bool, at: str) -> None:
     """What a receipt says of its message. A receipt of our own heartbeat says nothing new."""
-    rows = tx.run("delivery_of", plan_id=plan_id, message_id=ack.message_id, receiver=ack.consumer_agent_id)
+    rows = tx.run(DELIVERY_OF, plan_id=plan_id, message_id=ack.message_id, receiver=ack.consumer_agent_id)
     if not rows:
         return
     delivery, state, earlier, consumed_at, _, _, kind, task_id, _, _ = rows[0]
     if state in {"superseded", "dead"} or earlier in {ack.status, "SUCCEEDED", "FAILED"}:
         return
-    if any(row[4] is not None and row[6] == delivery for row in tx.run("task", plan_id=plan_id, task_id=task_id)):
+    if any(
+        row.lease is not None and row.delivery == delivery for row in tx.run(TASK, plan_id=plan_id, task_id=task_id)
+    ):
         return  # it runs, and how that ends is told by its turn
     final = ack.status != "CONSUMED"
     new = "processed" if final else "claimed"
     tx.run(
-        "acknowledge",
+        ACKNOWLEDGE,
         id=delivery,
         ack=ack.status,
         state=new,
@@ -257,33 +271,33 @@ def acknowledge(tx: Tx, ack: Ack, *, plan_id: str, foreign: bool, at: str) -> No
         finished_at=(format_instant(ack.finished_at) if ack.finished_at else at) if final else None,
         details=ack.result.details if ack.result else None,
     )
-    tx.run("free_payloads", delivery=delivery)
+    tx.run(FREE_PAYLOADS, delivery=delivery)
     if kind == "command" and foreign:
         by = ack.consumer_agent_id
         state = _decide_claim(task_id, by, at, succeeded=ack.status == "SUCCEEDED") if final else "RUNNING"
-        tx.run("set_task_state", plan_id=plan_id, task_id=task_id, state=state, at=at)
+        tx.run(SET_TASK_STATE, plan_id=plan_id, task_id=task_id, state=state, at=at)
 
 
 def _report(tx: Tx, report: TaskStateReport, owner: str, plan: RoutedPlan, at: str) -> None:
     """An agent's word on its own task: its progress, and in a foreign plan why it waits. Never that it is done."""
-    rows = tx.run("task", plan_id=plan.plan_id, task_id=report.task_id)
-    if not rows or rows[0][0] != owner:
+    rows = tx.run(TASK, plan_id=plan.plan_id, task_id=report.task_id)
+    if not rows or rows[0].agent_id != owner:
         return
     progress = report.progress.as_json() if report.progress else None
     body = wire.write(progress) if progress else None
-    tx.run("set_progress", plan_id=plan.plan_id, task_id=report.task_id, progress=body)
-    if plan.origin == "foreign" and rows[0][4] is None and _ENDED.isdisjoint({report.state, rows[0][1]}):
-        tx.run("set_task_state", plan_id=plan.plan_id, task_id=report.task_id, state=report.state, at=at)
+    tx.run(SET_PROGRESS, plan_id=plan.plan_id, task_id=report.task_id, progress=body)
+    if plan.origin == "foreign" and rows[0].lease is None and _ENDED.isdisjoint({report.state, rows[0].state}):
+        tx.run(SET_TASK_STATE, plan_id=plan.plan_id, task_id=report.task_id, state=report.state, at=at)
 
 
 def _believe(tx: Tx, report: TaskStateReport, owner: str, plan: RoutedPlan, at: str) -> None:
     """Where another party's router brings the commands, an agent's word on its task is all that there is to know."""
-    rows = tx.run("task", plan_id=plan.plan_id, task_id=report.task_id)
-    ours = tx.run("last_seq", plan_id=plan.plan_id, task_id=report.task_id)[0][0] > 0
-    if plan.origin == "foreign" and rows and rows[0][0] == owner and rows[0][4] is None and not ours:
+    rows = tx.run(TASK, plan_id=plan.plan_id, task_id=report.task_id)
+    ours = tx.run(LAST_SEQ, plan_id=plan.plan_id, task_id=report.task_id)[0].seq > 0
+    if plan.origin == "foreign" and rows and rows[0].agent_id == owner and rows[0].lease is None and not ours:
         ended = report.state == "COMPLETED"
         state = _decide_claim(report.task_id, owner, at, succeeded=True) if ended else report.state
-        tx.run("set_task_state", plan_id=plan.plan_id, task_id=report.task_id, state=state, at=at)
+        tx.run(SET_TASK_STATE, plan_id=plan.plan_id, task_id=report.task_id, state=state, at=at)
 
 
 def _decide_claim(task_id: str, agent_id: str, at: str, *, succeeded: bool) -> TaskState:

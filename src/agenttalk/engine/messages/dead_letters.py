@@ -21,7 +21,8 @@ from agenttalk.engine.messages import admission, delivery, incoming, outbox_read
 from agenttalk.engine.messages.incoming import IncomingFile
 from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import PlanRegistry, RoutedPlan
-from agenttalk.ports import Blobs, FolderEntry, Row, Store, Tx
+from agenttalk.ports import Blobs, FolderEntry, Store, Tx
+from agenttalk.ports.statements.messages import DEADLETTER, DEADLETTERS, MESSAGE_BY_ID, TRY_DEADLETTER, DeadLetterRow
 from agenttalk.rules.messages import routing
 from agenttalk.rules.messages.routing import OutboxMessage, Rejection
 
@@ -69,14 +70,11 @@ async def read_page(deps: Deps, *, after: str = "", limit: int = PAGE) -> DeadLe
         raise cursors.make_cursor_error()
     size = max(1, min(limit, LONGEST_PAGE))
     each_board = [
-        [
-            (store.name, row)
-            for row in await store.read("deadletters", before=said.get(store.name, _TOP), limit=size + 1)
-        ]
+        [(store.name, row) for row in await store.read(DEADLETTERS, before=said.get(store.name, _TOP), limit=size + 1)]
         for store in await list_boards(deps)
     ]
-    rows = list(heapq.merge(*each_board, key=lambda each: str(each[1][13]), reverse=True))
-    left_off = {**said, **{board: row[14] for board, row in rows[:size]}}
+    rows = list(heapq.merge(*each_board, key=lambda each: str(each[1].at), reverse=True))
+    left_off = {**said, **{board: row.id for board, row in rows[:size]}}
     letters = [_letter(board, row) for board, row in rows[:size]]
     return DeadLetterPage(letters, cursors.encode(left_off) if len(rows) > size else None)
 
@@ -118,7 +116,7 @@ async def replay(deps: Deps, deadletter_id: str, *, by: str) -> dict[str, Any]:
 
 async def _find(deps: Deps, deadletter_id: str) -> tuple[Store, DeadLetter]:
     for board in await list_boards(deps):
-        rows = await board.read("deadletter", deadletter_id=deadletter_id)
+        rows = await board.read(DEADLETTER, deadletter_id=deadletter_id)
         if rows:
             return board, _letter(board.name, rows[0])
     raise UsageError(
@@ -126,7 +124,7 @@ async def _find(deps: Deps, deadletter_id: str) -> tuple[Store, DeadLetter]:
     )
 
 
-def _letter(board: str, row: Row) -> DeadLetter:
+def _letter(board: str, row: DeadLetterRow) -> DeadLetter:
     return DeadLetter(board, *row[:14])
 
 
@@ -159,13 +157,13 @@ def _judge(tx: Tx, letter: DeadLetter, arrival: IncomingFile, plan: RoutedPlan, 
     at = deps.stamp()
     if isinstance(arrival.parcel, OutboxMessage):
         message_id = arrival.parcel.envelope.message_id
-        if tx.run("message_by_id", plan_id=letter.plan_id, message_id=message_id):
+        if tx.run(MESSAGE_BY_ID, plan_id=letter.plan_id, message_id=message_id):
             raise _refusal_error(letter, "a message of its id was accepted before", "it needs no replay")
     verdict = admission.judge_message(tx, arrival, plan)
     refusal = verdict if isinstance(verdict, Rejection) else None
     state = "open" if refusal else "replayed"
     limit = deps.limits.replays
-    if not tx.run("try_deadletter", deadletter_id=letter.deadletter_id, state=state, limit=limit):
+    if not tx.run(TRY_DEADLETTER, deadletter_id=letter.deadletter_id, state=state, limit=limit):
         raise _refusal_error(letter, f"it was replayed {letter.tries} times already", "correct it and send it anew")
     body = {"by": by, "state": state, "code": str(refusal.code) if refusal else None}
     tx.record("deadletter.replayed", letter.deadletter_id, body)

@@ -15,6 +15,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.unchanged_folders import UnchangedFolders
 from agenttalk.engine.messages import control_files
 from agenttalk.ports import Folder, Store, Tx
+from agenttalk.ports.statements.messages import DELIVERY_OF, MESSAGE, OPEN_BOXES, PLAN
 
 _MOST: Final = 1_000
 """Files of one folder that are looked at."""
@@ -38,7 +39,7 @@ class DeclineCollector:
     async def collect(self, board: Store) -> int:
         """Take over what receivers refused on a board; how many messages."""
         count = 0
-        for agent_id, plan_id in await board.read("open_boxes"):
+        for agent_id, plan_id in await board.read(OPEN_BOXES):
             letters = await asyncio.to_thread(self._letters, agent_id, plan_id)
             work = partial(_decline, letters=letters, agent_id=agent_id, plan_id=plan_id, at=self._deps.stamp())
             count += await board.transact(work) if letters else 0
@@ -72,14 +73,14 @@ def _read(folder: Folder, name: str) -> list[DeclinedFile]:
 
 
 def _decline(tx: Tx, letters: list[DeclinedFile], agent_id: str, plan_id: str, at: str) -> int:
-    origin = tx.run("plan", plan_id=plan_id)[0][1]
+    origin = tx.run(PLAN, plan_id=plan_id)[0].origin
     count = 0
     for letter in letters:
-        rows = tx.run("delivery_of", plan_id=plan_id, message_id=letter.message_id, receiver=agent_id)
-        if not rows or rows[0][1] not in {"delivered", "claimed"} or rows[0][2] in {"SUCCEEDED", "FAILED"}:
+        rows = tx.run(DELIVERY_OF, plan_id=plan_id, message_id=letter.message_id, receiver=agent_id)
+        if not rows or rows[0].state not in {"delivered", "claimed"} or rows[0].ack in {"SUCCEEDED", "FAILED"}:
             continue
         _, _, _, consumed_at, _, message, _, task_id, command_id, seq = rows[0]
-        [(_, sha256, _, _, _, _, _, output_name, producer, _, _)] = tx.run("message", id=message)
+        [(_, sha256, _, _, _, _, _, output_name, producer, _, _)] = tx.run(MESSAGE, id=message)
         if wire.sha256(letter.data) != sha256:
             continue  # something else under its id was refused; what was sent is still to be done
         why = f"{agent_id} put it into {root_layout.DEADLETTER} of its inbox; its alerts may say why"

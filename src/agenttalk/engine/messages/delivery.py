@@ -20,6 +20,17 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.records import JournalMessage, RecordSource
 from agenttalk.ports import Blobs, Folder, Store, Tx
+from agenttalk.ports.statements.messages import (
+    DELIVERIES_UNDER_WAY,
+    FREE_PAYLOADS,
+    HOLDER_OF,
+    MARK_DELIVERED,
+    RESERVE_PAYLOAD,
+    SET_MESSAGE_STATE,
+    SET_SHOWN,
+    UNDELIVERED_OF,
+    WITHDRAWN_DELIVERIES,
+)
 
 AT_ONCE: Final = 500
 Payload: TypeAlias = "tuple[str, bytes]"
@@ -68,7 +79,7 @@ async def deliver(deps: Deps, board: Store, plan_id: str) -> int:
     """Bring what is stored to its receivers; how many got there. One that fails does not hold up the others."""
     blobs = await deps.stores.blobs(board.name)
     done, after = 0, 0
-    while rows := await board.read("deliveries_under_way", plan_id=plan_id, after=after, limit=AT_ONCE):
+    while rows := await board.read(DELIVERIES_UNDER_WAY, plan_id=plan_id, after=after, limit=AT_ONCE):
         batch = [InboxDelivery(*row) for row in rows]
         stored = [each for each in batch if each.state == "stored"]
         held = await _hold(deps, board, plan_id, [each for each in stored if each.type == "artifact"])
@@ -104,12 +115,12 @@ def _reserve(tx: Tx, plan_id: str, artifacts: list[InboxDelivery]) -> set[int]:
     held = set()
     for each in artifacts:
         holders = {
-            tx.run("reserve_payload", plan_id=plan_id, receiver=each.receiver, path=path, delivery=each.id)[0][0]
+            tx.run(RESERVE_PAYLOAD, plan_id=plan_id, receiver=each.receiver, path=path, delivery=each.id)[0].delivery
             for path in _own_paths(each)
         }
         if holders != {each.id}:
             held.add(each.id)
-            tx.run("free_payloads", delivery=each.id)
+            tx.run(FREE_PAYLOADS, delivery=each.id)
     return held
 
 
@@ -124,12 +135,12 @@ async def _free_what_is_gone(deps: Deps, board: Store, plan_id: str, waiting: It
     """
     gone = set()
     for receiver, path in {(each.receiver, path) for each in waiting for path in _own_paths(each)}:
-        for delivery, *message in await board.read("holder_of", plan_id=plan_id, receiver=receiver, path=path):
+        for delivery, *message in await board.read(HOLDER_OF, plan_id=plan_id, receiver=receiver, path=path):
             box = root_layout.box_folder(receiver, "inbox", plan_id)
             if await asyncio.to_thread(_is_gone, deps.root, box, path, *message):
                 gone.add(delivery)
     if gone:
-        await board.transact(lambda tx: [tx.run("free_payloads", delivery=each) for each in gone])
+        await board.transact(lambda tx: [tx.run(FREE_PAYLOADS, delivery=each) for each in gone])
     return bool(gone)
 
 
@@ -237,13 +248,13 @@ def _holds(folder: Folder, name: str, sha256: str) -> bool:
 
 def _note(tx: Tx, plan_id: str, trip: DeliveryResult, at: str) -> None:
     for each in trip.arrived:
-        if not tx.run("mark_delivered", id=each.id, at=at):
+        if not tx.run(MARK_DELIVERED, id=each.id, at=at):
             continue  # recalled meanwhile
         records.write_journal_line(
             tx, each.letter(plan_id), "DELIVERED", at=at, delivery_id=each.delivery_id, to=each.receiver
         )
-        if tx.run("undelivered_of", message=each.message)[0][0] == 0:
-            tx.run("set_message_state", id=each.message, state="delivered")
+        if tx.run(UNDELIVERED_OF, message=each.message)[0].deliveries == 0:
+            tx.run(SET_MESSAGE_STATE, id=each.message, state="delivered")
             records.count_messages(tx, plan_id, delivered=1)
     for each, error in trip.failed:
         records.alert(
@@ -260,16 +271,15 @@ def _note(tx: Tx, plan_id: str, trip: DeliveryResult, at: str) -> None:
 
 async def withdraw(deps: Deps, board: Store) -> int:
     """Take superseded messages out of the inboxes in which nobody has claimed them yet."""
-    rows = await board.read("withdrawn_deliveries", limit=AT_ONCE)
+    rows = await board.read(WITHDRAWN_DELIVERIES, limit=AT_ONCE)
     gone = []
-    for delivery, plan_id, receiver, _, *what in rows:
+    for row in rows:
         # Also one that was never noted as delivered: a crash may have come between its file and the note.
-        if await asyncio.to_thread(
-            _take_back, deps.root, root_layout.box_folder(receiver, "inbox", plan_id), tuple(what)
-        ):
-            gone.append(delivery)
+        box = root_layout.box_folder(row.receiver, "inbox", row.plan_id)
+        if await asyncio.to_thread(_take_back, deps.root, box, (row.message_id, row.name, row.sha256)):
+            gone.append(row.id)
     if gone:
-        await board.transact(lambda tx: [tx.run("set_shown", id=each, state="superseded") for each in gone])
+        await board.transact(lambda tx: [tx.run(SET_SHOWN, id=each, state="superseded") for each in gone])
     return len(gone)
 
 

@@ -35,6 +35,18 @@ from agenttalk.engine.core.profiles import list_agents
 from agenttalk.engine.core.unchanged_folders import UnchangedFolders
 from agenttalk.engine.messages import form_notices, recall
 from agenttalk.ports import Folder, Store, Tx
+from agenttalk.ports.statements.messages import (
+    ADD_PLAN,
+    HALT_PLAN,
+    PLAN,
+    PLAN_DOCUMENTS,
+    PLANS,
+    PUT_DOCUMENTS,
+    PUT_PLAN,
+    PUT_TASK,
+    TASKS_OF,
+    UNSHOW_VIEW,
+)
 from agenttalk.rules.messages import foreign_forms
 from agenttalk.rules.messages.routing import RESERVED, PlanFacts
 
@@ -120,8 +132,8 @@ class PlanRegistry:
             return None
         await self.refresh_agents()
         files = await asyncio.to_thread(files_of, self._deps.root, plan_id)
-        rows = await (await board_of(self._deps, plan_id)).read("plan", plan_id=plan_id)
-        if files is not None or (rows and rows[0][1] == "engine"):
+        rows = await (await board_of(self._deps, plan_id)).read(PLAN, plan_id=plan_id)
+        if files is not None or (rows and rows[0].origin == "engine"):
             await self._load(plan_id, files or PlanFiles(()))
         return self._known[plan_id][1] if plan_id in self._known else None
 
@@ -178,7 +190,7 @@ class PlanRegistry:
         """The engine's plans are there whatever lies in the folders; those that have another DAG than we know."""
         switched = set()
         for board in await list_boards(self._deps):
-            for plan_id, origin, dag_sha256, *_ in await board.read("plans"):
+            for plan_id, origin, dag_sha256, *_ in await board.read(PLANS):
                 if origin == "engine":
                     found.setdefault(plan_id, PlanFiles(()))
                     known = self._known.get(plan_id)
@@ -190,23 +202,23 @@ class PlanRegistry:
         """A virtual board as a plan."""
         if name not in self._known:
             board = await self._deps.stores.board(name)
-            await board.transact(lambda tx: tx.run("add_plan", plan_id=name, origin="virtual"))
+            await board.transact(lambda tx: tx.run(ADD_PLAN, plan_id=name, origin="virtual"))
             self._known[name] = (PlanFiles(()), RoutedPlan(name, board, "virtual", None))
         return self._known[name][1]
 
     async def _load(self, plan_id: str, files: PlanFiles) -> None:
         board = await place_plan(self._deps, plan_id)
-        rows = await board.read("plan", plan_id=plan_id)
-        if rows and rows[0][1] == "engine":
+        rows = await board.read(PLAN, plan_id=plan_id)
+        if rows and rows[0].origin == "engine":
             self._known[plan_id] = (files, await self._engine_plan(plan_id, board))
-        elif files.has(root_layout.DAG) or (rows and rows[0][1] == "foreign"):  # without its DAG it is halted
-            self._known[plan_id] = (files, await self._foreign_plan(plan_id, board, rows[0][2] if rows else ""))
+        elif files.has(root_layout.DAG) or (rows and rows[0].origin == "foreign"):  # without its DAG it is halted
+            self._known[plan_id] = (files, await self._foreign_plan(plan_id, board, rows[0].dag_sha256 if rows else ""))
 
     async def _engine_plan(self, plan_id: str, board: Store) -> RoutedPlan:
         """The store decides. Files that differ from it are put back."""
-        dag, pointer, manifest = (await board.read("plan_documents", plan_id=plan_id))[0]
+        dag, pointer, manifest = (await board.read(PLAN_DOCUMENTS, plan_id=plan_id))[0]
         edited = await asyncio.to_thread(
-            _find_edited, self._deps.root, plan_id, {root_layout.DAG: dag, root_layout.POINTER: pointer}
+            _find_edited, self._deps.root, plan_id, {root_layout.DAG: dag, root_layout.POINTER: pointer or b""}
         )
         if edited:
             at = self._deps.stamp()
@@ -217,7 +229,7 @@ class PlanRegistry:
 
     async def _foreign_plan(self, plan_id: str, board: Store, known_sha256: str) -> RoutedPlan:
         at = self._deps.stamp()
-        await board.transact(lambda tx: tx.run("add_plan", plan_id=plan_id, origin="foreign"))
+        await board.transact(lambda tx: tx.run(ADD_PLAN, plan_id=plan_id, origin="foreign"))
         try:
             _require_own_store(self._deps, plan_id)
             documents = await asyncio.to_thread(_read_plan, self._deps.root, plan_id)
@@ -242,7 +254,7 @@ class PlanRegistry:
         plan_id = facts.dag.plan_id
         if facts.dag_sha256 != known_sha256:
             await ensure_task_rows(board, facts.dag, at)
-        known = [row[0] for row in await board.read("tasks_of", plan_id=plan_id)] if known_sha256 else []
+        known = [row.task_id for row in await board.read(TASKS_OF, plan_id=plan_id)] if known_sha256 else []
 
         def work(tx: Tx) -> None:
             _put_plan(tx, facts, "foreign", dag=dag, pointer=pointer, manifest=manifest)
@@ -263,7 +275,7 @@ async def ensure_task_rows(board: Store, dag: TaskDag, at: str) -> None:
 
 def _put_nodes(tx: Tx, dag: TaskDag, nodes: Sequence[Node], at: str) -> None:
     for node in nodes:
-        tx.run("put_task", plan_id=dag.plan_id, task_id=node.task_id, agent_id=node.assigned_agent_id, at=at)
+        tx.run(PUT_TASK, plan_id=dag.plan_id, task_id=node.task_id, agent_id=node.assigned_agent_id, at=at)
 
 
 async def submit(
@@ -273,8 +285,8 @@ async def submit(
     dag = TaskDag.from_bytes(dag_bytes)
     plan_id = dag.plan_id
     store = await place_plan(deps, plan_id, board)
-    rows = await store.read("plan", plan_id=plan_id)
-    if rows and rows[0][1] != "engine":
+    rows = await store.read(PLAN, plan_id=plan_id)
+    if rows and rows[0].origin != "engine":
         raise UsageError(
             Code.PLAN_MISMATCH,
             f"plan {plan_id!r} was found as files under {root_layout.plan_folder(plan_id)}; those decide",
@@ -285,9 +297,9 @@ async def submit(
     await ensure_task_rows(store, dag, at)
 
     def work(tx: Tx) -> None:
-        known = tx.run("plan", plan_id=plan_id)
-        revision = (known[0][3] or 0) + 1 if known else 1
-        if known and known[0][2] == facts.dag_sha256:
+        known = tx.run(PLAN, plan_id=plan_id)
+        revision = (known[0].revision or 0) + 1 if known else 1
+        if known and known[0].dag_sha256 == facts.dag_sha256:
             return
         pointer = wire.write(
             {
@@ -300,8 +312,8 @@ async def submit(
             }
         )
         if known:
-            [(old, _, _)] = tx.run("plan_documents", plan_id=plan_id)
-            name = known[0][2].removeprefix("sha256:")
+            [(old, _, _)] = tx.run(PLAN_DOCUMENTS, plan_id=plan_id)
+            name = known[0].dag_sha256.removeprefix("sha256:")
             records.publish_file(tx, f"plans/{plan_id}/dag_history/{revision - 1:06d}_{name[:16]}.json", bytes(old))
         _put_plan(tx, facts, "engine", dag=dag_bytes, pointer=pointer, manifest=manifest, revision=revision)
         records.publish_file(tx, f"plans/{plan_id}/{root_layout.DAG}", dag_bytes)
@@ -316,7 +328,7 @@ async def submit(
 
 def halt(tx: Tx, plan_id: str, code: Code, why: str, at: str) -> None:
     """Stop delivering a plan's messages, and tell people once for each reason."""
-    if tx.run("halt_plan", plan_id=plan_id, why=why):
+    if tx.run(HALT_PLAN, plan_id=plan_id, why=why):
         tx.record("plan.halted", plan_id, {"code": str(code), "why": why})
         records.alert(tx, at=at, plan_id=plan_id, code=code, message=why, key=f"{why}/{at}", severity="CRITICAL")
 
@@ -449,14 +461,14 @@ def _put_plan(
     revision: int | None = None,
 ) -> None:
     tx.run(
-        "put_plan",
+        PUT_PLAN,
         plan_id=facts.dag.plan_id,
         origin=origin,
         dag_sha256=facts.dag_sha256,
         revision=revision,
         halted=None,
     )
-    tx.run("put_documents", plan_id=facts.dag.plan_id, dag=dag, pointer=pointer, manifest=manifest)
+    tx.run(PUT_DOCUMENTS, plan_id=facts.dag.plan_id, dag=dag, pointer=pointer, manifest=manifest)
 
 
 def _find_edited(root: Folder, plan_id: str, wanted: dict[str, bytes]) -> list[str]:
@@ -477,7 +489,7 @@ def _find_edited(root: Folder, plan_id: str, wanted: dict[str, bytes]) -> list[s
 
 def _put_back(tx: Tx, plan_id: str, names: list[str], at: str) -> None:
     for name in names:
-        if tx.run("unshow_view", path=f"plans/{plan_id}/{name}"):
+        if tx.run(UNSHOW_VIEW, path=f"plans/{plan_id}/{name}"):
             records.alert(
                 tx,
                 at=at,

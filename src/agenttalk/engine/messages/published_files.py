@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
@@ -17,7 +17,36 @@ from agenttalk.contracts.plan import PlanStatus
 from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Folder, Store, Tx
+from agenttalk.ports.statements.core import FACTS_OF, NEWEST_FACT
+from agenttalk.ports.statements.keys import NewestRow
+from agenttalk.ports.statements.messages import (
+    JOURNAL_DUE,
+    JOURNAL_STATE,
+    JOURNAL_WRITTEN,
+    PLAN,
+    PLANS,
+    TASKS_OF,
+    UNSHOW_VIEWS,
+    UNSHOWN_VIEWS,
+    UNWRITTEN_JOURNALS,
+    VIEW_BODY,
+    VIEW_SHOWN,
+    JournalRow,
+    PlanTaskRow,
+)
+from agenttalk.ports.statements.plans import (
+    ANY_RUN,
+    CURSOR_VALUE,
+    ENDED_ACKS,
+    ENGINE_COMMANDS,
+    NEWEST_MESSAGE,
+    SET_CURSOR,
+    EndedAckRow,
+    EngineCommandRow,
+)
+from agenttalk.ports.statements.statement import Statement
 
+_Row = TypeVar("_Row", EngineCommandRow, EndedAckRow)
 _AT_ONCE: Final = 500
 _COMMANDS: Final = "commands"
 _ACKS: Final = "acks"
@@ -42,22 +71,22 @@ async def publish(deps: Deps, board: Store) -> int:
 async def republish(deps: Deps, board: Store) -> int:
     """Write every view anew, whatever lies there."""
     await board.transact(_forget_all)
-    for plan_id, *_ in await board.read("plans"):
+    for plan_id, *_ in await board.read(PLANS):
         await board.transact(partial(_forget, plan_id=plan_id))
         await publish_status(deps, board, plan_id)
     return await publish(deps, board)
 
 
 def _forget_all(tx: Tx) -> None:
-    tx.run("unshow_views")
+    tx.run(UNSHOW_VIEWS)
     for name in (_COMMANDS, _ACKS):
-        tx.run("set_cursor", name=name, value=0)
+        tx.run(SET_CURSOR, name=name, value=0)
 
 
 def _forget(tx: Tx, plan_id: str) -> None:
     """Lines of ours are written anew; those that lay there before us stay."""
-    for _, base, _ in tx.run("journal_state", plan_id=plan_id):
-        tx.run("journal_written", plan_id=plan_id, seq=0, base=base, size=0)
+    for _, base, _ in tx.run(JOURNAL_STATE, plan_id=plan_id):
+        tx.run(JOURNAL_WRITTEN, plan_id=plan_id, seq=0, base=base, size=0)
 
 
 async def _views(deps: Deps, board: Store) -> int:
@@ -65,7 +94,7 @@ async def _views(deps: Deps, board: Store) -> int:
     blobs = await deps.stores.blobs(board.name)
     count = 0
     failures: list[AgentTalkError] = []
-    while rows := await board.read("unshown_views", limit=_AT_ONCE):
+    while rows := await board.read(UNSHOWN_VIEWS, limit=_AT_ONCE):
         written: list[tuple[str, int]] = []
         for path, _, content, version in rows:
             if content is not None:  # one by one, because it may be large
@@ -99,8 +128,8 @@ async def _newer_statuses(deps: Deps, board: Store, views: Sequence[View]) -> se
         plan_id, _, name = path.removeprefix("plans/").partition("/")
         if name != root_layout.STATUS or body is None or not path.startswith("plans/"):
             continue
-        rows = await board.read("plan", plan_id=plan_id)
-        if rows and rows[0][1] == "foreign" and await asyncio.to_thread(_is_later, deps.root, _place(path), body):
+        rows = await board.read(PLAN, plan_id=plan_id)
+        if rows and rows[0].origin == "foreign" and await asyncio.to_thread(_is_later, deps.root, _place(path), body):
             found.add(path)
             await board.transact(partial(_tell_newer, plan_id=plan_id, at=deps.stamp()))
     return found
@@ -130,7 +159,7 @@ def _tell_newer(tx: Tx, plan_id: str, at: str) -> None:
 
 def _mark_shown(tx: Tx, written: list[tuple[str, int]]) -> None:
     for path, version in written:
-        tx.run("view_shown", path=path, version=version)
+        tx.run(VIEW_SHOWN, path=path, version=version)
 
 
 def _place(path: str) -> str:
@@ -157,33 +186,33 @@ def _write(
 
 async def _turns(deps: Deps, board: Store) -> int:
     """Commands that the engine made, and the receipts for them: their rows are in order, so a cursor is enough."""
-    if not await board.read("any_run"):
+    if not await board.read(ANY_RUN):
         return 0
-    commands = await _follow(deps, board, _COMMANDS, ("newest_message", "engine_commands"), _command_file)
-    return commands + await _follow(deps, board, _ACKS, ("newest_fact", "ended_acks"), _ack_file)
+    commands = await _follow(deps, board, _COMMANDS, NEWEST_MESSAGE, ENGINE_COMMANDS, _command_file)
+    return commands + await _follow(deps, board, _ACKS, NEWEST_FACT, ENDED_ACKS, _ack_file)
 
 
 async def _follow(
     deps: Deps,
     board: Store,
     name: str,
-    queries: tuple[str, str],
-    made: Callable[[tuple[Any, ...]], tuple[str, bytes] | None],
+    newest: Statement[NewestRow],
+    rows_after: Statement[_Row],
+    made: Callable[[_Row], tuple[str, bytes] | None],
 ) -> int:
-    newest, rows_after = queries
-    known = await board.read("cursor", name=name)
-    after = known[0][0] if known else 0
-    [(last,)] = await board.read(newest)
+    known = await board.read(CURSOR_VALUE, name=name)
+    after = known[0].value if known else 0
+    last = (await board.read(newest))[0].newest
     if last <= after:
         return 0
     count = 0
     while rows := await board.read(rows_after, after=after, limit=_AT_ONCE):
         files = [found for row in rows if (found := made(row)) is not None]
         await asyncio.to_thread(_write_files, deps.root, files)
-        after = rows[-1][0]
+        after = rows[-1].seq
         count += len(files)
     value = max(after, last)
-    await board.transact(lambda tx: tx.run("set_cursor", name=name, value=value))
+    await board.transact(lambda tx: tx.run(SET_CURSOR, name=name, value=value))
     return count
 
 
@@ -192,13 +221,12 @@ def _write_files(root: Folder, files: Sequence[tuple[str, bytes]]) -> None:
         root.write(path, data, parents=True)
 
 
-def _command_file(row: tuple[Any, ...]) -> tuple[str, bytes] | None:
-    _, plan_id, name, envelope = row
-    return f"{root_layout.plan_folder(plan_id)}/commands/{name}", bytes(envelope)
+def _command_file(row: EngineCommandRow) -> tuple[str, bytes] | None:
+    return f"{root_layout.plan_folder(row.plan_id)}/commands/{row.name}", row.envelope
 
 
-def _ack_file(row: tuple[Any, ...]) -> tuple[str, bytes] | None:
-    body: Any = wire.read(bytes(row[1]), limit=wire.DOCUMENT_LIMIT)
+def _ack_file(row: EndedAckRow) -> tuple[str, bytes] | None:
+    body: Any = wire.read(row.body, limit=wire.DOCUMENT_LIMIT)
     ack = body.get("ack")
     if ack is None:
         return None
@@ -209,7 +237,7 @@ def _ack_file(row: tuple[Any, ...]) -> tuple[str, bytes] | None:
 
 async def _journals(deps: Deps, board: Store) -> int:
     count = 0
-    for (plan_id,) in await board.read("unwritten_journals"):
+    for (plan_id,) in await board.read(UNWRITTEN_JOURNALS):
         count += await _journal(deps, board, plan_id)
     return count
 
@@ -220,29 +248,29 @@ async def _journal(deps: Deps, board: Store, plan_id: str) -> int:
     How long the file was after the last line is known; what lies behind that is a line torn by a crash.
     """
     path = f"{root_layout.plan_folder(plan_id)}/{root_layout.JOURNAL}"
-    rows = await board.read("journal_state", plan_id=plan_id)
+    rows = await board.read(JOURNAL_STATE, plan_id=plan_id)
     if not rows:  # what lies there is somebody else's: noted before the first line, so that a crash cannot hide it
         base = await asyncio.to_thread(_end_line, deps.root, path)
         await board.transact(partial(_written, plan_id=plan_id, seq=0, base=base, size=0))
-        rows = [(0, base, 0)]
+        rows = [JournalRow(0, base, 0)]
     seq, base, size = rows[0]
     length = await asyncio.to_thread(_size, deps.root, path)
     if length < base + size:  # it was removed or cut: what is ours is written anew
         seq, size, base = 0, 0, min(base, length)
     count = 0
-    while facts := await board.read("facts_of", subject=records.journal_subject(plan_id), after=seq, limit=_LINES):
-        lines = [line + b"\n" for fact in facts for line in records.read_journal_lines(bytes(fact[3]))]
+    while facts := await board.read(FACTS_OF, subject=records.journal_subject(plan_id), after=seq, limit=_LINES):
+        lines = [line + b"\n" for fact in facts for line in records.read_journal_lines(bytes(fact.body))]
         if lines:
             await asyncio.to_thread(deps.root.append, path, b"".join(lines), at=base + size)
-        seq, size = facts[-1][0], size + sum(map(len, lines))
+        seq, size = facts[-1].seq, size + sum(map(len, lines))
         count += len(lines)
         await board.transact(partial(_written, plan_id=plan_id, seq=seq, base=base, size=size))
     return count
 
 
 def _written(tx: Tx, plan_id: str, seq: int, base: int, size: int) -> None:
-    tx.run("journal_written", plan_id=plan_id, seq=seq, base=base, size=size)
-    tx.run("journal_due", plan_id=plan_id, subject=records.journal_subject(plan_id))
+    tx.run(JOURNAL_WRITTEN, plan_id=plan_id, seq=seq, base=base, size=size)
+    tx.run(JOURNAL_DUE, plan_id=plan_id, subject=records.journal_subject(plan_id))
 
 
 def _end_line(root: Folder, path: str) -> int:
@@ -273,11 +301,11 @@ async def publish_status(deps: Deps, board: Store, plan_id: str, seen: StatusMar
 
     Who asks often hands in `seen`, where it is noted how the plan looked, so that the same is not made again.
     """
-    rows = await board.read("plan", plan_id=plan_id)
-    if not rows or rows[0][1] == "virtual" or not rows[0][2]:
+    rows = await board.read(PLAN, plan_id=plan_id)
+    if not rows or rows[0].origin == "virtual" or not rows[0].dag_sha256:
         return False
-    dag_sha256 = rows[0][2]
-    found = await board.read("tasks_of", plan_id=plan_id)
+    dag_sha256 = rows[0].dag_sha256
+    found = await board.read(TASKS_OF, plan_id=plan_id)
     look = (dag_sha256, hash(tuple(found)))
     if seen is not None and seen.get(plan_id) == look:
         return False
@@ -299,8 +327,8 @@ async def publish_status(deps: Deps, board: Store, plan_id: str, seen: StatusMar
     PlanStatus.from_json(body)
 
     def work(tx: Tx) -> bool:
-        shown = tx.run("view_body", path=path)
-        if shown and bytes(shown[0][0]) == wire.write(body) + b"\n":
+        shown = tx.run(VIEW_BODY, path=path)
+        if shown and shown[0].body == wire.write(body) + b"\n":
             return False
         records.publish_file(tx, path, body)
         return True
@@ -311,7 +339,7 @@ async def publish_status(deps: Deps, board: Store, plan_id: str, seen: StatusMar
     return new
 
 
-def _task(row: tuple[Any, ...]) -> dict[str, Any]:
+def _task(row: PlanTaskRow) -> dict[str, Any]:
     task_id, agent_id, state, updated_at, _, _, attempt, since, missing, request_id, rounds, progress = row
     task: dict[str, Any] = {
         "task_id": task_id,

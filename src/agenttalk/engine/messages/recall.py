@@ -15,7 +15,18 @@ from agenttalk.contracts.errors import Code
 from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.records import JournalMessage
-from agenttalk.ports import Row, Tx
+from agenttalk.ports import Tx
+from agenttalk.ports.statements.inbox import STOP_WAITING
+from agenttalk.ports.statements.messages import (
+    EARLIER_ORDERS,
+    MESSAGE,
+    SET_MESSAGE_STATE,
+    SET_TASK_STATE,
+    TASK,
+    WITHDRAW,
+    EarlierOrderRow,
+    MessageTaskRow,
+)
 from agenttalk.rules.messages.routing import CommandOrder
 
 _WAITING: Final = frozenset({"BLOCKED_WAITING_INPUT", "BLOCKED_WAITING_HUMAN", "READY", "RUNNING"})
@@ -41,12 +52,14 @@ def describe_newer_command(newest: CommandOrder) -> dict[str, Any]:
 def recall(tx: Tx, newer: CommandOrder, plan_id: str, dag_sha256: str, deps: Deps, at: str) -> None:
     """Withdraw older orders of the task: unclaimed ones vanish, a running one fails and is cancelled."""
     about = {"plan_id": plan_id, "task_id": newer.task_id}
-    for row in tx.run("earlier_orders", **about, dag_sha256=dag_sha256, seq=newer.seq):
-        claimed = row[7] == "claimed"
+    for row in tx.run(EARLIER_ORDERS, **about, dag_sha256=dag_sha256, seq=newer.seq):
+        claimed = row.delivery_state == "claimed"
         why = f"{Code.SUPERSEDED}: superseded by {newer.command_id}"
         said = "recalled while it ran" if claimed else "recalled"
         _withdraw(tx, row, about, deps, at=at, why=why, skip_reason=said, **describe_newer_command(newer))
-        tx.record("message.recalled", row[1], {"seq": row[3], "was": row[7], "by": newer.message_id})
+        tx.record(
+            "message.recalled", row.message_id, {"seq": row.seq, "was": row.delivery_state, "by": newer.message_id}
+        )
 
 
 def withdraw_outdated(tx: Tx, plan_id: str, tasks: Iterable[str], *, old: str, new: str, deps: Deps, at: str) -> int:
@@ -54,37 +67,41 @@ def withdraw_outdated(tx: Tx, plan_id: str, tasks: Iterable[str], *, old: str, n
     count = 0
     for task_id in tasks:
         about = {"plan_id": plan_id, "task_id": task_id}
-        for row in tx.run("earlier_orders", **about, dag_sha256=old, seq=MAX_INTEGER):
-            task = tx.run("task", **about)
+        for row in tx.run(EARLIER_ORDERS, **about, dag_sha256=old, seq=MAX_INTEGER):
+            task = tx.run(TASK, **about)
             if task and _runs(task[0], row):
                 continue
             why = f"{Code.SUPERSEDED}: it was made for the DAG {old[:23]}…, and {new[:23]}… is in force"
             _withdraw(tx, row, about, deps, at=at, why=why, skip_reason="its DAG is not in force any more")
-            tx.record("message.outdated", row[1], {"seq": row[3], "was": row[7], "dag_sha256": old})
-            if task and task[0][1] in _WAITING:
-                tx.run("stop_waiting", **about)
-                tx.run("set_task_state", **about, state="PENDING", at=at)
+            tx.record(
+                "message.outdated", row.message_id, {"seq": row.seq, "was": row.delivery_state, "dag_sha256": old}
+            )
+            if task and task[0].state in _WAITING:
+                tx.run(STOP_WAITING, **about)
+                tx.run(SET_TASK_STATE, **about, state="PENDING", at=at)
             count += 1
     return count
 
 
-def _runs(task: Row, order: Row) -> bool:
+def _runs(task: MessageTaskRow, order: EarlierOrderRow) -> bool:
     """Whether a task is being worked on: by a turn of ours, or, as its receipt says, by somebody in a folder."""
-    leased = task[4] is not None and task[6] == order[5]
-    return leased or (order[7] == "claimed" and task[4] is None and task[1] == _RUNNING)
+    leased = task.lease is not None and task.delivery == order.delivery
+    return leased or (order.delivery_state == "claimed" and task.lease is None and task.state == _RUNNING)
 
 
-def _withdraw(tx: Tx, row: Row, about: dict[str, str], deps: Deps, *, at: str, why: str, **said: Any) -> None:
+def _withdraw(
+    tx: Tx, row: EarlierOrderRow, about: dict[str, str], deps: Deps, *, at: str, why: str, **said: Any
+) -> None:
     message, message_id, command_id, seq, state, delivery, receiver, progress, consumed_at = row
     plan_id, task_id = about["plan_id"], about["task_id"]
     claimed = progress == "claimed"
-    tx.run("withdraw", id=delivery, ack="FAILED" if claimed else None, at=at, details=why)
+    tx.run(WITHDRAW, id=delivery, ack="FAILED" if claimed else None, at=at, details=why)
     if claimed:
         named = {"message_id": message_id, "task_id": task_id, "command_id": command_id, "command_seq": seq}
-        _fail(tx, MessageReceiver(receiver, plan_id), named, consumed_at, why, at)
-    tx.run("set_message_state", id=message, state="superseded")
+        _fail(tx, MessageReceiver(receiver, plan_id), named, consumed_at or at, why, at)
+    tx.run(SET_MESSAGE_STATE, id=message, state="superseded")
     records.count_messages(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
-    [(_, sha256, _, _, _, _, _, _, producer, _, _)] = tx.run("message", id=message)
+    [(_, sha256, _, _, _, _, _, _, producer, _, _)] = tx.run(MESSAGE, id=message)
     letter = JournalMessage(plan_id, message_id, sha256, producer, task_id, command_id)
     delivery_id = deps.ids.new("dlv")
     records.write_journal_line(tx, letter, "SKIPPED_SUPERSEDED", at=at, delivery_id=delivery_id, to=receiver, **said)

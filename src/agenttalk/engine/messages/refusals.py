@@ -16,6 +16,8 @@ from agenttalk.contracts.validation import ArtifactValidationResult
 from agenttalk.engine.core import plan_settings, records
 from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.messages import DELIVERY_OF
+from agenttalk.ports.statements.plans import ADD_REFUSAL, ENGINE_TASK, OUTPUTS_IN_FORCE, RUN_STATE
 from agenttalk.rules.messages import routing
 from agenttalk.rules.messages.routing import RESERVED, OutboxMessage, Rejection
 
@@ -71,15 +73,15 @@ def accept_refusal(
 ) -> Rejection | None:
     """Keep a refusal in a plan that the engine runs; or why it does not count. `sha256` is what it is about."""
     node = plan.facts.nodes.get(said.original_task_id) if plan.facts else None
-    rows = tx.run("engine_task", plan_id=plan.plan_id, task_id=said.original_task_id)
+    rows = tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=said.original_task_id)
     if plan.facts is None or node is None or not rows:
         return Rejection(Code.TASK_NOT_IN_DAG, f"the plan's DAG has no task {said.original_task_id!r}")
-    refused = routing.reject_reexecution(sender, node, rows[0][0], said, plan.facts)
+    refused = routing.reject_reexecution(sender, node, rows[0].agent_id, said, plan.facts)
     if refused is not None:
         return refused
     if sender in plan_settings.driven_agents(tx, plan.plan_id):
         return Rejection(Code.COMMAND_NOT_AUTHORISED, f"{sender!r} is asked what it thinks before it uses something")
-    if rows[0][1] != "COMPLETED" or tx.run("run_state", plan_id=plan.plan_id) == [("ENDED",)]:
+    if rows[0].state != "COMPLETED" or tx.run(RUN_STATE, plan_id=plan.plan_id) == [("ENDED",)]:
         return Rejection(Code.ILLEGAL_TRANSITION, f"{node.task_id!r} has made nothing that could be refused now")
     hashes = _read_received_hashes(tx, plan.plan_id, node.task_id, sender)
     if not hashes or (sha256 is not None and sha256 not in hashes):
@@ -87,7 +89,7 @@ def accept_refusal(
     refusal_id = records.derive_id("refusal", f"{plan.plan_id}/{node.task_id}/{sender}/{at}")
     body = wire.write(said.as_json())
     tx.run(
-        "add_refusal",
+        ADD_REFUSAL,
         plan_id=plan.plan_id,
         refusal_id=refusal_id,
         task_id=node.task_id,
@@ -103,10 +105,12 @@ def accept_refusal(
 def _read_received_hashes(tx: Tx, plan_id: str, task_id: str, receiver: str) -> set[str]:
     """Hashes of the files in force that an agent has in its inbox, or took from there."""
     found: set[str] = set()
-    for row in tx.run("outputs_in_force", plan_id=plan_id, task_id=task_id, gateway=root_layout.GATEWAY):
-        states = {each[1] for each in tx.run("delivery_of", plan_id=plan_id, message_id=row[1], receiver=receiver)}
+    for row in tx.run(OUTPUTS_IN_FORCE, plan_id=plan_id, task_id=task_id, gateway=root_layout.GATEWAY):
+        states = {
+            each.state for each in tx.run(DELIVERY_OF, plan_id=plan_id, message_id=row.message_id, receiver=receiver)
+        }
         if states & {"delivered", "claimed", "processed"}:
-            found |= {file["sha256"] for file in _files(row[6])}
+            found |= {file["sha256"] for file in _files(row.envelope)}
     return found
 
 

@@ -29,6 +29,16 @@ from agenttalk.engine.messages.outbox_reader import OutboxFile, OutboxProblem, O
 from agenttalk.engine.messages.plan_registry import UNROUTED, PlanRegistry, RoutedPlan
 from agenttalk.engine.messages.standing_files import ReadControlFile, StandingFiles
 from agenttalk.ports import Blobs, Folder, Store, Tx
+from agenttalk.ports.statements.messages import (
+    ADD_PLAN,
+    IN_FLIGHT,
+    LEAVINGS,
+    LEFT,
+    PLAN,
+    PLANS,
+    PLANS_UNDER_WAY,
+    UNBALANCED_PLANS,
+)
 from agenttalk.rules.core.redaction import Secrets
 from agenttalk.rules.messages.control_files import ControlFile
 from agenttalk.rules.messages.routing import MessageTally, Rejection
@@ -174,7 +184,7 @@ class Router:
         board = (await list_boards(self._deps))[0]
 
         def work(tx: Tx) -> None:
-            tx.run("add_plan", plan_id=UNROUTED, origin="virtual")
+            tx.run(ADD_PLAN, plan_id=UNROUTED, origin="virtual")
             for agent_id in sorted({each.agent_id for each in files}):
                 records.alert(
                     tx,
@@ -307,7 +317,7 @@ class Router:
         for board in stores:
             gone = []
             stuck: list[tuple[OutboxRemoval, InputError]] = []
-            leavings = [_read_removal(*row) for row in await board.read("leavings")]
+            leavings = [_read_removal(*row) for row in await board.read(LEAVINGS)]
             keys.update(each.key for each in leavings)
             secrets = self._deps.secret_guard.secrets
             errors = await asyncio.to_thread(_clear, self._deps.root, leavings, secrets) if leavings else []
@@ -341,7 +351,7 @@ class Router:
         at = self._deps.stamp()
 
         def work(tx: Tx) -> bool:
-            tx.run("add_plan", plan_id=UNROUTED, origin="virtual")
+            tx.run(ADD_PLAN, plan_id=UNROUTED, origin="virtual")
             return records.write_dead_letter(tx, refused, at=at)
 
         report.dead += int(await board.transact(work))
@@ -349,14 +359,14 @@ class Router:
     async def _finish(self, report: RouterReport) -> None:
         """Bring, take back, show, and count whether every message is somewhere."""
         for board in await list_boards(self._deps):
-            for (plan_id,) in await board.read("plans_under_way"):
+            for (plan_id,) in await board.read(PLANS_UNDER_WAY):
                 await self._run_guarded(plan_id, partial(self._deliver, board, plan_id, report), report)
-                report.in_flight += (await board.read("in_flight", plan_id=plan_id))[0][0]
+                report.in_flight += (await board.read(IN_FLIGHT, plan_id=plan_id))[0].messages
             await delivery.withdraw(self._deps, board)
             report.dead += await self._declined.collect(board)
-            for (plan_id,) in await board.read("unbalanced_plans"):
+            for (plan_id,) in await board.read(UNBALANCED_PLANS):
                 await check_conservation(board, plan_id, self._deps.stamp())
-            for plan_id, _, dag_sha256, *_ in await board.read("plans"):
+            for plan_id, _, dag_sha256, *_ in await board.read(PLANS):
                 if plan_id in report.plans or self._shown.get(plan_id, ("", 0))[0] != dag_sha256:
                     await published_files.publish_status(self._deps, board, plan_id, self._shown)
             try:
@@ -365,15 +375,15 @@ class Router:
                 report.add_problem(error)
 
     async def _deliver(self, board: Store, plan_id: str, report: RouterReport) -> None:
-        halted = (await board.read("plan", plan_id=plan_id))[0][4]
+        halted = (await board.read(PLAN, plan_id=plan_id))[0].halted
         if halted is None:
             report.delivered += await delivery.deliver(self._deps, board, plan_id)
 
 
 async def check_conservation(board: Store, plan_id: str, at: str) -> int:
     """Sent = delivered + superseded + duplicate + dead + in flight; how many are missing, and people are told."""
-    [(_, _, _, _, _, *counts)] = await board.read("plan", plan_id=plan_id)
-    [(in_flight,)] = await board.read("in_flight", plan_id=plan_id)
+    [(_, _, _, _, _, *counts)] = await board.read(PLAN, plan_id=plan_id)
+    [(in_flight,)] = await board.read(IN_FLIGHT, plan_id=plan_id)
     sent, *others = counts
     if sent == sum(others) + in_flight:
         return 0
@@ -382,8 +392,8 @@ async def check_conservation(board: Store, plan_id: str, at: str) -> int:
 
 
 def _check_sum(tx: Tx, plan_id: str, at: str) -> int:
-    [(_, _, _, _, _, *counts)] = tx.run("plan", plan_id=plan_id)
-    [(in_flight,)] = tx.run("in_flight", plan_id=plan_id)
+    [(_, _, _, _, _, *counts)] = tx.run(PLAN, plan_id=plan_id)
+    [(in_flight,)] = tx.run(IN_FLIGHT, plan_id=plan_id)
     sent, delivered, superseded, duplicate, dead = counts
     tally = MessageTally(sent, delivered, superseded, duplicate, dead, in_flight)
     if tally.lost:
@@ -433,7 +443,7 @@ def _read_removal(*row: Any) -> OutboxRemoval:
 def _record_removals(tx: Tx, gone: list[int], stuck: list[tuple[OutboxRemoval, InputError]], at: str) -> None:
     """Forget what is gone. People are told once of an outbox that lets nothing out."""
     for each in gone:
-        tx.run("left", id=each)
+        tx.run(LEFT, id=each)
     for leaving, error in stuck:
         records.alert(
             tx,

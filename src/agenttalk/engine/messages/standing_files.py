@@ -19,6 +19,7 @@ from agenttalk.engine.messages import admission, control_files
 from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.ports import Folder, Tx
+from agenttalk.ports.statements.inbox import KNOWN_DELIVERY
 from agenttalk.rules.messages.archive import make_claimed_name
 from agenttalk.rules.messages.control_files import ControlFile
 from agenttalk.rules.messages.routing import Rejection
@@ -82,8 +83,8 @@ class StandingFiles:
         if message_id is None:
             return False
         about = {"plan_id": plan.plan_id, "message_id": message_id}
-        rows = await plan.board.read("known_delivery", **about, receiver=agent_id)
-        names = {row[2] for row in rows} | {f"{message_id}{root_layout.MESSAGE}"}
+        rows = await plan.board.read(KNOWN_DELIVERY, **about, receiver=agent_id)
+        names = {row.name for row in rows} | {f"{message_id}{root_layout.MESSAGE}"}
         box = root_layout.box_folder(agent_id, "inbox", plan.plan_id)
         return await asyncio.to_thread(_has_left, self.deps.root, box, message_id, names)
 

@@ -15,6 +15,8 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import control
 from agenttalk.engine.runs.resume import NO_OWNER
 from agenttalk.ports import Store, Tx
+from agenttalk.ports.statements.operation import DISOWN_LEASES, DOUBT_OUTGOING, DROP_NOTICES, PAUSE_SCHEDULES
+from agenttalk.ports.statements.plans import OPEN_RUNS
 
 BY: Final = "restore"
 """In whose name plans are paused."""
@@ -55,7 +57,7 @@ async def secure_restored_root(deps: Deps, *, made_at: str, pause: bool = True) 
     system = await deps.stores.board(SYSTEM)
 
     def work(tx: Tx) -> RestoreReport:
-        names = tuple(str(row[0]) for row in tx.run("pause_schedules")) if pause else ()
+        names = tuple(str(row.name) for row in tx.run(PAUSE_SCHEDULES)) if pause else ()
         found = replace(total, schedules=names)
         tx.record("root.restored", SYSTEM, {"made_at": made_at, **found.as_json()})
         return found
@@ -67,13 +69,13 @@ async def _secure_board(deps: Deps, board: Store, suffix: str, *, pause: bool) -
     def work(tx: Tx) -> RestoreReport:
         at = deps.stamp()
         paused = []
-        for plan_id, state, _ in tx.run("open_runs"):
+        for plan_id, state, _ in tx.run(OPEN_RUNS):
             if pause and state == "RUNNING":
                 control.pause(tx, plan_id, by=BY, at=at)
             if state != "SUBMITTED" and (pause or state == "PAUSED"):
                 paused.append(str(plan_id))
-        leases = tx.run("disown_leases", suffix=suffix, owner=NO_OWNER)
-        tx.run("drop_notices")
-        return RestoreReport(tuple(paused), len(leases), len(tx.run("doubt_outgoing")))
+        leases = tx.run(DISOWN_LEASES, suffix=suffix, owner=NO_OWNER)
+        tx.run(DROP_NOTICES)
+        return RestoreReport(tuple(paused), len(leases), len(tx.run(DOUBT_OUTGOING)))
 
     return await board.transact(work)

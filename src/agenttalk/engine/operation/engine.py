@@ -54,6 +54,7 @@ from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.toolchain.board import BOARD
 from agenttalk.engine.toolchain.loops import ForgeConnections, ForgeLoops
 from agenttalk.ports import Driver, Performer, Processes, Prover
+from agenttalk.ports.statements.plans import OPEN_RUNS
 from agenttalk.rules.mail.letters import BOARD as MAIL
 
 LOG = logging.getLogger(__name__)
@@ -319,7 +320,7 @@ class Engine:
         ended = self.dispatcher.pop_ended_plans()
         async with self._turn:
             for board in await list_boards(self._deps):
-                still_open = {row[0] for row in await board.read("open_runs")}
+                still_open = {row.plan_id for row in await board.read(OPEN_RUNS)}
                 for plan_id in sorted(still_open | ended):
                     await published_files.publish_status(self._deps, board, plan_id, self._seen)
                 await published_files.publish(self._deps, board)

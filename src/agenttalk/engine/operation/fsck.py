@@ -14,6 +14,17 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Blobs, Store, Tx
+from agenttalk.ports.statements.core import FACTS_OF
+from agenttalk.ports.statements.messages import COUNTED_DEADLETTERS, COUNTED_MESSAGES, PLAN, PLANS
+from agenttalk.ports.statements.operation import (
+    ARTIFACTS_OF,
+    FSCK_ACKS,
+    FSCK_BUSY_AGENTS,
+    FSCK_LEASES,
+    FSCK_PAYLOADS,
+    FSCK_UNDELIVERED,
+    KEPT_CONTENTS,
+)
 from agenttalk.rules.messages.routing import MessageTally
 
 _AT_ONCE: Final = 1_000
@@ -43,22 +54,22 @@ async def check_root(deps: Deps) -> list[IntegrityFault]:
 
 async def _board(board: Store, blobs: Blobs) -> AsyncIterator[IntegrityFault]:
     name = board.name
-    for plan_id, *_ in await board.read("plans"):
+    for plan_id, *_ in await board.read(PLANS):
         async for what in _plan(board, blobs, plan_id):
             yield IntegrityFault(name, plan_id, what)
-    for plan_id, message_id, state in await board.read("fsck_undelivered"):
+    for plan_id, message_id, state in await board.read(FSCK_UNDELIVERED):
         yield IntegrityFault(name, plan_id, f"message {message_id} is {state}, but its deliveries say otherwise")
-    for plan_id, message_id, receiver, state, ack in await board.read("fsck_acks"):
+    for plan_id, message_id, receiver, state, ack in await board.read(FSCK_ACKS):
         yield IntegrityFault(
             name, plan_id, f"message {message_id} is {state} at {receiver} with the receipt {ack or 'none'}"
         )
-    for plan_id, task_id, state, _ in await board.read("fsck_leases"):
+    for plan_id, task_id, state, _ in await board.read(FSCK_LEASES):
         yield IntegrityFault(name, plan_id, f"task {task_id} is {state}, which its lease contradicts")
-    for agent_id, count in await board.read("fsck_busy_agents"):
+    for agent_id, count in await board.read(FSCK_BUSY_AGENTS):
         yield IntegrityFault(name, "", f"agent {agent_id} runs {count} tasks at once")
-    for plan_id, receiver, path, state in await board.read("fsck_payloads"):
+    for plan_id, receiver, path, state in await board.read(FSCK_PAYLOADS):
         yield IntegrityFault(name, plan_id, f"inbox path {path} of {receiver} is held by a delivery that is {state}")
-    for what, digest in await board.read("kept_contents"):
+    for what, digest in await board.read(KEPT_CONTENTS):
         if not await blobs.exists(digest):
             yield IntegrityFault(name, "", f"the content {digest} of {what} is gone")
 
@@ -84,9 +95,9 @@ async def _plan(board: Store, blobs: Blobs, plan_id: str) -> AsyncIterator[str]:
 
 def _counted(tx: Tx, plan_id: str) -> tuple[tuple[int, ...], dict[str, int], int]:
     """What was counted of a plan's messages and what there is, at one moment: messages may travel meanwhile."""
-    [row] = tx.run("plan", plan_id=plan_id)
-    states: dict[str, int] = dict(tx.run("counted_messages", plan_id=plan_id))
-    [(buried,)] = tx.run("counted_deadletters", plan_id=plan_id)
+    [row] = tx.run(PLAN, plan_id=plan_id)
+    states: dict[str, int] = dict(tx.run(COUNTED_MESSAGES, plan_id=plan_id))
+    [(buried,)] = tx.run(COUNTED_DEADLETTERS, plan_id=plan_id)
     return row[5:], states, buried
 
 
@@ -94,9 +105,9 @@ async def _journal(board: Store, plan_id: str, duplicates: int) -> AsyncIterator
     """Each message reached each receiver at most once, and every duplicate was logged."""
     arrived: Counter[tuple[str, str | None]] = Counter()
     skipped, after = 0, 0
-    while facts := await board.read("facts_of", subject=records.journal_subject(plan_id), after=after, limit=_AT_ONCE):
-        after = facts[-1][0]
-        for each in (each for fact in facts for each in records.read_journal_lines(bytes(fact[3]))):
+    while facts := await board.read(FACTS_OF, subject=records.journal_subject(plan_id), after=after, limit=_AT_ONCE):
+        after = facts[-1].seq
+        for each in (each for fact in facts for each in records.read_journal_lines(bytes(fact.body))):
             line: Any = wire.read(each)
             skipped += line["status"] == "SKIPPED_DUPLICATE"
             if line["status"] == "DELIVERED":
@@ -111,8 +122,8 @@ async def _journal(board: Store, plan_id: str, duplicates: int) -> AsyncIterator
 
 async def _payloads(board: Store, blobs: Blobs, plan_id: str) -> AsyncIterator[str]:
     after = 0
-    while rows := await board.read("artifacts_of", plan_id=plan_id, after=after, limit=_AT_ONCE):
-        after = rows[-1][0]
+    while rows := await board.read(ARTIFACTS_OF, plan_id=plan_id, after=after, limit=_AT_ONCE):
+        after = rows[-1].id
         for _, message_id, envelope in rows:
             for file in ArtifactEnvelope.from_bytes(bytes(envelope)).payload.files:
                 if not await blobs.exists(file.sha256):

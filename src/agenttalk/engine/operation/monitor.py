@@ -21,6 +21,7 @@ from agenttalk.engine.messages.plan_registry import UNROUTED, PlanRegistry, Rout
 from agenttalk.engine.messages.router import check_conservation
 from agenttalk.engine.messages.standing_files import ReadControlFile, StandingFiles
 from agenttalk.ports import Folder, Store, Tx
+from agenttalk.ports.statements.messages import ADD_PLAN, COUNTED_TASKS, PLANS
 from agenttalk.rules.messages import foreign_forms
 from agenttalk.rules.messages.control_files import ControlFile
 from agenttalk.rules.messages.routing import Rejection
@@ -113,13 +114,13 @@ class Monitor:
         return plan_journal.has_command(self._deps.root, plan_id, report.message_id, said.owner, report.task_id)
 
     async def _report_board(self, board: Store, seen: MonitorReport) -> None:
-        for plan_id, origin, *_ in await board.read("plans"):
+        for plan_id, origin, *_ in await board.read(PLANS):
             lost = await check_conservation(board, plan_id, self._deps.stamp())
             seen.lost += abs(lost)
             if plan_id in self._deps.kinds and origin == "virtual":
                 continue  # a board's own run never ends, so that counting its tasks would take ever longer
-            if await board.read("counted_tasks", plan_id=plan_id):
-                seen.plans[plan_id] = dict(await board.read("counted_tasks", plan_id=plan_id))
+            if await board.read(COUNTED_TASKS, plan_id=plan_id):
+                seen.plans[plan_id] = dict(await board.read(COUNTED_TASKS, plan_id=plan_id))
             await published_files.publish_status(self._deps, board, plan_id, self._shown)
 
     async def _agents(self, seen: MonitorReport) -> None:
@@ -148,7 +149,7 @@ class Monitor:
 def _show_agent(tx: Tx, agent_id: str, body: dict[str, Any], repairs: tuple[Repair, ...], at: str) -> None:
     records.publish_file(tx, f"agent_status/{agent_id}.json", body)
     if repairs:
-        tx.run("add_plan", plan_id=UNROUTED, origin="virtual")
+        tx.run(ADD_PLAN, plan_id=UNROUTED, origin="virtual")
         form_notices.note_repairs(tx, UNROUTED, agent_id, root_layout.HEARTBEAT, repairs, at=at)
 
 

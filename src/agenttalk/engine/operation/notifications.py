@@ -19,7 +19,18 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import format_instant
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Row, Store, Tx
+from agenttalk.ports import Store, Tx
+from agenttalk.ports.statements.core import (
+    CLAIM_EFFECTS,
+    FINISH_EFFECT,
+    LEDGER_HEAD,
+    NEXT_EFFECT_AT,
+    RETRY_EFFECT,
+    SEALED_FACTS,
+    EffectRow,
+    LedgerEntry,
+)
+from agenttalk.ports.statements.plans import CURSOR_VALUE, SET_CURSOR
 from agenttalk.rules.core import circuit_breaker
 from agenttalk.rules.core.circuit_breaker import CircuitBreaker
 from agenttalk.rules.operation import notices
@@ -80,8 +91,8 @@ class Notifier:
         """What is there before the first engine that tells somebody is old."""
         for board in await list_boards(self._deps):
             if await _read_cursor(board) is None:
-                rows = await board.read("ledger_head")
-                head = rows[0][0] if rows else 0
+                rows = await board.read(LEDGER_HEAD)
+                head = rows[0].link if rows else 0
                 await board.transact(partial(_write_cursor, value=head))
 
     async def pass_(self) -> float:
@@ -98,32 +109,31 @@ class Notifier:
     async def _queue(self, board: Store) -> bool:
         """Take in a part of the ledger; whether there may be more."""
         after = await _read_cursor(board) or 0
-        facts = await board.read("sealed_facts", after=after, limit=_TOGETHER)
+        facts = await board.read(SEALED_FACTS, after=after, limit=_TOGETHER)
         if not facts:
             return False
 
         def work(tx: Tx) -> None:
-            known = tx.run("cursor", name=CURSOR)
-            if (known[0][0] if known else 0) != after:
+            known = tx.run(CURSOR_VALUE, name=CURSOR)
+            if (known[0].value if known else 0) != after:
                 return  # somebody else has taken it in
             for fact in facts:
                 self._queue_fact(tx, fact)
-            tx.run("set_cursor", name=CURSOR, value=facts[-1][1])
+            tx.run(SET_CURSOR, name=CURSOR, value=facts[-1].link)
 
         await board.transact(work)
         return len(facts) == _TOGETHER
 
-    def _queue_fact(self, tx: Tx, fact: Row) -> None:
-        _, link, at, board, kind, subject, body, *_ = fact
-        if board != tx.board or kind not in _TOLD:
+    def _queue_fact(self, tx: Tx, fact: LedgerEntry) -> None:
+        if fact.board != tx.board or fact.kind not in _TOLD:
             return
-        said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
-        for notice in notices.make_notices(kind, subject, said):
-            identity = notices.make_notice_id(board, link, notice)
+        said: Any = wire.read(fact.body, limit=wire.DOCUMENT_LIMIT)
+        for notice in notices.make_notices(fact.kind, fact.subject, said):
+            identity = notices.make_notice_id(fact.board, fact.link or 0, notice)
             clean = notice._replace(text=self._deps.secret_guard.secrets.redact(notice.text))
             for target in self._targets:
                 if notice.event in target.events:
-                    data = notices.render_notice(clean, target.form, identity=identity, source=self._source, at=at)
+                    data = notices.render_notice(clean, target.form, identity=identity, source=self._source, at=fact.at)
                     text = base64.b64encode(data).decode()
                     tx.queue_effect(
                         f"{KIND}{target.name}", f"{KIND}{target.name}/{identity}", {"id": identity, "body": text}
@@ -132,8 +142,8 @@ class Notifier:
     async def _send(self, board: Store, target: NotificationTarget) -> None:
         while self._may_ask(target):
             now = self._deps.now()
-            due = await board.read("next_effect_at", kind=f"{KIND}{target.name}")
-            if not due or due[0][0] > format_instant(now):
+            due = await board.read(NEXT_EFFECT_AT, kind=f"{KIND}{target.name}")
+            if not due or due[0].not_before > format_instant(now):
                 return
             rows = await board.transact(partial(_claimed, kind=f"{KIND}{target.name}", now=now))
             for number, _, body, attempts in sorted(rows):
@@ -159,7 +169,7 @@ class Notifier:
         answer = await self._post(target, headers, body)
         if answer.ok:
             self._breakers.pop(target.name, None)
-            await board.transact(lambda tx: tx.run("finish_effect", id=number))
+            await board.transact(lambda tx: tx.run(FINISH_EFFECT, id=number))
             return
         known = self._breakers.get(target.name, circuit_breaker.CLOSED)
         self._breakers[target.name] = circuit_breaker.record_failure(known, now, most=_FAILURES, probe_after=_PROBE)
@@ -170,11 +180,11 @@ class Notifier:
 
     async def _later(self, board: Store, number: int, seconds: float) -> None:
         until = format_instant(self._deps.now() + timedelta(seconds=seconds))
-        await board.transact(lambda tx: tx.run("retry_effect", id=number, not_before=until))
+        await board.transact(lambda tx: tx.run(RETRY_EFFECT, id=number, not_before=until))
 
     async def _give_up(self, board: Store, target: NotificationTarget, number: int, identity: str, why: str) -> None:
         def work(tx: Tx) -> None:
-            if tx.run("finish_effect", id=number):
+            if tx.run(FINISH_EFFECT, id=number):
                 tx.record("notice.given_up", target.name, {"id": identity, "why": why})
 
         await board.transact(work)
@@ -182,18 +192,16 @@ class Notifier:
 
 
 async def _read_cursor(board: Store) -> int | None:
-    rows = await board.read("cursor", name=CURSOR)
-    return rows[0][0] if rows else None
+    rows = await board.read(CURSOR_VALUE, name=CURSOR)
+    return rows[0].value if rows else None
 
 
 def _write_cursor(tx: Tx, value: int) -> None:
-    tx.run("set_cursor", name=CURSOR, value=value)
+    tx.run(SET_CURSOR, name=CURSOR, value=value)
 
 
-def _claimed(tx: Tx, kind: str, now: datetime) -> list[Row]:
-    return tx.run(
-        "claim_effects", kind=kind, limit=_AT_ONCE, now=format_instant(now), until=format_instant(now + _HOLD)
-    )
+def _claimed(tx: Tx, kind: str, now: datetime) -> list[EffectRow]:
+    return tx.run(CLAIM_EFFECTS, kind=kind, limit=_AT_ONCE, now=format_instant(now), until=format_instant(now + _HOLD))
 
 
 _TOLD: Final = frozenset({"plan.ended", "plan.cancelled", "human.asked", "alert", "turn.ended", "task.moved"})

@@ -25,11 +25,25 @@ from agenttalk.contracts.schedule import Schedule
 from agenttalk.engine.core.boards import SYSTEM, board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import submission
-from agenttalk.ports import Row, Store, Tx
+from agenttalk.ports import Store, Tx
+from agenttalk.ports.statements.operation import (
+    ADD_SCHEDULE,
+    BEGIN_SCHEDULE,
+    CLAIM_SCHEDULE,
+    END_SCHEDULE,
+    PASS_SCHEDULE,
+    PAUSE_SCHEDULE,
+    REMOVE_SCHEDULE,
+    RESUME_SCHEDULE,
+    SCHEDULES,
+    ScheduleRow,
+)
+from agenttalk.ports.statements.plans import RUN_STATE
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from agenttalk.rules.plans import schedules
 
 LOG = logging.getLogger(__name__)
+_ACTIONS: Final = {"pause": PAUSE_SCHEDULE, "resume": RESUME_SCHEDULE, "remove": REMOVE_SCHEDULE}
 IDLE: Final = 3600.0
 """Seconds after which it looks again although nothing is due: the clock may have been set."""
 SOON: Final = 60.0
@@ -97,7 +111,7 @@ class Scheduler:
     async def read_states(self) -> list[ScheduleState]:
         """Return all schedules. One that the settings name for the first time counts from now on."""
         system = await self._deps.stores.board(SYSTEM)
-        states = [self._read_state(row) for row in await system.read("schedules")]
+        states = [self._read_state(row) for row in await system.read(SCHEDULES)]
         known = [state for state in states if state is not None]
         names, since = {state.name for state in known}, self._deps.stamp()
         new = [name for name in sorted(self._configured) if name not in names]
@@ -109,19 +123,21 @@ class Scheduler:
     async def _store_new(self) -> None:
         """Store the schedules that the settings name for the first time."""
         system = await self._deps.stores.board(SYSTEM)
-        names = {row[0] for row in await system.read("schedules")}
+        names = {row.name for row in await system.read(SCHEDULES)}
         new = [name for name in self._configured if name not in names]
         if new:
             since = self._deps.stamp()
             await system.transact(lambda tx: _add(tx, dict.fromkeys(new), since))
 
-    def _read_state(self, row: Row) -> ScheduleState | None:
+    def _read_state(self, row: ScheduleRow) -> ScheduleState | None:
         name, definition, paused, since, plan_id, state, why = row
-        said = self._configured.get(name)
-        if said is None and definition is None:
-            return None  # it has been taken out of the settings
-        schedule = said or Schedule.model_validate(wire.read(bytes(definition)))
-        return ScheduleState(name, schedule, said is not None, bool(paused), since, plan_id, state == "due", why)
+        schedule = self._configured.get(name)
+        configured = schedule is not None
+        if schedule is None:
+            if definition is None:
+                return None  # it has been taken out of the settings
+            schedule = Schedule.model_validate(wire.read(definition))
+        return ScheduleState(name, schedule, configured, bool(paused), since, plan_id, state == "due", why)
 
     async def describe_all(self) -> list[dict[str, Any]]:
         """All schedules, for people."""
@@ -147,7 +163,7 @@ class Scheduler:
         system = await self._deps.stores.board(SYSTEM)
 
         def work(tx: Tx) -> None:
-            tx.run("add_schedule", name=name, definition=body, since=since)
+            tx.run(ADD_SCHEDULE, name=name, definition=body, since=since)
             tx.record("schedule.added", name, {"by": by, "schedule": schedule.as_json()})
 
         await system.transact(work)
@@ -159,8 +175,8 @@ class Scheduler:
         found = await self._find(name)
         if action == "run":
             return await self._run_now(found, by=by)
-        statement = f"{action}_schedule"
-        if action not in {"pause", "resume", "remove"}:
+        statement = _ACTIONS.get(action)
+        if statement is None:
             hint = "there are: pause, resume, remove, run"
             raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action[:40]!r} a schedule", hint=hint)
         if action == "remove" and found.configured:
@@ -195,7 +211,7 @@ class Scheduler:
         system = await self._deps.stores.board(SYSTEM)
 
         def work(tx: Tx) -> bool:
-            begun = bool(tx.run("begin_schedule", name=found.name, plan_id=plan_id))
+            begun = bool(tx.run(BEGIN_SCHEDULE, name=found.name, plan_id=plan_id))
             if begun:
                 tx.record("schedule.due", found.name, {"plan_id": plan_id, "by": by})
             return begun
@@ -248,11 +264,11 @@ class Scheduler:
 
         def work(tx: Tx) -> bool:
             if why:
-                passed = bool(tx.run("pass_schedule", **about, why=f"{slot.label}: {why}"))
+                passed = bool(tx.run(PASS_SCHEDULE, **about, why=f"{slot.label}: {why}"))
                 if passed:
                     tx.record("schedule.skipped", each.name, {**body, "why": why})
                 return False
-            claimed = bool(tx.run("claim_schedule", **about, plan_id=plan_id))
+            claimed = bool(tx.run(CLAIM_SCHEDULE, **about, plan_id=plan_id))
             if claimed:
                 tx.record("schedule.due", each.name, body)
             return claimed
@@ -261,8 +277,8 @@ class Scheduler:
             await self._begin(system, each, plan_id)
 
     async def _runs(self, plan_id: str) -> bool:
-        rows = await (await board_of(self._deps, plan_id)).read("run_state", plan_id=plan_id)
-        return bool(rows) and rows[0][0] != "ENDED"
+        rows = await (await board_of(self._deps, plan_id)).read(RUN_STATE, plan_id=plan_id)
+        return bool(rows) and rows[0].state != "ENDED"
 
     async def _begin(self, system: Store, each: ScheduleState, plan_id: str) -> AgentTalkError | None:
         """Submit the plan of a time that is due. What is wrong with it is told, and not tried again."""
@@ -275,7 +291,7 @@ class Scheduler:
         why = problem.message if problem else ""
 
         def work(tx: Tx) -> None:
-            if tx.run("end_schedule", name=each.name, plan_id=plan_id, why=why):
+            if tx.run(END_SCHEDULE, name=each.name, plan_id=plan_id, why=why):
                 kind = "schedule.failed" if why else "schedule.begun"
                 tx.record(kind, each.name, {"plan_id": plan_id, **({"why": why} if why else {})})
 
@@ -299,8 +315,8 @@ class Scheduler:
 
     async def _is_there(self, plan_id: str) -> bool:
         """Whether a plan was submitted, all of it."""
-        rows = await (await board_of(self._deps, plan_id)).read("run_state", plan_id=plan_id)
-        return bool(rows) and rows[0][0] != "SUBMITTED"
+        rows = await (await board_of(self._deps, plan_id)).read(RUN_STATE, plan_id=plan_id)
+        return bool(rows) and rows[0].state != "SUBMITTED"
 
 
 def timezone_of(schedule: Schedule) -> tzinfo:
@@ -330,4 +346,4 @@ def _read(said: Mapping[str, Any]) -> Schedule:
 
 def _add(tx: Tx, definitions: Mapping[str, None], since: str) -> None:
     for name in definitions:
-        tx.run("add_schedule", name=name, definition=None, since=since)
+        tx.run(ADD_SCHEDULE, name=name, definition=None, since=since)

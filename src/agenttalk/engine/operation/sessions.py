@@ -14,6 +14,7 @@ from agenttalk.contracts.core.base import format_instant
 from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.operation import ADD_SESSION, DROP_SESSIONS, END_SESSION, SESSION_OF
 from agenttalk.rules.core.tokens import token_hash
 
 SessionRole = Literal["operator", "viewer"]
@@ -76,8 +77,8 @@ class Sessions:
         row = {"hash": _hash(secret), "role": link.role, "name": link.name, "at": format_instant(now)}
 
         def work(tx: Tx) -> None:
-            tx.run("drop_sessions", at=row["at"])
-            tx.run("add_session", **row, expires_at=format_instant(now + SESSION))
+            tx.run(DROP_SESSIONS, at=row["at"])
+            tx.run(ADD_SESSION, **row, expires_at=format_instant(now + SESSION))
             tx.record("session.begun", f"sessions/{link.name}", {"role": link.role, "session": row["hash"][:12]})
 
         await (await self.deps.stores.board(SYSTEM)).transact(work)
@@ -88,14 +89,14 @@ class Sessions:
         if not secret or len(secret) > _LONGEST:
             return None
         system = await self.deps.stores.board(SYSTEM)
-        rows = await system.read("session", hash=_hash(secret), at=self.deps.stamp())
-        return Session(rows[0][0], rows[0][1], _form_key(secret)) if rows else None
+        rows = await system.read(SESSION_OF, hash=_hash(secret), at=self.deps.stamp())
+        return Session(rows[0].role, rows[0].name, _form_key(secret)) if rows else None
 
     async def end(self, secret: str) -> None:
         """Forget a session."""
 
         def work(tx: Tx) -> None:
-            for role, name in tx.run("end_session", hash=_hash(secret)):
+            for role, name in tx.run(END_SESSION, hash=_hash(secret)):
                 tx.record("session.ended", f"sessions/{name}", {"role": role, "session": _hash(secret)[:12]})
 
         await (await self.deps.stores.board(SYSTEM)).transact(work)

@@ -21,7 +21,10 @@ from agenttalk.engine.agents.transcript import LARGEST
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.trace_context import read_naming
-from agenttalk.ports import Folder, Row, Store, Tx
+from agenttalk.ports import Folder, Store, Tx
+from agenttalk.ports.statements.core import LEDGER_HEAD, SEALED_FACTS, LedgerEntry
+from agenttalk.ports.statements.operation import DROP_TRACED, PUT_TRACED, TRACED
+from agenttalk.ports.statements.plans import CURSOR_VALUE, SET_CURSOR
 from agenttalk.rules.core import circuit_breaker
 from agenttalk.rules.core.circuit_breaker import CircuitBreaker
 from agenttalk.rules.operation import otlp, spans
@@ -99,9 +102,9 @@ class TraceExporter:
     async def begin(self) -> None:
         """What is there before the first engine that tells somebody is old."""
         for board in await list_boards(self._deps):
-            if not await board.read("cursor", name=CURSOR):
-                rows = await board.read("ledger_head")
-                await board.transact(partial(_move, value=rows[0][0] if rows else 0))
+            if not await board.read(CURSOR_VALUE, name=CURSOR):
+                rows = await board.read(LEDGER_HEAD)
+                await board.transact(partial(_move, value=rows[0].link if rows else 0))
 
     async def pass_(self) -> float:
         """Tell what is new, as far as somebody takes it; seconds until the next look."""
@@ -123,28 +126,27 @@ class TraceExporter:
         return more
 
     async def _open_cursor(self, board: Store) -> _TraceCursor:
-        rows = await board.read("cursor", name=CURSOR)
-        at = rows[0][0] if rows else 0
+        rows = await board.read(CURSOR_VALUE, name=CURSOR)
+        at = rows[0].value if rows else 0
         known: dict[str, Any] = {}
-        for name, body in await board.read("traced"):
+        for name, body in await board.read(TRACED):
             known[name] = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
         return _TraceCursor(TraceBuilder(await read_naming(board), known, texts=self._texts), at, at)
 
     async def _read(self, board: Store, reading: _TraceCursor) -> bool:
         """Read a part of the ledger; whether there may be more."""
-        rows = await board.read("sealed_facts", after=reading.seen, limit=TOGETHER)
+        rows = await board.read(SEALED_FACTS, after=reading.seen, limit=TOGETHER)
         for row in rows:
-            if row[4] in FACTS and row[3] == board.name:
+            if row.kind in FACTS and row.board == board.name:
                 fact = self._fact(row)
                 reading.spans += reading.book.add_fact(fact, await self._calls(fact))
-            reading.seen = row[1]
+            reading.seen = row.link or 0  # never None in a sealed entry
         return len(rows) == TOGETHER
 
-    def _fact(self, row: Row) -> Fact:
-        _, link, at, board, kind, subject, body, *_ = row
-        said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
+    def _fact(self, row: LedgerEntry) -> Fact:
+        said: Any = wire.read(row.body, limit=wire.DOCUMENT_LIMIT)
         said = self._deps.secret_guard.secrets.redact_json(said) if self._texts else said
-        return Fact(link, at, board, kind, subject, said)
+        return Fact(row.link or 0, row.at, row.board, row.kind, row.subject, said)
 
     async def _calls(self, fact: Fact) -> Sequence[AgentToolCall]:
         """The calls of tools that an agent told of, if what it told is still there and unchanged."""
@@ -195,14 +197,14 @@ class TraceExporter:
         changes = reading.book.collect_changes()
 
         def work(tx: Tx) -> bool:
-            rows = tx.run("cursor", name=CURSOR)
-            if (rows[0][0] if rows else 0) != reading.stored:
+            rows = tx.run(CURSOR_VALUE, name=CURSOR)
+            if (rows[0].value if rows else 0) != reading.stored:
                 return False  # somebody else tells of this board, too
             for name, row in changes.items():
                 if row is None:
-                    tx.run("drop_traced", name=name)
+                    tx.run(DROP_TRACED, name=name)
                 else:
-                    tx.run("put_traced", name=name, body=wire.write(row))
+                    tx.run(PUT_TRACED, name=name, body=wire.write(row))
             _move(tx, reading.seen)
             return True
 
@@ -218,7 +220,7 @@ class TraceExporter:
 
 
 def _move(tx: Tx, value: int) -> None:
-    tx.run("set_cursor", name=CURSOR, value=value)
+    tx.run(SET_CURSOR, name=CURSOR, value=value)
 
 
 def _events(root: Folder, path: str, digest: str) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.people import questions
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.people import REQUEST
 
 
 async def ask(deps: Deps, task: TaskName, caller: Caller, question: str) -> dict[str, Any]:
@@ -49,10 +50,10 @@ async def ask(deps: Deps, task: TaskName, caller: Caller, question: str) -> dict
 async def read_answer(deps: Deps, task: TaskName, question_id: str) -> dict[str, Any]:
     """What came of a question about a task. Raises UsageError when there is none of that id."""
     store = await task_comments.board_of_task(deps, task)
-    rows = await store.read("request", request_id=question_id)
+    rows = await store.read(REQUEST, request_id=question_id)
     if not rows or tuple(rows[0][1:3]) != (task.plan_id, task.task_id):
         raise UsageError(Code.NAME_UNKNOWN, f"{task.subject} has asked no question {question_id[:80]!r}")
-    state, response = rows[0][7], rows[0][8]
+    state, response = rows[0].state, rows[0].response
     told: Any = wire.read(bytes(response)) if response else {}
     return {
         "question_id": question_id,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from agenttalk.contracts.human import HumanInterventionResponse
-from agenttalk.ports import Row, Tx
+from agenttalk.ports import Tx
+from agenttalk.ports.statements.proof import ANSWER_DISPUTE, DISPUTE_OF_REQUEST, DISPUTES_OF
 from agenttalk.rules.proof import disputes
 from agenttalk.rules.proof.disputes import Dispute, DisputeOutcome
 
@@ -14,14 +15,9 @@ RAISED = "check.disputed"
 ANSWERED = "dispute.answered"
 
 
-def read_disputes(rows: Sequence[Row]) -> list[Dispute]:
-    """Rows of `disputes_of`, read."""
-    return [Dispute(*row) for row in rows]
-
-
 def list_disputes(tx: Tx, plan_id: str, task_id: str) -> list[Dispute]:
     """Those of a task, the oldest first."""
-    return read_disputes(tx.run("disputes_of", plan_id=plan_id, task_id=task_id))
+    return tx.run(DISPUTES_OF, plan_id=plan_id, task_id=task_id)
 
 
 def disputes_to_json(found: Sequence[Dispute], plan_id: str, task_id: str) -> list[dict[str, Any]]:
@@ -39,7 +35,7 @@ def make_issues(tx: Tx, plan_id: str, task_id: str) -> list[dict[str, Any]]:
 
 def find_outcome(tx: Tx, response: HumanInterventionResponse, *, by: str) -> tuple[bool, DisputeOutcome | None]:
     """Whether a question is a dispute, and what an answer makes of it."""
-    if not tx.run("dispute_of_request", request_id=response.request_id):
+    if not tx.run(DISPUTE_OF_REQUEST, request_id=response.request_id):
         return False, None
     by_engine = response.responder.role == "system" and by == "engine"
     return True, disputes.read_outcome(response.decision, response.decision_answers, by_engine=by_engine)
@@ -51,7 +47,7 @@ def settle(tx: Tx, response: HumanInterventionResponse, *, by: str, at: str) -> 
     if not found or result is None:
         return
     request_id, note = response.request_id, response.notes
-    if tx.run("answer_dispute", request_id=request_id, state=result, by=by, at=at, note=note):
-        plan_id, task_id, check_id, agent_id, _ = tx.run("dispute_of_request", request_id=request_id)[0]
+    if tx.run(ANSWER_DISPUTE, request_id=request_id, state=result, by=by, at=at, note=note):
+        plan_id, task_id, check_id, agent_id, _ = tx.run(DISPUTE_OF_REQUEST, request_id=request_id)[0]
         told = {"check": check_id, "agent_id": agent_id, "state": result, "by": by, "note": note}
         tx.record(ANSWERED, f"{plan_id}/{task_id}", {"request_id": request_id, **told})

@@ -12,6 +12,7 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import questions
 from agenttalk.ports import Exhibit, InputContent, OutputContent, Tx
+from agenttalk.ports.statements.budgets import OBJECTIONS_TO
 from agenttalk.rules.core.redaction import Secrets
 
 MOST_FILES: Final = 100
@@ -81,7 +82,7 @@ async def _gates(deps: Deps, request: questions.HumanQuestion) -> list[GateDenia
     if request.task_id is None or request.document.type != "APPROVAL":
         return []
     store = await deps.stores.board(request.board)
-    rows = await store.read("objections_to", plan_id=request.plan_id, task_id=request.task_id)
+    rows = await store.read(OBJECTIONS_TO, plan_id=request.plan_id, task_id=request.task_id)
     return [
         each for each in map(denials.to_json, rows) if each["severity"] == "soft-deny" and "overridden_by" not in each
     ]

@@ -16,6 +16,7 @@ from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import exhibits, questions
 from agenttalk.ports import NO_EXHIBIT, Exhibit, InputContent, Job, OutputContent, Performance, Store, Tx
+from agenttalk.ports.statements.people import REQUEST
 from agenttalk.rules.agents import results
 from agenttalk.rules.people.attestation import AnswerProof
 from agenttalk.rules.proof.check_results import Confirmation
@@ -54,13 +55,10 @@ def make_question_id(job: Job, check_id: str, shown: str) -> str:
 async def wait_for_answer(store: Store, request_id: str) -> tuple[HumanInterventionResponse, str, AnswerProof]:
     """The answer to a question once it is there, whose it is, and what shows that."""
     while True:
-        rows = await store.read("request", request_id=request_id)
-        if rows and rows[0][7] == "answered":
-            return (
-                HumanInterventionResponse.from_bytes(bytes(rows[0][8])),
-                rows[0][10],
-                questions.proof_from_row(rows[0]),
-            )
+        rows = await store.read(REQUEST, request_id=request_id)
+        if rows and rows[0].state == "answered" and rows[0].response is not None:
+            response = HumanInterventionResponse.from_bytes(rows[0].response)
+            return response, rows[0].answered_by or "", questions.proof_from_row(rows[0])
         await asyncio.sleep(POLL)
 
 

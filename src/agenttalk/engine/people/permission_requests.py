@@ -13,6 +13,7 @@ from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import human_driver, questions
 from agenttalk.ports import Job, Tx
+from agenttalk.ports.statements.people import REQUEST
 from agenttalk.rules.agents.permissions import ToolRequest
 
 
@@ -54,7 +55,7 @@ class PermissionRequests:
 
         def work(tx: Tx) -> None:
             for each in left:
-                if tx.run("request", request_id=each):  # it was put, and not taken back
+                if tx.run(REQUEST, request_id=each):  # it was put, and not taken back
                     questions.close(tx, each, why, at=at)
 
         await store.transact(work)
@@ -63,8 +64,8 @@ class PermissionRequests:
         job = self.job
         for count in itertools.count():
             wanted = records.derive_id("req", f"{job.plan_id}/{job.command.command_id}/may/{key}/{number}/{count}")
-            rows = tx.run("request", request_id=wanted)
-            if not rows or rows[0][10] != "engine":
+            rows = tx.run(REQUEST, request_id=wanted)
+            if not rows or rows[0].answered_by != "engine":
                 break
         line = self.deps.secret_guard.secrets.redact(wish.line)
         title = f"May {job.agent_id} do this for {job.task_id}: {line}"

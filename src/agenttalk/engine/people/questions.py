@@ -21,7 +21,11 @@ from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventio
 from agenttalk.engine.core import boards, cursors, outbox_writer, plan_settings, profiles, records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import dispute_rows
-from agenttalk.ports import Row, Store, Tx
+from agenttalk.ports import Store, Tx
+from agenttalk.ports.statements.inbox import FINISH_DELIVERY, KNOWN_DELIVERY, ORDER_OF, STOP_WAITING
+from agenttalk.ports.statements.messages import ADD_DELIVERY, ADD_MESSAGE, SET_TASK_STATE, TASK
+from agenttalk.ports.statements.people import ADD_REQUEST, ANSWER_REQUEST, OPEN_REQUESTS, REQUEST, RequestRow
+from agenttalk.ports.statements.plans import ADD_ARRIVED_ARTIFACT, ENGINE_TASK, NOTE_REQUEST, RUN
 from agenttalk.rules.messages.routing import Rejection
 from agenttalk.rules.people import choices
 from agenttalk.rules.people.attestation import UNKNOWN, AnswerProof, list_exposed_agents, read_proof
@@ -86,7 +90,7 @@ def ask(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> 
     body = request.as_json()
     data = wire.write(body)
     new = tx.run(
-        "add_request",
+        ADD_REQUEST,
         request_id=request.request_id,
         plan_id=plan_id,
         task_id=request.created_by.task_id,
@@ -105,7 +109,7 @@ def ask(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> 
 
 def close(tx: Tx, request_id: str, why: str, *, at: str) -> None:
     """Close a question that nobody needs to answer any more. That is written down as an answer of the engine's."""
-    [row] = tx.run("request", request_id=request_id)
+    [row] = tx.run(REQUEST, request_id=request_id)
     response = HumanInterventionResponse.from_json(
         {
             "schema_version": "1.0",
@@ -116,17 +120,17 @@ def close(tx: Tx, request_id: str, why: str, *, at: str) -> None:
             "notes": why,
         }
     )
-    _settle(tx, response, row[1], by="engine", bound=row[5], at=at, proof=AnswerProof("engine"))
+    _settle(tx, response, row.plan_id, by="engine", bound=row.sha256, at=at, proof=AnswerProof("engine"))
 
 
-def read_request(row: Row) -> HumanInterventionRequest:
+def read_request(row: RequestRow) -> HumanInterventionRequest:
     """The question of a row (the query `find_question`)."""
-    return HumanInterventionRequest.from_bytes(bytes(row[4]))
+    return HumanInterventionRequest.from_bytes(bytes(row.body))
 
 
 def is_asked(tx: Tx, request: HumanInterventionRequest, *, plan_id: str) -> bool:
     """Whether this very question was put before in this plan, and no other under its id."""
-    rows = tx.run("request", request_id=request.request_id)
+    rows = tx.run(REQUEST, request_id=request.request_id)
     _, known_plan, _, _, _, sha256, *_ = rows[0] if rows else (None,) * 6
     return bool(known_plan == plan_id and sha256 == wire.sha256(wire.write(request.as_json())))
 
@@ -147,7 +151,7 @@ def ask_own(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str)
 
 def _says_the_same(tx: Tx, request: HumanInterventionRequest, plan_id: str) -> bool:
     """Whether the question that has this id is the same in every word; when it was put does not matter."""
-    _, known_plan, _, _, body, *_ = tx.run("request", request_id=request.request_id)[0]
+    _, known_plan, _, _, body, *_ = tx.run(REQUEST, request_id=request.request_id)[0]
     known: Any = wire.read(bytes(body))
     asked: Any = wire.read(wire.write(request.as_json()))
     return bool(known_plan == plan_id and {**known, "created_at": None} == {**asked, "created_at": None})
@@ -155,16 +159,16 @@ def _says_the_same(tx: Tx, request: HumanInterventionRequest, plan_id: str) -> b
 
 async def is_spent(board: Store, request_id: str, *, plan_id: str) -> bool:
     """Whether a question was answered, and all that the answer sent to who asked has reached its end there."""
-    rows = await board.read("request", request_id=request_id)
-    if not rows or rows[0][7] == "open":
+    rows = await board.read(REQUEST, request_id=request_id)
+    if not rows or rows[0].state == "open" or rows[0].response is None:
         return False
-    asker, response = rows[0][3], HumanInterventionResponse.from_bytes(bytes(rows[0][8]))
+    asker, response = rows[0].agent_id, HumanInterventionResponse.from_bytes(rows[0].response)
     files = [file.name for file in response.provided_files if file.deliver_to_agent_id in {None, asker}]
     sent = [(f"{request_id}/answer", ANSWER_OUTPUT), *((f"{request_id}/file", name) for name in files)]
     for key, output in sent:
         message_id = records.derive_id("msg", f"{key}/{output}/{asker}")
-        rows = await board.read("known_delivery", plan_id=plan_id, message_id=message_id, receiver=asker)
-        if not rows or rows[0][4] not in {"processed", "dead"}:
+        found = await board.read(KNOWN_DELIVERY, plan_id=plan_id, message_id=message_id, receiver=asker)
+        if not found or found[0].state not in {"processed", "dead"}:
             return False
     return True
 
@@ -187,7 +191,7 @@ async def read_page(deps: Deps, *, after: str = "", limit: int = PAGE) -> Questi
     found = [
         _request(board.name, row)
         for board in await boards.list_boards(deps)
-        for row in await board.read("open_requests", **place, limit=size + 1)
+        for row in await board.read(OPEN_REQUESTS, **place, limit=size + 1)
     ]
     found.sort(key=lambda each: (each.at, each.request_id))
     last = found[size - 1] if len(found) > size else None
@@ -207,13 +211,13 @@ async def list_open(deps: Deps) -> list[HumanQuestion]:
 async def find_question(deps: Deps, request_id: str) -> tuple[Store, HumanQuestion]:
     """One question, also an answered one. Raises UsageError when there is none."""
     for board in await boards.list_boards(deps):
-        rows = await board.read("request", request_id=request_id)
+        rows = await board.read(REQUEST, request_id=request_id)
         if rows:
             return board, _request(board.name, rows[0])
     raise UsageError(Code.NAME_UNKNOWN, f"there is no request {request_id!r}", hint="'agenttalk inbox' lists them")
 
 
-def _request(board: str, row: Row) -> HumanQuestion:
+def _request(board: str, row: RequestRow) -> HumanQuestion:
     request_id, plan_id, task_id, agent_id, body, sha256, at, state, response, _, by, proof = row
     document = HumanInterventionRequest.from_bytes(bytes(body))
     answer: Any = wire.read(bytes(response)) if response else None
@@ -221,7 +225,7 @@ def _request(board: str, row: Row) -> HumanQuestion:
     return HumanQuestion(board, request_id, plan_id, task_id, agent_id, sha256, at, state, document, answer, by, shown)
 
 
-def proof_from_row(row: Row) -> AnswerProof:
+def proof_from_row(row: RequestRow) -> AnswerProof:
     """What shows that a person answered a question, from its row (the query `find_question`)."""
     return read_proof(wire.read(wire.encode(row[-1])) if row[-1] else None)
 
@@ -266,7 +270,7 @@ async def answer(
         }
     )
     at = deps.stamp()
-    of_engine = bool(await board.read("run", plan_id=asked.plan_id))  # its agents need no folders
+    of_engine = bool(await board.read(RUN, plan_id=asked.plan_id))  # its agents need no folders
     if unfit := _unfit(response, asked.plan_id, None if of_engine else profiles.list_agents(deps.root)):
         raise _refused(request_id, unfit.message, "give each file a plain name, once, and an agent that exists")
 
@@ -311,7 +315,7 @@ def _without_files(
         return None
     names = [each.name for each in document.needed.files]
     brings = {each.name for each in response.provided_files}
-    if not brings.isdisjoint(names) or not tx.run("run", plan_id=plan_id) or not _decides(tx, document, plan_id):
+    if not brings.isdisjoint(names) or not tx.run(RUN, plan_id=plan_id) or not _decides(tx, document, plan_id):
         return None  # of a foreign plan the agent hears what was said, and asks again
     return f"the task cannot run without {', '.join(names)}"
 
@@ -340,8 +344,8 @@ def _unclear(
 def _decides(tx: Tx, document: HumanInterventionRequest, plan_id: str) -> bool:
     """Whether a task of the engine's waits for the answer, and goes by it."""
     task_id = document.created_by.task_id
-    rows = tx.run("engine_task", plan_id=plan_id, task_id=task_id) if task_id is not None else []
-    return bool(rows) and rows[0][16] == document.request_id
+    rows = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id) if task_id is not None else []
+    return bool(rows) and rows[0].request_id == document.request_id
 
 
 def _unfit(response: HumanInterventionResponse, plan_id: str, agents: Collection[str] | None) -> Rejection | None:
@@ -366,11 +370,11 @@ def answer_by_file(
     tx: Tx, response: HumanInterventionResponse, *, plan_id: str, at: str, agents: Collection[str] | None
 ) -> Rejection | None:
     """An answer that lay in the gateway's outbox. It is bound to the request's id alone, and recorded so."""
-    rows = tx.run("request", request_id=response.request_id)
+    rows = tx.run(REQUEST, request_id=response.request_id)
     if not rows:
         return Rejection(Code.ANSWER_REFUSED, f"there is no request {response.request_id!r}")
-    if rows[0][1] != plan_id:
-        return Rejection(Code.PLAN_MISMATCH, f"the request belongs to plan {rows[0][1]!r}")
+    if rows[0].plan_id != plan_id:
+        return Rejection(Code.PLAN_MISMATCH, f"the request belongs to plan {rows[0].plan_id!r}")
     if unfit := _unfit(response, plan_id, agents):
         return unfit
     document = read_request(rows[0])
@@ -411,16 +415,16 @@ def _settle(
     data = wire.write(body)
     request_id = response.request_id
     shown = wire.to_text(proof.as_json())
-    if not tx.run("answer_request", request_id=request_id, response=data, at=at, by=by, proof=shown):
+    if not tx.run(ANSWER_REQUEST, request_id=request_id, response=data, at=at, by=by, proof=shown):
         return False
-    _, _, task_id, agent_id, *_ = tx.run("request", request_id=request_id)[0]
+    _, _, task_id, agent_id, *_ = tx.run(REQUEST, request_id=request_id)[0]
     fact = {"by": by, "bound_to": bound, "sha256": wire.sha256(data), **proof.as_json()}
     tx.record("human.answered", request_id, fact)
     dispute_rows.settle(tx, response, by=by, at=at)
     records.publish_file(tx, f"plans/{plan_id}/human_responses/human_intervention_response_{request_id}.json", body)
     gateway = root_layout.box_folder(root_layout.GATEWAY, "inbox", plan_id)
     records.publish_file(tx, f"{gateway}/human_intervention_request_{request_id}.json", None)
-    if tx.run("run", plan_id=plan_id):  # the dispatcher finds the answer, and moves the task that waits for it
+    if tx.run(RUN, plan_id=plan_id):  # the dispatcher finds the answer, and moves the task that waits for it
         for file in response.provided_files:
             to = file.deliver_to_agent_id or agent_id
             task, key = task_id or request_id, f"{request_id}/file"
@@ -443,7 +447,7 @@ def _settle(
 
 def _ask_for_the_rest(tx: Tx, response: HumanInterventionResponse, plan_id: str, *, at: str) -> None:
     """Ask for the files that an answer did not bring, in the place of the question that it closed."""
-    [row] = tx.run("request", request_id=response.request_id)
+    [row] = tx.run(REQUEST, request_id=response.request_id)
     document = read_request(row)
     task_id = document.created_by.task_id
     brought = {each.name for each in response.provided_files}
@@ -463,7 +467,7 @@ def _ask_for_the_rest(tx: Tx, response: HumanInterventionResponse, plan_id: str,
     )
     request_id = ask_own(tx, rest, plan_id=plan_id, at=at)
     about = {"plan_id": plan_id, "task_id": task_id, "request_id": request_id}
-    tx.run("note_request", **about, reason=f"waits for {names}")
+    tx.run(NOTE_REQUEST, **about, reason=f"waits for {names}")
 
 
 def _envelope(message_id: str, plan_id: str, task: str, output: str, file: tuple[str, str], at: str) -> wire.JsonValue:
@@ -489,20 +493,22 @@ class WaitingAgent(NamedTuple):
 
 def _give_up(tx: Tx, request_id: str, waiting: WaitingAgent, task_id: str, why: str, at: str) -> None:
     """A person said no: the command that waits for the answer fails."""
-    rows = tx.run("task", plan_id=waiting.plan_id, task_id=task_id)
-    if not rows or rows[0][10] != request_id or rows[0][4] is not None or rows[0][6] is None:
+    rows = tx.run(TASK, plan_id=waiting.plan_id, task_id=task_id)
+    if not rows or rows[0].request_id != request_id or rows[0].lease is not None or rows[0].delivery is None:
         return  # nothing waits for it any more
-    delivery = rows[0][6]
-    done = tx.run("finish_delivery", id=delivery, state="processed", ack="FAILED", at=at, details=why, acted=0)
+    delivery = rows[0].delivery
+    done = tx.run(FINISH_DELIVERY, id=delivery, state="processed", ack="FAILED", at=at, details=why, acted=0)
     if not done:
         return
-    [(envelope, consumed_at, _)] = tx.run("order_of", id=delivery)
+    [(envelope, consumed_at, _)] = tx.run(ORDER_OF, id=delivery)
     command = CommandEnvelope.from_bytes(bytes(envelope))
     about = {"task_id": task_id, "message_id": command.message_id, "command_id": command.command_id}
     result = {"ok": False, "details": why}
-    outbox_writer.acknowledge(tx, waiting, about, "FAILED", consumed_at=consumed_at, finished_at=at, result=result)
-    tx.run("set_task_state", plan_id=waiting.plan_id, task_id=task_id, state="FAILED", at=at)
-    tx.run("stop_waiting", plan_id=waiting.plan_id, task_id=task_id)
+    outbox_writer.acknowledge(
+        tx, waiting, about, "FAILED", consumed_at=consumed_at or at, finished_at=at, result=result
+    )
+    tx.run(SET_TASK_STATE, plan_id=waiting.plan_id, task_id=task_id, state="FAILED", at=at)
+    tx.run(STOP_WAITING, plan_id=waiting.plan_id, task_id=task_id)
     outbox_writer.report_state(tx, waiting, task_id, "FAILED", at=at, message_id=command.message_id)
 
 
@@ -525,7 +531,7 @@ def send_artifact(
     message_id = records.derive_id("msg", f"{key}/{output}/{receiver}")
     envelope = wire.write(_envelope(message_id, plan_id, task, output, file, at))
     [(message,)] = tx.run(
-        "add_message",
+        ADD_MESSAGE,
         plan_id=plan_id,
         message_id=message_id,
         sha256=wire.sha256(envelope),
@@ -545,10 +551,10 @@ def send_artifact(
     about: dict[str, Any] = {"plan_id": plan_id, "message": message, "receiver": receiver, "delivery_id": delivery_id}
     tx.record("message.accepted", message_id, {"sha256": wire.sha256(envelope), "to": [receiver]})
     if not arrived:
-        tx.run("add_delivery", **about, priority=1)
+        tx.run(ADD_DELIVERY, **about, priority=1)
         records.count_messages(tx, plan_id, sent=1)
         return
-    tx.run("add_arrived_artifact", **about, at=at)
+    tx.run(ADD_ARRIVED_ARTIFACT, **about, at=at)
     letter = records.JournalMessage(plan_id, message_id, wire.sha256(envelope), root_layout.GATEWAY, task, None, output)
     records.write_journal_line(tx, letter, "DELIVERED", at=at, delivery_id=delivery_id, to=receiver)
     records.count_messages(tx, plan_id, sent=1, delivered=1)

@@ -11,6 +11,7 @@ from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.people import REQUEST
 
 SEEN: Final = ("seen",)
 _LONGEST: Final = 500
@@ -50,8 +51,8 @@ def ask(
 def ask_once(tx: Tx, subject: str, title: str, question: str, options: Sequence[str] = SEEN, *, at: str) -> str | None:
     """Put a question about a subject, unless one about it is open; its id if it is a new one."""
     for number in count(1):
-        rows = tx.run("request", request_id=_id(f"{subject}/{number}"))
-        if not rows or rows[0][7] == "open":
+        rows = tx.run(REQUEST, request_id=_id(f"{subject}/{number}"))
+        if not rows or rows[0].state == "open":
             break
     return None if rows else ask(tx, f"{subject}/{number}", title, question, options, at=at)
 

@@ -14,6 +14,8 @@ from agenttalk.engine.plans import validator_verdicts
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import OutputContent, Tx
+from agenttalk.ports.statements.core import PUT_BLOB
+from agenttalk.ports.statements.messages import ADD_DELIVERY, PUT_MESSAGE
 from agenttalk.rules.plans.input_selection import InputCandidate
 from agenttalk.rules.proof.release import VALIDATION
 
@@ -71,10 +73,10 @@ class OutgoingArtifact:
         for each in self.files:
             if each.data is not None:
                 moves.contents[each.sha256] = each.data
-                tx.run_later("put_blob", {"hash": each.sha256, "content": each.data})
+                tx.run_later(PUT_BLOB, {"hash": each.sha256, "content": each.data})
         number = tx.next_id("messages")
         tx.run_later(
-            "put_message",
+            PUT_MESSAGE,
             {
                 "id": number,
                 "plan_id": plan_id,
@@ -96,7 +98,7 @@ class OutgoingArtifact:
         about: dict[str, Any] = {"plan_id": plan_id, "message": number}
         for receiver in self.in_folders:
             delivery_id = records.derive_id("dlv", f"{self.message_id}/{receiver}")
-            tx.run("add_delivery", **about, receiver=receiver, delivery_id=delivery_id, priority=1)
+            tx.run(ADD_DELIVERY, **about, receiver=receiver, delivery_id=delivery_id, priority=1)
             moves.in_folders = True
         for receiver, delivery_id in self.deliveries.items():
             moves.record_arrival(self.message_id, _arrived(tx, about, receiver, delivery_id, moves.at))

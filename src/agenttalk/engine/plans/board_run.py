@@ -26,11 +26,22 @@ from agenttalk.ports import (
     KindTask,
     KindTurn,
     Performance,
-    Row,
     Store,
     Submission,
     TaskKind,
     Tx,
+)
+from agenttalk.ports.statements.core import COMMENTS_OF, CommentRow
+from agenttalk.ports.statements.messages import PUT_DOCUMENTS, PUT_PLAN
+from agenttalk.ports.statements.plans import (
+    ADD_RUN,
+    COUNT_RUN,
+    PUT_ENGINE_TASK,
+    RUN_STATE,
+    SET_ENGINE_TASK,
+    SET_RUN_SETTINGS,
+    SUBMITTED,
+    WITHDRAW_DIRECT,
 )
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause
@@ -56,15 +67,15 @@ _MOST_SAID: Final = 1_000
 def open_run(tx: Tx, policies: Policies, profiles: Mapping[str, AgentProfile], at: str) -> None:
     """Have a board's run there, with the agents as the settings describe them now."""
     settings = encode_settings(policies, dict(profiles))
-    rows = tx.run("submitted", plan_id=tx.board)
-    if rows[0][2] is None:
+    rows = tx.run(SUBMITTED, plan_id=tx.board)
+    if rows[0].state is None:
         digest = wire.sha256(_NO_DAG)
-        tx.run("put_plan", plan_id=tx.board, origin="virtual", dag_sha256=digest, revision=1, halted=None)
-        tx.run("put_documents", plan_id=tx.board, dag=_NO_DAG, pointer=None, manifest=None)
-        tx.run("add_run", plan_id=tx.board, state="RUNNING", settings=settings, open=1, closing=0, at=at)
+        tx.run(PUT_PLAN, plan_id=tx.board, origin="virtual", dag_sha256=digest, revision=1, halted=None)
+        tx.run(PUT_DOCUMENTS, plan_id=tx.board, dag=_NO_DAG, pointer=None, manifest=None)
+        tx.run(ADD_RUN, plan_id=tx.board, state="RUNNING", settings=settings, open=1, closing=0, at=at)
         tx.record("run.opened", tx.board, {"agents": sorted(profiles)})
-    elif bytes(rows[0][3]) != settings:
-        tx.run("set_run_settings", plan_id=tx.board, settings=settings)
+    elif rows[0].settings != settings:
+        tx.run(SET_RUN_SETTINGS, plan_id=tx.board, settings=settings)
         tx.record("run.settings", tx.board, {"agents": sorted(profiles)})
 
 
@@ -95,9 +106,9 @@ def insert_task(
         promise=kind.promise(task),
         **limits,  # type: ignore[arg-type]
     )
-    tx.run("put_engine_task", **submission.make_task_row(tx.board, node, links, moves.at))
+    tx.run(PUT_ENGINE_TASK, **submission.make_task_row(tx.board, node, links, moves.at))
     submission.put_nodes(tx, tx.board, [node], links)
-    tx.run("count_run", plan_id=tx.board, open=1, completed=0, failed=0, skipped=0)
+    tx.run(COUNT_RUN, plan_id=tx.board, open=1, completed=0, failed=0, skipped=0)
     return node
 
 
@@ -127,7 +138,7 @@ def _end(
     ready = task_states.move(state, _ON[state]) if state in _ON else state
     ended = task_states.move(task_states.move(ready, "LEASED"), cause)
     about = {"plan_id": moves.tx.board, "task_id": task_id}
-    moves.tx.run("set_engine_task", **about, state=ended, cause=cause, reason=None, missing=None, request_id=None,
+    moves.tx.run(SET_ENGINE_TASK, **about, state=ended, cause=cause, reason=None, missing=None, request_id=None,
         at=moves.at)  # fmt: skip
     body = {"state": ended, "cause": cause, "reason": detail, "trust": verdict.trust}
     moves.tx.record("task.moved", f"{moves.tx.board}/{task_id}", body)
@@ -138,7 +149,7 @@ def _end(
 def withdraw(moves: TaskTransitions, task_id: str, state: task_states.State, delivery: int | None, why: str) -> None:
     """Take back a task that has not begun."""
     if delivery is not None:
-        moves.tx.run("withdraw_direct", id=delivery, at=moves.at, details=why)
+        moves.tx.run(WITHDRAW_DIRECT, id=delivery, at=moves.at, details=why)
     moves.move_task(moves.sheets.load(moves.tx, moves.tx.board), task_id, state, "REMOVED", reason=why)
     moves.count(moves.tx.board, "skipped")
 
@@ -146,7 +157,7 @@ def withdraw(moves: TaskTransitions, task_id: str, state: task_states.State, del
 def restore(moves: TaskTransitions, kind: TaskKind, task_id: str) -> None:
     """Have a task that was taken back done after all."""
     moves.move_task(moves.sheets.load(moves.tx, moves.tx.board), task_id, "SKIPPED", "RUN_AGAIN")
-    moves.tx.run("count_run", plan_id=moves.tx.board, open=1, completed=0, failed=0, skipped=-1)
+    moves.tx.run(COUNT_RUN, plan_id=moves.tx.board, open=1, completed=0, failed=0, skipped=-1)
     kind.closed(moves.tx, task_id, "", moves.at)
 
 
@@ -203,8 +214,8 @@ async def make_kind_turn(
 ) -> KindTurn:
     """What a kind may look at when a turn has ended: what was said since its command was given out."""
     job = granted.job
-    rows = await store.read("comments_of", plan_id=job.plan_id, task_id=job.task_id, after=0, limit=_MOST_SAID)
-    said = tuple(_read_comments(row) for row in rows if row[7] >= granted.consumed_at)
+    rows = await store.read(COMMENTS_OF, plan_id=job.plan_id, task_id=job.task_id, after=0, limit=_MOST_SAID)
+    said = tuple(_read_comments(row) for row in rows if row.at >= granted.consumed_at)
     return KindTurn(
         job.agent_id,
         job.command.command_id,
@@ -236,7 +247,7 @@ async def _tell_away(kind: TaskKind, store: Store, granted: LeasedAttempt, why: 
     await store.transact(work)
 
 
-def _read_comments(row: Row) -> Submission:
+def _read_comments(row: CommentRow) -> Submission:
     _, kind, author, type_, body, claims, _, at = row
     return Submission(kind, author, type_, body, wire.read(bytes(claims)) if claims else None, at)
 
@@ -246,6 +257,6 @@ async def refresh_run(deps: Deps, board: str, policies: Policies, profiles: Mapp
     if not deps.stores.has_board(board):
         return
     store = await deps.stores.board(board)
-    if await store.read("run_state", plan_id=board):
+    if await store.read(RUN_STATE, plan_id=board):
         at = deps.stamp()
         await store.transact(lambda tx: open_run(tx, policies, profiles, at))

@@ -28,6 +28,8 @@ from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine.core import records
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.messages import ADD_DELIVERY, PUT_MESSAGE
+from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, LAST_SEQ, PUT_DELIVERY
 from agenttalk.rules.proof import rework as reworks
 from agenttalk.rules.proof import score_gates
 
@@ -66,7 +68,7 @@ def prepare_command(
     rework: dict[str, Any] | None = None,
 ) -> PreparedCommand:
     """Make the next command of a task, which may be its `first`. It has still to be put into a queue."""
-    last = 0 if first else tx.run("last_seq", plan_id=sheet.plan_id, task_id=node.task_id)[0][0]
+    last = 0 if first else tx.run(LAST_SEQ, plan_id=sheet.plan_id, task_id=node.task_id)[0].seq
     document, command = compose(sheet, node, inputs, last + 1, rework)
     agent_id = node.assigned_agent_id
     in_folder = sheet.profile(agent_id).driver == FOLDER
@@ -92,7 +94,7 @@ def prepare_command(
 
 def post_to_inbox(tx: Tx, order: PreparedCommand, *, at: str) -> int:
     """Have the router bring a command to an inbox; its delivery."""
-    [(delivery,)] = tx.run("add_delivery", **_about(order))
+    [(delivery,)] = tx.run(ADD_DELIVERY, **_about(order))
     records.count_messages(tx, order.plan_id, sent=1)
     if order.command.reexecute is not None:
         _lay_beside(tx, order, order.command.reexecute, at)
@@ -132,7 +134,7 @@ def _arrived(
 ) -> int:
     number = tx.next_id("deliveries")
     tx.run_later(
-        "put_delivery",
+        PUT_DELIVERY,
         {
             **_about(order),
             "id": number,
@@ -160,7 +162,7 @@ def _about(order: PreparedCommand) -> dict[str, Any]:
 
 def inputs_of(tx: Tx, delivery: int) -> tuple[ResolvedInput, ...]:
     """The inputs that were picked for an earlier command."""
-    [(_, envelope)] = tx.run("command_of_delivery", id=delivery)
+    [(_, envelope)] = tx.run(COMMAND_OF_DELIVERY, id=delivery)
     return reworks.list_own_inputs(CommandEnvelope.model_validate_json(bytes(envelope)).payload.command)
 
 
@@ -268,7 +270,7 @@ def _keep(
     again = "reexecute_" if command.reexecute else ""
     number = tx.next_id("messages")
     tx.run_later(
-        "put_message",
+        PUT_MESSAGE,
         {
             "id": number,
             "plan_id": sheet.plan_id,

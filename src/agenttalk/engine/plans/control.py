@@ -16,7 +16,25 @@ from agenttalk.engine.plans.commands import FOLDER
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.reset import PlanSnapshot
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import Row, Tx
+from agenttalk.ports import Tx
+from agenttalk.ports.statements.budgets import ObjectionRow
+from agenttalk.ports.statements.people import OPEN_REQUESTS_IN, OPEN_REQUESTS_OF
+from agenttalk.ports.statements.plans import (
+    CANCEL_DELIVERIES,
+    CANCEL_TASKS,
+    COUNT_RUN,
+    ENGINE_TASK,
+    FRESH_START,
+    READY_TASK,
+    REQUEUE_PLAN,
+    RUN,
+    SET_RUN_STATE,
+    STOPPED_DEPENDANTS,
+    UNQUEUE_AGENT,
+    UNQUEUE_PLAN,
+    EngineTaskRow,
+)
+from agenttalk.ports.statements.proof import DROP_REVIEWS
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.core import task_states
 from agenttalk.rules.plans.input_selection import PickedInputs
@@ -28,9 +46,9 @@ def pause(tx: Tx, plan_id: str, *, by: str, at: str) -> bool:
     state = _run(tx, plan_id)[0]
     if state == "ENDED":
         raise UsageError(Code.ILLEGAL_TRANSITION, f"plan {plan_id!r} has ended", hint="there is nothing to pause")
-    if not tx.run("set_run_state", plan_id=plan_id, state="PAUSED", at=at):
+    if not tx.run(SET_RUN_STATE, plan_id=plan_id, state="PAUSED", at=at):
         return False
-    tx.run("unqueue_plan", plan_id=plan_id)
+    tx.run(UNQUEUE_PLAN, plan_id=plan_id)
     tx.record("plan.paused", plan_id, {"by": by})
     return True
 
@@ -56,12 +74,12 @@ def resume(moves: TaskTransitions, plan_id: str, *, by: str) -> bool:
 
 def begin_tasks(moves: TaskTransitions, plan_id: str) -> None:
     """Let the tasks of a plan begin."""
-    moves.tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
-    for (agent_id,) in moves.tx.run("requeue_plan", plan_id=plan_id):
+    moves.tx.run(SET_RUN_STATE, plan_id=plan_id, state="RUNNING", at=moves.at)
+    for (agent_id,) in moves.tx.run(REQUEUE_PLAN, plan_id=plan_id):
         moves.agents[agent_id] = None
     for agent_id, profile in moves.sheets.load(moves.tx, plan_id).profiles.items():
         if profile.driver == FOLDER and agent_id in moves.agents:  # its tasks lie in its inbox, and in no queue
-            moves.tx.run("unqueue_agent", plan_id=plan_id, agent_id=agent_id)
+            moves.tx.run(UNQUEUE_AGENT, plan_id=plan_id, agent_id=agent_id)
             del moves.agents[agent_id]
     moves.has_more_due = True
 
@@ -72,14 +90,14 @@ def cancel(moves: TaskTransitions, plan_id: str, *, by: str, why: str = "") -> i
     if _run(tx, plan_id)[0] == "ENDED":
         return 0
     reason = f"cancelled by {by}" + (f": {why}" if why else "")
-    tx.run("drop_reviews", plan_id=plan_id)
-    tasks = tx.run("cancel_tasks", plan_id=plan_id, reason=reason, at=moves.at)
-    tx.run("cancel_deliveries", plan_id=plan_id, reason=reason, at=moves.at)
+    tx.run(DROP_REVIEWS, plan_id=plan_id)
+    tasks = tx.run(CANCEL_TASKS, plan_id=plan_id, reason=reason, at=moves.at)
+    tx.run(CANCEL_DELIVERIES, plan_id=plan_id, reason=reason, at=moves.at)
     if tasks:
-        tx.run("count_run", plan_id=plan_id, open=-len(tasks), completed=0, failed=len(tasks), skipped=0)
-    for (request_id,) in tx.run("open_requests_in", plan_id=plan_id):
+        tx.run(COUNT_RUN, plan_id=plan_id, open=-len(tasks), completed=0, failed=len(tasks), skipped=0)
+    for (request_id,) in tx.run(OPEN_REQUESTS_IN, plan_id=plan_id):
         questions.close(tx, request_id, reason, at=moves.at)
-    tx.run("set_run_state", plan_id=plan_id, state="ENDED", at=moves.at)
+    tx.run(SET_RUN_STATE, plan_id=plan_id, state="ENDED", at=moves.at)
     tx.record("plan.cancelled", plan_id, {"by": by, "reason": reason, "tasks": len(tasks)})
     return len(tasks)
 
@@ -88,12 +106,12 @@ def abort(moves: TaskTransitions, plan_id: str, task_id: str, *, detail: str) ->
     """Stop a task that is still open; whatever ran of it must be dead before, and may have been stopped just so."""
     tx = moves.tx
     _run(tx, plan_id)
-    rows = tx.run("engine_task", plan_id=plan_id, task_id=task_id)
+    rows = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
     if not rows:
         raise make_no_task_error(plan_id, task_id)
     agent_id, state, _, lease, delivery, *_ = rows[0]
     reason = str(Abort("user-aborted", detail))
-    if state == "FAILED" and rows[0][9] == reason:
+    if state == "FAILED" and rows[0].reason == reason:
         _close_questions(moves, plan_id, task_id, reason)
         return {"task_id": task_id, "state": state, "reason": reason}
     if state in task_states.FINAL:
@@ -115,25 +133,25 @@ def abort(moves: TaskTransitions, plan_id: str, task_id: str, *, detail: str) ->
 
 
 def _close_questions(moves: TaskTransitions, plan_id: str, task_id: str, why: str) -> None:
-    for (request_id,) in moves.tx.run("open_requests_of", plan_id=plan_id, task_id=task_id):
+    for (request_id,) in moves.tx.run(OPEN_REQUESTS_OF, plan_id=plan_id, task_id=task_id):
         questions.close(moves.tx, request_id, why, at=moves.at)
 
 
 def find_override_question(
-    plan_id: str, task_id: str, rows: Sequence[Row], found: Sequence[Row], checkpoint: str
+    plan_id: str, task_id: str, rows: Sequence[EngineTaskRow], found: Sequence[ObjectionRow], checkpoint: str
 ) -> tuple[str, GateDenial]:
     """The question about a task that a checkpoint holds up, and its denial. Raises UsageError when none does."""
     if not rows:
         raise make_no_task_error(plan_id, task_id)
     denial = denials.find_active_denial(list(found))
     hint = f"'agenttalk explain {plan_id}/{task_id}' says what moves it on"
-    if rows[0][8] != "SOFT_DENIED" or rows[0][16] is None or denial is None:
-        message = f"no checkpoint holds {task_id} up that could be overridden: it is {rows[0][1]}"
+    if rows[0].cause != "SOFT_DENIED" or rows[0].request_id is None or denial is None:
+        message = f"no checkpoint holds {task_id} up that could be overridden: it is {rows[0].state}"
         raise UsageError(Code.ILLEGAL_TRANSITION, message, hint=hint)
     if denial["checkpoint"] != checkpoint:
         message = f"{task_id} is held up at {denial['checkpoint']}, not at {checkpoint[:40]!r}"
         raise UsageError(Code.ILLEGAL_TRANSITION, message, hint=hint)
-    return str(rows[0][16]), denial
+    return str(rows[0].request_id), denial
 
 
 def retry(
@@ -161,10 +179,10 @@ def retry(
         _close_questions(moves, plan_id, each, f"{by} has {task_id} done again")
     releases.revoke(tx, plan_id, f"{by} has {task_id} done again", at=moves.at)
     if not paused:
-        tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
-    may_run = row[4] is not None and _may_run(sheet.node(tx, task_id), stand, row[8])
-    if again == [task_id] and may_run and not onwards:
-        again += _at_once(moves, sheet, task_id, row[4])
+        tx.run(SET_RUN_STATE, plan_id=plan_id, state="RUNNING", at=moves.at)
+    may_run = row.delivery is not None and _may_run(sheet.node(tx, task_id), stand, row.cause)
+    if again == [task_id] and may_run and row.delivery is not None and not onwards:
+        again += _at_once(moves, sheet, task_id, row.delivery)
     else:
         again += _begin_anew(moves, sheet, again, by=by, free=may_run, onwards=onwards)
     return again
@@ -178,11 +196,11 @@ def list_rerun_tasks(moves: TaskTransitions, plan_id: str, task_id: str) -> set[
     return set(reset.collect_dependants(tx, moves.sheets.load(tx, plan_id), PlanSnapshot.read(tx, plan_id), task_id))
 
 
-def _retriable(tx: Tx, plan_id: str, task_id: str, *, onwards: bool) -> Row:
-    rows = tx.run("engine_task", plan_id=plan_id, task_id=task_id)
-    if not rows or rows[0][8] == "REMOVED":
+def _retriable(tx: Tx, plan_id: str, task_id: str, *, onwards: bool) -> EngineTaskRow:
+    rows = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
+    if not rows or rows[0].cause == "REMOVED":
         raise make_no_task_error(plan_id, task_id)
-    state = rows[0][1]
+    state = rows[0].state
     if state == "FAILED" or (onwards and state in task_states.FINAL):
         return rows[0]
     what = "what ended" if onwards else "what failed"
@@ -204,9 +222,9 @@ def _may_run(node: Node, stand: PlanSnapshot, cause: str | None) -> bool:
 def _at_once(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, delivery: int) -> list[str]:
     """Give a failed task out again, with the inputs that it had; whoever waits for it again."""
     tx, plan_id = moves.tx, sheet.plan_id
-    tx.run("fresh_start", plan_id=plan_id, task_id=task_id)
+    tx.run(FRESH_START, plan_id=plan_id, task_id=task_id)
     spending.clear_task_spending(tx, plan_id, task_id)
-    tx.run("count_run", plan_id=plan_id, open=1, completed=0, failed=-1, skipped=0)
+    tx.run(COUNT_RUN, plan_id=plan_id, open=1, completed=0, failed=-1, skipped=0)
     inputs = commands.inputs_of(tx, delivery)
     picked = PickedInputs(inputs=inputs, sources={}, absent=())
     moves.queue_command(sheet, sheet.node(tx, task_id), picked, "FAILED", "OPERATOR_RETRY")
@@ -243,13 +261,13 @@ def _begin_anew(
 def _consider(moves: TaskTransitions, sheet: PlanDefinition, task_id: str) -> str:
     """Give a task out if nothing holds it up; its state."""
     about = {"plan_id": sheet.plan_id, "task_id": task_id}
-    row = moves.tx.run("engine_task", **about)[0]
-    if (row[1], row[6]) != ("PENDING", 0):
-        return str(row[1])
+    row = moves.tx.run(ENGINE_TASK, **about)[0]
+    if (row.state, row.unmet) != ("PENDING", 0):
+        return str(row.state)
     moves.order_if_ready(sheet, task_id)
-    state = str(moves.tx.run("engine_task", **about)[0][1])
+    state = str(moves.tx.run(ENGINE_TASK, **about)[0].state)
     if state == "PENDING":  # its command is made, and what follows in this transaction looks at it
-        moves.tx.run("ready_task", **about, cause="INPUTS_PICKED", at=moves.at)
+        moves.tx.run(READY_TASK, **about, cause="INPUTS_PICKED", at=moves.at)
     return state
 
 
@@ -259,12 +277,12 @@ def wake_stopped(moves: TaskTransitions, sheet: PlanDefinition, task_id: str) ->
     ahead = deque([task_id])
     while ahead:
         source = ahead.popleft()
-        for dependant, state in moves.tx.run("stopped_dependants", plan_id=sheet.plan_id, task_id=source):
+        for dependant, state in moves.tx.run(STOPPED_DEPENDANTS, plan_id=sheet.plan_id, task_id=source):
             if moves.has_lost_task(sheet, sheet.node(moves.tx, dependant).depends_on):
                 continue
             moves.move_task(sheet, dependant, state, "DEPENDENCY_RETRIED")
             if state == "SKIPPED":
-                moves.tx.run("count_run", plan_id=sheet.plan_id, open=1, completed=0, failed=0, skipped=-1)
+                moves.tx.run(COUNT_RUN, plan_id=sheet.plan_id, open=1, completed=0, failed=0, skipped=-1)
                 ahead.append(dependant)
             woken.append(dependant)
     return woken
@@ -273,7 +291,7 @@ def wake_stopped(moves: TaskTransitions, sheet: PlanDefinition, task_id: str) ->
 def require_engine_plan(tx: Tx, plan_id: str, task_id: str | None = None) -> None:
     """Raise UsageError unless the engine runs such a plan, and it has such a task."""
     _run(tx, plan_id)
-    if task_id is not None and not tx.run("engine_task", plan_id=plan_id, task_id=task_id):
+    if task_id is not None and not tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id):
         raise make_no_task_error(plan_id, task_id)
 
 
@@ -284,7 +302,7 @@ def make_no_task_error(plan_id: str, task_id: str) -> UsageError:
 
 
 def _run(tx: Tx, plan_id: str) -> Any:
-    rows = tx.run("run", plan_id=plan_id)
+    rows = tx.run(RUN, plan_id=plan_id)
     if not rows:
         raise UsageError(Code.NAME_UNKNOWN, f"the engine runs no plan {plan_id!r}", hint="'agenttalk status' lists all")
     return rows[0]

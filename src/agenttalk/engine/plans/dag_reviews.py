@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.ports.statements.people import REQUEST
+from agenttalk.ports.statements.proof import LATEST_REVIEW, ReviewRow
 
 if TYPE_CHECKING:
-    from agenttalk.ports import Row, Store, Tx
+    from agenttalk.ports import Store, Tx
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class DagReviewRecord:
         }
 
 
-def _from_row(row: Row) -> DagReviewRecord:
+def _from_row(row: ReviewRow) -> DagReviewRecord:
     revision, dag_sha256, state, review_plan, request_id, held, told, began_at = row
     said: Any = wire.read(bytes(told)) if told is not None else None
     return DagReviewRecord(revision, dag_sha256, state, review_plan, request_id, bool(held), said, began_at)
@@ -58,20 +60,20 @@ def _from_row(row: Row) -> DagReviewRecord:
 
 def read_latest(tx: Tx, plan_id: str) -> DagReviewRecord | None:
     """The last review of a plan."""
-    rows = tx.run("latest_review", plan_id=plan_id)
+    rows = tx.run(LATEST_REVIEW, plan_id=plan_id)
     return _from_row(rows[0]) if rows else None
 
 
 async def read_latest_committed(store: Store, plan_id: str) -> DagReviewRecord | None:
     """The same, of what is committed."""
-    rows = await store.read("latest_review", plan_id=plan_id)
+    rows = await store.read(LATEST_REVIEW, plan_id=plan_id)
     return _from_row(rows[0]) if rows else None
 
 
 async def is_progressing(store: Store, review: DagReviewRecord) -> bool:
     """Whether a review comes to its end by itself: reviewers are at work, or a person has answered."""
-    rows = await store.read("request", request_id=review.request_id) if review.state == "waits" else []
-    return review.state == "open" or (bool(rows) and rows[0][7] == "answered")
+    rows = await store.read(REQUEST, request_id=review.request_id) if review.state == "waits" else []
+    return review.state == "open" or (bool(rows) and rows[0].state == "answered")
 
 
 def require_approved(tx: Tx, plan_id: str) -> None:

@@ -21,7 +21,10 @@ from agenttalk.contracts.plan import PlanLimits, PlanManifest, Policies, Workspa
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise
 from agenttalk.engine.core.plan_settings import read_settings
 from agenttalk.engine.core.trace_context import Trace, trace_of
-from agenttalk.ports import Row, Tx
+from agenttalk.ports import Tx
+from agenttalk.ports.statements.messages import PLAN_MANIFEST
+from agenttalk.ports.statements.plans import NODE, NODES_OF, RUN, RunRow
+from agenttalk.ports.statements.proof import JOINED_CHECKS, JoinedCheckRow
 from agenttalk.rules.commands import promises
 from agenttalk.rules.proof import done, staleness
 from agenttalk.rules.proof.staleness import InheritedCheck
@@ -113,7 +116,7 @@ class PlanDefinition:
             return found
         found = _submitted.get(self.dag_sha256, _NOBODY).get(task_id)
         if found is None:
-            rows = tx.run("node", plan_id=self.plan_id, task_id=task_id)
+            rows = tx.run(NODE, plan_id=self.plan_id, task_id=task_id)
             if not rows:
                 raise MissingError(Code.TASK_NOT_FOUND, f"plan {self.plan_id!r} has no task {task_id!r}")
             data, wards, guards = rows[0]
@@ -130,7 +133,7 @@ class PlanDefinition:
     def promises(self, tx: Tx) -> dict[str, CompletionPromise]:
         """The promises of all tasks that work on the plan's repository, by their tasks. Read once for a revision."""
         if self._promises is None:
-            nodes = [Node.model_validate_json(bytes(data)) for _, data in tx.run("nodes_of", plan_id=self.plan_id)]
+            nodes = [Node.model_validate_json(bytes(data)) for _, data in tx.run(NODES_OF, plan_id=self.plan_id)]
             self._promises = {
                 node.task_id: node.promise
                 for node in nodes
@@ -189,13 +192,13 @@ class DefinitionCache:
         """The sheet of a plan."""
         known = self._known.get(plan_id)
         if known is None:
-            known = read_definition(plan_id, tx.run("run", plan_id=plan_id)[0])
-            [(manifest,)] = tx.run("plan_manifest", plan_id=plan_id)
+            known = read_definition(plan_id, tx.run(RUN, plan_id=plan_id)[0])
+            [(manifest,)] = tx.run(PLAN_MANIFEST, plan_id=plan_id)
             if manifest:
                 document = PlanManifest.model_validate_json(bytes(manifest))
                 known.workspace, known.limits = document.workspace, document.limits
             if known.workspace is not None:  # where no tree is shared nobody breaks what others made
-                known.joined_checks = read_joined_checks(tx.run("joined_checks", plan_id=plan_id))
+                known.joined_checks = read_joined_checks(tx.run(JOINED_CHECKS, plan_id=plan_id))
             if self._traced:
                 known.trace = trace_of(tx, plan_id)
             self._known[plan_id] = known
@@ -206,7 +209,7 @@ class DefinitionCache:
         self._known.pop(plan_id, None)
 
 
-def read_definition(plan_id: str, run: Row) -> PlanDefinition:
+def read_definition(plan_id: str, run: RunRow) -> PlanDefinition:
     """The sheet of a plan, from its row (the query `run`)."""
     _, data, _, _, _, _, began_at, _, dag_sha256, revision, *_ = run
     policies, profiles = read_settings(bytes(data))
@@ -215,7 +218,7 @@ def read_definition(plan_id: str, run: Row) -> PlanDefinition:
     )
 
 
-def read_joined_checks(rows: Sequence[Row]) -> dict[str, tuple[InheritedCheck, ...]]:
+def read_joined_checks(rows: Sequence[JoinedCheckRow]) -> dict[str, tuple[InheritedCheck, ...]]:
     """The checks of others that tasks have to keep, from their rows (the query `joined_checks`)."""
     found: dict[str, tuple[InheritedCheck, ...]] = {}
     for task_id, owner, body in rows:

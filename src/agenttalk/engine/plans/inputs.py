@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from agenttalk.contracts.dag import Node
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.plans import ENGINE_TASK, VERSIONS_FROM
 from agenttalk.rules.plans import failure
 from agenttalk.rules.plans.input_selection import InputCandidate
 
@@ -33,7 +34,7 @@ def find_candidates(
             found += known[sheet.plan_id, task_id]
             continue
         for output_name, message_id, seq, command_id, at, envelope in tx.run(
-            "versions_from", plan_id=sheet.plan_id, task_id=task_id
+            VERSIONS_FROM, plan_id=sheet.plan_id, task_id=task_id
         ):
             artifact = json.loads(envelope)  # ours, and checked when it was accepted
             found.append(
@@ -59,8 +60,8 @@ def find_sources(tx: Tx, sheet: PlanDefinition, node: Node, *, given: bool = Fal
     found: dict[str, None] = dict.fromkeys(node.depends_on)
     for task_id in node.depends_on:
         wards = sheet.spec(tx, task_id).conditional_tasks
-        row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0] if wards else None
-        if row is not None and failure.judge_dependency(row[1], row[8]) == "failed":
+        row = tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=task_id)[0] if wards else None
+        if row is not None and failure.judge_dependency(row.state, row.cause) == "failed":
             found |= dict.fromkeys(wards)
     if given or any(need.external for need in node.needs):  # what people give is filed under the task itself
         found[node.task_id] = None

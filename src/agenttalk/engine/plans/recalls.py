@@ -15,6 +15,8 @@ from agenttalk.contracts.errors import Code
 from agenttalk.contracts.record import Ack
 from agenttalk.engine.core import records
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.messages import SET_MESSAGE_STATE, WITHDRAW
+from agenttalk.ports.statements.plans import ORDER_OF_DELIVERY, WITHDRAW_DIRECT
 
 if TYPE_CHECKING:
     from agenttalk.engine.plans.definition import PlanDefinition
@@ -31,7 +33,7 @@ def recall_command(
     if delivery is None:
         return
     tx, plan_id = moves.tx, sheet.plan_id
-    [order] = tx.run("order_of_delivery", id=delivery)
+    [order] = tx.run(ORDER_OF_DELIVERY, id=delivery)
     number, message_id, state, seq, command_id, envelope, receiver, progress, sha256 = order
     if progress not in {"stored", "delivered", "claimed"}:
         return
@@ -40,11 +42,11 @@ def recall_command(
     in_folder = profile is None or profile.driver == "folder"  # who is not in the plan any more may have an inbox
     ack = None if in_folder and progress != "claimed" else "FAILED"
     if in_folder:
-        tx.run("withdraw", id=delivery, ack=ack, at=moves.at, details=details)
+        tx.run(WITHDRAW, id=delivery, ack=ack, at=moves.at, details=details)
         moves.in_folders = True
     else:
-        tx.run("withdraw_direct", id=delivery, at=moves.at, details=details)
-    tx.run("set_message_state", id=number, state="superseded")
+        tx.run(WITHDRAW_DIRECT, id=delivery, at=moves.at, details=details)
+    tx.run(SET_MESSAGE_STATE, id=number, state="superseded")
     records.count_messages(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
     tx.record("message.recalled", message_id, {"seq": seq, "was": progress, "why": why})
     command = CommandEnvelope.model_validate_json(bytes(envelope))

@@ -9,11 +9,12 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import board_of
+from agenttalk.ports.statements.proof import ADD_RELEASE, APPROVED_RELEASE, LATEST_RELEASE, REVOKE_RELEASE, ReleaseRow
 
 if TYPE_CHECKING:
     from agenttalk.contracts.plan import Policies
     from agenttalk.engine.core.deps import Deps
-    from agenttalk.ports import Row, Store, Tx
+    from agenttalk.ports import Store, Tx
 
 MANIFEST: Final = "release_manifest.json"
 RECORD: Final = "decision_record.json"
@@ -49,7 +50,7 @@ class Release:
         }
 
 
-def _from_row(row: Row) -> Release:
+def _from_row(row: ReleaseRow) -> Release:
     number, release_id, state, footing, manifest, told, at = row
     documents: list[Any] = [wire.read(bytes(each)) if each is not None else None for each in (manifest, told)]
     return Release(number, release_id, state, footing, documents[0], documents[1], at)
@@ -57,13 +58,13 @@ def _from_row(row: Row) -> Release:
 
 def read_latest(tx: Tx, plan_id: str) -> Release | None:
     """The last release of a plan."""
-    rows = tx.run("latest_release", plan_id=plan_id)
+    rows = tx.run(LATEST_RELEASE, plan_id=plan_id)
     return _from_row(rows[0]) if rows else None
 
 
 async def read_latest_committed(store: Store, plan_id: str) -> Release | None:
     """The same, of what is committed."""
-    rows = await store.read("latest_release", plan_id=plan_id)
+    rows = await store.read(LATEST_RELEASE, plan_id=plan_id)
     return _from_row(rows[0]) if rows else None
 
 
@@ -84,7 +85,7 @@ def mark_due(tx: Tx, plan_id: str, policies: Policies, *, at: str) -> bool:
     if known is None or known.state != "due":
         number = known.number + 1 if known else 1
         release_id = records.derive_id("rel", f"{plan_id}/{number}")
-        tx.run("add_release", plan_id=plan_id, number=number, release_id=release_id, at=at)
+        tx.run(ADD_RELEASE, plan_id=plan_id, number=number, release_id=release_id, at=at)
     return True
 
 
@@ -103,14 +104,14 @@ def publish_decision(tx: Tx, plan_id: str, release_id: str, manifest: dict[str, 
 
 def revoke(tx: Tx, plan_id: str, why: str, *, at: str) -> bool:
     """Take an approval back, because what it rests on does not hold any more; False when there is none."""
-    rows = tx.run("approved_release", plan_id=plan_id)
+    rows = tx.run(APPROVED_RELEASE, plan_id=plan_id)
     if not rows:
         return False
     known = _from_row(rows[0])
     approved, told = known.manifest or {}, known.details or {}
     reason = f"revoked: {why}"
     manifest = {**approved, "decision": "REJECT", "reasons": [reason], "revoked_at": records.format_time(at)}
-    tx.run("revoke_release", plan_id=plan_id, number=known.number, manifest=wire.write(manifest))
+    tx.run(REVOKE_RELEASE, plan_id=plan_id, number=known.number, manifest=wire.write(manifest))
     record = {
         "schema_version": "1.0",
         "plan_id": plan_id,

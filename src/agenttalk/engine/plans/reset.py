@@ -21,6 +21,21 @@ from agenttalk.engine.plans.commands import FOLDER
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.messages import DELIVERY_OF, MESSAGE_BY_ID, SET_MESSAGE_STATE, WITHDRAW
+from agenttalk.ports.statements.plans import (
+    COMMAND_OF_DELIVERY,
+    DEPENDANTS,
+    DROP_EDGES,
+    ENGINE_TASK,
+    FRESH_START,
+    HELD_TASKS,
+    PUT_EDGES,
+    RECOUNT_RUN,
+    RECOUNT_TASK,
+    STANDINGS,
+    VERSIONS_FROM,
+    WITHDRAW_DIRECT,
+)
 from agenttalk.rules.core.task_states import Cause, State
 from agenttalk.rules.plans import failure
 from agenttalk.rules.proof import score_gates
@@ -42,10 +57,10 @@ class PlanSnapshot:
     @classmethod
     def read(cls, tx: Tx, plan_id: str) -> PlanSnapshot:
         """Read it."""
-        rows = [row for row in tx.run("standings", plan_id=plan_id) if (row[2], row[4]) != ("SKIPPED", "REMOVED")]
-        held = frozenset(row[0] for row in tx.run("held_tasks", plan_id=plan_id))
-        states: States = {row[0]: (row[2], row[4]) for row in rows}
-        return cls(states, {row[0]: row[1] for row in rows}, {row[0]: row[6] for row in rows}, held)
+        rows = [row for row in tx.run(STANDINGS, plan_id=plan_id) if (row.state, row.cause) != ("SKIPPED", "REMOVED")]
+        held = frozenset(row.task_id for row in tx.run(HELD_TASKS, plan_id=plan_id))
+        states: States = {row.task_id: (row.state, row.cause) for row in rows}
+        return cls(states, {row.task_id: row.agent_id for row in rows}, {row.task_id: row.score for row in rows}, held)
 
     def standing_of(self, task_id: str) -> failure.DependencyStanding:
         """What a task means to those that wait for it."""
@@ -61,7 +76,7 @@ def collect_dependants(tx: Tx, sheet: PlanDefinition, stand: PlanSnapshot, task_
     ahead = deque([task_id])
     while ahead:
         source = ahead.popleft()
-        after = [row[0] for row in tx.run("dependants", plan_id=sheet.plan_id, task_id=source)]
+        after = [row.dependant for row in tx.run(DEPENDANTS, plan_id=sheet.plan_id, task_id=source)]
         after = [each for each in after if stand.states[each][1] != "BRANCH_NOT_TAKEN"]
         for each in (*after, *find_uncalled_tasks(tx, sheet, stand, source, found)):
             if each not in found:
@@ -112,14 +127,14 @@ def _is_held(tx: Tx, sheet: PlanDefinition, stand: PlanSnapshot, task_id: str, a
 def reset_tasks(moves: TaskTransitions, sheet: PlanDefinition, tasks: Iterable[str], *, why: str) -> None:
     """Take tasks back to where nobody has looked at them yet. Raises UsageError when one of them runs."""
     for task_id in tasks:
-        _, state, _, lease, delivery, *_ = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
+        _, state, _, lease, delivery, *_ = moves.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=task_id)[0]
         if lease is not None:
             raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} still runs", hint="try again")
         if state == "PENDING":
             continue
         recalls.recall_command(moves, sheet, delivery, why)
         moves.move_task(sheet, task_id, state, "RUN_AGAIN", reason=why)
-        moves.tx.run("fresh_start", plan_id=sheet.plan_id, task_id=task_id)
+        moves.tx.run(FRESH_START, plan_id=sheet.plan_id, task_id=task_id)
         spending.clear_task_spending(moves.tx, sheet.plan_id, task_id)
         _outdate(moves, sheet, task_id, why)
 
@@ -127,13 +142,13 @@ def reset_tasks(moves: TaskTransitions, sheet: PlanDefinition, tasks: Iterable[s
 def withdraw_command(moves: TaskTransitions, plan_id: str, agent_id: str, delivery: int, why: str) -> None:
     """Take back a command that nobody has worked on to its end."""
     tx = moves.tx
-    [(message_id, _)] = tx.run("command_of_delivery", id=delivery)
-    rows = tx.run("delivery_of", plan_id=plan_id, message_id=message_id, receiver=agent_id)
-    if not rows or rows[0][1] != "stored":
-        tx.run("withdraw_direct", id=delivery, at=moves.at, details=why)
+    [(message_id, _)] = tx.run(COMMAND_OF_DELIVERY, id=delivery)
+    rows = tx.run(DELIVERY_OF, plan_id=plan_id, message_id=message_id, receiver=agent_id)
+    if not rows or rows[0].state != "stored":
+        tx.run(WITHDRAW_DIRECT, id=delivery, at=moves.at, details=why)
         return
-    tx.run("withdraw", id=delivery, ack=None, at=moves.at, details=why)  # no folder has it yet, and none shall
-    tx.run("set_message_state", id=rows[0][5], state="superseded")
+    tx.run(WITHDRAW, id=delivery, ack=None, at=moves.at, details=why)  # no folder has it yet, and none shall
+    tx.run(SET_MESSAGE_STATE, id=rows[0].message, state="superseded")
     records.count_messages(tx, plan_id, superseded=1)
     tx.record("message.recalled", message_id, {"was": "stored", "why": why})
 
@@ -143,14 +158,14 @@ def _outdate(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, why: s
     tx, plan_id = moves.tx, sheet.plan_id
     by_hand = [each for each in sheet.profiles if sheet.profile(each).driver == FOLDER]
     for output_name, message_id, seq, command_id, _, envelope in tx.run(
-        "versions_from", plan_id=plan_id, task_id=task_id
+        VERSIONS_FROM, plan_id=plan_id, task_id=task_id
     ):
         about = {"plan_id": plan_id, "message_id": message_id}
-        [(message, _, _, _, _, _, _, producer, _)] = tx.run("message_by_id", **about)
-        there = [row[1] for receiver in by_hand for row in tx.run("delivery_of", **about, receiver=receiver)]
+        [(message, _, _, _, _, _, _, producer, _)] = tx.run(MESSAGE_BY_ID, **about)
+        there = [row.state for receiver in by_hand for row in tx.run(DELIVERY_OF, **about, receiver=receiver)]
         if producer == root_layout.GATEWAY or any(state != "processed" for state in there):
             continue
-        tx.run("set_message_state", id=message, state="superseded")
+        tx.run(SET_MESSAGE_STATE, id=message, state="superseded")
         records.count_messages(tx, plan_id, superseded=1, delivered=-1)
         tx.record("message.recalled", message_id, {"seq": seq, "was": "delivered", "why": why})
         supersede.archive_version(tx, plan_id, task_id, output_name, command_id or message_id, envelope)
@@ -162,7 +177,7 @@ def find_stand_ins(tx: Tx, sheet: PlanDefinition, stand: PlanSnapshot, again: Co
     for task_id in stand.states:
         if not sheet.spec(tx, task_id).activators:
             continue
-        for dependant, state, _ in tx.run("dependants", plan_id=sheet.plan_id, task_id=task_id):
+        for dependant, state, _ in tx.run(DEPENDANTS, plan_id=sheet.plan_id, task_id=task_id):
             settled = dependant not in again and state != "PENDING"
             if settled and task_id not in sheet.node(tx, dependant).depends_on:
                 found.append((task_id, dependant))
@@ -189,7 +204,7 @@ def reapply_failures(
 def _spared(tx: Tx, sheet: PlanDefinition, failed: str, spare: str) -> PlanDefinition:
     """The plan as if all that depend on a failed task named who stands in for it."""
     specs = dict(sheet.specs)
-    for dependant, *_ in tx.run("dependants", plan_id=sheet.plan_id, task_id=failed):
+    for dependant, *_ in tx.run(DEPENDANTS, plan_id=sheet.plan_id, task_id=failed):
         spec = sheet.spec(tx, dependant)
         own = spec.node.failure_policy
         if dependant != spare and (own is None or own.on_dependency_failed != "FALLBACK"):
@@ -231,7 +246,7 @@ def recount_all_waits(
                 "held": int(node.task_id in held),
             }
         )
-    tx.run("drop_edges", plan_id=plan_id)
-    tx.run("put_edges", plan_id=plan_id, rows=wire.write(edges).decode())
-    tx.run_many("recount_task", rows)
-    tx.run("recount_run", plan_id=plan_id)
+    tx.run(DROP_EDGES, plan_id=plan_id)
+    tx.run(PUT_EDGES, plan_id=plan_id, rows=wire.write(edges).decode())
+    tx.run_many(RECOUNT_TASK, rows)
+    tx.run(RECOUNT_RUN, plan_id=plan_id)

@@ -23,6 +23,26 @@ from agenttalk.engine.plans import commands, control, recalls, releases, submiss
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import Tx, Value
+from agenttalk.ports.statements.messages import PLAN, PLAN_DOCUMENTS, PUT_DOCUMENTS, PUT_PLAN
+from agenttalk.ports.statements.plans import (
+    DROP_EDGES,
+    DROP_TASK,
+    ENGINE_TASK,
+    FRESH_START,
+    HELD_TASKS,
+    LAST_SEQ,
+    NODES_OF,
+    PUT_ENGINE_TASK,
+    RECOUNT_RUN,
+    RECOUNT_TASK,
+    REMOVED_TASKS,
+    RUN,
+    SET_RUN_CLOSING,
+    SET_RUN_SETTINGS,
+    SET_RUN_STATE,
+    STANDINGS,
+)
+from agenttalk.ports.statements.proof import DROP_EVIDENCE, DROP_JOINED
 from agenttalk.rules.commands import promises
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause, State
@@ -49,14 +69,14 @@ class Difference:
 
 def compare_dag(tx: Tx, dag: TaskDag) -> Difference:
     """Compare a DAG with the one in force. Raises UsageError when the engine runs no such plan."""
-    rows = tx.run("run", plan_id=dag.plan_id)
-    if not rows or rows[0][0] == "SUBMITTED":
+    rows = tx.run(RUN, plan_id=dag.plan_id)
+    if not rows or rows[0].state == "SUBMITTED":
         hint = "'agenttalk run' submits a plan"
         raise UsageError(Code.NAME_UNKNOWN, f"the engine runs no plan {dag.plan_id!r}", hint=hint)
     dag = name_promises(tx, dag)
-    known = {task_id: bytes(node) for task_id, node in tx.run("nodes_of", plan_id=dag.plan_id)}
+    known = {task_id: bytes(node) for task_id, node in tx.run(NODES_OF, plan_id=dag.plan_id)}
     new = {node.task_id: wire.write(node.as_json()) for node in dag.nodes}
-    gone = {row[0] for row in tx.run("removed_tasks", plan_id=dag.plan_id)}
+    gone = {row.task_id for row in tx.run(REMOVED_TASKS, plan_id=dag.plan_id)}
     return Difference(
         [task_id for task_id in new if task_id not in known or task_id in gone],
         [task_id for task_id in new if task_id in known and task_id not in gone and known[task_id] != new[task_id]],
@@ -66,7 +86,7 @@ def compare_dag(tx: Tx, dag: TaskDag) -> Difference:
 
 def name_promises(tx: Tx, dag: TaskDag) -> TaskDag:
     """A DAG for a plan that runs, in which promises have the ids that they have there."""
-    began_at: str = tx.run("run", plan_id=dag.plan_id)[0][6]
+    began_at: str = tx.run(RUN, plan_id=dag.plan_id)[0].began_at
     return promises.assign_promise_ids(dag, int(parse_instant(began_at).timestamp() * 1000))
 
 
@@ -92,7 +112,7 @@ def apply(
     if sheet.limits is not None:
         spending.recount_plan(tx, plan_id)
     links = submission.TaskLinks.from_dag(dag)
-    tx.run("drop_edges", plan_id=plan_id)
+    tx.run(DROP_EDGES, plan_id=plan_id)
     submission.put_nodes(tx, plan_id, dag.nodes, links)
     nodes: dict[str, Node] = {node.task_id: node for node in dag.nodes}
     for task_id in found.removed:
@@ -101,12 +121,12 @@ def apply(
     for task_id in found.changed:
         _move(moves, plan_id, task_id, "CHANGED", None)
         supersede.unpublish_outputs(moves, sheet, task_id)
-        tx.run("fresh_start", plan_id=plan_id, task_id=task_id)
+        tx.run(FRESH_START, plan_id=plan_id, task_id=task_id)
         spending.clear_task_spending(tx, plan_id, task_id)
         control.wake_stopped(moves, sheet, task_id)
     for task_id in found.added:
-        tx.run("drop_task", plan_id=plan_id, task_id=task_id)
-        tx.run("put_engine_task", **submission.make_task_row(plan_id, nodes[task_id], links, moves.at))
+        tx.run(DROP_TASK, plan_id=plan_id, task_id=task_id)
+        tx.run(PUT_ENGINE_TASK, **submission.make_task_row(plan_id, nodes[task_id], links, moves.at))
     states = _count_anew(tx, plan_id, nodes, links)
     for task_id, (state, _) in states.items():
         if state == "READY" and task_id in nodes:  # its command names the old DAG
@@ -128,14 +148,16 @@ def _follow(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, state: 
     if state in task_states.FINAL and failure.judge_dependency(state, cause) == "failed":
         moves.fail_dependants_of(sheet, task_id)
     elif cause == "SOFT_DENIED":  # the new plan may allow more
-        moves.requeue_held_task(plan_id, task_id, tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0][4])
+        delivery = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0].delivery
+        if delivery is not None:
+            moves.requeue_held_task(plan_id, task_id, delivery)
 
 
 def _forget_proof(tx: Tx, plan_id: str, tasks: Sequence[str]) -> None:
     """What was proven of tasks that changed was proven of others."""
     for task_id in tasks:
-        tx.run("drop_evidence", plan_id=plan_id, task_id=task_id)
-        tx.run("drop_joined", plan_id=plan_id, task_id=task_id)
+        tx.run(DROP_EVIDENCE, plan_id=plan_id, task_id=task_id)
+        tx.run(DROP_JOINED, plan_id=plan_id, task_id=task_id)
 
 
 def _decided_anew(moves: TaskTransitions, sheet: PlanDefinition, found: Difference, *, held: bool) -> bool:
@@ -152,9 +174,9 @@ def _put_documents(
     tx, plan_id = moves.tx, dag.plan_id
     dag_bytes, manifest_bytes = dag.to_bytes(), manifest.to_bytes()
     sha256 = wire.sha256(dag_bytes)
-    [(_, _, old_sha256, old_revision, *_)] = tx.run("plan", plan_id=plan_id)
+    [(_, _, old_sha256, old_revision, *_)] = tx.run(PLAN, plan_id=plan_id)
     revision = (old_revision or 1) + 1
-    [(old, _, _)] = tx.run("plan_documents", plan_id=plan_id)
+    [(old, _, _)] = tx.run(PLAN_DOCUMENTS, plan_id=plan_id)
     pointer = wire.write(
         {
             "schema_version": "1.0",
@@ -165,10 +187,10 @@ def _put_documents(
             "updated_at": moves.at,
         }
     )
-    tx.run("put_plan", plan_id=plan_id, origin="engine", dag_sha256=sha256, revision=revision, halted=None)
-    tx.run("put_documents", plan_id=plan_id, dag=dag_bytes, pointer=pointer, manifest=manifest_bytes)
+    tx.run(PUT_PLAN, plan_id=plan_id, origin="engine", dag_sha256=sha256, revision=revision, halted=None)
+    tx.run(PUT_DOCUMENTS, plan_id=plan_id, dag=dag_bytes, pointer=pointer, manifest=manifest_bytes)
     settings = store_settings(tx, encode_settings(manifest.policies, dict(profiles)))
-    tx.run("set_run_settings", plan_id=plan_id, settings=settings)
+    tx.run(SET_RUN_SETTINGS, plan_id=plan_id, settings=settings)
     folder = f"plans/{plan_id}"
     name = old_sha256.removeprefix("sha256:")[:16]
     records.publish_file(tx, f"{folder}/dag_history/{revision - 1:06d}_{name}.json", bytes(old))
@@ -185,8 +207,8 @@ def _put_documents(
 def _move(moves: TaskTransitions, plan_id: str, task_id: str, cause: Cause, reason: str | None) -> None:
     """Take a task that changed, or is gone, out of whatever it was in."""
     sheet = moves.sheets.load(moves.tx, plan_id)
-    row = moves.tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
-    state, lease, delivery = row[1], row[3], row[4]
+    row = moves.tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0]
+    state, lease, delivery = row.state, row.lease, row.delivery
     if lease is not None:
         raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} still runs", hint="try again")
     recalls.recall_command(moves, sheet, delivery, _revised(sheet))
@@ -201,19 +223,19 @@ def _revised(sheet: PlanDefinition) -> str:
 def _order_anew(moves: TaskTransitions, plan_id: str, node: Node) -> None:
     tx = moves.tx
     sheet = moves.sheets.load(tx, plan_id)
-    row = tx.run("engine_task", plan_id=plan_id, task_id=node.task_id)[0]
+    row = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=node.task_id)[0]
     inputs: tuple[ResolvedInput, ...] = ()
-    if row[4] is not None:
-        inputs = commands.inputs_of(tx, row[4])
-        newer = tx.run("last_seq", plan_id=plan_id, task_id=node.task_id)[0][0] + 1
-        recalls.recall_command(moves, sheet, row[4], _revised(sheet), newer=newer)
+    if row.delivery is not None:
+        inputs = commands.inputs_of(tx, row.delivery)
+        newer = tx.run(LAST_SEQ, plan_id=plan_id, task_id=node.task_id)[0].seq + 1
+        recalls.recall_command(moves, sheet, row.delivery, _revised(sheet), newer=newer)
     moves.queue_command(sheet, node, PickedInputs(inputs=inputs, sources={}, absent=()), "READY", "SUPERSEDED")
 
 
 def _count_anew(tx: Tx, plan_id: str, nodes: Mapping[str, Node], links: submission.TaskLinks) -> States:
     """Count what every task waits for; the states of all tasks."""
-    states: States = {row[0]: (row[2], row[4]) for row in tx.run("standings", plan_id=plan_id)}
-    held = {row[0] for row in tx.run("held_tasks", plan_id=plan_id)} & links.activators.keys()
+    states: States = {row.task_id: (row.state, row.cause) for row in tx.run(STANDINGS, plan_id=plan_id)}
+    held = {row.task_id for row in tx.run(HELD_TASKS, plan_id=plan_id)} & links.activators.keys()
     rows: list[dict[str, Value]] = []
     for task_id, node in nodes.items():
         waits = sum(failure.judge_dependency(*states[each]) != "fine" for each in set(node.depends_on))
@@ -227,15 +249,15 @@ def _count_anew(tx: Tx, plan_id: str, nodes: Mapping[str, Node], links: submissi
                 "held": int(task_id in held),
             }
         )
-    tx.run_many("recount_task", rows)
+    tx.run_many(RECOUNT_TASK, rows)
     return states
 
 
 def _recount(tx: Tx, plan_id: str, at: str, *, paused: bool, closing: bool) -> bool:
     """Count the plan's tasks anew; whether it has ended."""
-    tx.run("recount_run", plan_id=plan_id)
-    tx.run("set_run_closing", plan_id=plan_id, closing=int(closing))
-    [(_, _, still_open, *_)] = tx.run("run", plan_id=plan_id)
+    tx.run(RECOUNT_RUN, plan_id=plan_id)
+    tx.run(SET_RUN_CLOSING, plan_id=plan_id, closing=int(closing))
+    [(_, _, still_open, *_)] = tx.run(RUN, plan_id=plan_id)
     goes_on = "PAUSED" if paused else "RUNNING"
-    tx.run("set_run_state", plan_id=plan_id, state=goes_on if still_open or closing else "ENDED", at=at)
+    tx.run(SET_RUN_STATE, plan_id=plan_id, state=goes_on if still_open or closing else "ENDED", at=at)
     return not still_open and not closing

@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.engine.plans.definition import PlanDefinition
-from agenttalk.ports import Row, Tx
+from agenttalk.ports import Tx
+from agenttalk.ports.statements.core import FACTS_OF, LATEST_FACT, FactOfSubjectRow
 from agenttalk.rules.proof.rework import RoundHistory
 
 ORDERED: Final = "rework.ordered"
@@ -35,18 +36,18 @@ def ledger_subject(plan_id: str, task_id: str) -> str:
 
 def read_history(tx: Tx, plan_id: str, task_id: str) -> list[Round]:
     """All of them, the oldest first."""
-    return read_rounds(tx.run("facts_of", subject=ledger_subject(plan_id, task_id), after=0, limit=ALL))
+    return read_rounds(tx.run(FACTS_OF, subject=ledger_subject(plan_id, task_id), after=0, limit=ALL))
 
 
-def read_rounds(rows: Sequence[Row]) -> list[Round]:
+def read_rounds(rows: Sequence[FactOfSubjectRow]) -> list[Round]:
     """Rows of `facts_of`, read."""
     return [Round(at, kind, _body(body)) for _, at, kind, body in rows]
 
 
 def find_latest(tx: Tx, plan_id: str, task_id: str, kind: str) -> dict[str, Any] | None:
     """The last of a kind."""
-    rows = tx.run("latest_fact", subject=ledger_subject(plan_id, task_id), kind=kind)
-    return _body(rows[0][2]) if rows else None
+    rows = tx.run(LATEST_FACT, subject=ledger_subject(plan_id, task_id), kind=kind)
+    return _body(rows[0].body) if rows else None
 
 
 def _body(data: Any) -> dict[str, Any]:

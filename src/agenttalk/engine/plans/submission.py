@@ -30,6 +30,19 @@ from agenttalk.engine.plans import submission_gate
 from agenttalk.engine.plans.definition import cache_tasks
 from agenttalk.engine.plans.submission_gate import PrePlanDecision
 from agenttalk.ports import Store, Tx
+from agenttalk.ports.statements.messages import PUT_DOCUMENTS, PUT_PLAN, SHOW_VIEW, SHOW_VIEWS
+from agenttalk.ports.statements.plans import (
+    ADD_RUN,
+    DROP_EDGES,
+    DROP_NODES,
+    DROP_TASKS,
+    LINK_NODE,
+    PUT_EDGES,
+    PUT_ENGINE_TASKS,
+    PUT_NODES,
+    RUN,
+    SUBMITTED,
+)
 from agenttalk.rules.commands import promises
 from agenttalk.rules.proof import staleness
 
@@ -71,8 +84,8 @@ async def submit(
 
 async def _began(store: Store, plan_id: str) -> str | None:
     """When a plan was submitted, if it was."""
-    rows = await store.read("run", plan_id=plan_id)
-    return str(rows[0][6]) if rows else None
+    rows = await store.read(RUN, plan_id=plan_id)
+    return str(rows[0].began_at) if rows else None
 
 
 def _ms(at: str) -> int:
@@ -280,13 +293,13 @@ def _end_parts(tx: Tx, plan: _Submission, token: bytes, papers: _PlanDocuments) 
 def _release(tx: Tx, plan: _Submission, papers: _PlanDocuments) -> None:
     """All of it is there: from this commit on it runs, or waits until its DAG is approved."""
     plan_id, sha256 = plan.dag.plan_id, papers.sha256
-    tx.run("put_plan", plan_id=plan_id, origin="engine", dag_sha256=sha256, revision=1, halted=None)
+    tx.run(PUT_PLAN, plan_id=plan_id, origin="engine", dag_sha256=sha256, revision=1, halted=None)
     waits = submission_gate.open_review(tx, plan_id, 1, sha256, plan.manifest.policies, at=plan.at)
     _put_run(tx, plan, "PAUSED" if waits else "RUNNING", store_settings(tx, plan.team.settings))
-    tx.run("put_documents", plan_id=plan_id, dag=papers.dag, pointer=papers.pointer, manifest=papers.manifest)
-    tx.run("show_views", rows=papers.shown)
+    tx.run(PUT_DOCUMENTS, plan_id=plan_id, dag=papers.dag, pointer=papers.pointer, manifest=papers.manifest)
+    tx.run(SHOW_VIEWS, rows=papers.shown)
     if papers.content is not None:
-        tx.run("show_view", path=f"plans/{plan_id}/{root_layout.DAG}", body=None, content=papers.content)
+        tx.run(SHOW_VIEW, path=f"plans/{plan_id}/{root_layout.DAG}", body=None, content=papers.content)
     plan.gate.record(tx, plan.at)
     body = {"origin": "engine", "dag_sha256": sha256, "revision": 1, "tasks": len(plan.dag.nodes)}
     tx.record("plan.submitted", plan_id, body | plan.gate.to_json())
@@ -295,7 +308,7 @@ def _release(tx: Tx, plan: _Submission, papers: _PlanDocuments) -> None:
 
 def _put_run(tx: Tx, plan: _Submission, state: str, settings: bytes) -> None:
     tx.run(
-        "add_run",
+        ADD_RUN,
         plan_id=plan.dag.plan_id,
         state=state,
         settings=settings,
@@ -310,20 +323,20 @@ def _room_for(tx: Tx, plan_id: str) -> tuple[str, bytes] | None:
 
     What is left of one that somebody could not finish is removed: it may have been another plan.
     """
-    origin, sha256, state, settings = tx.run("submitted", plan_id=plan_id)[0]
+    origin, sha256, state, settings = tx.run(SUBMITTED, plan_id=plan_id)[0]
     if state not in {None, "SUBMITTED"}:
-        return sha256, bytes(settings)
+        return sha256 or "", settings or b""
     _require_free(plan_id, origin)
     if state is not None:
-        for name in ("drop_edges", "drop_nodes", "drop_tasks"):
-            tx.run(name, plan_id=plan_id)
+        for statement in (DROP_EDGES, DROP_NODES, DROP_TASKS):
+            tx.run(statement, plan_id=plan_id)
     return None
 
 
 def _require_own(tx: Tx, plan_id: str, token: bytes) -> None:
     """Nobody else may have begun to submit the plan, or have finished it."""
-    origin, _, state, settings = tx.run("submitted", plan_id=plan_id)[0]
-    if state != "SUBMITTED" or bytes(settings) != token:
+    origin, _, state, settings = tx.run(SUBMITTED, plan_id=plan_id)[0]
+    if state != "SUBMITTED" or settings != token:
         raise _taken(plan_id, "somebody submits it at the same time", "submit it once")
     _require_free(plan_id, origin)
 
@@ -425,16 +438,16 @@ class TaskRows:
 
     def write(self, tx: Tx, plan_id: str, at: str) -> None:
         """Write down new tasks."""
-        tx.run("put_engine_tasks", plan_id=plan_id, at=at, rows=self.tasks)
+        tx.run(PUT_ENGINE_TASKS, plan_id=plan_id, at=at, rows=self.tasks)
         self.put_nodes(tx, plan_id)
 
     def put_nodes(self, tx: Tx, plan_id: str) -> None:
         """Write down what is asked for in tasks, and who waits for whom."""
-        tx.run("put_nodes", plan_id=plan_id, rows=self.nodes)
+        tx.run(PUT_NODES, plan_id=plan_id, rows=self.nodes)
         if self.edges != _NOTHING:
-            tx.run("put_edges", plan_id=plan_id, rows=self.edges)
+            tx.run(PUT_EDGES, plan_id=plan_id, rows=self.edges)
         if self.linked:
-            tx.run_many("link_node", [{"plan_id": plan_id, **each} for each in self.linked])
+            tx.run_many(LINK_NODE, [{"plan_id": plan_id, **each} for each in self.linked])
 
 
 def put_nodes(tx: Tx, plan_id: str, nodes: Sequence[Node], links: TaskLinks) -> None:

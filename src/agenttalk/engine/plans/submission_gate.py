@@ -13,6 +13,7 @@ from agenttalk.engine.budgets import denials
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import dag_reviews
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.proof import ADD_REVIEW, DROP_REVIEWS
 from agenttalk.rules.proof import checkpoints
 from agenttalk.rules.proof import dag_review as rules
 from agenttalk.rules.proof.checkpoints import CheckpointDecision
@@ -82,13 +83,13 @@ def open_review(
     """
     known = dag_reviews.read_latest(tx, plan_id) if revision > 1 else None
     if known is not None and known.is_undecided:
-        for (request_id,) in tx.run("drop_reviews", plan_id=plan_id):
+        for (request_id,) in tx.run(DROP_REVIEWS, plan_id=plan_id):
             if request_id is not None:
                 questions.close(tx, request_id, "the plan was changed since", at=at)
     if policies.review is None or (known and known.state == "approved" and known.dag_sha256 == dag_sha256):
         return False
     review_plan = rules.review_plan_id(plan_id, revision, dag_sha256)
     about: dict[str, Any] = {"revision": revision, "dag_sha256": dag_sha256, "review_plan": review_plan}
-    tx.run("add_review", plan_id=plan_id, **about, held=int(held), at=at)
+    tx.run(ADD_REVIEW, plan_id=plan_id, **about, held=int(held), at=at)
     tx.record("review.opened", plan_id, {**about, "reviewers": list(policies.review.reviewers)})
     return True

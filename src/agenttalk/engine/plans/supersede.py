@@ -17,7 +17,24 @@ from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import inputs as plan_inputs
 from agenttalk.engine.plans import recalls
-from agenttalk.ports import Row, Tx
+from agenttalk.ports import Tx
+from agenttalk.ports.statements.messages import FREE_PAYLOADS, SET_MESSAGE_STATE, VIEW_EXISTS
+from agenttalk.ports.statements.people import OPEN_REQUESTS_OF
+from agenttalk.ports.statements.plans import (
+    COUNT_RUN,
+    DEPENDANTS,
+    ENGINE_TASK,
+    ORDER_OF_DELIVERY,
+    OUTPUTS_IN_FORCE,
+    REVOKE_TURN,
+    SET_UNMET,
+    UNMEET,
+    VERSIONS_BEFORE,
+    VERSIONS_FROM,
+    WITHDRAW_DELIVERIES,
+    DependantRow,
+    OutputInForceRow,
+)
 from agenttalk.rules.plans import failure, input_selection
 from agenttalk.rules.plans.input_selection import PickedInputs
 
@@ -38,8 +55,8 @@ def update_consumers(moves: PlanTransaction, sheet: PlanDefinition, producer: st
 
     If it is completed, there is a new version. Else it was reopened or has failed: what it made goes no further.
     """
-    row = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=producer)[0]
-    if row[1] == "COMPLETED":
+    row = moves.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=producer)[0]
+    if row.state == "COMPLETED":
         _replaced(moves, sheet, producer)
     else:
         _refused(moves, sheet, producer)
@@ -47,10 +64,10 @@ def update_consumers(moves: PlanTransaction, sheet: PlanDefinition, producer: st
 
 def _refused(moves: PlanTransaction, sheet: PlanDefinition, producer: str, *, running: bool = True) -> None:
     """What a task made is not good any more: who has not begun waits, who has begun with it ends."""
-    began = [row for row in _dependants(moves, sheet, producer) if row[1] in {"READY", "RUNNING"}]
+    began = [row for row in _dependants(moves, sheet, producer) if row.state in {"READY", "RUNNING"}]
     concerned = [task_id for task_id, *_ in began if _used(moves.tx, sheet, task_id, producer)]
     withdraw_outputs(moves, sheet, producer)
-    moves.tx.run("unmeet", plan_id=sheet.plan_id, task_id=producer)
+    moves.tx.run(UNMEET, plan_id=sheet.plan_id, task_id=producer)
     failed = producer if _standing(moves.tx, sheet, producer) == "failed" else None
     for task_id in concerned:
         _begin_anew(moves, sheet, task_id, running=running, failed=failed)
@@ -60,8 +77,8 @@ def _replaced(moves: PlanTransaction, sheet: PlanDefinition, producer: str) -> N
     """There is a new version: whoever used another one begins anew. Versions before it go no further."""
     tx = moves.tx
     versions = list_versions_in_force(tx, sheet.plan_id, producer)
-    last = max((row[3] for row in versions), default=0)
-    _withdraw(moves, sheet, producer, [row for row in versions if row[3] < last])
+    last = max((row.seq for row in versions), default=0)
+    _withdraw(moves, sheet, producer, [row for row in versions if row.seq < last])
     for task_id, state, _ in _dependants(moves, sheet, producer):
         if state in {"READY", "RUNNING", "COMPLETED"} and _is_outdated(tx, sheet, task_id, producer):
             if state == "COMPLETED":
@@ -75,13 +92,15 @@ def mark_stale(
 ) -> None:
     """A task that is done has to run again, because of what it was given; by a task that has `failed`, it may be."""
     moves.move_task(sheet, task_id, "COMPLETED", "STALE", reason=why)
-    moves.tx.run("count_run", plan_id=sheet.plan_id, open=1, completed=-1, failed=0, skipped=0)
+    moves.tx.run(COUNT_RUN, plan_id=sheet.plan_id, open=1, completed=-1, failed=0, skipped=0)
     # Who runs with it goes on until it is known to be another one, unless there will be none.
     _refused(moves, sheet, task_id, running=failed is not None)
     _wait(moves, sheet, task_id, failed)
 
 
-def reopen_dependants(moves: PlanTransaction, sheet: PlanDefinition, failed: str, rows: Iterable[Row]) -> list[str]:
+def reopen_dependants(
+    moves: PlanTransaction, sheet: PlanDefinition, failed: str, rows: Iterable[DependantRow]
+) -> list[str]:
     """Those of a failed task's dependants (`rows`) that rest on what it made before; they wait for it now.
 
     Programs among them are ended first, and follow later.
@@ -95,27 +114,27 @@ def reopen_dependants(moves: PlanTransaction, sheet: PlanDefinition, failed: str
             mark_stale(moves, sheet, task_id, f"it rests on what {failed} made, which was refused", failed)
         else:
             _begin_anew(moves, sheet, task_id, failed=failed)
-        if moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0][1] == "PENDING":
+        if moves.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=task_id)[0].state == "PENDING":
             found.append(task_id)
     return found
 
 
-def _dependants(moves: PlanTransaction, sheet: PlanDefinition, producer: str) -> list[Row]:
+def _dependants(moves: PlanTransaction, sheet: PlanDefinition, producer: str) -> list[DependantRow]:
     """Whoever comes after a task, apart from those that this transaction made a command for."""
-    rows = moves.tx.run("dependants", plan_id=sheet.plan_id, task_id=producer)
-    return [row for row in rows if not moves.is_ordered(sheet, row[0])]
+    rows = moves.tx.run(DEPENDANTS, plan_id=sheet.plan_id, task_id=producer)
+    return [row for row in rows if not moves.is_ordered(sheet, row.dependant)]
 
 
 def _begin_anew(
     moves: PlanTransaction, sheet: PlanDefinition, task_id: str, *, running: bool = True, failed: str | None = None
 ) -> None:
     """Take a task that has begun, or is about to, back to where it waits."""
-    row = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
-    state, lease, delivery = row[1], row[3], row[4]
+    row = moves.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=task_id)[0]
+    state, lease, delivery = row.state, row.lease, row.delivery
     if state == "RUNNING" and not running:
         return
     if lease is not None:
-        for (found,) in moves.tx.run("revoke_turn", plan_id=sheet.plan_id, task_id=task_id):
+        for (found,) in moves.tx.run(REVOKE_TURN, plan_id=sheet.plan_id, task_id=task_id):
             moves.revoked.append(found)
             moves.tx.record("turn.revoked", f"{sheet.plan_id}/{task_id}", {"lease": found, "reason": _WHY})
         return
@@ -144,7 +163,7 @@ def _wait(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, failed: s
     lost = [each for each, standing in standings.items() if standing == "failed"]
     gone = bool(lost) and not unmet and not isinstance(moves.pick_inputs(sheet, node), PickedInputs)
     moves.move_task(sheet, task_id, "READY", "INPUTS_LOST", reason=_WHY)
-    tx.run("set_unmet", plan_id=sheet.plan_id, task_id=task_id, unmet=unmet + int(gone or failed is not None))
+    tx.run(SET_UNMET, plan_id=sheet.plan_id, task_id=task_id, unmet=unmet + int(gone or failed is not None))
     if failed is None and gone:
         moves.apply_failure_policy(sheet, task_id, lost[0])
     moves.has_more_due = True
@@ -153,11 +172,11 @@ def _wait(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, failed: s
 def recount_waits(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> None:
     """Count anew for how many others a task waits that has not begun."""
     tx, plan_id = moves.tx, sheet.plan_id
-    row = tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
-    if row[1] == "PENDING" and not moves.is_ordered(sheet, task_id):
+    row = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0]
+    if row.state == "PENDING" and not moves.is_ordered(sheet, task_id):
         standings = _standings(tx, sheet, sheet.node(tx, task_id))
-        unmet = sum(each != "fine" for each in standings.values()) + int(bool(row[18]))
-        tx.run("set_unmet", plan_id=plan_id, task_id=task_id, unmet=unmet)
+        unmet = sum(each != "fine" for each in standings.values()) + int(bool(row.held))
+        tx.run(SET_UNMET, plan_id=plan_id, task_id=task_id, unmet=unmet)
         moves.has_more_due = True
 
 
@@ -175,8 +194,8 @@ def wait_for_inputs(moves: PlanTransaction, sheet: PlanDefinition, task_id: str,
 
 
 def _standing(tx: Tx, sheet: PlanDefinition, task_id: str) -> failure.DependencyStanding:
-    row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
-    return failure.judge_dependency(row[1], row[8])
+    row = tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=task_id)[0]
+    return failure.judge_dependency(row.state, row.cause)
 
 
 def has_lost_input(tx: Tx, sheet: PlanDefinition, inputs: Iterable[ResolvedInput]) -> bool:
@@ -186,8 +205,8 @@ def has_lost_input(tx: Tx, sheet: PlanDefinition, inputs: Iterable[ResolvedInput
         task_id, segment, _ = path.split("/", 2)
         wanted.setdefault(task_id, set()).add(segment)
     for task_id, segments in wanted.items():
-        rows = tx.run("versions_from", plan_id=sheet.plan_id, task_id=task_id)
-        if not segments <= {root_layout.path_segment(row[0]) for row in rows}:
+        rows = tx.run(VERSIONS_FROM, plan_id=sheet.plan_id, task_id=task_id)
+        if not segments <= {root_layout.path_segment(row.output_name) for row in rows}:
             return True
     return False
 
@@ -225,9 +244,9 @@ def _made(tx: Tx, sheet: PlanDefinition, producer: str) -> dict[str, str]:
     """The files of the versions in force."""
     found: dict[str, str] = {}
     for row in list_versions_in_force(tx, sheet.plan_id, producer):
-        folder = f"{producer}/{root_layout.path_segment(row[4])}"
+        folder = f"{producer}/{root_layout.path_segment(row.output_name)}"
         if not any(path.startswith(f"{folder}/") for path in found):
-            found |= {f"{folder}/{path}": sha256 for path, sha256, _ in files_of(row[6])}
+            found |= {f"{folder}/{path}": sha256 for path, sha256, _ in files_of(row.envelope)}
     return found
 
 
@@ -236,10 +255,10 @@ def _used(tx: Tx, sheet: PlanDefinition, task_id: str, producer: str) -> dict[st
 
     A command is given the versions that are the newest when it is written.
     """
-    delivery = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0][4]
+    delivery = tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=task_id)[0].delivery
     if delivery is None:
         return {}
-    [(number, _, _, _, _, envelope, *_)] = tx.run("order_of_delivery", id=delivery)
+    [(number, _, _, _, _, envelope, *_)] = tx.run(ORDER_OF_DELIVERY, id=delivery)
     command = CommandEnvelope.model_validate_json(bytes(envelope)).payload.command
     prefix = f"{producer}/"
     wanted = [path for each in command.resolved_inputs or () for path in each.paths if path.startswith(prefix)]
@@ -247,7 +266,7 @@ def _used(tx: Tx, sheet: PlanDefinition, task_id: str, producer: str) -> dict[st
         return {}
     versions: dict[str, tuple[str, dict[str, str]]] = {}
     for output_name, _, _, state, _, data in tx.run(
-        "versions_before", plan_id=sheet.plan_id, task_id=producer, before=number
+        VERSIONS_BEFORE, plan_id=sheet.plan_id, task_id=producer, before=number
     ):
         versions.setdefault(
             root_layout.path_segment(output_name), (state, {path: sha256 for path, sha256, _ in files_of(data)})
@@ -269,9 +288,9 @@ def files_of(envelope: bytes) -> list[tuple[str, str, int]]:
     ]
 
 
-def list_versions_in_force(tx: Tx, plan_id: str, task_id: str) -> list[Row]:
+def list_versions_in_force(tx: Tx, plan_id: str, task_id: str) -> list[OutputInForceRow]:
     """What a task made, the newest version of each output first, as far as nobody refused it."""
-    return tx.run("outputs_in_force", plan_id=plan_id, task_id=task_id, gateway=root_layout.GATEWAY)
+    return tx.run(OUTPUTS_IN_FORCE, plan_id=plan_id, task_id=task_id, gateway=root_layout.GATEWAY)
 
 
 def withdraw_outputs(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> None:
@@ -285,16 +304,16 @@ def unpublish_outputs(moves: PlanTransaction, sheet: PlanDefinition, task_id: st
         unpublish_version(moves.tx, sheet.plan_id, task_id, output_name, envelope)
 
 
-def _withdraw(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, rows: Collection[Row]) -> None:
+def _withdraw(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, rows: Collection[OutputInForceRow]) -> None:
     tx, plan_id = moves.tx, sheet.plan_id
-    gone = {row[0] for row in rows}
-    stays = [row for row in list_versions_in_force(tx, plan_id, task_id) if row[0] not in gone] if rows else []
-    shown = {path for row in stays for path in _shown(plan_id, task_id, row[4], row[6])}
+    gone = {row.id for row in rows}
+    stays = [row for row in list_versions_in_force(tx, plan_id, task_id) if row.id not in gone] if rows else []
+    shown = {path for row in stays for path in _shown(plan_id, task_id, row.output_name, row.envelope)}
     for number, message_id, state, seq, output_name, command_id, envelope in rows:
-        for (delivery,) in tx.run("withdraw_deliveries", message=number, at=moves.at, details=_WHY):
-            tx.run("free_payloads", delivery=delivery)
+        for (delivery,) in tx.run(WITHDRAW_DELIVERIES, message=number, at=moves.at, details=_WHY):
+            tx.run(FREE_PAYLOADS, delivery=delivery)
             moves.in_folders = True
-        tx.run("set_message_state", id=number, state="superseded")
+        tx.run(SET_MESSAGE_STATE, id=number, state="superseded")
         records.count_messages(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
         tx.record("message.recalled", message_id, {"seq": seq, "was": state, "why": _WHY})
         archive_version(tx, plan_id, task_id, output_name, command_id or message_id, envelope, shown)
@@ -316,7 +335,7 @@ def unpublish_version(
 ) -> None:
     """Show a version no longer among the results of the plan."""
     for path in _shown(plan_id, task_id, output_name, envelope):
-        if path not in stays and tx.run("view_exists", path=path):
+        if path not in stays and tx.run(VIEW_EXISTS, path=path):
             records.publish_file(tx, path, None)
 
 
@@ -328,5 +347,5 @@ def _shown(plan_id: str, task_id: str, output_name: str, envelope: bytes) -> lis
 
 def close_questions(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> None:
     """Nobody needs to answer what was asked about a task that begins anew, or is gone."""
-    for (request_id,) in moves.tx.run("open_requests_of", plan_id=sheet.plan_id, task_id=task_id):
+    for (request_id,) in moves.tx.run(OPEN_REQUESTS_OF, plan_id=sheet.plan_id, task_id=task_id):
         questions.close(moves.tx, request_id, _NOT_ASKED, at=moves.at)

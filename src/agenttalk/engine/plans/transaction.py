@@ -19,6 +19,22 @@ from agenttalk.engine.plans import commands, inputs, releases
 from agenttalk.engine.plans.commands import PreparedCommand
 from agenttalk.engine.plans.definition import DefinitionCache, PlanDefinition
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.inbox import MARK_ARTIFACT_INJECTED
+from agenttalk.ports.statements.messages import JOURNAL_GROWN
+from agenttalk.ports.statements.people import REQUEST
+from agenttalk.ports.statements.plans import (
+    COUNT_RUN,
+    ENGINE_TASK,
+    PUT_DELIVERY,
+    QUEUE_FIRST,
+    QUEUE_TASK,
+    READY_TASK,
+    REASSIGN_TASK,
+    RUN_STATE,
+    SET_ENGINE_TASK,
+    SET_RUN_STATE,
+)
+from agenttalk.ports.statements.proof import WATCH_BRANCH
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause, State
 from agenttalk.rules.plans.input_selection import AmbiguousInput, MissingInputs, PickedInputs
@@ -118,10 +134,10 @@ class PlanTransaction(ABC):
         if kind is not None and state in task_states.FINAL:
             kind.closed(self.tx, node.task_id, "", self.at)
         if state != "PENDING":  # what follows in this transaction may look at it
-            self.tx.run("ready_task", plan_id=sheet.plan_id, task_id=node.task_id, cause=cause, at=self.at)
+            self.tx.run(READY_TASK, plan_id=sheet.plan_id, task_id=node.task_id, cause=cause, at=self.at)
         if agent_id not in {None, node.assigned_agent_id}:
             node = node.model_copy(update={"assigned_agent_id": agent_id})
-            self.tx.run("reassign_task", plan_id=sheet.plan_id, task_id=node.task_id, agent_id=agent_id)
+            self.tx.run(REASSIGN_TASK, plan_id=sheet.plan_id, task_id=node.task_id, agent_id=agent_id)
         order = commands.prepare_command(self.tx, sheet, node, picked.inputs, at=self.at, first=first, rework=rework)
         if order.in_folder:
             self._put_into_queue(order, cause, commands.post_to_inbox(self.tx, order, at=self.at))
@@ -140,7 +156,7 @@ class PlanTransaction(ABC):
     def _put_into_queue(self, order: PreparedCommand, cause: Cause, delivery: int) -> None:
         unmet = self.pop_unmet(order.plan_id, order.command.task_id)
         self.tx.run_later(
-            "queue_first" if unmet else "queue_task",
+            QUEUE_FIRST if unmet else QUEUE_TASK,
             {
                 "plan_id": order.plan_id,
                 "task_id": order.command.task_id,
@@ -164,7 +180,7 @@ class PlanTransaction(ABC):
 
     def record_arrival(self, message_id: str, row: dict[str, Any]) -> None:
         """An output has reached an agent."""
-        self._arrived[message_id, row["receiver"]] = (row, self.tx.run_later("put_delivery", row))
+        self._arrived[message_id, row["receiver"]] = (row, self.tx.run_later(PUT_DELIVERY, row))
 
     def mark_injected(self, plan_id: str, message_id: str, receiver: str) -> None:
         """An agent is given an output that it got; its delivery may have been written down just now."""
@@ -173,11 +189,11 @@ class PlanTransaction(ABC):
             row["injected_at"] = self.at
             return
         given: dict[str, Any] = {"plan_id": plan_id, "message_id": message_id, "receiver": receiver, "at": self.at}
-        self.tx.run_later("mark_artifact_injected", given)
+        self.tx.run_later(MARK_ARTIFACT_INJECTED, given)
 
     def is_running(self, plan_id: str) -> bool:
         """Whether tasks of a plan may begin."""
-        return self.tx.run("run_state", plan_id=plan_id) == [("RUNNING",)]
+        return self.tx.run(RUN_STATE, plan_id=plan_id) == [("RUNNING",)]
 
     def count(self, plan_id: str, what: str, number: int = 1) -> None:
         """Count what became of tasks (completed, failed, skipped) and messages (sent, delivered)."""
@@ -206,7 +222,7 @@ class PlanTransaction(ABC):
         if state in task_states.BLOCKED:
             self._ask_no_longer(sheet, task_id, but=request_id)
         self.tx.run(
-            "set_engine_task",
+            SET_ENGINE_TASK,
             plan_id=sheet.plan_id,
             task_id=task_id,
             state=new,
@@ -227,9 +243,11 @@ class PlanTransaction(ABC):
 
     def _ask_no_longer(self, sheet: PlanDefinition, task_id: str, but: str | None = None) -> None:
         """Close the question that a task waited for, if it goes on without an answer; `but` one that still holds."""
-        request_id = self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0][16]
-        rows = self.tx.run("request", request_id=request_id) if request_id not in {None, but} else []
-        if rows and rows[0][7] == "open":
+        request_id = self.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=task_id)[0].request_id
+        if request_id is None or request_id == but:
+            return
+        rows = self.tx.run(REQUEST, request_id=request_id)
+        if rows and rows[0].state == "open":
             questions.close(self.tx, request_id, f"{task_id} does not wait for it any more", at=self.at)
 
     def finish(self) -> None:
@@ -245,7 +263,7 @@ class PlanTransaction(ABC):
         for plan_id, told in lines.items():
             self.append_journal_fact("commands.queued", plan_id, _lines(told))
         ended = [row for plan_id, counts in self._counts.items() if (row := self._write_counts(plan_id, counts))]
-        for still_open, closing, *totals, plan_id in self.tx.run_each("count_run", ended):
+        for still_open, closing, *totals, plan_id in self.tx.run_each(COUNT_RUN, ended):
             if still_open or plan_id == self.tx.board:  # a board's own run never ends
                 continue
             if closing:
@@ -256,7 +274,7 @@ class PlanTransaction(ABC):
     def _write_counts(self, plan_id: str, counts: Counter[str]) -> dict[str, Any] | None:
         """Write down what was counted of messages; what is to be counted of tasks, if any ended."""
         if counts["journal"]:
-            self.tx.run_later("journal_grown", {"plan_id": plan_id, "seq": counts["journal"]})
+            self.tx.run_later(JOURNAL_GROWN, {"plan_id": plan_id, "seq": counts["journal"]})
         if counts["sent"] or counts["delivered"]:
             records.count_messages(self.tx, plan_id, sent=counts["sent"], delivered=counts["delivered"])
         completed, failed, skipped = counts["completed"], counts["failed"], counts["skipped"]
@@ -267,9 +285,9 @@ class PlanTransaction(ABC):
 
     def end_run(self, plan_id: str, totals: dict[str, int]) -> None:
         """Nothing of a plan is left to do; `totals` say what became of its tasks. What it ships is decided now."""
-        if self.tx.run("set_run_state", plan_id=plan_id, state="ENDED", at=self.at):
+        if self.tx.run(SET_RUN_STATE, plan_id=plan_id, state="ENDED", at=self.at):
             self.tx.record("plan.ended", plan_id, totals)
-            self.tx.run("watch_branch", plan_id=plan_id, head="")
+            self.tx.run(WATCH_BRANCH, plan_id=plan_id, head="")
             self.undecided |= releases.mark_due(
                 self.tx, plan_id, self.sheets.load(self.tx, plan_id).policies, at=self.at
             )

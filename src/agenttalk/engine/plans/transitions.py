@@ -20,7 +20,22 @@ from agenttalk.engine.core import records
 from agenttalk.engine.plans import inputs, questions, supersede
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transaction import AT_ONCE, PlanTransaction, make_task_changed_error
-from agenttalk.ports import Row
+from agenttalk.ports.statements.budgets import REQUEUE_TASK
+from agenttalk.ports.statements.plans import (
+    ACTIVATE,
+    ANSWERED_TASKS,
+    DEPENDANTS,
+    DUE_TASKS,
+    ENGINE_TASK,
+    MEET,
+    MEET_FIRST,
+    MEET_ONE,
+    NOTE_REQUEST,
+    PUT_EDGE,
+    WAITING_TASKS,
+    WITHDRAW_DIRECT,
+    AnsweredTaskRow,
+)
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause, State
 from agenttalk.rules.plans import failure, input_selection
@@ -92,9 +107,11 @@ class TaskTransitions(PlanTransaction):
         self, sheet: PlanDefinition, failed: str, ends: Ends, only: str | None = None
     ) -> tuple[str, ...]:
         """Dependants of a failed task follow their policies; the fallbacks that stand in for it."""
-        rows = self.tx.run("dependants", plan_id=sheet.plan_id, task_id=failed)
-        states: dict[str, State] = {row[0]: row[1] for row in rows if row[1] in {"PENDING", "BLOCKED_WAITING_INPUT"}}
-        began = [row for row in rows if row[1] in {"READY", "RUNNING", "COMPLETED"}]
+        rows = self.tx.run(DEPENDANTS, plan_id=sheet.plan_id, task_id=failed)
+        states: dict[str, State] = {
+            row.dependant: row.state for row in rows if row.state in {"PENDING", "BLOCKED_WAITING_INPUT"}
+        }
+        began = [row for row in rows if row.state in {"READY", "RUNNING", "COMPLETED"}]
         states |= dict.fromkeys(supersede.reopen_dependants(self, sheet, failed, began) if began else (), "PENDING")
         if only is not None:
             states = {task_id: state for task_id, state in states.items() if task_id == only}
@@ -122,36 +139,36 @@ class TaskTransitions(PlanTransaction):
     def _stand_in(self, sheet: PlanDefinition, fallback: str, dependant: str, ends: Ends) -> None:
         """Have a task wait for a fallback. It may have ended before, or stand in for another dependency already."""
         plan_id = sheet.plan_id
-        waits = dependant in [row[0] for row in self.tx.run("dependants", plan_id=plan_id, task_id=fallback)]
-        self.tx.run("put_edge", plan_id=plan_id, task_id=fallback, dependant=dependant)
-        row = self.tx.run("engine_task", plan_id=plan_id, task_id=fallback)[0]
-        standing = failure.judge_dependency(row[1], row[8])
+        waits = dependant in [row.dependant for row in self.tx.run(DEPENDANTS, plan_id=plan_id, task_id=fallback)]
+        self.tx.run(PUT_EDGE, plan_id=plan_id, task_id=fallback, dependant=dependant)
+        row = self.tx.run(ENGINE_TASK, plan_id=plan_id, task_id=fallback)[0]
+        standing = failure.judge_dependency(row.state, row.cause)
         if standing == "failed":
             self._fail_dependants(sheet, fallback, ends)
         elif waits or standing == "fine":
-            [(unmet, state)] = self.tx.run("meet_one", plan_id=plan_id, task_id=dependant)
+            [(unmet, state)] = self.tx.run(MEET_ONE, plan_id=plan_id, task_id=dependant)
             if unmet == 0 and state == "PENDING":
                 self._due(sheet, dependant)
 
     def _decide_ward(self, sheet: PlanDefinition, task_id: str, chosen: Sequence[str], ends: Ends) -> None:
         """A task that runs only if somebody says so: activated, or skipped once nobody is left to say so."""
         if task_id in chosen:
-            rows = self.tx.run("activate", plan_id=sheet.plan_id, task_id=task_id)
+            rows = self.tx.run(ACTIVATE, plan_id=sheet.plan_id, task_id=task_id)
             if rows and rows[0] == (0, "PENDING"):
                 self._due(sheet, task_id)
             return
-        row = self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
-        if row[1] == "PENDING" and row[18] and not self._any_open(sheet, sheet.spec(self.tx, task_id).activators):
+        row = self.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=task_id)[0]
+        if row.state == "PENDING" and row.held and not self._any_open(sheet, sheet.spec(self.tx, task_id).activators):
             self._skip(sheet, task_id, "BRANCH_NOT_TAKEN", "nothing called for it", ends)
 
     def _any_open(self, sheet: PlanDefinition, tasks: Sequence[str]) -> bool:
-        rows = [self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=each)[0] for each in tasks]
-        return any(row[1] not in task_states.FINAL for row in rows)
+        rows = [self.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=each)[0] for each in tasks]
+        return any(row.state not in task_states.FINAL for row in rows)
 
     def has_lost_task(self, sheet: PlanDefinition, tasks: Sequence[str]) -> bool:
         """Whether one of them failed, or was skipped because another did."""
-        rows = [self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=each)[0] for each in tasks]
-        return any(failure.judge_dependency(row[1], row[8]) == "failed" for row in rows)
+        rows = [self.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=each)[0] for each in tasks]
+        return any(failure.judge_dependency(row.state, row.cause) == "failed" for row in rows)
 
     def _skip(
         self, sheet: PlanDefinition, task_id: str, cause: Cause, why: str, ends: Ends, *, state: State = "PENDING"
@@ -162,24 +179,24 @@ class TaskTransitions(PlanTransaction):
 
     def advance_due_tasks(self, sheet: PlanDefinition, limit: int = AT_ONCE) -> int:
         """Look at tasks that nothing holds up, and at those whose input or answer came; how many are due."""
-        for row in self.tx.run("answered_tasks", plan_id=sheet.plan_id):
+        for row in self.tx.run(ANSWERED_TASKS, plan_id=sheet.plan_id):
             self._answered(sheet, row)
-        for task_id, since, request_id, cause in self.tx.run("waiting_tasks", plan_id=sheet.plan_id):
+        for task_id, since, request_id, cause in self.tx.run(WAITING_TASKS, plan_id=sheet.plan_id):
             if cause != "INPUT_REJECTED" or not self._any_open(sheet, sheet.node(self.tx, task_id).depends_on):
                 self._look_again(sheet, task_id, since, request_id)
-        rows = self.tx.run("due_tasks", plan_id=sheet.plan_id, limit=limit)
+        rows = self.tx.run(DUE_TASKS, plan_id=sheet.plan_id, limit=limit)
         for task_id, delivery in rows:
             self.order_if_ready(sheet, task_id, first=delivery is None)
         return len(rows)
 
     def recheck_waiting(self, sheet: PlanDefinition, task_id: str) -> None:
         """Look at those that wait for another version of what a task makes."""
-        for dependant, state, _ in self.tx.run("dependants", plan_id=sheet.plan_id, task_id=task_id):
+        for dependant, state, _ in self.tx.run(DEPENDANTS, plan_id=sheet.plan_id, task_id=task_id):
             if state != "BLOCKED_WAITING_INPUT":
                 continue
-            row = self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=dependant)[0]
-            if row[8] != "INPUT_REJECTED" or not self._any_open(sheet, sheet.node(self.tx, dependant).depends_on):
-                self._look_again(sheet, dependant, row[17], row[16])
+            row = self.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=dependant)[0]
+            if row.cause != "INPUT_REJECTED" or not self._any_open(sheet, sheet.node(self.tx, dependant).depends_on):
+                self._look_again(sheet, dependant, row.waiting_since or self.at, row.request_id)
 
     def order_if_ready(self, sheet: PlanDefinition, task_id: str, *, first: bool = False) -> None:
         """Everything before a task has ended: pick its inputs, and make its command if they are there."""
@@ -205,7 +222,7 @@ class TaskTransitions(PlanTransaction):
         """Write down that what a task waited for has ended, if its first command was to say so."""
         if self.pop_unmet(sheet.plan_id, task_id):
             lost = make_task_changed_error(task_id)
-            self.tx.run_later("meet_first", {"plan_id": sheet.plan_id, "task_id": task_id}, lost)
+            self.tx.run_later(MEET_FIRST, {"plan_id": sheet.plan_id, "task_id": task_id}, lost)
 
     def pick_inputs(self, sheet: PlanDefinition, node: Node) -> PickedInputs | MissingInputs | AmbiguousInput:
         """Fill the inputs of a task with what is there."""
@@ -258,20 +275,20 @@ class TaskTransitions(PlanTransaction):
             details={"request_id": request_id, "missing": list(names)},
         )
 
-    def _answered(self, sheet: PlanDefinition, row: Row) -> None:
+    def _answered(self, sheet: PlanDefinition, row: AnsweredTaskRow) -> None:
         """A person answered: the task goes on, or is given up."""
         task_id, state, cause, delivery, data, by = row
         node = sheet.node(self.tx, task_id)
-        response = HumanInterventionResponse.from_bytes(bytes(data))
+        response = HumanInterventionResponse.from_bytes(data)
         chosen = [str(each) for each in response.decision_answers]
         gives_up = response.decision in {"REJECT", "ABORT"} or "give up" in chosen
         if cause == "GATE_UNMET":  # whatever comes next, what it made was not good enough
             supersede.withdraw_outputs(self, sheet, task_id)
-        if cause == "SOFT_DENIED":
+        if cause == "SOFT_DENIED" and delivery is not None:
             if not gives_up:
                 self._override(sheet, node, delivery, response, by)
                 return
-            self.tx.run("withdraw_direct", id=delivery, at=self.at, details=f"{response.decision} by {by}")
+            self.tx.run(WITHDRAW_DIRECT, id=delivery, at=self.at, details=f"{response.decision} by {by}")
         if gives_up:
             self.fail_idle_task(sheet, task_id, state, "GIVEN_UP", reason=f"{response.decision} by {by}")
         elif "skip" in chosen:
@@ -282,7 +299,7 @@ class TaskTransitions(PlanTransaction):
             request_id = questions.ask_while_replanning(self.tx, sheet, node, at=self.at)
             reason = f"{by} wants another plan; 'agenttalk plan apply FILE' puts it in force"
             about = {"plan_id": sheet.plan_id, "task_id": task_id}
-            self.tx.run("note_request", **about, request_id=request_id, reason=reason)
+            self.tx.run(NOTE_REQUEST, **about, request_id=request_id, reason=reason)
         else:
             self._go_on(sheet, node, state, cause, chosen)
 
@@ -320,9 +337,9 @@ class TaskTransitions(PlanTransaction):
         about = {"plan_id": sheet.plan_id, "task_id": node.task_id}
         chosen = [str(each) for each in response.decision_answers]
         if response.decision != "APPROVE" and "override" not in chosen:
-            reason = self.tx.run("engine_task", **about)[0][9]
+            reason = self.tx.run(ENGINE_TASK, **about)[0].reason
             request_id = self._ask_to_override(sheet, node, f"{node.task_id} is still held up: {reason}")
-            self.tx.run("note_request", **about, request_id=request_id, reason=reason)
+            self.tx.run(NOTE_REQUEST, **about, request_id=request_id, reason=reason)
             return
         denials.override(self.tx, sheet.plan_id, node.task_id, by=by, why=response.notes or "")
         self.requeue_held_task(sheet.plan_id, node.task_id, delivery)
@@ -331,10 +348,12 @@ class TaskTransitions(PlanTransaction):
         """Put a task that a checkpoint holds up back into its agent's queue; the checkpoint looks at it again."""
         queued = delivery if self.is_running(plan_id) else None
         about = {"plan_id": plan_id, "task_id": task_id, "queued": queued}
-        for (agent_id,) in self.tx.run("requeue_task", **about, at=self.at):
+        for (agent_id,) in self.tx.run(REQUEUE_TASK, **about, at=self.at):
             self.agents[agent_id] = None
 
-    def _go_on(self, sheet: PlanDefinition, node: Node, state: State, cause: str, chosen: Sequence[str]) -> None:
+    def _go_on(
+        self, sheet: PlanDefinition, node: Node, state: State, cause: Cause | None, chosen: Sequence[str]
+    ) -> None:
         """Make the next command of a task that a person let go on. What failed before it is done without, if so said.
 
         A person may say that a task runs although one before it failed. Every other input that is required has to be
@@ -361,7 +380,7 @@ class TaskTransitions(PlanTransaction):
             case MissingInputs(names=names):
                 request_id = questions.ask_for_files(self.tx, sheet, node, names, at=self.at)
                 about = {"plan_id": sheet.plan_id, "task_id": node.task_id, "request_id": request_id}
-                self.tx.run("note_request", **about, reason=f"waits for {', '.join(names)}")
+                self.tx.run(NOTE_REQUEST, **about, reason=f"waits for {', '.join(names)}")
 
     def _meet(self, sheet: PlanDefinition, task_id: str) -> None:
         spec = sheet.spec(self.tx, task_id)
@@ -371,7 +390,7 @@ class TaskTransitions(PlanTransaction):
             self._unmet.update([(sheet.plan_id, each) for each in spec.followers])
             self._held += [(sheet, each, True) for each in spec.followers]
             return
-        for dependant, unmet, state, delivery in self.tx.run("meet", plan_id=sheet.plan_id, task_id=task_id):
+        for dependant, unmet, state, delivery in self.tx.run(MEET, plan_id=sheet.plan_id, task_id=task_id):
             if unmet == 0 and state == "PENDING":
                 self._due(sheet, dependant, first=delivery is None)
 
@@ -422,7 +441,7 @@ class TaskTransitions(PlanTransaction):
     def ask_person(self, sheet: PlanDefinition, node: Node, title: str) -> str:
         """Ask a person what to do with a task that waits for that; the question."""
         request_id = questions.ask_whether_to_retry(self.tx, sheet, node, title, at=self.at)
-        self.tx.run("note_request", plan_id=sheet.plan_id, task_id=node.task_id, request_id=request_id, reason=title)
+        self.tx.run(NOTE_REQUEST, plan_id=sheet.plan_id, task_id=node.task_id, request_id=request_id, reason=title)
         return request_id
 
     def _ask_for_plan(self, sheet: PlanDefinition, node: Node, failed: str, state: State) -> None:

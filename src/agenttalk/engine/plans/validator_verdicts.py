@@ -13,7 +13,10 @@ from agenttalk.contracts.promise import ArtifactCheck
 from agenttalk.contracts.validation import ArtifactValidationResult
 from agenttalk.engine.core import records
 from agenttalk.engine.plans.definition import PlanDefinition, read_definition
-from agenttalk.ports import Blobs, Job, Row, Store, Tx
+from agenttalk.ports import Blobs, Job, Store, Tx
+from agenttalk.ports.statements.core import GET_BLOB
+from agenttalk.ports.statements.plans import RUN
+from agenttalk.ports.statements.proof import ARTIFACTS_NAMED, JUDGEMENTS_OF, PUT_JUDGEMENT, NamedArtifactRow
 from agenttalk.rules.core.artifacts import hash_files
 from agenttalk.rules.messages.inbox_inputs import map_input_paths
 from agenttalk.rules.proof.check_results import StoredOutput
@@ -43,7 +46,7 @@ def needs_acceptance(sheet: PlanDefinition, task_id: str, output_name: str) -> b
 
 def needs_acceptance_in_plan(tx: Tx, plan_id: str, task_id: str, output_name: str) -> bool:
     """The same, of an artifact that came through a folder."""
-    rows = tx.run("run", plan_id=plan_id)
+    rows = tx.run(RUN, plan_id=plan_id)
     return bool(rows) and needs_acceptance(read_definition(plan_id, rows[0]), task_id, output_name)
 
 
@@ -66,17 +69,17 @@ def record_results(tx: Tx, validator: Validator, contents: Iterable[str], *, at:
 
 def _counted(tx: Tx, by: Validator, content: str, at: str) -> str | None:
     """Let a result count; else why it does not."""
-    rows = tx.run("get_blob", hash=content)
-    if not rows or rows[0][0] is None:
+    rows = tx.run(GET_BLOB, hash=content)
+    if not rows or rows[0].content is None:
         return "it is too large to be read"
     try:
-        result = ArtifactValidationResult.from_bytes(bytes(rows[0][0]))
+        result = ArtifactValidationResult.from_bytes(bytes(rows[0].content))
     except AgentTalkError as error:
         return error.message
     subject = result.subject
     if result.validator_agent_id != by.agent_id:
         return f"it speaks for {result.validator_agent_id}"
-    versions = tx.run("artifacts_named", plan_id=by.plan_id, output_name=subject.artifact_name)
+    versions = tx.run(ARTIFACTS_NAMED, plan_id=by.plan_id, output_name=subject.artifact_name)
     found = _artifact(versions, subject.task_id)
     if found is None or hash_files(found[1]) != subject.artifact_sha256:
         return "there is no such artifact, or it is another one by now"
@@ -90,10 +93,10 @@ def _counted(tx: Tx, by: Validator, content: str, at: str) -> str | None:
     return None
 
 
-def _artifact(rows: Iterable[Row], task_id: str) -> tuple[str, dict[str, str]] | None:
+def _artifact(rows: Iterable[NamedArtifactRow], task_id: str) -> tuple[str, dict[str, str]] | None:
     """The newest version of a task's output: its maker and its files."""
-    newest = next((row for row in rows if row[0] == task_id), None)
-    return (newest[2], files_of(bytes(newest[4]))) if newest else None
+    newest = next((row for row in rows if row.task_id == task_id), None)
+    return (newest.producer, files_of(bytes(newest.envelope))) if newest else None
 
 
 def record_input_judgements(tx: Tx, job: Job, judgements: Mapping[str, Judgement], *, model: str, at: str) -> None:
@@ -119,7 +122,7 @@ def _put_judgement(
     tx: Tx, by: Validator, sha256: str, task_id: str, output_name: str, *, accepted: bool, at: str, model: str = ""
 ) -> None:
     about: dict[str, Any] = {"plan_id": by.plan_id, "sha256": sha256, "task_id": task_id, "output_name": output_name}
-    tx.run("put_judgement", **about, validator=by.agent_id, accepted=int(accepted), at=at, model=model)
+    tx.run(PUT_JUDGEMENT, **about, validator=by.agent_id, accepted=int(accepted), at=at, model=model)
 
 
 def list_other_outputs(job: Job) -> list[str]:
@@ -135,14 +138,14 @@ async def read_stored_outputs(
     """Outputs as they are stored, and who has accepted them."""
     found = {}
     for name in names:
-        rows = await store.read("artifacts_named", plan_id=plan_id, output_name=name)
+        rows = await store.read(ARTIFACTS_NAMED, plan_id=plan_id, output_name=name)
         if not rows:
             continue
         newest = rows[0]
-        files = files_of(bytes(newest[4]))
+        files = files_of(bytes(newest.envelope))
         sha256 = hash_files(files)
         whole = all([await blobs.exists(each) for each in files.values()])
-        said = await store.read("judgements_of", plan_id=plan_id, sha256=sha256)
+        said = await store.read(JUDGEMENTS_OF, plan_id=plan_id, sha256=sha256)
         accepted = {validator: sha256 for validator, accepts, _ in said if accepts}
-        found[name] = StoredOutput(newest[2], sha256, sha256 if whole else "", accepted)
+        found[name] = StoredOutput(newest.producer, sha256, sha256 if whole else "", accepted)
     return found

@@ -23,6 +23,7 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import regressions, staleness
 from agenttalk.engine.proof.staleness import EvidenceRecheck, StalenessReport
 from agenttalk.ports import Prover, Store
+from agenttalk.ports.statements.proof import LEAVE_BRANCH, WATCH_BRANCH, WATCHED_BRANCH
 from agenttalk.rules.core.isolation import OperatorIsolation
 from agenttalk.rules.proof.evidence import CheckResult
 
@@ -93,14 +94,14 @@ class PlanCloser:
 
         Nothing is run for that, and nothing more is looked at while it stands where it did. Says whether it is stale.
         """
-        rows = await self.store.read("watched_branch", plan_id=self.plan_id)
+        rows = await self.store.read(WATCHED_BRANCH, plan_id=self.plan_id)
         if not rows or self.prover is None:
             return False
         head = await self.prover.find_head(self.plan_id, repo)
-        if head == rows[0][0]:
+        if head == rows[0].head:
             return False
         if not head:  # who deleted it is done with it; whoever merges it has to look first all the same
-            await self.store.transact(lambda tx: tx.run("leave_branch", plan_id=self.plan_id))
+            await self.store.transact(lambda tx: tx.run(LEAVE_BRANCH, plan_id=self.plan_id))
             return False
         found = await staleness.find_stale(self.store, self.sheets, self.prover, self.plan_id, self.operator.words)
         await self.step(partial(_mark_and_watch, plan_id=self.plan_id, review=found, head=head))
@@ -130,7 +131,7 @@ class PlanCloser:
 
 def _mark_and_watch(moves: TaskTransitions, plan_id: str, review: StalenessReport, head: str) -> None:
     regressions.mark_freshness(moves, plan_id, review)
-    moves.tx.run("watch_branch", plan_id=plan_id, head=head)
+    moves.tx.run(WATCH_BRANCH, plan_id=plan_id, head=head)
 
 
 def recheck_to_json(seen: EvidenceRecheck) -> dict[str, Any]:

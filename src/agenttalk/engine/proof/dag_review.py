@@ -26,6 +26,10 @@ from agenttalk.engine.plans.dag_reviews import DagReviewRecord
 from agenttalk.engine.plans.definition import PlanDefinition, read_definition
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import Store, Tx
+from agenttalk.ports.statements.messages import PLAN_DOCUMENTS
+from agenttalk.ports.statements.people import REQUEST
+from agenttalk.ports.statements.plans import RUN, RUN_STATE
+from agenttalk.ports.statements.proof import ARTIFACTS_NAMED, DECIDE_REVIEW, RELEASE_TASK
 from agenttalk.rules.planfile.compiler import compile_plan
 from agenttalk.rules.prompts.dag_review import render_coordination_prompt, render_review_prompt
 from agenttalk.rules.proof import dag_review as rules
@@ -58,17 +62,17 @@ class DagReviewCoordinator:
         """Begin the review of a plan, or decide on it if that can be done; whether anything changed."""
         if review.state == "waits":
             return await self._apply_answer(plan_id, review)
-        sheet = read_definition(plan_id, (await self.store.read("run", plan_id=plan_id))[0])
+        sheet = read_definition(plan_id, (await self.store.read(RUN, plan_id=plan_id))[0])
         if sheet.policies.review is None:
             return False
-        runs = await self.store.read("run", plan_id=review.review_plan)
+        runs = await self.store.read(RUN, plan_id=review.review_plan)
         if not runs:
             return await self._begin(sheet, sheet.policies.review, review)
         late = _is_late(review, sheet.policies, self.deps.stamp())
-        if runs[0][0] != "ENDED" and not late:
+        if runs[0].state != "ENDED" and not late:
             return False
         await self._decide(sheet, sheet.policies.review, review)
-        if runs[0][0] != "ENDED":
+        if runs[0].state != "ENDED":
             await self.cancel(review.review_plan)
         return True
 
@@ -88,7 +92,7 @@ class DagReviewCoordinator:
             timeout=timeout,
         )
         compiled = compile_plan(reader.plan_of(YamlSource(document)), agents=profiles)
-        dag = bytes((await self.store.read("plan_documents", plan_id=sheet.plan_id))[0][0])
+        dag = bytes((await self.store.read(PLAN_DOCUMENTS, plan_id=sheet.plan_id))[0].dag)
         sha256 = await (await self.deps.stores.blobs(self.store.name)).put(dag)
         at = self.deps.stamp()
 
@@ -125,12 +129,10 @@ class DagReviewCoordinator:
 
     async def _read_deliverable(self, plan_id: str, task_id: str, agent_id: str, name: str) -> tuple[bytes | str, str]:
         """What a task of the review delivered, and its hash; else why nothing counts."""
-        rows = await self.store.read("release_task", plan_id=plan_id, task_id=task_id)
-        if not rows or rows[0][0] != "COMPLETED" or rows[0][3] != agent_id:
-            return f"its task is {rows[0][0] if rows else 'gone'}", ""
-        for task, _, producer, _, envelope in await self.store.read(
-            "artifacts_named", plan_id=plan_id, output_name=name
-        ):
+        rows = await self.store.read(RELEASE_TASK, plan_id=plan_id, task_id=task_id)
+        if not rows or rows[0].state != "COMPLETED" or rows[0].agent_id != agent_id:
+            return f"its task is {rows[0].state if rows else 'gone'}", ""
+        for task, _, producer, _, envelope in await self.store.read(ARTIFACTS_NAMED, plan_id=plan_id, output_name=name):
             files = validator_verdicts.files_of(bytes(envelope))
             if task == task_id and producer == agent_id and len(files) == 1:
                 [sha256] = files.values()
@@ -142,11 +144,11 @@ class DagReviewCoordinator:
 
     async def _apply_answer(self, plan_id: str, review: DagReviewRecord) -> bool:
         """See whether a person has decided about a DAG that was not approved."""
-        rows = await self.store.read("request", request_id=review.request_id)
-        if not rows or rows[0][7] != "answered":
+        rows = await self.store.read(REQUEST, request_id=review.request_id)
+        if not rows or rows[0].state != "answered" or rows[0].response is None:
             return False
-        response = HumanInterventionResponse.from_bytes(bytes(rows[0][8]))
-        by = rows[0][10]
+        response = HumanInterventionResponse.from_bytes(rows[0].response)
+        by = rows[0].answered_by or ""
         chosen = [str(each) for each in response.decision_answers]
         if response.decision == "APPROVE" or "approve" in chosen:
             ruling = DagReviewDecision("APPROVE", "operator", (f"approved by {by}",))
@@ -195,11 +197,11 @@ def record_ruling(
         request_id = _ask(moves, plan_id, review, ruling)
     state = "approved" if approved else "waits"
     about: dict[str, Any] = {"plan_id": plan_id, "revision": review.revision}
-    tx.run("decide_review", **about, state=state, request_id=request_id, told=wire.write(told))
+    tx.run(DECIDE_REVIEW, **about, state=state, request_id=request_id, told=wire.write(told))
     _show(moves, plan_id, review, ruling, files)
     tx.record("review.decided", plan_id, {**told, "revision": review.revision, "dag_sha256": review.dag_sha256})
     _tell_people(moves, plan_id, review, ruling)
-    if approved and not now.held and tx.run("run_state", plan_id=plan_id) == [("PAUSED",)]:
+    if approved and not now.held and tx.run(RUN_STATE, plan_id=plan_id) == [("PAUSED",)]:
         control.begin_tasks(moves, plan_id)
     return True
 

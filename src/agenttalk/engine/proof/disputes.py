@@ -16,6 +16,10 @@ from agenttalk.engine.people import dispute_rows as kept
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.core import FACT
+from agenttalk.ports.statements.messages import TASK
+from agenttalk.ports.statements.plans import ENGINE_TASK, LAST_SEQ, RUN
+from agenttalk.ports.statements.proof import ADD_DISPUTE
 from agenttalk.rules.core import task_states
 from agenttalk.rules.messages.routing import Rejection
 from agenttalk.rules.proof import disputes
@@ -47,25 +51,25 @@ async def dispute(deps: Deps, task: TaskName, caller: Caller, check_id: str, rea
 
 def accept_dispute_file(tx: Tx, deps: Deps, said: CheckDispute, *, plan_id: str, at: str) -> Rejection | None:
     """A dispute that an agent who works in folders left in its outbox; or why it does not count."""
-    rows = tx.run("task", plan_id=plan_id, task_id=said.task_id)
+    rows = tx.run(TASK, plan_id=plan_id, task_id=said.task_id)
     if not rows:
         return Rejection(Code.TASK_NOT_IN_DAG, f"the plan has no task {said.task_id!r}")
-    if rows[0][0] != said.agent_id:
+    if rows[0].agent_id != said.agent_id:
         return Rejection(Code.PRODUCER_MISMATCH, f"{said.task_id} is not a task of {said.agent_id}")
-    if rows[0][1] in task_states.FINAL:
-        return Rejection(Code.DISPUTE_REFUSED, f"{said.task_id} has ended: it is {rows[0][1]}")
+    if rows[0].state in task_states.FINAL:
+        return Rejection(Code.DISPUTE_REFUSED, f"{said.task_id} has ended: it is {rows[0].state}")
     reason = deps.secret_guard.secrets.redact(said.reason)
     found = _raise(tx, plan_id, said.task_id, said.agent_id, said.check, reason, at)
     return Rejection(found.code, found.message, (found,)) if isinstance(found, Problem) else None
 
 
 def _raise(tx: Tx, plan_id: str, task_id: str, agent_id: str, check_id: str, reason: str, at: str) -> Dispute | Problem:
-    if not tx.run("run", plan_id=plan_id):
+    if not tx.run(RUN, plan_id=plan_id):
         return Problem(Code.TASK_NOT_FOUND, "task", f"the engine runs no plan {plan_id!r}, so it checks nothing of it")
     sheet = DefinitionCache().load(tx, plan_id)
     checks = {each.id: each.as_json() for each in sheet.promise(sheet.node(tx, task_id)).checks}
     known = kept.list_disputes(tx, plan_id, task_id)
-    [(seq,)] = tx.run("last_seq", plan_id=plan_id, task_id=task_id)
+    [(seq,)] = tx.run(LAST_SEQ, plan_id=plan_id, task_id=task_id)
     found = disputes.judge(known, checks, check_id=check_id, seq=seq, reason=reason)
     if found is not None:
         return found
@@ -92,7 +96,7 @@ def _raise(tx: Tx, plan_id: str, task_id: str, agent_id: str, check_id: str, rea
     )
     request_id = questions.ask_own(tx, request, plan_id=plan_id, at=at)
     tx.run(
-        "add_dispute",
+        ADD_DISPUTE,
         request_id=request_id,
         plan_id=plan_id,
         task_id=task_id,
@@ -109,9 +113,9 @@ def _raise(tx: Tx, plan_id: str, task_id: str, agent_id: str, check_id: str, rea
 
 def _last(tx: Tx, plan_id: str, task_id: str, check_id: str) -> dict[str, Any] | None:
     """What came of a check when it was made last, as the engine wrote it down."""
-    fact = tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0][19]
+    fact = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0].fact
     while fact is not None:
-        told: Any = wire.read(bytes(tx.run("fact", seq=fact)[0][0]), limit=wire.DOCUMENT_LIMIT)
+        told: Any = wire.read(bytes(tx.run(FACT, seq=fact)[0].body), limit=wire.DOCUMENT_LIMIT)
         for each in told.get("checks") or ():
             if each.get("id") == check_id:
                 return {key: each[key] for key in ("passed", "detail", "output", "trust", "at") if key in each}

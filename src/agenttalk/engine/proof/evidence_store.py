@@ -9,6 +9,15 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Baseline, Job, Store, Tx, Value, WorkProof
+from agenttalk.ports.statements.proof import (
+    BASELINE,
+    CHECK_RESULT,
+    CLAIMS_OF,
+    DROP_EVIDENCE,
+    KEEP_BASELINE,
+    KEEP_CHECK_RESULT,
+    PUT_EVIDENCE,
+)
 from agenttalk.rules.proof import evidence, findings_json
 from agenttalk.rules.proof.evidence import CheckResult
 
@@ -22,11 +31,11 @@ class StoredFindings:
     async def find_baseline(self, job: Job) -> Baseline | None:
         """How checks stood before the work; see the port."""
         board = await self.deps.stores.board(job.board)
-        rows = await board.read("baseline", plan_id=job.plan_id, task_id=job.task_id)
+        rows = await board.read(BASELINE, plan_id=job.plan_id, task_id=job.task_id)
         if not rows:
             return None
-        said: Any = wire.read(bytes(rows[0][1]), limit=wire.DOCUMENT_LIMIT)
-        return Baseline(rows[0][0], {name: findings_json.read_cache_entry(each) for name, each in said.items()})
+        said: Any = wire.read(bytes(rows[0].results), limit=wire.DOCUMENT_LIMIT)
+        return Baseline(rows[0].onto, {name: findings_json.read_cache_entry(each) for name, each in said.items()})
 
     async def keep_baseline(self, job: Job, baseline: Baseline) -> None:
         """Keep that; see the port."""
@@ -36,16 +45,16 @@ class StoredFindings:
         )
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "onto": baseline.onto, "at": self.deps.stamp()}
         board = await self.deps.stores.board(job.board)
-        await board.transact(lambda tx: tx.run("keep_baseline", results=results, **about))
+        await board.transact(lambda tx: tx.run(KEEP_BASELINE, results=results, **about))
 
     async def find_result(self, job: Job, key: str, check_id: str) -> CheckResult | None:
         """What came of a check that rests on the same; see the port."""
         board = await self.deps.stores.board(job.board)
-        rows = await board.read("check_result", key=key)
+        rows = await board.read(CHECK_RESULT, key=key)
         if not rows:
             return None
-        said: Any = wire.read(bytes(rows[0][0]), limit=wire.DOCUMENT_LIMIT)
-        return findings_json.reuse_result(said, check_id, at=rows[0][2], made_for=rows[0][1])
+        said: Any = wire.read(bytes(rows[0].result), limit=wire.DOCUMENT_LIMIT)
+        return findings_json.reuse_result(said, check_id, at=rows[0].at, made_for=rows[0].made_by)
 
     async def keep_result(self, job: Job, key: str, result: CheckResult) -> None:
         """Keep a result under its key; see the port."""
@@ -56,12 +65,12 @@ class StoredFindings:
             "at": self.deps.stamp(),
         }
         board = await self.deps.stores.board(job.board)
-        await board.transact(lambda tx: tx.run("keep_check_result", **about))
+        await board.transact(lambda tx: tx.run(KEEP_CHECK_RESULT, **about))
 
 
 async def read_claims(deps: Deps, store: Store, job: Job) -> list[str | EvidenceEntry]:
     """What the agent of a job claimed meanwhile by the API: the claims of its reports."""
-    rows = await store.read("claims_of", plan_id=job.plan_id, task_id=job.task_id, epoch=job.epoch, author=job.agent_id)
+    rows = await store.read(CLAIMS_OF, plan_id=job.plan_id, task_id=job.task_id, epoch=job.epoch, author=job.agent_id)
     hide = deps.secret_guard.secrets.redact_json
     return [each for (said,) in rows for each in evidence.read_claims(hide(wire.read(bytes(said))))]
 
@@ -69,10 +78,10 @@ async def read_claims(deps: Deps, store: Store, job: Job) -> list[str | Evidence
 def write_evidence(tx: Tx, job: Job, proof: WorkProof, *, at: str) -> None:
     """Write down what shows that a task is done, in the place of what did so before."""
     about = {"plan_id": job.plan_id, "task_id": job.task_id}
-    tx.run("drop_evidence", **about)
+    tx.run(DROP_EVIDENCE, **about)
     for result in proof.results:
         tx.run(
-            "put_evidence",
+            PUT_EVIDENCE,
             **about,
             check_id=result.id,
             command_id=job.command.command_id,

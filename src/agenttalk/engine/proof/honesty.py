@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts.core import wire
 from agenttalk.engine.core.boards import list_boards
+from agenttalk.ports.statements.core import FACT, LEDGER_HEAD
+from agenttalk.ports.statements.plans import CURSOR_VALUE, SET_CURSOR
+from agenttalk.ports.statements.proof import JUDGEMENTS_OF
+from agenttalk.ports.statements.views import ADD_HONESTY, FACTS_TO_COUNT, HONESTY, TAKEN_BY
 from agenttalk.rules.core.artifacts import hash_files
 from agenttalk.rules.proof import honesty
 from agenttalk.rules.proof.honesty import NOTHING, HonestySubject, HonestyTally
@@ -54,27 +58,27 @@ async def _count_board(store: Store, most: int | None) -> int:
 
 async def _places(store: Store) -> tuple[int, int]:
     """Return how far facts were counted, and how far the chain has come."""
-    known = await store.read("cursor", name=CURSOR)
-    newest = await store.read("ledger_head")
-    return (known[0][0] if known else 0), (newest[0][0] if newest else 0)
+    known = await store.read(CURSOR_VALUE, name=CURSOR)
+    newest = await store.read(LEDGER_HEAD)
+    return (known[0].value if known else 0), (newest[0].link if newest else 0)
 
 
 async def _sum_facts(store: Store, after: int, upto: int) -> dict[HonestySubject, HonestyTally]:
     """Count some facts. This reads only: facts, and the rows that they refer to, never change."""
     sums: dict[HonestySubject, HonestyTally] = {}
-    for _, kind, subject, body in await store.read("facts_to_count", after=after, upto=upto):
-        for who, tally in await _find_tallies(store, kind, subject, _read(body)):
+    for row in await store.read(FACTS_TO_COUNT, after=after, upto=upto):
+        for who, tally in await _find_tallies(store, row.kind, row.subject, _read(row.body)):
             sums[who] = sums.get(who, NOTHING).plus(tally)
     return sums
 
 
 def _write(tx: Tx, after: int, upto: int, sums: Mapping[HonestySubject, HonestyTally]) -> None:
-    known = tx.run("cursor", name=CURSOR)
-    if (known[0][0] if known else 0) != after:
+    known = tx.run(CURSOR_VALUE, name=CURSOR)
+    if (known[0].value if known else 0) != after:
         return  # another process has counted them meanwhile
     for who, tally in sums.items():
-        tx.run("add_honesty", agent_id=who.agent_id, model=who.model, **tally._asdict())
-    tx.run("set_cursor", name=CURSOR, value=upto)
+        tx.run(ADD_HONESTY, agent_id=who.agent_id, model=who.model, **tally._asdict())
+    tx.run(SET_CURSOR, name=CURSOR, value=upto)
 
 
 async def _find_tallies(
@@ -94,13 +98,13 @@ async def _taker(store: Store, subject: str, body: Mapping[str, Any]) -> str:
     """Return who took a turn that is taken once more: its fact has no receipt that says so."""
     if not subject.startswith(_JOURNAL) or "message_id" not in body:
         return ""
-    rows = await store.read("taken_by", plan_id=subject.removeprefix(_JOURNAL), message_id=body["message_id"])
-    return str(rows[0][0]) if rows else ""
+    rows = await store.read(TAKEN_BY, plan_id=subject.removeprefix(_JOURNAL), message_id=body["message_id"])
+    return str(rows[0].receiver) if rows else ""
 
 
 async def _model(store: Store, fact: int) -> str:
-    rows = await store.read("fact", seq=fact)
-    return honesty.model_of(_read(rows[0][0])) if rows else ""
+    rows = await store.read(FACT, seq=fact)
+    return honesty.model_of(_read(rows[0].body)) if rows else ""
 
 
 async def _accepted(store: Store, subject: str, body: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -112,7 +116,7 @@ async def _accepted(store: Store, subject: str, body: Mapping[str, Any]) -> list
     return [
         (validator, model)
         for files in outputs.values()
-        for validator, accepts, model in await store.read("judgements_of", plan_id=plan_id, sha256=hash_files(files))
+        for validator, accepts, model in await store.read(JUDGEMENTS_OF, plan_id=plan_id, sha256=hash_files(files))
         if accepts
     ]
 
@@ -148,8 +152,7 @@ async def _read_board(store: Store, most: int) -> tuple[list[tuple[HonestySubjec
     while True:
         after, head = await _places(store)
         stored = [
-            (HonestySubject(agent_id, model), HonestyTally(*numbers))
-            for agent_id, model, *numbers in await store.read("honesty")
+            (HonestySubject(row.agent_id, row.model), HonestyTally(*row[2:])) for row in await store.read(HONESTY)
         ]
         if (await _places(store))[0] == after:
             break

@@ -16,6 +16,7 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import release
 from agenttalk.engine.proof.dag_review import DagReviewCoordinator
 from agenttalk.ports import Prover, Store
+from agenttalk.ports.statements.proof import UNDECIDED
 
 LOG = logging.getLogger(__name__)
 StoreTransactionRunner = Callable[[Store, Callable[[TaskTransitions], object]], Awaitable[object]]
@@ -56,7 +57,7 @@ class PendingDecisions:
     async def decide_pending(self, store: Store) -> bool:
         """Look at everything of a board that is not decided; whether there is more to do at once."""
         more = False
-        for kind, plan_id in await store.read("undecided"):
+        for kind, plan_id in await store.read(UNDECIDED):
             if kind == "review":
                 more = await self._review(store, plan_id) or more
             elif (store.name, plan_id) not in self._releases:

@@ -20,6 +20,10 @@ from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import rework_rounds
 from agenttalk.ports import Store
+from agenttalk.ports.statements.budgets import OBJECTIONS_TO
+from agenttalk.ports.statements.core import FACTS_OF, NEWEST_FACT
+from agenttalk.ports.statements.plans import ENGINE_TASK, NODE
+from agenttalk.ports.statements.views import DONES_BEFORE, ORDER_NAMED
 from agenttalk.rules.proof import done, policy_replay
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.policy_replay import ReplayedWork, ReplayVerdict
@@ -58,13 +62,15 @@ async def replay_page(deps: Deps, asked: ReplayQuery) -> dict[str, Any]:
         if store.name < asked.board:
             continue
         top = (
-            asked.before if store.name == asked.board and asked.before else (await store.read("newest_fact"))[0][0] + 1
+            asked.before
+            if store.name == asked.board and asked.before
+            else (await store.read(NEWEST_FACT))[0].newest + 1
         )
         while top > 1:
             if len(found) >= PAGE or looked >= _LOOKED_AT:
                 return _page_to_json(found, {"board": store.name, "before": top})
             floor = max(1, top - _WINDOW)
-            rows = await store.read("dones_before", before=top, after=floor, limit=PAGE - len(found))
+            rows = await store.read(DONES_BEFORE, before=top, after=floor, limit=PAGE - len(found))
             looked += top - floor
             full = len(rows) == PAGE - len(found)
             for seq, at, kind, subject, body in rows:
@@ -74,7 +80,7 @@ async def replay_page(deps: Deps, asked: ReplayQuery) -> dict[str, Any]:
                     break
                 judged = await _judge_fact(deps, store, asked, (seq, at, kind, subject), _read(body))
                 found += [judged] if judged else []
-            top = rows[-1][0] if full else floor
+            top = rows[-1].seq if full else floor
     return _page_to_json(found, None)
 
 
@@ -118,16 +124,16 @@ async def _judge_fact(
         if work
         else ReplayVerdict("unknown", ("its task is not there any more",))
     )
-    rows = await store.read("engine_task", plan_id=plan_id, task_id=task_id)
+    rows = await store.read(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
     return {
         "board": store.name,
         "plan_id": plan_id,
         "task_id": task_id,
-        "agent_id": agent_id or (rows[0][0] if rows else None),
+        "agent_id": agent_id or (rows[0].agent_id if rows else None),
         "command_id": body.get("command_id"),
         "at": at,
         "fact": seq,
-        "stands": bool(rows) and rows[0][1] == "COMPLETED" and (rows[0][19] == seq or kind != "turn.ended"),
+        "stands": bool(rows) and rows[0].state == "COMPLETED" and (rows[0].fact == seq or kind != "turn.ended"),
         "standing": judged.standing,
         "reasons": list(judged.reasons),
     }
@@ -136,11 +142,11 @@ async def _judge_fact(
 async def _work(
     store: Store, plan_id: str, task_id: str, kind: str, at: str, body: dict[str, Any], agent_id: str, age: float
 ) -> ReplayedWork | None:
-    rows = await store.read("engine_task", plan_id=plan_id, task_id=task_id)
+    rows = await store.read(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
     if not rows:
         return None
     promise = await _promise(store, plan_id, task_id, body)
-    held = [denials.to_json(row) for row in await store.read("objections_to", plan_id=plan_id, task_id=task_id)]
+    held = [denials.to_json(row) for row in await store.read(OBJECTIONS_TO, plan_id=plan_id, task_id=task_id)]
     verdict = body.get("verdict") or {}
     tier = body.get("sandbox")
     about: dict[str, Any] = {
@@ -168,15 +174,15 @@ async def _work(
 async def _promise(store: Store, plan_id: str, task_id: str, body: Mapping[str, Any]) -> CompletionPromise | None:
     """What was promised then: what the command said, or what followed from its node."""
     message_id = body.get("message_id")
-    orders = await store.read("order_named", plan_id=plan_id, message_id=message_id) if message_id else []
+    orders = await store.read(ORDER_NAMED, plan_id=plan_id, message_id=message_id) if message_id else []
     if orders:
-        command = CommandEnvelope.model_validate_json(bytes(orders[0][0])).payload.command
+        command = CommandEnvelope.model_validate_json(bytes(orders[0].envelope)).payload.command
         if command.promise is not None:
             return command.promise
-    nodes = await store.read("node", plan_id=plan_id, task_id=task_id)
+    nodes = await store.read(NODE, plan_id=plan_id, task_id=task_id)
     if not nodes:
         return None
-    node = Node.model_validate_json(bytes(nodes[0][0]))
+    node = Node.model_validate_json(bytes(nodes[0].node))
     return node.promise or done.derive_promise(node, promise_id="", score=body.get("score"))
 
 
@@ -199,7 +205,7 @@ async def _rounds(store: Store, plan_id: str, task_id: str, at: str) -> int:
 
 async def _history(store: Store, plan_id: str, task_id: str) -> list[rework_rounds.Round]:
     rows = await store.read(
-        "facts_of", subject=rework_rounds.ledger_subject(plan_id, task_id), after=0, limit=rework_rounds.ALL
+        FACTS_OF, subject=rework_rounds.ledger_subject(plan_id, task_id), after=0, limit=rework_rounds.ALL
     )
     return rework_rounds.read_rounds(rows)
 

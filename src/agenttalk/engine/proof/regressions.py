@@ -16,6 +16,15 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework
 from agenttalk.engine.proof.rework import WorkRefusal
 from agenttalk.engine.proof.staleness import EvidenceRecheck, StalenessReport
+from agenttalk.ports.statements.plans import ENGINE_TASK, RUN, RUN_STATE, SET_RUN_STATE
+from agenttalk.ports.statements.proof import (
+    IS_STILL_EVIDENCE,
+    JOIN_CHECK,
+    REFRESH_TASK,
+    RENEW_EVIDENCE,
+    SET_EVIDENCE_FRESH,
+    STALE_TASKS,
+)
 from agenttalk.rules.core.task_states import State
 from agenttalk.rules.proof import evidence, findings_json, staleness
 from agenttalk.rules.proof.rework import Judgement
@@ -34,20 +43,20 @@ def mark_freshness(moves: TaskTransitions, plan_id: str, review: StalenessReport
         back = [each.kept.check.id for each in seen if not each.why]
         subject = f"{plan_id}/{task_id}"
         if stale:
-            row = moves.tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
-            body = {"commit": review.commit, "changed": stale, "maker": row[0], "made_in": row[19]}
+            row = moves.tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0]
+            body = {"commit": review.commit, "changed": stale, "maker": row.agent_id, "made_in": row.fact}
             moves.tx.record("evidence.stale", subject, body)
             _go_on(moves, plan_id, task_id)
         if back:
             moves.tx.record("evidence.verified", subject, {"commit": review.commit, "unchanged": back})
-        moves.tx.run("refresh_task", plan_id=plan_id, task_id=task_id)
+        moves.tx.run(REFRESH_TASK, plan_id=plan_id, task_id=task_id)
     return list(_by_task(changed))
 
 
 def _go_on(moves: TaskTransitions, plan_id: str, task_id: str) -> None:
     """A plan has not ended while something that it proved is stale."""
-    if moves.tx.run("run_state", plan_id=plan_id) == [("ENDED",)]:
-        moves.tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
+    if moves.tx.run(RUN_STATE, plan_id=plan_id) == [("ENDED",)]:
+        moves.tx.run(SET_RUN_STATE, plan_id=plan_id, state="RUNNING", at=moves.at)
         moves.tx.record("plan.reopened", plan_id, {"stale": task_id})
 
 
@@ -58,7 +67,7 @@ def record_rechecks(moves: TaskTransitions, plan_id: str, review: StalenessRepor
     for task_id, seen in _by_task(renewed).items():
         told = [findings_json.to_json(each.result) for each in seen if each.result is not None]
         moves.tx.record("evidence.verified", f"{plan_id}/{task_id}", {"commit": review.commit, "checks": told})
-        moves.tx.run("refresh_task", plan_id=plan_id, task_id=task_id)
+        moves.tx.run(REFRESH_TASK, plan_id=plan_id, task_id=task_id)
     broken = [each for each in review.red if _is_current(moves, plan_id, each)]
     return _reopen(moves, plan_id, broken) if broken else []
 
@@ -66,12 +75,12 @@ def record_rechecks(moves: TaskTransitions, plan_id: str, review: StalenessRepor
 def end_plan(moves: TaskTransitions, plan_id: str) -> Literal["ended", "open", "stale"]:
     """End a plan in which nothing is open and nothing stale; what is in the way. One that is paused stays open."""
     tx = moves.tx
-    state, _, still_open, *totals = tx.run("run", plan_id=plan_id)[0]
-    if state != "RUNNING" or still_open:
+    run = tx.run(RUN, plan_id=plan_id)[0]
+    if run.state != "RUNNING" or run.open:
         return "open"
-    if tx.run("stale_tasks", plan_id=plan_id):
+    if tx.run(STALE_TASKS, plan_id=plan_id):
         return "stale"
-    moves.end_run(plan_id, dict(zip(("completed", "failed", "skipped"), totals[:3], strict=True)))
+    moves.end_run(plan_id, {"completed": run.completed, "failed": run.failed, "skipped": run.skipped})
     return "ended"
 
 
@@ -94,12 +103,12 @@ def _about(plan_id: str, seen: EvidenceRecheck) -> dict[str, Any]:
 
 
 def _set_fresh(moves: TaskTransitions, plan_id: str, seen: EvidenceRecheck, *, fresh: bool) -> bool:
-    return bool(moves.tx.run("set_evidence_fresh", **_about(plan_id, seen), fresh=int(fresh)))
+    return bool(moves.tx.run(SET_EVIDENCE_FRESH, **_about(plan_id, seen), fresh=int(fresh)))
 
 
 def _is_current(moves: TaskTransitions, plan_id: str, seen: EvidenceRecheck) -> bool:
     """Whether what was looked at is still what shows that the task is done."""
-    return bool(moves.tx.run("is_still_evidence", **_about(plan_id, seen)))
+    return bool(moves.tx.run(IS_STILL_EVIDENCE, **_about(plan_id, seen)))
 
 
 def _renew(moves: TaskTransitions, plan_id: str, seen: EvidenceRecheck, commit: str) -> bool:
@@ -108,7 +117,7 @@ def _renew(moves: TaskTransitions, plan_id: str, seen: EvidenceRecheck, commit: 
     if result is None:
         return False
     rows = moves.tx.run(
-        "renew_evidence",
+        RENEW_EVIDENCE,
         **_about(plan_id, seen),
         commit_id=commit,
         tree=result.fingerprint.tree,
@@ -125,8 +134,8 @@ def _reopen(moves: TaskTransitions, plan_id: str, broken: Sequence[EvidenceReche
     checks = ", ".join(sorted({each.kept.check.id for each in broken}))
     releases.revoke(tx, plan_id, f"what was proven does not hold any more: {checks}", at=moves.at)
     named = {name for each in broken for name in (each.merged, each.kept.owner, each.kept.task_id) if name is not None}
-    found = {task_id: tx.run("engine_task", plan_id=plan_id, task_id=task_id) for task_id in sorted(named)}
-    states: dict[str, State] = {task_id: rows[0][1] for task_id, rows in found.items() if rows}
+    found = {task_id: tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id) for task_id in sorted(named)}
+    states: dict[str, State] = {task_id: rows[0].state for task_id, rows in found.items() if rows}
     mending: dict[str, list[EvidenceRecheck]] = {}
     for each in broken:
         who = staleness.choose_mender(each.merged, each.kept.owner, each.kept.task_id, states)
@@ -150,7 +159,7 @@ def _send_back(moves: TaskTransitions, plan_id: str, task_id: str, broken: Seque
     judgement = Judgement(False, 0, reason, tuple(_issues(task_id, broken)))
     refusal = WorkRefusal(ENGINE, kept.owner if kept.owner != task_id else None, kept.command_id, judgement)
     rework.refuse_work(moves, sheet, task_id, refusal, "REGRESSION")
-    return bool(tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0][1] != "FAILED")
+    return bool(tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0].state != "FAILED")
 
 
 def _join(moves: TaskTransitions, plan_id: str, task_id: str, broken: Sequence[EvidenceRecheck]) -> None:
@@ -160,7 +169,7 @@ def _join(moves: TaskTransitions, plan_id: str, task_id: str, broken: Sequence[E
         name = kept.check.id if kept.task_id == kept.owner else kept.check.id.removeprefix(f"{kept.owner}/")
         body = wire.write(kept.check.model_copy(update={"id": name}).as_json())
         about = {"plan_id": plan_id, "task_id": task_id, "owner": kept.owner, "check_id": name}
-        moves.tx.run("join_check", **about, body=body, at=moves.at)
+        moves.tx.run(JOIN_CHECK, **about, body=body, at=moves.at)
     if others:
         moves.sheets.forget(plan_id)
 

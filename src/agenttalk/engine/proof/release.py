@@ -22,6 +22,18 @@ from agenttalk.engine.plans import releases, validator_verdicts
 from agenttalk.engine.plans.definition import DefinitionCache, PlanDefinition
 from agenttalk.engine.plans.releases import Release
 from agenttalk.ports import Prover, Shipment, ShipmentReport, Store, Tx
+from agenttalk.ports.statements.plans import RUN
+from agenttalk.ports.statements.proof import (
+    ARTIFACTS_NAMED,
+    COMMAND_TAKEN_AT,
+    DECIDE_RELEASE,
+    DROP_DUE_RELEASE,
+    FINISHED_TASKS,
+    GATE_RESULTS,
+    JUDGEMENTS_OF,
+    RELEASE_TASK,
+)
+from agenttalk.ports.statements.views import UNISOLATED_IN
 from agenttalk.rules.core.artifacts import hash_files
 from agenttalk.rules.proof import checkpoints
 from agenttalk.rules.proof import release as rules
@@ -127,7 +139,7 @@ def _not_due(tx: Tx, plan_id: str) -> None:
     """Tasks are open again: it is decided when they have ended."""
     known = releases.read_latest(tx, plan_id)
     if known is not None and known.state == "due":
-        tx.run("drop_due_release", plan_id=plan_id, number=known.number)
+        tx.run(DROP_DUE_RELEASE, plan_id=plan_id, number=known.number)
 
 
 def _read_basis(tx: Tx, plan_id: str) -> _ReleaseBasis | None:
@@ -142,7 +154,7 @@ def _read_basis(tx: Tx, plan_id: str) -> _ReleaseBasis | None:
         made.append(one)
         files[task_id, each.name] = contents
     documents = tuple(_documents(tx, sheet))
-    run = tx.run("run", plan_id=plan_id)[0]
+    run = tx.run(RUN, plan_id=plan_id)[0]
     return _ReleaseBasis(
         sheet.policies,
         tuple(sheet.profiles),
@@ -150,9 +162,9 @@ def _read_basis(tx: Tx, plan_id: str) -> _ReleaseBasis | None:
         tuple(made),
         files,
         documents,
-        dag_sha256=run[8],
-        over=run[2] == 0,
-        unisolated=tx.run("unisolated_in", plan_id=plan_id)[0][0],
+        dag_sha256=run.dag_sha256,
+        over=run.open == 0,
+        unisolated=tx.run(UNISOLATED_IN, plan_id=plan_id)[0].tasks,
     )
 
 
@@ -160,26 +172,26 @@ def _read_deliverable(
     tx: Tx, sheet: PlanDefinition, task_id: str, name: str
 ) -> tuple[DeliverableState, dict[str, str]]:
     """What has become of a deliverable."""
-    rows = tx.run("release_task", plan_id=sheet.plan_id, task_id=task_id)
+    rows = tx.run(RELEASE_TASK, plan_id=sheet.plan_id, task_id=task_id)
     if not rows:
         return DeliverableState(name, task_id, "PENDING"), {}
     state, cause, fresh, _, unisolated = rows[0]
     node = sheet.node(tx, task_id)
     needed = _is_needed(node, name) and not (state == "SKIPPED" and cause == "BRANCH_NOT_TAKEN")
-    versions = tx.run("artifacts_named", plan_id=sheet.plan_id, output_name=name)
-    row = next((row for row in versions if row[0] == task_id), None)
+    versions = tx.run(ARTIFACTS_NAMED, plan_id=sheet.plan_id, output_name=name)
+    row = next((row for row in versions if row.task_id == task_id), None)
     if row is None:
         return DeliverableState(name, task_id, state, bool(fresh), needed), {}
-    files = validator_verdicts.files_of(bytes(row[4]))
+    files = validator_verdicts.files_of(bytes(row.envelope))
     sha256 = hash_files(files)
-    said = [one for one in tx.run("judgements_of", plan_id=sheet.plan_id, sha256=sha256) if one[0] != row[2]]
+    said = [one for one in tx.run(JUDGEMENTS_OF, plan_id=sheet.plan_id, sha256=sha256) if one.validator != row.producer]
     made = DeliverableState(
         name,
         task_id,
         state,
         bool(fresh),
         needed,
-        row[2],
+        row.producer,
         sha256,
         sheet.promise(node).id,
         refused_by=tuple(validator for validator, accepted, _ in said if not accepted),
@@ -197,10 +209,10 @@ def _documents(tx: Tx, sheet: PlanDefinition) -> list[_Document]:
     """The newest results of gates that tasks delivered, and whether they saw all that was merged."""
     merged = _merged_at(tx, sheet)
     found: dict[tuple[str, str], _Document] = {}
-    for task_id, output_name, producer, _, envelope in tx.run("gate_results", plan_id=sheet.plan_id):
+    for task_id, output_name, producer, _, envelope in tx.run(GATE_RESULTS, plan_id=sheet.plan_id):
         if rules.find_named_gate(output_name) is None or (task_id, output_name) in found:
             continue
-        rows = tx.run("release_task", plan_id=sheet.plan_id, task_id=task_id)
+        rows = tx.run(RELEASE_TASK, plan_id=sheet.plan_id, task_id=task_id)
         if not rows:
             continue
         state, _, fresh, agent_id, _ = rows[0]
@@ -219,16 +231,16 @@ def _merged_at(tx: Tx, sheet: PlanDefinition) -> dict[str, str]:
     if sheet.workspace is None:
         return {}
     return {
-        row[0]: row[1]
-        for row in tx.run("finished_tasks", plan_id=sheet.plan_id)
-        if sheet.node(tx, row[0]).workspace == "repo"
+        row.task_id: row.finished_at
+        for row in tx.run(FINISHED_TASKS, plan_id=sheet.plan_id)
+        if sheet.node(tx, row.task_id).workspace == "repo"
     }
 
 
 def _began(tx: Tx, plan_id: str, task_id: str) -> str:
     """When a task got the command that it ended with; empty if that is not known, which is before everything."""
-    rows = tx.run("command_taken_at", plan_id=plan_id, task_id=task_id)
-    return str(rows[0][0] or "") if rows else ""
+    rows = tx.run(COMMAND_TAKEN_AT, plan_id=plan_id, task_id=task_id)
+    return str(rows[0].consumed_at or "") if rows else ""
 
 
 def _shipment(board: str, plan_id: str, ground: _ReleaseBasis) -> Shipment:
@@ -365,7 +377,7 @@ def _write(
         ).as_json(),
     }
     tx.run(
-        "decide_release",
+        DECIDE_RELEASE,
         plan_id=plan_id,
         number=due.number,
         state="approved" if decision.approved else "rejected",

@@ -19,7 +19,16 @@ from agenttalk.engine.plans import commands, questions, rework_rounds, supersede
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import OutputContent, Performance, Row, Tx, WorkProof
+from agenttalk.ports import OutputContent, Performance, Tx, WorkProof
+from agenttalk.ports.statements.core import PUT_BLOB
+from agenttalk.ports.statements.plans import (
+    ADD_ROUND,
+    COUNT_RUN,
+    ENGINE_TASK,
+    NOTE_REQUEST,
+    WAIT_FOR_INPUT,
+    EngineTaskRow,
+)
 from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.plans.input_selection import PickedInputs
 from agenttalk.rules.proof import rework, turn_outcome
@@ -59,7 +68,7 @@ def send_back(
     """Have the tasks whose outputs were refused done again. Who refused waits for the new versions."""
     job = granted.job
     moves.tx.run(
-        "wait_for_input",
+        WAIT_FOR_INPUT,
         plan_id=sheet.plan_id,
         task_id=job.task_id,
         missing=wire.write([name for name, each in judgements.items() if not each.accepted]),
@@ -101,13 +110,13 @@ def refuse_work(
     False when it is not done, so that there is nothing to refuse.
     """
     tx, plan_id = moves.tx, sheet.plan_id
-    rows = tx.run("engine_task", plan_id=plan_id, task_id=producer)
-    if not rows or rows[0][1] != "COMPLETED":
+    rows = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=producer)
+    if not rows or rows[0].state != "COMPLETED":
         return False
     row, node = rows[0], sheet.node(tx, producer)
     issues = refusal.judgement.issues
     fingerprint = rework.fingerprint_issues(issues)
-    rounds = rework_rounds.read_round_history(tx, sheet, node, used=row[14], consumer=refusal.consumer)
+    rounds = rework_rounds.read_round_history(tx, sheet, node, used=row.reexecutions, consumer=refusal.consumer)
     answer = rework.decide_another_round(rounds, fingerprint)
     files = read_files_in_force(moves, sheet, producer)
     told = {
@@ -117,18 +126,18 @@ def refuse_work(
         "fingerprint": list(fingerprint),
         **refusal.judgement.as_json(),
         "files": files,
-        "maker": row[0],
-        "made_in": row[19],
+        "maker": row.agent_id,
+        "made_in": row.fact,
         **({"by_model": refusal.model} if refusal.model else {}),
     }
-    tx.run("count_run", plan_id=plan_id, open=1, completed=-1, failed=0, skipped=0)
+    tx.run(COUNT_RUN, plan_id=plan_id, open=1, completed=-1, failed=0, skipped=0)
     if answer != "yes":
         _give_up(moves, sheet, node, told, stuck=answer == "stuck")
         return True
-    [(number,)] = tx.run("add_round", plan_id=plan_id, task_id=producer, rounds=1)
+    [(number,)] = tx.run(ADD_ROUND, plan_id=plan_id, task_id=producer, rounds=1)
     tx.record(rework_rounds.ORDERED, rework_rounds.ledger_subject(plan_id, producer), {"round": number, **told})
     result = refusal.judgement.as_result(refusal.validator)
-    again = build_reexecution(plan_id, producer, row[0], number, result, files, moves)
+    again = build_reexecution(plan_id, producer, row.agent_id, number, result, files, moves)
     _order_next_command(moves, sheet, node, row, "COMPLETED", cause, again)
     supersede.update_consumers(moves, sheet, producer)
     return True
@@ -158,20 +167,26 @@ def build_reexecution(
 
 
 def _order_next_command(
-    moves: TaskTransitions, sheet: PlanDefinition, node: Node, row: Row, state: Any, cause: Cause, again: dict[str, Any]
+    moves: TaskTransitions,
+    sheet: PlanDefinition,
+    node: Node,
+    row: EngineTaskRow,
+    state: Any,
+    cause: Cause,
+    again: dict[str, Any],
 ) -> None:
     """Make the next command of a task, with the inputs that it had; if those are not there any more, it waits."""
-    inputs = commands.inputs_of(moves.tx, row[4]) if row[4] is not None else ()
+    inputs = commands.inputs_of(moves.tx, row.delivery) if row.delivery is not None else ()
     if supersede.has_lost_input(moves.tx, sheet, inputs):
         moves.move_task(sheet, node.task_id, state, cause)
         supersede.wait_for_inputs(moves, sheet, node.task_id)
         return
     picked = PickedInputs(inputs=inputs, sources={}, absent=())
-    moves.queue_command(sheet, node, picked, state, cause, rework=again, agent_id=row[0])
+    moves.queue_command(sheet, node, picked, state, cause, rework=again, agent_id=row.agent_id)
 
 
 def rerun_failed(
-    moves: TaskTransitions, sheet: PlanDefinition, node: Node, row: Row, reexecute: dict[str, Any]
+    moves: TaskTransitions, sheet: PlanDefinition, node: Node, row: EngineTaskRow, reexecute: dict[str, Any]
 ) -> None:
     """Have a task that failed done once more."""
     _order_next_command(moves, sheet, node, row, "FAILED", "OPERATOR_RETRY", reexecute)
@@ -182,10 +197,10 @@ def read_files_in_force(moves: TaskTransitions, sheet: PlanDefinition, task_id: 
     found: dict[str, FileRecords] = {}
     for row in supersede.list_versions_in_force(moves.tx, sheet.plan_id, task_id):
         listed = [
-            {"output_name": row[4], "path": path, "sha256": sha256, "size_bytes": size}
-            for path, sha256, size in supersede.files_of(row[6])
+            {"output_name": row.output_name, "path": path, "sha256": sha256, "size_bytes": size}
+            for path, sha256, size in supersede.files_of(row.envelope)
         ]
-        found.setdefault(row[4], listed)
+        found.setdefault(row.output_name, listed)
     return [each for listed in found.values() for each in listed]
 
 
@@ -229,7 +244,7 @@ def mark_exhausted(
     request_id = questions.ask_about_task(
         tx, sheet, node, "REEXECUTE_LIMIT", question, f"{question} {reason}", OPTIONS, at=moves.at, criteria=criteria
     )
-    tx.run("note_request", plan_id=plan_id, task_id=task_id, request_id=request_id, reason=reason)
+    tx.run(NOTE_REQUEST, plan_id=plan_id, task_id=task_id, request_id=request_id, reason=reason)
 
 
 def order_rework(
@@ -248,7 +263,7 @@ def order_rework(
     """Send a task back to its agent, or to another one, with what is missing and what it left."""
     tx, job = moves.tx, granted.job
     counts = int(cause != "CONFLICT")  # that somebody else was quicker is nobody's fault
-    [(number,)] = tx.run("add_round", plan_id=job.plan_id, task_id=job.task_id, rounds=counts)
+    [(number,)] = tx.run(ADD_ROUND, plan_id=job.plan_id, task_id=job.task_id, rounds=counts)
     judgement = turn_outcome.build_engine_judgement(reason, verdict, proof)
     files = keep_left_files(moves, performance)
     told = {
@@ -284,7 +299,7 @@ def keep_left_files(moves: TaskTransitions, performance: Performance) -> FileRec
     found = []
     for each in performance.outputs[:_FILES]:
         if each.data is not None:
-            moves.tx.run("put_blob", hash=each.sha256, content=each.data)
+            moves.tx.run(PUT_BLOB, hash=each.sha256, content=each.data)
         found.append(
             {"output_name": each.output_name, "path": each.path, "sha256": each.sha256, "size_bytes": each.size}
         )

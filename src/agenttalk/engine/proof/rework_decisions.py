@@ -18,7 +18,18 @@ from agenttalk.engine.plans import artifacts, control, questions, rework_rounds,
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework as proof_rework
-from agenttalk.ports import AcceptedWork, Row, Tx
+from agenttalk.ports import AcceptedWork, Tx
+from agenttalk.ports.statements.people import REQUEST
+from agenttalk.ports.statements.plans import (
+    ADD_ROUND,
+    COMMAND_OF_DELIVERY,
+    COUNT_RUN,
+    ENGINE_TASK,
+    NOTE_REQUEST,
+    RUN_STATE,
+    SET_RUN_STATE,
+    EngineTaskRow,
+)
 from agenttalk.rules.proof import done, rework
 from agenttalk.rules.proof.done import Evidence, Trust, Verdict
 from agenttalk.rules.proof.rework import ReworkDecision, RoundGrant, TaskAbandonment, WorkAcceptance
@@ -51,23 +62,23 @@ def apply_decision(
         case TaskAbandonment():
             moves.tx.record(rework_rounds.ABORTED, rework_rounds.ledger_subject(sheet.plan_id, task_id), {"by": by})
             moves.tx.run(
-                "note_request",
+                NOTE_REQUEST,
                 plan_id=sheet.plan_id,
                 task_id=task_id,
                 request_id=None,
-                reason=f"{row[9]} ({by} aborted)",
+                reason=f"{row.reason} ({by} aborted)",
             )
-    if row[16] is not None and moves.tx.run("request", request_id=row[16])[0][7] == "open":
-        people_questions.close(moves.tx, row[16], f"{by} decided: {decision}", at=moves.at)
+    if row.request_id is not None and moves.tx.run(REQUEST, request_id=row.request_id)[0].state == "open":
+        people_questions.close(moves.tx, row.request_id, f"{by} decided: {decision}", at=moves.at)
 
 
 def ask_again(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, answered: str, why: str) -> None:
     """An answer could not be carried out: the question is put once more, and says why."""
     tx = moves.tx
-    row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
-    if row[16] != answered:
+    row = tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=task_id)[0]
+    if row.request_id != answered:
         return  # somebody decided otherwise meanwhile
-    [asked] = tx.run("request", request_id=answered)
+    [asked] = tx.run(REQUEST, request_id=answered)
     body = people_questions.read_request(asked)
     needed = body.needed
     request_id = questions.ask_about_task(
@@ -81,17 +92,17 @@ def ask_again(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, answe
         at=moves.at,
         criteria=needed.criteria,
     )
-    tx.run("note_request", plan_id=sheet.plan_id, task_id=task_id, request_id=request_id, reason=row[9])
+    tx.run(NOTE_REQUEST, plan_id=sheet.plan_id, task_id=task_id, request_id=request_id, reason=row.reason)
 
 
-def _read_exhausted_task(tx: Tx, sheet: PlanDefinition, task_id: str) -> Row:
+def _read_exhausted_task(tx: Tx, sheet: PlanDefinition, task_id: str) -> EngineTaskRow:
     """The row of a task that has no round left."""
-    rows = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)
+    rows = tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=task_id)
     hint = _HINT.format(sheet.plan_id, task_id)
     if not rows:
         raise UsageError(Code.TASK_NOT_FOUND, f"plan {sheet.plan_id!r} has no task {task_id!r}", hint=hint)
-    if rows[0][1] != "FAILED" or rows[0][8] != "REWORK_EXHAUSTED":
-        what = f"{task_id} is {rows[0][1]}, and this is for tasks that have no round of rework left"
+    if rows[0].state != "FAILED" or rows[0].cause != "REWORK_EXHAUSTED":
+        what = f"{task_id} is {rows[0].state}, and this is for tasks that have no round of rework left"
         raise UsageError(Code.ILLEGAL_TRANSITION, what, hint=hint)
     return rows[0]
 
@@ -101,25 +112,29 @@ def _last(tx: Tx, sheet: PlanDefinition, task_id: str) -> dict[str, Any]:
     return rework_rounds.find_latest(tx, sheet.plan_id, task_id, rework_rounds.EXHAUSTED) or {"files": []}
 
 
-def _grant(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, row: Row, number: int, by: str) -> None:
+def _grant(
+    moves: TaskTransitions, sheet: PlanDefinition, task_id: str, row: EngineTaskRow, number: int, by: str
+) -> None:
     tx, plan_id = moves.tx, sheet.plan_id
     told = _last(tx, sheet, task_id)
     tx.record(
         rework_rounds.GRANTED,
         rework_rounds.ledger_subject(plan_id, task_id),
-        {"by": by, "rounds": number, "most": row[14] + number},
+        {"by": by, "rounds": number, "most": row.reexecutions + number},
     )
     _reopen_plan(moves, plan_id)
-    tx.run("count_run", plan_id=plan_id, open=1, completed=0, failed=-1, skipped=0)
-    [(used,)] = tx.run("add_round", plan_id=plan_id, task_id=task_id, rounds=1)
+    tx.run(COUNT_RUN, plan_id=plan_id, open=1, completed=0, failed=-1, skipped=0)
+    [(used,)] = tx.run(ADD_ROUND, plan_id=plan_id, task_id=task_id, rounds=1)
     keys = ("score", "reason", "issues", "expectations")
     result = {"validator": told["by"], **{key: told[key] for key in keys if key in told}}
-    again = proof_rework.build_reexecution(plan_id, task_id, row[0], used, result, told["files"], moves)
+    again = proof_rework.build_reexecution(plan_id, task_id, row.agent_id, used, result, told["files"], moves)
     proof_rework.rerun_failed(moves, sheet, sheet.node(tx, task_id), row, again)
     _wake(moves, sheet, task_id)
 
 
-def _accept(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, row: Row, by: str, commit: str) -> None:
+def _accept(
+    moves: TaskTransitions, sheet: PlanDefinition, task_id: str, row: EngineTaskRow, by: str, commit: str
+) -> None:
     tx, plan_id = moves.tx, sheet.plan_id
     told = _last(tx, sheet, task_id)
     verdict, confirmed = verdict_of(moves, sheet, task_id, told, by)
@@ -164,12 +179,14 @@ def verdict_of(
     ), confirmed
 
 
-def _send(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, row: Row, told: dict[str, Any]) -> None:
+def _send(
+    moves: TaskTransitions, sheet: PlanDefinition, task_id: str, row: EngineTaskRow, told: dict[str, Any]
+) -> None:
     """Deliver what was refused, as new messages: the old ones went no further."""
     tx = moves.tx
-    [(message_id, envelope)] = tx.run("command_of_delivery", id=row[4])
+    [(message_id, envelope)] = tx.run(COMMAND_OF_DELIVERY, id=row.delivery)
     command = CommandEnvelope.model_validate_json(bytes(envelope)).payload.command
-    work = _Work(sheet.plan_id, task_id, row[0], command)
+    work = _Work(sheet.plan_id, task_id, row.agent_id, command)
     outputs = {each.name: each for each in sheet.node(tx, task_id).outputs}
     lines: list[str] = []
     for name, files in proof_rework.group_by_output(told["files"]).items():
@@ -194,8 +211,8 @@ class _Work:
 
 
 def _reopen_plan(moves: TaskTransitions, plan_id: str) -> None:
-    if moves.tx.run("run_state", plan_id=plan_id) == [("ENDED",)]:
-        moves.tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
+    if moves.tx.run(RUN_STATE, plan_id=plan_id) == [("ENDED",)]:
+        moves.tx.run(SET_RUN_STATE, plan_id=plan_id, state="RUNNING", at=moves.at)
     moves.has_more_due = True
 
 

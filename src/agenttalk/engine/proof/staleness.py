@@ -16,7 +16,9 @@ from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
 from agenttalk.contracts.promise import AnyCheck
 from agenttalk.engine.plans import commands
 from agenttalk.engine.plans.definition import DefinitionCache, PlanDefinition
-from agenttalk.ports import BranchTip, Job, Prover, Row, Store, Tx
+from agenttalk.ports import BranchTip, Job, Prover, Store, Tx
+from agenttalk.ports.statements.plans import ENGINE_TASK
+from agenttalk.ports.statements.proof import EVIDENCE_OF_PLAN, PlanEvidenceRow
 from agenttalk.rules.core.isolation import IsolationSettings
 from agenttalk.rules.proof import findings_json, staleness
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint, is_about_work
@@ -97,8 +99,12 @@ async def find_stale(
     The operator's `words` say how checks are confined that are made again, as they did for the work itself.
     With `fresh_only`, what is known to be stale is not looked at.
     """
-    rows = await store.read("evidence_of_plan", plan_id=plan_id)
-    rows = [row for row in rows if row[3] is not None and task_id in {None, row[0]} and (row[7] or not fresh_only)]
+    rows = await store.read(EVIDENCE_OF_PLAN, plan_id=plan_id)
+    rows = [
+        row
+        for row in rows
+        if row.commit_id is not None and task_id in {None, row.task_id} and (row.fresh or not fresh_only)
+    ]
     kept = (
         await store.transact(partial(_read_evidence, sheets=sheets, plan_id=plan_id, rows=rows, words=words))
         if rows
@@ -166,7 +172,7 @@ async def _passes_at(prover: Prover, kept: StoredEvidence, commit: str) -> bool 
 
 
 def _read_evidence(
-    tx: Tx, sheets: DefinitionCache, plan_id: str, rows: Sequence[Row], words: IsolationSettings
+    tx: Tx, sheets: DefinitionCache, plan_id: str, rows: Sequence[PlanEvidenceRow], words: IsolationSettings
 ) -> list[StoredEvidence]:
     """The evidence of done tasks (`rows`). Checks that no promise has any more are left out."""
     sheet = sheets.load(tx, plan_id)
@@ -179,7 +185,7 @@ def _read_evidence(
             job, check, owner = known[name][check_id]
             said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
             fingerprint = findings_json.read_fingerprint(said["fingerprint"])
-            found.append(StoredEvidence(job, check, owner, command_id, commit, fingerprint, bool(fresh)))
+            found.append(StoredEvidence(job, check, owner, command_id, commit or "", fingerprint, bool(fresh)))
     return found
 
 
@@ -187,10 +193,10 @@ def _checks(
     tx: Tx, sheet: PlanDefinition, task_id: str, words: IsolationSettings
 ) -> dict[str, tuple[Job, AnyCheck, str]]:
     """The checks of a done task by their ids, each with the task whose check it is; none if it is not done."""
-    row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
-    if row[1] != "COMPLETED" or sheet.workspace is None:
+    row = tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=task_id)[0]
+    if row.state != "COMPLETED" or sheet.workspace is None:
         return {}
-    job = _job(tx, sheet, task_id, words.apply_to(sheet.profile(row[0])))
+    job = _job(tx, sheet, task_id, words.apply_to(sheet.profile(row.agent_id)))
     owners = {each.id: each.owner for each in sheet.joined_checks.get(task_id, ())}
     checks: Sequence[AnyCheck] = job.command.promise.checks if job.command.promise else ()
     return {check.id: (job, check, owners.get(check.id, task_id)) for check in checks}

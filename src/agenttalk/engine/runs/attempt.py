@@ -22,6 +22,8 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.checkpoints import PLAIN, PreTurnDecision
 from agenttalk.ports import InputContent, Job, KindTask, TaskKind
+from agenttalk.ports.statements.messages import MESSAGE_BY_ID
+from agenttalk.ports.statements.plans import ENGINE_TASK
 from agenttalk.rules.agents import results
 from agenttalk.rules.budgets import stuck
 from agenttalk.rules.core.tokens import attempt_token, token_hash
@@ -234,12 +236,12 @@ def _made_by(
     It did when it sent them, or when the task that made them is its own by now.
     """
     tx, plan_id = moves.tx, sheet.plan_id
-    sent = [tx.run("message_by_id", plan_id=plan_id, message_id=each)[0] for each in used]
-    makers = {row[4] for row in sent if row[7] == agent_id}
+    sent = [tx.run(MESSAGE_BY_ID, plan_id=plan_id, message_id=each)[0] for each in used]
+    makers = {row.task_id for row in sent if row.producer == agent_id}
     for each in command.resolved_inputs or ():
         for task_id in {path.partition("/")[0] for path in each.paths}:
-            rows = tx.run("engine_task", plan_id=plan_id, task_id=task_id)
-            if task_id in makers or (rows and rows[0][0] == agent_id):
+            rows = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
+            if task_id in makers or (rows and rows[0].agent_id == agent_id):
                 yield each.input_name
 
 

@@ -21,6 +21,9 @@ from agenttalk.engine.people import questions
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import Performance
+from agenttalk.ports.statements.budgets import HELD_BY
+from agenttalk.ports.statements.people import REQUEST
+from agenttalk.ports.statements.plans import ENGINE_TASK, LAST_SEQ, WITHDRAW_DIRECT
 from agenttalk.rules.budgets import aborts, budgets
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.core import usage
@@ -83,15 +86,15 @@ def decide_before_turn(
     used_up = (
         budgets.find_exhausted(allowance.limits, allowance.total_used(usage.NOTHING)) if allowance is not None else ()
     )
-    [(last,)] = tx.run("last_seq", plan_id=sheet.plan_id, task_id=node.task_id)
-    row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0]
+    [(last,)] = tx.run(LAST_SEQ, plan_id=sheet.plan_id, task_id=node.task_id)
+    row = tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=node.task_id)[0]
     found: dict[Checkpoint, list[Objection]] = {
         "pre-act": list(
             checkpoints.check_start(
                 current=command.command_seq == last,
                 lost_inputs=lost,
                 used_up=used_up,
-                lease_free=taken_over or row[3] is None,
+                lease_free=taken_over or row.lease is None,
             )
         )
     }
@@ -126,7 +129,7 @@ def hold_back(
     if denied.severity == "soft-deny":
         moves.hold_for_override(sheet, node, denied)
         return
-    moves.tx.run("withdraw_direct", id=delivery, at=moves.at, details=why)
+    moves.tx.run(WITHDRAW_DIRECT, id=delivery, at=moves.at, details=why)
     moves.fail_idle_task(sheet, node.task_id, "READY", "ABORTED", reason=why, gates=[denied.as_json()])
     records.alert(
         moves.tx,
@@ -177,9 +180,9 @@ def decisions_to_json(decisions: Sequence[CheckpointDecision]) -> list[dict[str,
 
 def release_day_limited(moves: TaskTransitions) -> int:
     """Let tasks of a board begin that the limit of a day held up; the checkpoint looks at each again."""
-    rows = moves.tx.run("held_by", like=day_limit.HELD)
+    rows = moves.tx.run(HELD_BY, like=day_limit.HELD)
     for plan_id, task_id, delivery, request_id, _ in rows:
-        if request_id is not None and moves.tx.run("request", request_id=request_id)[0][7] == "open":
+        if request_id is not None and moves.tx.run(REQUEST, request_id=request_id)[0].state == "open":
             questions.close(moves.tx, request_id, "the day or its limit is another", at=moves.at)
         moves.requeue_held_task(plan_id, task_id, delivery)
     return len(rows)

@@ -25,6 +25,9 @@ from agenttalk.engine.runs.resume import UNCOUNTED, VERIFYING, OrphanedLease
 from agenttalk.engine.runs.turn_fact import decide_receipt, render_fact
 from agenttalk.engine.runs.turn_outcome import decide_outcome, model_of
 from agenttalk.ports import OutputContent, Performance, WorkProof
+from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK
+from agenttalk.ports.statements.proof import DROP_PERFORMANCE
+from agenttalk.ports.statements.runs import END_DELIVERY, END_TURN
 from agenttalk.rules.agents import results
 from agenttalk.rules.core import isolation, task_states, usage
 from agenttalk.rules.core.task_states import TurnEnding
@@ -175,15 +178,15 @@ def end_orphaned_lease(
     """
     tx, plan_id, task_id = moves.tx, left.plan_id, left.task_id
     sheet = moves.sheets.load(tx, plan_id)
-    row = tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
-    revoked = row[8] == "SUPERSEDED"
-    died = left.died and not revoked and row[7] not in UNCOUNTED
+    row = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0]
+    revoked = row.cause == "SUPERSEDED"
+    died = left.died and not revoked and row.phase not in UNCOUNTED
     how: TurnEnding = "engine_died" if died else "stopped"
-    cause = decide_after_attempt(how, retries_used=row[11], retry_times=0, engine_deaths=row[13] + int(died))
+    cause = decide_after_attempt(how, retries_used=row.retries, retry_times=0, engine_deaths=row.deaths + int(died))
     cause = "SUPERSEDED" if revoked else cause
     state = task_states.move("RUNNING", cause)
     if not tx.run(
-        "end_turn",
+        END_TURN,
         plan_id=plan_id,
         task_id=task_id,
         epoch=left.epoch,
@@ -194,11 +197,11 @@ def end_orphaned_lease(
         queued=left.delivery if state == "READY" and not revoked else None,
         at=moves.at,
         score=None,
-        fact=row[19],
+        fact=row.fact,
         unproven=0,
         unisolated=0,
         retries=0,
-        sent_back=row[12],
+        sent_back=row.sent_back,
         deaths=int(died),
         **used._asdict(),
     ):
@@ -206,8 +209,8 @@ def end_orphaned_lease(
     if allowance is not None:
         allowance.write(tx, left.lease, used)
     if left.phase in VERIFYING:
-        tx.run("drop_performance", plan_id=plan_id, task_id=task_id)
-    [(message_id, _)] = tx.run("command_of_delivery", id=left.delivery)
+        tx.run(DROP_PERFORMANCE, plan_id=plan_id, task_id=task_id)
+    [(message_id, _)] = tx.run(COMMAND_OF_DELIVERY, id=left.delivery)
     body = {"lease": left.lease, "epoch": left.epoch, "cause": cause}
     tx.record("lease.ended", f"turns/{plan_id}/{message_id}", body)
     if revoked:
@@ -215,7 +218,7 @@ def end_orphaned_lease(
     elif state == "READY":
         moves.agents[left.agent_id] = None
     else:
-        moves.ask_person(sheet, sheet.node(tx, task_id), f"{task_id} ended the engine {row[13] + 1} times")
+        moves.ask_person(sheet, sheet.node(tx, task_id), f"{task_id} ended the engine {row.deaths + 1} times")
 
 
 def _end_turn(
@@ -237,7 +240,7 @@ def _end_turn(
         hint="nothing of it is kept; the task was given out again",
     )
     moves.tx.run_later(
-        "end_turn",
+        END_TURN,
         {
             "plan_id": job.plan_id,
             "task_id": job.task_id,
@@ -267,7 +270,7 @@ def _keep_evidence(moves: TaskTransitions, granted: LeasedAttempt, outcome: Turn
     if proof.foreign:
         _warn(moves, granted, proof)
     if job.needs_proof:
-        moves.tx.run("drop_performance", plan_id=job.plan_id, task_id=job.task_id)
+        moves.tx.run(DROP_PERFORMANCE, plan_id=job.plan_id, task_id=job.task_id)
     if job.command.promise is not None and job.command.promise.checks:
         kept.write_evidence(moves.tx, job, proof if outcome.cause == "FULFILLED" else NO_PROOF, at=moves.at)
 
@@ -292,7 +295,7 @@ def _end_delivery(moves: TaskTransitions, granted: LeasedAttempt, outcome: TurnO
     acted = int(status == "SUCCEEDED")
     lost = ConflictError(Code.LEASE_LOST, f"the command {granted.job.command.command_id!r} ended meanwhile")
     ended: dict[str, Any] = {"id": granted.delivery, "ack": status, "at": moves.at, "details": details, "acted": acted}
-    moves.tx.run_later("end_delivery", ended, lost)
+    moves.tx.run_later(END_DELIVERY, ended, lost)
 
 
 def _parcels(

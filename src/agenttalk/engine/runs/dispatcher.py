@@ -37,6 +37,9 @@ from agenttalk.engine.runs.recovery import Recovery
 from agenttalk.engine.runs.state import BoardState, make_tasks_ready
 from agenttalk.engine.runs.turn_runner import TurnRunner
 from agenttalk.ports import Performance, Performer, Processes, Prover, Store, Tx, UncancellableFuture
+from agenttalk.ports.statements.budgets import HELD_BY
+from agenttalk.ports.statements.plans import OPEN_RUNS
+from agenttalk.ports.statements.runs import ANSWERED_FAILURES, QUEUEING_AGENTS
 from agenttalk.rules.core.usage import UsageTotals
 
 LOG = logging.getLogger(__name__)
@@ -168,19 +171,19 @@ class Dispatcher(TurnRunner, OperatorActions, Recovery):
         """Look at one board; whether there is more to do on it at once."""
         more = False
         board = self._board(store)
-        if another_day and await store.read("held_by", like=day_limit.HELD):
+        if another_day and await store.read(HELD_BY, like=day_limit.HELD):
             await self._step(board, checkpoints.release_day_limited)
         others = self._desk.crowds.others
-        runs = [row for row in await store.read("open_runs") if row[1] == "RUNNING" and row[0] not in others]
-        for plan_id in (row[0] for row in runs if not row[2]):
+        runs = [row for row in await store.read(OPEN_RUNS) if row.state == "RUNNING" and row.plan_id not in others]
+        for plan_id in (row.plan_id for row in runs if not row.open):
             self._close_plan(board, plan_id)
-        plans = deque(row[0] for row in runs if row[2])
+        plans = deque(row.plan_id for row in runs if row.open)
         while plans:
             more = await self._dispatch_plans(board, plans) or more
-        for row in await store.read("answered_failures"):
+        for row in await store.read(ANSWERED_FAILURES):
             await self._apply_answer(board, *row)
         more = await self._deciding.decide_pending(store) or more
-        agents = [row[0] for row in await store.read("queueing_agents")]
+        agents = [row.agent_id for row in await store.read(QUEUEING_AGENTS)]
         if agents:
             await self._step(board, partial(_offer, agents=agents))
         return more

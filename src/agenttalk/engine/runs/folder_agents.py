@@ -18,7 +18,16 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework
 from agenttalk.engine.proof.rework import WorkRefusal
 from agenttalk.engine.runs import checkpoints as run_checkpoints
-from agenttalk.ports import OutputContent, Performance, Row
+from agenttalk.ports import OutputContent, Performance
+from agenttalk.ports.statements.plans import (
+    ACKNOWLEDGE_BY_HAND,
+    COMMAND_OF_DELIVERY,
+    DEPENDANTS,
+    ENGINE_TASK,
+    LAST_SEQ,
+    VERSIONS_FROM,
+)
+from agenttalk.ports.statements.runs import END_BY_HAND, END_REFUSAL, OPEN_REFUSALS, TASKS_BY_HAND, FolderTaskRow
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.proof import checkpoints, done, score_gates, turn_outcome
@@ -33,10 +42,10 @@ def check_folder_tasks(moves: TaskTransitions, sheet: PlanDefinition) -> None:
         return
     if getattr(moves.deps.kinds.get(moves.tx.board), "settles", False):
         return  # what its board sees decides, not the receipt
-    for row in moves.tx.run("open_refusals", plan_id=sheet.plan_id):
-        _refuse(moves, sheet, *row)
-    for row in moves.tx.run("tasks_by_hand", plan_id=sheet.plan_id):
-        if not moves.is_ordered(sheet, row[0]):
+    for refusal in moves.tx.run(OPEN_REFUSALS, plan_id=sheet.plan_id):
+        _refuse(moves, sheet, *refusal)
+    for row in moves.tx.run(TASKS_BY_HAND, plan_id=sheet.plan_id):
+        if not moves.is_ordered(sheet, row.task_id):
             _check_folder_task(moves, sheet, row)
 
 
@@ -45,18 +54,18 @@ def _refuse(
 ) -> None:
     """Somebody who works in folders refuses what it was given: it is done again, and who refused waits for it."""
     tx = moves.tx
-    tx.run("end_refusal", refusal_id=refusal_id, at=moves.at)
+    tx.run(END_REFUSAL, refusal_id=refusal_id, at=moves.at)
     said = Reexecution.model_validate(wire.read(bytes(body)))
     result = said.validation_result
     judgement = Judgement(False, result.score, result.reason, tuple(result.issues), result.expectations, result.prompt)
-    users = [row[0] for row in tx.run("dependants", plan_id=sheet.plan_id, task_id=producer)]
-    own = [each for each in users if tx.run("engine_task", plan_id=sheet.plan_id, task_id=each)[0][0] == sender]
+    users = [row.dependant for row in tx.run(DEPENDANTS, plan_id=sheet.plan_id, task_id=producer)]
+    own = [each for each in users if tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=each)[0].agent_id == sender]
     consumer = own[0] if own else f"agent:{sender}"
     counts = rework.refuse_work(moves, sheet, producer, WorkRefusal(sender, consumer, refusal_id, judgement))
     tx.record("refusal.ended", f"{sheet.plan_id}/{producer}", {"by": sender, "counts": counts})
 
 
-def _check_folder_task(moves: TaskTransitions, sheet: PlanDefinition, row: Row) -> None:
+def _check_folder_task(moves: TaskTransitions, sheet: PlanDefinition, row: FolderTaskRow) -> None:
     task_id, state, delivery, ack, details, since = row
     node = sheet.node(moves.tx, task_id)
     made = _read_handed_in(moves, sheet, node, delivery)
@@ -80,11 +89,11 @@ def _read_handed_in(
     moves: TaskTransitions, sheet: PlanDefinition, node: Node, delivery: int
 ) -> tuple[OutputContent, ...]:
     """What was handed in for the command that is in force."""
-    [(_, data)] = moves.tx.run("command_of_delivery", id=delivery)
+    [(_, data)] = moves.tx.run(COMMAND_OF_DELIVERY, id=delivery)
     command_id = CommandEnvelope.model_validate_json(bytes(data)).command_id
     found = []
     for output_name, _, _, belongs_to, _, envelope in moves.tx.run(
-        "versions_from", plan_id=sheet.plan_id, task_id=node.task_id
+        VERSIONS_FROM, plan_id=sheet.plan_id, task_id=node.task_id
     ):
         if belongs_to in {None, command_id}:
             artifact = ArtifactEnvelope.model_validate_json(bytes(envelope))
@@ -117,7 +126,7 @@ def _end(
     body: dict[str, Any]
     told: dict[str, Any] = {"fulfilled": verdict.fulfilled, "blockers": list(verdict.blockers)}
     if not moves.tx.run(
-        "end_by_hand",
+        END_BY_HAND,
         plan_id=sheet.plan_id,
         task_id=node.task_id,
         state=task_states.move("RUNNING", cause),
@@ -129,9 +138,7 @@ def _end(
     ):
         return
     fine = cause == "FULFILLED"
-    moves.tx.run(
-        "acknowledge_by_hand", id=delivery, ack="SUCCEEDED" if fine else "FAILED", details=details, at=moves.at
-    )
+    moves.tx.run(ACKNOWLEDGE_BY_HAND, id=delivery, ack="SUCCEEDED" if fine else "FAILED", details=details, at=moves.at)
     subject = f"{sheet.plan_id}/{node.task_id}"
     body = {"ack": ack, "cause": cause, "reason": reason, "verdict": {"promise_id": promise.id, **told}}
     if decisions:
@@ -139,7 +146,7 @@ def _end(
     moves.tx.record("task.by_hand", subject, body)
     if fine:
         moves.mark_ended(sheet, node.task_id, cause, activated=gate.activate)
-        if moves.tx.run("last_seq", plan_id=sheet.plan_id, task_id=node.task_id)[0][0] > 1:
+        if moves.tx.run(LAST_SEQ, plan_id=sheet.plan_id, task_id=node.task_id)[0].seq > 1:
             moves.recheck_waiting(sheet, node.task_id)
             supersede.update_consumers(moves, sheet, node.task_id)
     elif cause == "RETRY":
@@ -153,7 +160,7 @@ def _judge_receipt(
 ) -> tuple[Cause, str | None]:
     if ack == "SUCCEEDED" and verdict.fulfilled:
         return "FULFILLED", None
-    retries = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][11]
+    retries = moves.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=node.task_id)[0].retries
     cause = turn_outcome.decide_after_attempt(
         "crashed", retries_used=retries, retry_times=node.retry_times or 0, engine_deaths=0
     )

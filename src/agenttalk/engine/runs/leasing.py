@@ -21,7 +21,20 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import attempt as run_attempt
 from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.checkpoints import PLAIN
-from agenttalk.ports import InputContent, Row, Tx
+from agenttalk.ports import InputContent, Tx
+from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK, EngineTaskRow
+from agenttalk.ports.statements.proof import CONSUMED_AT
+from agenttalk.ports.statements.runs import (
+    AT_WORK_IN,
+    LEASE_TASK,
+    NEXT_TASK,
+    NEXT_TASK_APART,
+    RUNNING_PLAN,
+    START_FIRST,
+    START_TASK,
+    TAKE_DELIVERY,
+    NextTaskRow,
+)
 from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.messages.leases import TurnHistory
 from agenttalk.rules.plans.input_selection import PickedInputs
@@ -74,7 +87,7 @@ def is_full(moves: TaskTransitions, plan_id: str) -> bool:
     limits = moves.sheets.load(moves.tx, plan_id).limits
     if limits is None or limits.max_running is None:
         return False
-    [(at_work,)] = moves.tx.run("at_work_in", plan_id=plan_id)
+    [(at_work,)] = moves.tx.run(AT_WORK_IN, plan_id=plan_id)
     return bool(at_work >= limits.max_running)
 
 
@@ -126,11 +139,11 @@ def lease_next_tasks(moves: TaskTransitions, desk: LeaseContext, agents: Iterabl
     return granted
 
 
-def _queues(moves: TaskTransitions, agents: Iterable[str]) -> dict[str, list[Row]]:
+def _queues(moves: TaskTransitions, agents: Iterable[str]) -> dict[str, list[NextTaskRow]]:
     """The first in the queue of each agent."""
-    found: dict[str, list[Row]] = {each: [] for each in agents}
-    for *row, agent_id in moves.tx.run_each("next_tasks", [{"agent_id": each} for each in found]):
-        found[agent_id].append(tuple(row))
+    found: dict[str, list[NextTaskRow]] = {each: [] for each in agents}
+    for row in moves.tx.run_each(NEXT_TASK, [{"agent_id": each} for each in found]):
+        found[row.agent_id].append(row)
     return found
 
 
@@ -138,7 +151,7 @@ def _ask_which_go_on(moves: TaskTransitions, going: dict[str, bool]) -> None:
     """Ask at once of all plans for which this transaction made commands, whether they go on."""
     plans = {each[0].plan_id for made in moves.orders.values() for each in made} - going.keys()
     going.update(dict.fromkeys(plans, False))
-    for (plan_id,) in moves.tx.run_each("running_plan", [{"plan_id": each} for each in plans]):
+    for (plan_id,) in moves.tx.run_each(RUNNING_PLAN, [{"plan_id": each} for each in plans]):
         going[plan_id] = True
 
 
@@ -157,7 +170,7 @@ def _next(
     desk: LeaseContext,
     agent_id: str,
     ticket: int,
-    queues: dict[str, list[Row]],
+    queues: dict[str, list[NextTaskRow]],
     going: dict[str, bool],
 ) -> LeasedAttempt | None:
     """The first in an agent's queue, or what this transaction made for it if that goes before it.
@@ -169,12 +182,12 @@ def _next(
     while True:
         rows = _first_queued(moves, agent_id, queues, full)
         made = _first_made(moves, agent_id, going, full)
-        if made is not None and rows and made[0].priority >= rows[0][-1]:
+        if made is not None and rows and made[0].priority >= rows[0].priority:
             made = None
         if made is None and not rows:
             desk.crowds.add_waiting_agent(full, agent_id)
             return None
-        plan_id = made[0].plan_id if made is not None else rows[0][0]
+        plan_id = made[0].plan_id if made is not None else rows[0].plan_id
         if is_full(moves, plan_id):
             full.append(plan_id)
             continue
@@ -189,12 +202,12 @@ def _next(
 
 
 def _first_queued(
-    moves: TaskTransitions, agent_id: str, queues: dict[str, list[Row]], full: Sequence[str]
-) -> list[Row]:
+    moves: TaskTransitions, agent_id: str, queues: dict[str, list[NextTaskRow]], full: Sequence[str]
+) -> list[NextTaskRow]:
     """The first in an agent's queue, of those plans that are not full."""
     if full:
-        return moves.tx.run("next_task_apart", agent_id=agent_id, plans=wire.to_text(list(full)))
-    return queues[agent_id] if agent_id in queues else moves.tx.run("next_task", agent_id=agent_id)
+        return moves.tx.run(NEXT_TASK_APART, agent_id=agent_id, plans=wire.to_text(list(full)))
+    return queues[agent_id] if agent_id in queues else moves.tx.run(NEXT_TASK, agent_id=agent_id)
 
 
 def _first_made(
@@ -220,8 +233,8 @@ def _start(
     epoch = retries = sent_back = 0
     fact = None
     if not order.first:
-        task = tx.run("engine_task", plan_id=order.plan_id, task_id=command.task_id)[0]
-        epoch, retries, sent_back, fact = task[2], task[11], task[12], task[19]
+        task = tx.run(ENGINE_TASK, plan_id=order.plan_id, task_id=command.task_id)[0]
+        epoch, retries, sent_back, fact = task.epoch, task.retries, task.sent_back, task.fact
     sheet = moves.sheets.load(tx, order.plan_id)
     sources = picked.sources if picked.sources or not (picked.inputs or command.reexecute) else None
     if sources is not None:
@@ -240,7 +253,7 @@ def _start(
     prompt = attempt.render_prompt()
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     delivery = commands.deliver_at_once(tx, order, at=moves.at, prompt_sha256=sha256)
-    starts = "start_first" if moves.pop_unmet(order.plan_id, command.task_id) else "start_task"
+    starts = START_FIRST if moves.pop_unmet(order.plan_id, command.task_id) else START_TASK
     row = attempt.lease_row(moves.at)
     row["delivery"], row["epoch"] = delivery, epoch
     tx.run_later(starts, row, make_task_changed_error(command.task_id))
@@ -252,13 +265,15 @@ def _start(
     return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
 
-def _resume(moves: TaskTransitions, desk: LeaseContext, agent_id: str, row: Row, ticket: int) -> LeasedAttempt | None:
+def _resume(
+    moves: TaskTransitions, desk: LeaseContext, agent_id: str, row: NextTaskRow, ticket: int
+) -> LeasedAttempt | None:
     """Give the command in an agent's queue to it; it may have had it before.
 
     None when its inputs are gone, for which it waits then, or when a checkpoint denies it.
     """
     tx = moves.tx
-    plan_id, task_id, delivery, epoch, retries, sent_back, reason, fact, before, _ = row
+    plan_id, task_id, delivery, epoch, retries, sent_back, reason, fact, before, *_ = row
     sheet = moves.sheets.load(tx, plan_id)
     message_id, command = _read_command(tx, desk, delivery)
     inputs, used, lost = plan_inputs.read_command_inputs(tx, sheet, command, agent_id, moves.at)
@@ -276,17 +291,17 @@ def _resume(moves: TaskTransitions, desk: LeaseContext, agent_id: str, row: Row,
         attempt.passage = passage.with_lease(attempt.lease)
     attempt.number = before + 1
     lost_to = make_task_changed_error(task_id)
-    tx.run_later("lease_task", attempt.lease_row(moves.at), lost_to)
+    tx.run_later(LEASE_TASK, attempt.lease_row(moves.at), lost_to)
     prompt = attempt.render_prompt()
     if sent_back and reason:
         prompt = f"{prompt}\n# {reason}\n"
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     taken: dict[str, Any] = {"id": delivery, "at": moves.at, "prompt_sha256": sha256}
     if before:
-        [(consumed_at,)] = tx.run("take_delivery", **taken)
+        [(consumed_at,)] = tx.run(TAKE_DELIVERY, **taken)
     else:
         consumed_at = moves.at
-        tx.run_later("take_delivery", taken, lost_to)
+        tx.run_later(TAKE_DELIVERY, taken, lost_to)
     run_attempt.record_start(moves, attempt, message_id, sha256, used)
     job = attempt.build_job(prompt, TurnHistory(crashes=retries, bad_scores=sent_back))
     known = (delivery, message_id, retries, sent_back, ticket, consumed_at, fact, attempt.node)
@@ -300,28 +315,28 @@ def take_over_attempt(
     delivery: int,
     inputs: tuple[InputContent, ...],
     ticket: int,
-    task: Row,
+    task: EngineTaskRow,
 ) -> LeasedAttempt:
     """Give the attempt that is under way to this process, which is to verify what it left."""
     tx = moves.tx
     message_id, command = _read_command(tx, desk, delivery)
     sheet = moves.sheets.load(tx, command.plan_id)
     attempt = run_attempt.prepare_attempt(
-        moves, desk.owner, desk.root, sheet, agent_id, command, task[2] + 1, inputs, ()
+        moves, desk.owner, desk.root, sheet, agent_id, command, task.epoch + 1, inputs, ()
     )
-    attempt.number = task[5]
+    attempt.number = task.attempt
     passage = checkpoints.decide_before_turn(
         moves, desk.purse, sheet, attempt.node, command, message_id, (), taken_over=True
     )
     attempt.passage = passage.with_lease(attempt.lease)
-    [(consumed_at,)] = tx.run("consumed_at", id=delivery)
-    job = replace(attempt.build_job("", TurnHistory(crashes=task[11], bad_scores=task[12])), again=True)
-    known = (delivery, message_id, task[11], task[12], ticket, consumed_at, task[19], attempt.node)
+    consumed_at = tx.run(CONSUMED_AT, id=delivery)[0].consumed_at or moves.at
+    job = replace(attempt.build_job("", TurnHistory(crashes=task.retries, bad_scores=task.sent_back)), again=True)
+    known = (delivery, message_id, task.retries, task.sent_back, ticket, consumed_at, task.fact, attempt.node)
     return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
 
 def take_back_attempt(
-    moves: TaskTransitions, desk: LeaseContext, agent_id: str, delivery: int, ticket: int, task: Row
+    moves: TaskTransitions, desk: LeaseContext, agent_id: str, delivery: int, ticket: int, task: EngineTaskRow
 ) -> LeasedAttempt | None:
     """The attempt that an agent elsewhere has taken, as it was; None when its inputs are gone."""
     tx = moves.tx
@@ -330,15 +345,21 @@ def take_back_attempt(
     inputs, used, lost = plan_inputs.read_command_inputs(tx, sheet, command, agent_id, moves.at)
     if lost:
         return None
-    attempt = run_attempt.prepare_attempt(moves, desk.owner, desk.root, sheet, agent_id, command, task[2], inputs, used)
-    attempt.number, attempt.lease, attempt.token = task[5], task[3], ""  # of the token we know nothing but its hash
+    attempt = run_attempt.prepare_attempt(
+        moves, desk.owner, desk.root, sheet, agent_id, command, task.epoch, inputs, used
+    )
+    attempt.number, attempt.lease, attempt.token = (
+        task.attempt,
+        task.lease or "",
+        "",
+    )  # of the token we know nothing but its hash
     passage = checkpoints.decide_before_turn(
         moves, desk.purse, sheet, attempt.node, command, message_id, (), taken_over=True
     )
     attempt.passage = passage.with_lease(attempt.lease)
-    [(consumed_at,)] = tx.run("consumed_at", id=delivery)
-    job = attempt.build_job(attempt.render_prompt(), TurnHistory(crashes=task[11], bad_scores=task[12]))
-    known = (delivery, message_id, task[11], task[12], ticket, consumed_at, task[19], attempt.node)
+    consumed_at = tx.run(CONSUMED_AT, id=delivery)[0].consumed_at or moves.at
+    job = attempt.build_job(attempt.render_prompt(), TurnHistory(crashes=task.retries, bad_scores=task.sent_back))
+    known = (delivery, message_id, task.retries, task.sent_back, ticket, consumed_at, task.fact, attempt.node)
     return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
 
@@ -347,5 +368,5 @@ def _read_command(tx: Tx, desk: LeaseContext, delivery: int) -> tuple[str, Comma
     known = desk.queued.pop((tx.board, delivery), None)
     if known is not None:
         return known.message_id, known.command
-    [(message_id, envelope)] = tx.run("command_of_delivery", id=delivery)
+    [(message_id, envelope)] = tx.run(COMMAND_OF_DELIVERY, id=delivery)
     return message_id, CommandEnvelope.model_validate_json(bytes(envelope)).payload.command

@@ -22,6 +22,10 @@ from agenttalk.engine.proof import release as proof_release
 from agenttalk.engine.proof import rework_decisions
 from agenttalk.engine.runs.state import BoardState, DispatcherState, make_tasks_ready
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.budgets import OBJECTIONS_TO
+from agenttalk.ports.statements.plans import ENGINE_TASK, OPEN_RUNS, RUN
+from agenttalk.ports.statements.proof import LEAVE_BRANCH, WATCHED_BRANCH, WATCHED_BRANCHES
+from agenttalk.ports.statements.runs import WORKING_IN_PLAN
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.people.attestation import UNKNOWN, AnswerProof
 from agenttalk.rules.planfile import plan_remarks
@@ -45,7 +49,7 @@ class OperatorActions(DispatcherState):
     async def check_branch(self, plan_id: str) -> bool:
         """See whether an ended plan's branch has moved since it was looked at; whether something is stale by that."""
         board = await self._board_of(plan_id)
-        if not await board.store.read("watched_branch", plan_id=plan_id):
+        if not await board.store.read(WATCHED_BRANCH, plan_id=plan_id):
             return False
         repo = await board.store.transact(lambda tx: board.sheets.load(tx, plan_id).workspace)
         if repo is None:
@@ -59,13 +63,13 @@ class OperatorActions(DispatcherState):
         """The same of every plan that has ended and is not merged. One that cannot be looked at hinders no other."""
         for store in await list_boards(self._deps):
             after = ""
-            while rows := await store.read("watched_branches", plan_id=after, limit=_WATCHED):
+            while rows := await store.read(WATCHED_BRANCHES, plan_id=after, limit=_WATCHED):
                 for plan_id, _ in rows:
                     try:
                         await self.check_branch(plan_id)
                     except AgentTalkError as error:
                         LOG.warning("%s: %s", plan_id, error.message, extra={"action": "branches"})
-                after = rows[-1][0]
+                after = rows[-1].plan_id
 
     async def record_merge(self, plan_id: str, *, by: str, commit: str, into: str | None, stale: bool) -> None:
         """Write down that a person merged a plan's branch, and whether they looked first. It is watched no longer."""
@@ -74,7 +78,7 @@ class OperatorActions(DispatcherState):
 
         def work(tx: Tx) -> None:
             tx.record("plan.merged", plan_id, body)
-            tx.run("leave_branch", plan_id=plan_id)
+            tx.run(LEAVE_BRANCH, plan_id=plan_id)
 
         await board.store.transact(work)
 
@@ -90,7 +94,7 @@ class OperatorActions(DispatcherState):
         """Leave plans as they are that are open, and that nobody has taken up."""
         for store in await list_boards(self._deps):
             if store.name not in VIRTUAL:
-                self._desk.crowds.ignore_plans(row[0] for row in await store.read("open_runs"))
+                self._desk.crowds.ignore_plans(row.plan_id for row in await store.read(OPEN_RUNS))
 
     async def pause(self, plan_id: str, *, by: str) -> bool:
         """Begin nothing new of a plan."""
@@ -112,7 +116,7 @@ class OperatorActions(DispatcherState):
         if plan_id in self._closings:
             self._closings[plan_id].cancel()
             await asyncio.wait({self._closings[plan_id]})
-        tasks = {row[1] for row in await board.store.read("working_in_plan", plan_id=plan_id)}
+        tasks = {row.task_id for row in await board.store.read(WORKING_IN_PLAN, plan_id=plan_id)}
         review = await dag_reviews.read_latest_committed(board.store, plan_id)
         await self._end_turns(board, plan_id, tasks)
         count = await self._step(board, lambda moves: control.cancel(moves, plan_id, by=by, why=why))
@@ -121,7 +125,7 @@ class OperatorActions(DispatcherState):
 
     async def _drop_review(self, board: BoardState, review: dag_reviews.DagReviewRecord | None, by: str) -> None:
         """Nobody needs to know any more what reviewers think."""
-        if review is not None and review.state == "open" and await board.store.read("run", plan_id=review.review_plan):
+        if review is not None and review.state == "open" and await board.store.read(RUN, plan_id=review.review_plan):
             await self.cancel(review.review_plan, by=by, why="the review is over")
 
     async def retry(self, plan_id: str, task_id: str, *, by: str, onwards: bool = False) -> list[str]:
@@ -157,7 +161,7 @@ class OperatorActions(DispatcherState):
         return await self._step(board, lambda moves: control.abort(moves, plan_id, task_id, detail=detail))
 
     async def _under_way(self, board: BoardState, plan_id: str) -> list[tuple[str, str]]:
-        rows = await board.store.read("working_in_plan", plan_id=plan_id)
+        rows = await board.store.read(WORKING_IN_PLAN, plan_id=plan_id)
         return [(lease, task_id) for lease, task_id in rows if lease in self._turns]
 
     async def override(
@@ -167,8 +171,8 @@ class OperatorActions(DispatcherState):
         board = await self._board_of(plan_id)
         await self.adopt_plan(plan_id)
         await board.store.transact(lambda tx: control.require_engine_plan(tx, plan_id, task_id))
-        rows = await board.store.read("engine_task", plan_id=plan_id, task_id=task_id)
-        found = await board.store.read("objections_to", plan_id=plan_id, task_id=task_id)
+        rows = await board.store.read(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
+        found = await board.store.read(OBJECTIONS_TO, plan_id=plan_id, task_id=task_id)
         request_id, denial = control.find_override_question(plan_id, task_id, rows, found, checkpoint)
         _, asked = await questions.find_question(self._deps, request_id)
         if asked.state == "open":  # else whoever answered it died before that was carried out
@@ -268,7 +272,7 @@ class OperatorActions(DispatcherState):
         self._release_decided()
 
     async def _end_turns(self, board: BoardState, plan_id: str, tasks: set[str]) -> None:
-        rows = await board.store.read("working_in_plan", plan_id=plan_id)
+        rows = await board.store.read(WORKING_IN_PLAN, plan_id=plan_id)
         turns = [self._turns[lease] for lease, task_id in rows if lease in self._turns and task_id in tasks]
         for turn in turns:
             turn.cancel()

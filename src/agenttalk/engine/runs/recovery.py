@@ -17,6 +17,8 @@ from agenttalk.engine.runs import checkpoints, conclusion, resume
 from agenttalk.engine.runs.resume import VERIFYING, OrphanedLease
 from agenttalk.engine.runs.state import BoardState, DispatcherState
 from agenttalk.ports import Performance, ProcessIdentity, Tx
+from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK
+from agenttalk.ports.statements.runs import WORKING_TASKS
 from agenttalk.rules.core.usage import NOTHING, UsageTotals
 
 
@@ -32,7 +34,7 @@ class Recovery(DispatcherState):
         count = 0
         for store in await list_boards(self._deps):
             board = self._board(store)
-            for plan_id, task_id, agent_id, epoch, lease, owner, delivery, phase in await store.read("working_tasks"):
+            for plan_id, task_id, agent_id, epoch, lease, owner, delivery, phase in await store.read(WORKING_TASKS):
                 if lease in self._ours or self._is_alive(owner) or (stopping and owner == resume.NO_OWNER):
                     continue
                 await self._processes.end(lease)
@@ -90,13 +92,13 @@ class Recovery(DispatcherState):
 
     async def _read_transcribed_use(self, board: BoardState, left: OrphanedLease) -> UsageTotals:
         """What the agent of a process that died told until then, as far as it was written down."""
-        [task] = await board.store.read("engine_task", plan_id=left.plan_id, task_id=left.task_id)
-        rows = await board.store.read("command_of_delivery", id=left.delivery)
-        if left.phase in VERIFYING or task[3] != left.lease or not rows:
+        [task] = await board.store.read(ENGINE_TASK, plan_id=left.plan_id, task_id=left.task_id)
+        rows = await board.store.read(COMMAND_OF_DELIVERY, id=left.delivery)
+        if left.phase in VERIFYING or task.lease != left.lease or not rows:
             return NOTHING
-        envelope: Any = wire.read(bytes(rows[0][1]), limit=wire.DOCUMENT_LIMIT)
+        envelope: Any = wire.read(bytes(rows[0].envelope), limit=wire.DOCUMENT_LIMIT)
         own = root_layout.task_folder(left.agent_id, left.plan_id, left.task_id)
-        path = f"{own}/{TURNS}/{envelope['payload']['command']['command_id']}-{task[5]}{transcript.ENDING}"
+        path = f"{own}/{TURNS}/{envelope['payload']['command']['command_id']}-{task.attempt}{transcript.ENDING}"
         return await asyncio.to_thread(transcript.read_used, self._deps.root, path)
 
     def _can_verify(self, board: str) -> bool:

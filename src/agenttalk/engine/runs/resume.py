@@ -18,6 +18,8 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import attempt, leasing
 from agenttalk.engine.runs.leasing import LeaseContext
 from agenttalk.ports import InputContent, Job, OutputContent, Performance, ProcessIdentity, Tx
+from agenttalk.ports.statements.plans import ENGINE_TASK, SET_PHASE
+from agenttalk.ports.statements.proof import LEAVE_LEASE, PERFORMANCE, PUT_PERFORMANCE, RENEW_LEASE
 from agenttalk.rules.core.task_states import TurnEnding
 from agenttalk.rules.proof import evidence
 from agenttalk.rules.proof.rework import Judgement
@@ -52,8 +54,8 @@ def keep_performance(tx: Tx, job: Job, performance: Performance) -> None:
     body = wire.write(
         {**_performance_to_json(performance), "inputs": [_file(each.input_name, each) for each in job.inputs]}
     )
-    tx.run("put_performance", **about, command_id=job.command.command_id, attempt=job.attempt, body=body)
-    tx.run("set_phase", **about, lease=job.lease, phase="verifying")
+    tx.run(PUT_PERFORMANCE, **about, command_id=job.command.command_id, attempt=job.attempt, body=body)
+    tx.run(SET_PHASE, **about, lease=job.lease, phase="verifying")
 
 
 def leave_for_next_start(tx: Tx, left: OrphanedLease) -> bool:
@@ -61,7 +63,7 @@ def leave_for_next_start(tx: Tx, left: OrphanedLease) -> bool:
     if left.phase == ELSEWHERE:
         _hand_on(tx, left, NO_OWNER)
         return True
-    if left.phase not in VERIFYING or not tx.run("performance", plan_id=left.plan_id, task_id=left.task_id):
+    if left.phase not in VERIFYING or not tx.run(PERFORMANCE, plan_id=left.plan_id, task_id=left.task_id):
         return False
     if not left.died:
         _hand_on(tx, left, NO_OWNER)
@@ -70,7 +72,7 @@ def leave_for_next_start(tx: Tx, left: OrphanedLease) -> bool:
 
 def _hand_on(tx: Tx, left: OrphanedLease, owner: str) -> None:
     about = {"plan_id": left.plan_id, "task_id": left.task_id}
-    tx.run("leave_lease", **about, epoch=left.epoch, lease=left.lease, owner=owner)
+    tx.run(LEAVE_LEASE, **about, epoch=left.epoch, lease=left.lease, owner=owner)
 
 
 def _take_back(
@@ -78,8 +80,8 @@ def _take_back(
 ) -> tuple[LeasedAttempt, None] | None:
     """Take care again of an attempt that an agent elsewhere has taken: the same, under the same epoch."""
     tx = moves.tx
-    [task] = tx.run("engine_task", plan_id=left.plan_id, task_id=left.task_id)
-    if task[3] != left.lease or task[8] == "SUPERSEDED":
+    [task] = tx.run(ENGINE_TASK, plan_id=left.plan_id, task_id=left.task_id)
+    if task.lease != left.lease or task.cause == "SUPERSEDED":
         return None
     granted = leasing.take_back_attempt(moves, desk, left.agent_id, left.delivery, ticket, task)
     if granted is None:
@@ -99,18 +101,18 @@ def resume_lease(
         return _take_back(moves, desk, left, ticket)
     tx = moves.tx
     about = {"plan_id": left.plan_id, "task_id": left.task_id}
-    rows = tx.run("performance", **about) if left.phase in VERIFYING else []
-    [task] = tx.run("engine_task", **about)
-    if not rows or task[3] != left.lease or task[5] != rows[0][1] or _too_often(left, task[13]):
+    rows = tx.run(PERFORMANCE, **about) if left.phase in VERIFYING else []
+    [task] = tx.run(ENGINE_TASK, **about)
+    if not rows or task.lease != left.lease or task.attempt != rows[0].attempt or _too_often(left, task.deaths):
         return None
-    if task[8] == "SUPERSEDED":  # what it was given was replaced meanwhile
+    if task.cause == "SUPERSEDED":  # what it was given was replaced meanwhile
         return None
-    said: Any = wire.read(bytes(rows[0][2]), limit=wire.DOCUMENT_LIMIT)
+    said: Any = wire.read(bytes(rows[0].body), limit=wire.DOCUMENT_LIMIT)
     inputs = tuple(InputContent(*_content(each)) for each in said["inputs"])
     granted = leasing.take_over_attempt(moves, desk, left.agent_id, left.delivery, inputs, ticket, task)
     job = granted.job
-    if rows[0][0] != job.command.command_id or not tx.run(
-        "renew_lease",
+    if rows[0].command_id != job.command.command_id or not tx.run(
+        RENEW_LEASE,
         **about,
         epoch=left.epoch,
         old=left.lease,

@@ -14,6 +14,9 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework
 from agenttalk.engine.runs import checkpoints as run_checkpoints
 from agenttalk.ports import Performance, WorkProof
+from agenttalk.ports.statements.core import FACT
+from agenttalk.ports.statements.plans import ENGINE_TASK
+from agenttalk.ports.statements.runs import SCORE_OF
 from agenttalk.rules.proof import honesty, turn_outcome
 from agenttalk.rules.proof.turn_outcome import DAYS, TaskHistory, TurnFacts, TurnOutcome
 from agenttalk.rules.toolchain import read_back
@@ -80,8 +83,8 @@ def _read_history(
 ) -> TaskHistory:
     """Read what happened to a task before this turn."""
     tx, plan_id, task_id = moves.tx, sheet.plan_id, facts.node.task_id
-    row = tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
-    deaths, used = row[13], row[14]
+    row = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0]
+    deaths, used = row.deaths, row.reexecutions
     return TaskHistory(
         retries=granted.retries,
         retry_times=granted.job.command.retry_times,
@@ -99,7 +102,7 @@ def _count_day_stops(moves: TaskTransitions, granted: LeasedAttempt) -> int:
     """Count how often in a row the limit of a day stopped a task, before this turn."""
     count, fact = 0, granted.fact
     while fact is not None and count < DAYS:
-        [(body,)] = moves.tx.run("fact", seq=fact)
+        [(body,)] = moves.tx.run(FACT, seq=fact)
         turn: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
         if turn.get("cause") != "DAY_SPENT":
             break
@@ -112,7 +115,7 @@ def _read_scores(moves: TaskTransitions, sheet: PlanDefinition, node: Node) -> d
     scores: dict[str, float | None] = {}
     for name in node.gates.thresholds if node.gates else ():
         task_id = name.removesuffix("_min_score")
-        rows = moves.tx.run("score_of", plan_id=sheet.plan_id, task_id=task_id) if task_id != node.task_id else []
+        rows = moves.tx.run(SCORE_OF, plan_id=sheet.plan_id, task_id=task_id) if task_id != node.task_id else []
         if rows:
-            scores[task_id] = rows[0][0]
+            scores[task_id] = rows[0].score
     return scores

@@ -22,6 +22,8 @@ from agenttalk.engine.proof import evidence_store as kept
 from agenttalk.engine.runs import resume, turn_outcome
 from agenttalk.engine.runs.state import BoardState, DispatcherState
 from agenttalk.ports import NO_EXHIBIT, Exhibit, Job, Performance, Performer, Prover, WorkProof
+from agenttalk.ports.statements.plans import SET_PHASE
+from agenttalk.ports.statements.runs import SET_AWAITING
 from agenttalk.rules.core import media_types
 from agenttalk.rules.people.attestation import list_exposed_agents
 from agenttalk.rules.proof.check_results import Confirmation
@@ -178,7 +180,7 @@ class TurnRunner(DispatcherState):
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease}
         self._free(granted)
         self._working.discard(job.lease)
-        await board.store.transact(lambda tx: tx.run("set_awaiting", **about, reason=why))
+        await board.store.transact(lambda tx: tx.run(SET_AWAITING, **about, reason=why))
         self._wake.set()
         self._tell(ended=False)
         self._awaiting.add(heard)
@@ -194,7 +196,7 @@ class TurnRunner(DispatcherState):
 
     async def _enter(self, board: BoardState, job: Job, phase: str) -> None:
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease, "phase": phase}
-        await board.store.transact(lambda tx: tx.run("set_phase", **about))
+        await board.store.transact(lambda tx: tx.run(SET_PHASE, **about))
         self._tell(ended=False)
 
     async def _perform_and_check(self, board: BoardState, job: Job) -> Performance:

@@ -27,7 +27,23 @@ from agenttalk.engine.plans import board_run
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.toolchain import forge_names
-from agenttalk.ports import KindTask, Row, Tx
+from agenttalk.ports import KindTask, Tx
+from agenttalk.ports.statements.messages import TASK
+from agenttalk.ports.statements.toolchain import (
+    ADD_TOOLCHAIN_TASK,
+    DROP_OLD_FAILURES,
+    HELD_FAILURES_OF,
+    HOLD_FAILURE,
+    PUT_SIGHTING,
+    SIGHTING,
+    SIGHTINGS_WITH_HEAD,
+    TOOLCHAIN_BY_KEY,
+    TOOLCHAIN_KNOWN,
+    TOOLCHAIN_PAGE_OPEN,
+    WARN_OPERATOR,
+    KnownTaskRow,
+    TaskByKeyRow,
+)
 from agenttalk.rules.prompts.toolchain_steps import ForgeAddresses, ForgeContent, StepStyle, render_task
 from agenttalk.rules.toolchain import dedup_keys, deployments, event_tasks, reconciliation, sightings
 from agenttalk.rules.toolchain.accounts import ForgeRegistry
@@ -259,7 +275,7 @@ class ToolchainBoard:
             "source": said.source,
         }
         if not moves.tx.run(
-            "add_toolchain_task",
+            ADD_TOOLCHAIN_TASK,
             task_id=task_id,
             key=task.key,
             action_type=task.action_type,
@@ -294,25 +310,25 @@ class ToolchainBoard:
         at, used = self._last
         for number in count(used + 1 if now == at else 1):
             task_id = f"tc-{now}" if number == 1 else f"tc-{now}-{number}"
-            if not tx.run("task", plan_id=BOARD, task_id=task_id):
+            if not tx.run(TASK, plan_id=BOARD, task_id=task_id):
                 self._last = (now, number)
                 return task_id
         raise AssertionError("numbers do not end")
 
     def _withdraw(self, moves: TaskTransitions, key: str, why: str) -> str | None:
-        rows = moves.tx.run("toolchain_by_key", key=key)
-        if not rows or rows[0][1] in _NOT_IDLE:
+        rows = moves.tx.run(TOOLCHAIN_BY_KEY, key=key)
+        if not rows or rows[0].state in _NOT_IDLE:
             return None
         task_id, state, _, delivery, _ = rows[0]
         board_run.withdraw(moves, task_id, state, delivery, why)
         return str(task_id)
 
     def _restore(self, moves: TaskTransitions, key: str) -> str | None:
-        rows = moves.tx.run("toolchain_by_key", key=key)
+        rows = moves.tx.run(TOOLCHAIN_BY_KEY, key=key)
         if not rows or progress_of(*_state_and_epoch(rows[0])) != "withdrawn":
             return None
-        board_run.restore(moves, self._deps.kinds[BOARD], rows[0][0])
-        return str(rows[0][0])
+        board_run.restore(moves, self._deps.kinds[BOARD], rows[0].task_id)
+        return str(rows[0].task_id)
 
 
 class _UndoneError(Exception):
@@ -327,8 +343,8 @@ def _some(ids: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(each for each in ids if each is not None)
 
 
-def _state_and_epoch(row: Row) -> tuple[str, int]:
-    return row[1], row[2]
+def _state_and_epoch(row: TaskByKeyRow) -> tuple[str, int]:
+    return row.state, row.epoch
 
 
 def derive_events(found: ForgeSnapshot | NewestCommit, registry: ForgeRegistry) -> tuple[ForgeEvent, ...]:
@@ -370,15 +386,15 @@ def read_known_state(tx: Tx, event: ForgeEvent) -> ForgeKnowledge:
         objects, heads = sorted(wanted.objects), sorted(wanted.commits)
         seen: dict[str, Any] = {}
         for each in objects:
-            seen |= dict(tx.run("sighting", object=each))
+            seen |= dict(tx.run(SIGHTING, object=each))
         for each in heads:
-            seen |= dict(tx.run("sightings_with_head", head=each))
-        rows = [row for each in sorted({*objects, *heads}) for row in tx.run("toolchain_known", object=each)]
-        held = [row for each in heads for row in tx.run("held_failures_of", head=each)]
+            seen |= dict(tx.run(SIGHTINGS_WITH_HEAD, head=each))
+        rows = [row for each in sorted({*objects, *heads}) for row in tx.run(TOOLCHAIN_KNOWN, object=each)]
+        held = [row for each in heads for row in tx.run(HELD_FAILURES_OF, head=each)]
         found = ForgeKnowledge(
             tasks=tuple(_known_task(row) for row in rows),
             sightings=tuple(_sighting(bytes(seen[key])) for key in sorted(seen)),
-            held=tuple(ForgeEvent.model_validate(_read(row[0])) for row in held),
+            held=tuple(ForgeEvent.model_validate(_read(row.event)) for row in held),
             gone=forge_names.is_repository_deleted(tx, event),
         )
     return found
@@ -388,11 +404,11 @@ def _open_in(tx: Tx, source: str, repository: str) -> Iterator[KnownTask]:
     """The open tasks of a repository. It costs as much as there are open ones of all."""
     starts = tuple(f"{dedup_keys.repository_of(source, repository)}{mark}" for mark in "#@")
     objects, after = set[str](), 0
-    while rows := tx.run("toolchain_page_open", after=after, limit=_PAGE):
-        after = rows[-1][0]
+    while rows := tx.run(TOOLCHAIN_PAGE_OPEN, after=after, limit=_PAGE):
+        after = rows[-1].id
         objects |= {object_ for *_, object_ in (row[:9] for row in rows) if object_.startswith(starts)}
     for each in sorted(objects):
-        found = (_known_task(row) for row in tx.run("toolchain_known", object=each))
+        found = (_known_task(row) for row in tx.run(TOOLCHAIN_KNOWN, object=each))
         yield from (task for task in found if task.state in {"waiting", "begun"})
 
 
@@ -410,7 +426,7 @@ def _read(data: Any) -> Any:
     return wire.read(bytes(data), limit=_SIGHTING_LIMIT)
 
 
-def _known_task(row: Row) -> KnownTask:
+def _known_task(row: KnownTaskRow) -> KnownTask:
     key, action_type, assignee, object_, head_sha, basis, hop, at, reviewer, verdict, _, state, epoch, closed_at = row
     return KnownTask(
         key=key,
@@ -431,18 +447,18 @@ def _known_task(row: Row) -> KnownTask:
 
 def _remember_deployed(tx: Tx, deployed: DeploymentOutcome, at: str) -> None:
     """Remember how something was deployed last, in whatever order that is told."""
-    for _, body in tx.run("sighting", object=deployed.key):
+    for _, body in tx.run(SIGHTING, object=deployed.key):
         if _read(body)["at"] > deployed.at:
             return
     told = {"sha": deployed.sha, "at": deployed.at, "noted_at": at, "good": deployed.good}
-    tx.run("put_sighting", object=deployed.key, head="", body=wire.write(told))
+    tx.run(PUT_SIGHTING, object=deployed.key, head="", body=wire.write(told))
 
 
 def _remember(tx: Tx, sighting: Sighting) -> None:
     pull = sighting.pull_request
     head = dedup_keys.commit_of(sighting.source, sighting.repository, pull.head_sha) if pull else ""
     body = wire.write(sighting.model_dump(mode="json", exclude_defaults=True))
-    tx.run("put_sighting", object=sightings.object_of(sighting), head=head, body=body)
+    tx.run(PUT_SIGHTING, object=sightings.object_of(sighting), head=head, body=body)
 
 
 def _hold(tx: Tx, event: ForgeEvent, at: str, before: str) -> None:
@@ -452,15 +468,15 @@ def _hold(tx: Tx, event: ForgeEvent, at: str, before: str) -> None:
         return
     body = wire.write(event.model_copy(update={"delivery": ""}).model_dump(mode="json", exclude_defaults=True))
     head = dedup_keys.commit_of(event.source, event.repository.key, ran.sha)
-    tx.run("drop_old_failures", before=before)
-    tx.run("hold_failure", head=head, sha256=wire.sha256(body), event=body, at=at)
+    tx.run(DROP_OLD_FAILURES, before=before)
+    tx.run(HOLD_FAILURE, head=head, sha256=wire.sha256(body), event=body, at=at)
 
 
 def _warn(tx: Tx, problem: Problem, at: str) -> int:
     """Tell operators; the same words are told once and counted."""
     digest = wire.sha256(f"{problem.code} {problem.message}".encode("utf-8", "replace"))
     about = {"code": str(problem.code), "message": problem.message, "hint": problem.hint}
-    [(times,)] = tx.run("warn_operator", sha256=digest, **about, at=at)
+    [(times,)] = tx.run(WARN_OPERATOR, sha256=digest, **about, at=at)
     if problem.code == Code.FORGE_HOPS_EXCEEDED:
         toolchain_questions.ask_once(tx, f"hops/{problem.field}", problem.message, problem.hint, at=at)
     if times == 1:

@@ -19,7 +19,8 @@ from agenttalk.contracts.toolchain import PipelineResult, ProposedTask
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.toolchain.board import EventOutcome, ToolchainBoard
-from agenttalk.ports import EventSource, Row, Tx
+from agenttalk.ports import EventSource, Tx
+from agenttalk.ports.statements.toolchain import END_WEBHOOK, NEW_WEBHOOKS, NewWebhookRow
 from agenttalk.rules.prompts.toolchain_steps import ForgeContent
 from agenttalk.rules.toolchain import event_tasks, mention_tasks
 
@@ -77,7 +78,7 @@ class DeliveryProcessor:
     async def pass_(self) -> int:
         """Look at the next deliveries; how many there were. Zero means that all are decided about."""
         system = await self._deps.stores.board(boards.SYSTEM)
-        rows = await system.read("new_webhooks", limit=TOGETHER)
+        rows = await system.read(NEW_WEBHOOKS, limit=TOGETHER)
         if not rows:
             return 0
         read = [await self._read(row) for row in rows]
@@ -86,12 +87,12 @@ class DeliveryProcessor:
         await system.transact(lambda tx: _mark(tx, outcomes))
         return len(rows)
 
-    async def _read(self, row: Row) -> _ParsedDelivery:
+    async def _read(self, row: NewWebhookRow) -> _ParsedDelivery:
         number, name, kind, headers, body, content, received_at = row
         try:
-            data = (
-                bytes(body) if body is not None else await (await self._deps.stores.blobs(boards.SYSTEM)).get(content)
-            )
+            data = body
+            if data is None:
+                data = await (await self._deps.stores.blobs(boards.SYSTEM)).get(content or "")
             if kind == "pipeline":
                 result = PipelineResult.from_bytes(data)
                 return _ParsedDelivery(
@@ -196,5 +197,5 @@ class DeliveryProcessor:
 def _mark(tx: Tx, outcomes: Mapping[int, tuple[str, str]]) -> None:
     for number, (state, outcome) in outcomes.items():
         text = outcome.replace("\0", "\ufffd")[:_LONGEST_OUTCOME]
-        if tx.run("end_webhook", id=number, state=state, outcome=text):
+        if tx.run(END_WEBHOOK, id=number, state=state, outcome=text):
             tx.record("webhook.decided", f"webhooks/{number}", {"state": state, "outcome": text})

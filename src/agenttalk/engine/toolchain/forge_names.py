@@ -12,6 +12,7 @@ from typing import Any
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Repository
 from agenttalk.ports import Tx
+from agenttalk.ports.statements.toolchain import PUT_SIGHTING, SIGHTING
 from agenttalk.rules.toolchain import dedup_keys
 from agenttalk.rules.toolchain.accounts import ForgeRegistry
 
@@ -104,11 +105,11 @@ def _users(event: ForgeEvent) -> Iterator[ForgeUser]:
 
 
 def _read(tx: Tx, key: str) -> Mapping[str, Any]:
-    for _, body in tx.run("sighting", object=key):
+    for _, body in tx.run(SIGHTING, object=key):
         found: Any = wire.read(bytes(body))
         return found if isinstance(found, dict) else {}
     return {}
 
 
 def _write(tx: Tx, key: str, told: Mapping[str, Any]) -> None:
-    tx.run("put_sighting", object=key, head="", body=wire.write(dict(told)))
+    tx.run(PUT_SIGHTING, object=key, head="", body=wire.write(dict(told)))

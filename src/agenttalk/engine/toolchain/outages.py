@@ -9,7 +9,8 @@ from agenttalk.contracts.core.base import format_instant, parse_instant
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import toolchain_questions
 from agenttalk.engine.toolchain.board import ToolchainBoard, progress_of
-from agenttalk.ports import Row, Tx
+from agenttalk.ports import Tx
+from agenttalk.ports.statements.toolchain import BREAKER, PUT_BREAKER, TOOLCHAIN_BY_KEY, BreakerRow
 from agenttalk.rules.core import circuit_breaker as rules
 from agenttalk.rules.core.circuit_breaker import CLOSED, CircuitBreaker
 from agenttalk.rules.prompts.toolchain_failures import WORDING
@@ -24,7 +25,7 @@ class SourceAvailability(NamedTuple):
     """The key of the last task for it."""
 
 
-def read_availability(rows: list[Row]) -> SourceAvailability:
+def read_availability(rows: list[BreakerRow]) -> SourceAvailability:
     """From the query `breaker`."""
     if not rows:
         return SourceAvailability()
@@ -42,27 +43,27 @@ class Outages:
     def note_failure(self, tx: Tx, source: str, why: str) -> None:
         """A request failed."""
         caps, now = self._board.setup.caps, self._deps.now()
-        known = read_availability(tx.run("breaker", source=source))
+        known = read_availability(tx.run(BREAKER, source=source))
         after = rules.record_failure(known.breaker, now, most=caps.failures, probe_after=caps.probe_after)
         self._write_availability(tx, source, known, after, why)
 
     def note_unreachable(self, tx: Tx, source: str, why: str) -> None:
         """Somebody who tried several times could not reach it."""
         caps, now = self._board.setup.caps, self._deps.now()
-        known = read_availability(tx.run("breaker", source=source))
+        known = read_availability(tx.run(BREAKER, source=source))
         after = rules.trip(known.breaker, now, most=caps.failures, probe_after=caps.probe_after)
         self._write_availability(tx, source, known, after, why)
 
     def note_rate_limit(self, tx: Tx, source: str, retry_after: float) -> None:
         """It wants a pause."""
-        known = read_availability(tx.run("breaker", source=source))
+        known = read_availability(tx.run(BREAKER, source=source))
         self._write_availability(
             tx, source, known, rules.record_rate_limit(known.breaker, self._deps.now(), retry_after), ""
         )
 
     def note_recovery(self, tx: Tx, source: str) -> None:
         """It answers."""
-        known = read_availability(tx.run("breaker", source=source))
+        known = read_availability(tx.run(BREAKER, source=source))
         self._write_availability(tx, source, known, CLOSED, "")
 
     def _write_availability(
@@ -77,12 +78,12 @@ class Outages:
         elif after.opened_at is None and known.breaker.opened_at is not None:
             tx.record("source.back", source, {"since": format_instant(known.breaker.opened_at)})
         opened, until = _text(after.opened_at), _text(after.not_before)
-        tx.run("put_breaker", source=source, failures=after.failures, opened_at=opened, until=until, outage=outage)
+        tx.run(PUT_BREAKER, source=source, failures=after.failures, opened_at=opened, until=until, outage=outage)
 
     def _ensure_restore_task(self, tx: Tx, source: str, last: str, at: str, why: str) -> str:
         """Have somebody restore it, unless somebody is at it; the key of the task."""
-        rows = tx.run("toolchain_by_key", key=last) if last else []
-        if rows and progress_of(rows[0][1], rows[0][2]) in {"waiting", "begun"}:
+        rows = tx.run(TOOLCHAIN_BY_KEY, key=last) if last else []
+        if rows and progress_of(rows[0].state, rows[0].epoch) in {"waiting", "begun"}:
             return last
         setup = self._board.setup
         words = WORDING[setup.style(setup.registry.ops or "").locale]

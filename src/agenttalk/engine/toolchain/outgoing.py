@@ -22,7 +22,22 @@ from agenttalk.engine.toolchain import outages
 from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard
 from agenttalk.engine.toolchain.outages import Outages
 from agenttalk.engine.toolchain.triage import RETRY_CHOICES, UNSEEN_REPOSITORY_CHOICES, Triage
-from agenttalk.ports import Forge, Row, Store, Tx
+from agenttalk.ports import Forge, Store, Tx
+from agenttalk.ports.statements.people import REQUEST
+from agenttalk.ports.statements.toolchain import (
+    ANSWERED_OUTGOING,
+    BEGIN_OUTGOING,
+    BREAKER,
+    DUE_OUTGOING,
+    END_OUTGOING,
+    HELD_OF,
+    HOLD_OUTGOING,
+    NEXT_OUTGOING_AT,
+    RELEASE_OUTGOING,
+    RETRY_OUTGOING,
+    SENT_SINCE,
+    OutgoingRow,
+)
 from agenttalk.rules.core import circuit_breaker
 from agenttalk.rules.prompts.toolchain_failures import WORDING, FailureWording, render_line
 from agenttalk.rules.toolchain import triage
@@ -107,8 +122,8 @@ class ForgePoster:
     async def _pause(self, store: Store) -> float:
         times = [await self._desk.next_due_at(store)]
         for source in self._forges:
-            [(due,)] = await store.read("next_outgoing_at", source=source)
-            known = outages.read_availability(await store.read("breaker", source=source)).breaker
+            [(due,)] = await store.read(NEXT_OUTGOING_AT, source=source)
+            known = outages.read_availability(await store.read(BREAKER, source=source)).breaker
             until = format_instant(known.not_before) if known.not_before else None
             if known.opened_at is not None:
                 times.append(until)  # it is looked after, also if nothing waits for it
@@ -120,7 +135,7 @@ class ForgePoster:
     # Answers of people
 
     async def _answers(self, store: Store) -> int:
-        rows = await store.read("answered_outgoing", limit=_TOGETHER)
+        rows = await store.read(ANSWERED_OUTGOING, limit=_TOGETHER)
         for number, kind, task_id, response, by in rows:
             said = HumanInterventionResponse.from_bytes(bytes(response))
             chosen = [str(each) for each in said.decision_answers]
@@ -138,7 +153,7 @@ class ForgePoster:
 
     async def _release(self, store: Store, number: int) -> None:
         at = self._deps.stamp()
-        await store.transact(lambda tx: tx.run("release_outgoing", id=number, at=at))
+        await store.transact(lambda tx: tx.run(RELEASE_OUTGOING, id=number, at=at))
 
     async def _try_again(self, task_id: str, by: str) -> None:
         try:
@@ -158,7 +173,7 @@ class ForgePoster:
     async def _end(self, store: Store, number: int, state: str, by: str) -> None:
         at = self._deps.stamp()
         await store.transact(
-            lambda tx: tx.run("end_outgoing", id=number, state=state, at=at, posted="", why=f"decided by {by}")
+            lambda tx: tx.run(END_OUTGOING, id=number, state=state, at=at, posted="", why=f"decided by {by}")
         )
 
     # Forges
@@ -166,12 +181,12 @@ class ForgePoster:
     async def _post_all(self, store: Store, source: str, forge: Forge) -> None:
         """Post what is due at one source, until nothing is or it fails."""
         while True:
-            known = outages.read_availability(await store.read("breaker", source=source)).breaker
+            known = outages.read_availability(await store.read(BREAKER, source=source)).breaker
             answer = circuit_breaker.may_ask(known, self._deps.now())
             if answer == "no" or (answer == "probe" and not await self._probed(store, source, forge)):
                 return
             limit, now = (1, _ANY_TIME) if answer == "probe" else (_TOGETHER, self._deps.stamp())
-            rows = await store.read("due_outgoing", source=source, now=now, limit=limit)
+            rows = await store.read(DUE_OUTGOING, source=source, now=now, limit=limit)
             for row in rows:
                 if not await self._try_post(store, source, forge, _item(row)):
                     return
@@ -207,29 +222,29 @@ class ForgePoster:
     def _claim(self, tx: Tx, source: str, item: OutgoingPost, until: str) -> bool:
         """Note that it is begun, unless somebody else began it, or too much was said there already."""
         at, caps = self._deps.stamp(), self._board.setup.caps
-        [(count,)] = tx.run("sent_since", object=item.object, since=format_instant(self._deps.now() - _HOUR))
+        [(count,)] = tx.run(SENT_SINCE, object=item.object, since=format_instant(self._deps.now() - _HOUR))
         if count >= caps.comments_per_hour and not item.allowed and not item.tries:
             question = self._words.capped.format(count=count, object=item.object)
             self._hold(tx, source, item, question, at)
             return False
-        return bool(tx.run("begin_outgoing", id=item.id, tries=item.tries, until=until))
+        return bool(tx.run(BEGIN_OUTGOING, id=item.id, tries=item.tries, until=until))
 
     def _hold(self, tx: Tx, source: str, item: OutgoingPost, question: str, at: str) -> None:
         """Leave it to a person. What is held up at one place is one question, until that is answered."""
-        asked = [request_id for (request_id,) in tx.run("held_of", object=item.object)]
-        request_id = next((each for each in asked if tx.run("request", request_id=each)[0][7] == "open"), None)
+        asked = [request_id for (request_id,) in tx.run(HELD_OF, object=item.object)]
+        request_id = next((each for each in asked if tx.run(REQUEST, request_id=each)[0].state == "open"), None)
         if request_id is None:
             criteria = {"source": source, "object": item.object, "text": item.body}
             request_id = toolchain_questions.ask(
                 tx, f"held/{item.key}/{item.tries}", question, question, POST_CHOICES, at=at, criteria=criteria
             )
-        if tx.run("hold_outgoing", id=item.id, request_id=request_id, why=question):
+        if tx.run(HOLD_OUTGOING, id=item.id, request_id=request_id, why=question):
             tx.record("outgoing.held", f"{BOARD}/{item.task_id}", {"key": item.key, "request_id": request_id})
 
     def _mark_posted(self, tx: Tx, source: str, item: OutgoingPost, posted: PostResult) -> None:
         at = self._deps.stamp()
         self._outages.note_recovery(tx, source)
-        if not tx.run("end_outgoing", id=item.id, state="sent", at=at, posted=posted.what, why=""):
+        if not tx.run(END_OUTGOING, id=item.id, state="sent", at=at, posted=posted.what, why=""):
             return
         tx.record("outgoing.sent", f"{BOARD}/{item.task_id}", {"key": item.key, "posted": posted.what})
         if not posted.assigned:
@@ -252,7 +267,7 @@ class ForgePoster:
             if away or error.retriable:
                 pause = circuit_breaker.compute_pause(item.tries + 1, error.retry_after)
                 until = format_instant(now + timedelta(seconds=pause))
-                tx.run("retry_outgoing", id=item.id, until=until, why=error.message[:1000])
+                tx.run(RETRY_OUTGOING, id=item.id, until=until, why=error.message[:1000])
             else:
                 self._outages.note_recovery(tx, source)  # it answers, if not as we wish
                 reason = render_line(error.message).rstrip(".。")
@@ -291,7 +306,7 @@ class ForgePoster:
         return WORDING[self._board.setup.style("").locale]
 
 
-def _item(row: Row) -> OutgoingPost:
+def _item(row: OutgoingRow) -> OutgoingPost:
     return OutgoingPost(*row)
 
 

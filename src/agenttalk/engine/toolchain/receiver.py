@@ -22,6 +22,7 @@ from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.records import SMALL
 from agenttalk.ports import EventSource, Headers, Store, Tx, Value
+from agenttalk.ports.statements.toolchain import ADD_WEBHOOK, WEBHOOK, WEBHOOK_AGAIN, WEBHOOK_BEFORE
 
 LOG = logging.getLogger(__name__)
 MOST: Final = 64
@@ -245,7 +246,7 @@ class DeliveryReceiver:
         """A delivery and what came of it; raises UsageError when there is none."""
         number = name.removeprefix("wh-")
         system = await self._deps.stores.board(boards.SYSTEM)
-        rows = await system.read("webhook", id=int(number)) if number.isdecimal() and len(number) < 18 else []
+        rows = await system.read(WEBHOOK, id=int(number)) if number.isdecimal() and len(number) < 18 else []
         if not rows:
             raise UsageError(Code.NAME_UNKNOWN, f"there is no delivery {name[:80]!r}")
         id_, source, kind, delivery, event, sha256, received_at, state, outcome = rows[0]
@@ -271,14 +272,14 @@ def _select_headers(headers: Headers) -> list[tuple[str, str]]:
 def _add(tx: Tx, coming: PendingDelivery) -> StoredDelivery:
     row = coming.row
     if coming.until:
-        before = tx.run("webhook_before", source=row["source"], sha256=row["sha256"], until=coming.until)
+        before = tx.run(WEBHOOK_BEFORE, source=row["source"], sha256=row["sha256"], until=coming.until)
         if before:
-            return StoredDelivery(f"wh-{before[0][0]}", again=True)
-    added = tx.run("add_webhook", **row)
+            return StoredDelivery(f"wh-{before[0].id}", again=True)
+    added = tx.run(ADD_WEBHOOK, **row)
     if added:
-        tx.record("webhook.received", f"webhooks/{added[0][0]}", coming.fact)
-        return StoredDelivery(f"wh-{added[0][0]}")
-    [(number,)] = tx.run("webhook_again", source=row["source"], delivery=row["delivery"], sha256=row["sha256"])
+        tx.record("webhook.received", f"webhooks/{added[0].id}", coming.fact)
+        return StoredDelivery(f"wh-{added[0].id}")
+    [(number,)] = tx.run(WEBHOOK_AGAIN, source=row["source"], delivery=row["delivery"], sha256=row["sha256"])
     return StoredDelivery(f"wh-{number}", again=True)
 
 

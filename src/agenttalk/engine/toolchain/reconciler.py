@@ -22,7 +22,8 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.toolchain import forge_names
 from agenttalk.engine.toolchain.board import BOARD, EventOutcome, ToolchainBoard, derive_events
 from agenttalk.engine.toolchain.deliveries import ContentReader, WriteAccessReader
-from agenttalk.ports import Forge, Row
+from agenttalk.ports import Forge
+from agenttalk.ports.statements.toolchain import TOOLCHAIN_PAGE_OPEN, TOOLCHAIN_TASK, ToolchainTaskRow
 from agenttalk.rules.prompts.toolchain_steps import ForgeContent
 from agenttalk.rules.toolchain import dedup_keys, event_tasks, reconciliation
 from agenttalk.rules.toolchain import deployments as deployments_rules
@@ -169,15 +170,15 @@ class Reconciler:
             return found
         store = await self._deps.stores.board(BOARD)
         after = 0
-        while rows := await store.read("toolchain_page_open", after=after, limit=_PAGE):
-            after = rows[-1][0]
+        while rows := await store.read(TOOLCHAIN_PAGE_OPEN, after=after, limit=_PAGE):
+            after = rows[-1].id
             for row in rows:
-                if row[7] == source:
-                    said: Any = wire.read(bytes(row[6]), limit=wire.DOCUMENT_LIMIT)
+                if row.source == source:
+                    said: Any = wire.read(bytes(row.must_haves), limit=wire.DOCUMENT_LIMIT)
                     if said["action_type"] == "deploy_failure":
-                        _note_undone(found, said["context"], *await store.read("toolchain_task", task_id=row[1]))
+                        _note_undone(found, said["context"], *await store.read(TOOLCHAIN_TASK, task_id=row.task_id))
                     else:
-                        _note(found, source, row[8], said["action_type"])
+                        _note(found, source, row.object, said["action_type"])
         return found
 
     async def _repositories(
@@ -369,11 +370,13 @@ def _note(found: _OpenTasks, source: str, about: str, kind: str) -> None:
         found.things.setdefault(thing[1], {}).setdefault(thing[2], set()).add(kind)
 
 
-def _note_undone(found: _OpenTasks, context: Mapping[str, Any], *rows: Row) -> None:
+def _note_undone(found: _OpenTasks, context: Mapping[str, Any], *rows: ToolchainTaskRow) -> None:
     """Note which deployment an open task is about (the query `toolchain_task`)."""
     for row in rows:
-        undone = FailedDeployment(context.get("deploy_context") or "", row[12] or row[13], context["commit_sha"])
-        found.deployments.setdefault(context["repo"].lower(), {})[row[1]] = undone
+        undone = FailedDeployment(
+            context.get("deploy_context") or "", row.event_at or row.made_at, context["commit_sha"]
+        )
+        found.deployments.setdefault(context["repo"].lower(), {})[row.key] = undone
 
 
 def _unless_over(error: ForgeError) -> None:

@@ -11,6 +11,13 @@ from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise, 
 from agenttalk.contracts.toolchain import NOTICES
 from agenttalk.engine.core import prompt_context
 from agenttalk.ports import FollowUp, KindOutcome, KindTask, KindTurn, Tx
+from agenttalk.ports.statements.toolchain import (
+    CLOSE_TOOLCHAIN_TASK,
+    REOPEN_TOOLCHAIN_TASK,
+    SIGHTING,
+    TOOLCHAIN_TASK,
+    ToolchainTaskRow,
+)
 from agenttalk.rules.prompts.context import PromptContext, PromptSection
 from agenttalk.rules.prompts.toolchain_promise import PROMISE_LINES
 from agenttalk.rules.prompts.toolchain_sections import render_toolchain_sections
@@ -51,7 +58,7 @@ class ToolchainTaskKind:
 
     def task(self, tx: Tx, task_id: str) -> KindTask | None:
         """A task, from its row."""
-        rows = tx.run("toolchain_task", task_id=task_id)
+        rows = tx.run(TOOLCHAIN_TASK, task_id=task_id)
         return _placed(tx, read_task(self.board, rows[0])) if rows else None
 
     def wants_run(self, task: KindTask) -> bool:
@@ -125,7 +132,7 @@ class ToolchainTaskKind:
         if task.action_type != "deploy_failure" or not environment or turn.read is None:
             return []
         where = dedup_keys.deployment_key(task.source, str(task.context.get("repo", "")), environment)
-        for _, body in await turn.read("sighting", object=where):
+        for _, body in await turn.read(SIGHTING, object=where):
             told: Any = wire.read(bytes(body))
             if told.get("good", True) and told["noted_at"] > task.made_at and told["at"] >= task.event_at:
                 return [read_back.make_deployment_evidence(environment, told["sha"], turn.at)]
@@ -156,9 +163,9 @@ class ToolchainTaskKind:
     def closed(self, tx: Tx, task_id: str, why: str, at: str) -> None:
         """Note in the task's row that it is over, or goes on."""
         if why:
-            tx.run("close_toolchain_task", task_id=task_id, at=at, why=why)
+            tx.run(CLOSE_TOOLCHAIN_TASK, task_id=task_id, at=at, why=why)
         else:
-            tx.run("reopen_toolchain_task", task_id=task_id, at=at)
+            tx.run(REOPEN_TOOLCHAIN_TASK, task_id=task_id, at=at)
 
 
 def _placed(tx: Tx, task: KindTask) -> KindTask:
@@ -171,7 +178,7 @@ def _placed(tx: Tx, task: KindTask) -> KindTask:
 
 
 def _read_sighting(tx: Tx, key: str) -> Mapping[str, Any]:
-    for _, body in tx.run("sighting", object=key):
+    for _, body in tx.run(SIGHTING, object=key):
         found: Any = wire.read(bytes(body))
         return found if isinstance(found, dict) else {}
     return {}
@@ -183,25 +190,25 @@ def read_report_claims(task: KindTask, turn: KindTurn) -> report_claims.ReportCl
     return report_claims.read_reports(own, len(task.steps))
 
 
-def read_task(board: str, row: Sequence[Any]) -> KindTask:
+def read_task(board: str, row: ToolchainTaskRow) -> KindTask:
     """A task, from a row of the query `toolchain_task`."""
-    must_haves: Any = wire.read(bytes(row[7]), limit=wire.DOCUMENT_LIMIT)
+    must_haves: Any = wire.read(bytes(row.must_haves), limit=wire.DOCUMENT_LIMIT)
     return KindTask(
         board=board,
-        task_id=row[0],
-        agent_id=row[5],
-        title=row[3],
-        description=row[4],
-        action_type=row[2],
+        task_id=row.task_id,
+        agent_id=row.assignee,
+        title=row.title,
+        description=row.description,
+        action_type=row.action_type,
         steps=tuple(must_haves["steps"]),
         context=must_haves["context"],
         sender=must_haves["from"],
-        source=row[8],
-        key=row[1],
-        object=row[9],
-        head_sha=row[10],
-        hop=row[11],
-        event_at=row[12],
-        made_at=row[13],
-        reexecutions=row[20],
+        source=row.source,
+        key=row.key,
+        object=row.object,
+        head_sha=row.head_sha,
+        hop=row.hop,
+        event_at=row.event_at,
+        made_at=row.made_at,
+        reexecutions=row.reexecutions,
     )

@@ -22,6 +22,15 @@ from agenttalk.engine.plans import rework_rounds
 from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard
 from agenttalk.engine.toolchain.outages import Outages
 from agenttalk.ports import KindTask, Store, Tx
+from agenttalk.ports.statements.core import ADD_COMMENT, CLAIM_EFFECTS, COMMENTS_OF, FINISH_EFFECT, NEXT_EFFECT_AT
+from agenttalk.ports.statements.toolchain import (
+    ADD_OUTGOING,
+    NEXT_OVERDUE,
+    NOTE_REMINDER,
+    OVERDUE_TASKS,
+    PUT_SIGHTING,
+    SIGHTING,
+)
 from agenttalk.rules.core import task_states
 from agenttalk.rules.prompts import toolchain_failures as texts
 from agenttalk.rules.prompts.toolchain_failures import WORDING, FailureWording
@@ -75,7 +84,7 @@ class Triage:
         """When somebody has to be reminded or told next."""
         found = []
         for stage, seconds in enumerate(self._waits):
-            for (since,) in await store.read("next_overdue", reminders=stage):
+            for (since,) in await store.read(NEXT_OVERDUE, reminders=stage):
                 found.append(format_instant(parse_instant(since) + timedelta(seconds=seconds)))
         return min(found, default=None)
 
@@ -89,16 +98,16 @@ class Triage:
 
     async def _take_up(self, store: Store) -> int:
         at = self._deps.stamp()
-        due = await store.read("next_effect_at", kind=NOT_DONE)
-        if not due or due[0][0] > at:
+        due = await store.read(NEXT_EFFECT_AT, kind=NOT_DONE)
+        if not due or due[0].not_before > at:
             return 0
 
         def work(tx: Tx) -> int:
-            rows = tx.run("claim_effects", kind=NOT_DONE, limit=_TOGETHER, now=at, until=at)
+            rows = tx.run(CLAIM_EFFECTS, kind=NOT_DONE, limit=_TOGETHER, now=at, until=at)
             for number, key, body, _ in sorted(rows):
                 said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
                 self._follow(tx, key, said, at)
-                tx.run("finish_effect", id=number)
+                tx.run(FINISH_EFFECT, id=number)
             return len(rows)
 
         return await store.transact(work)
@@ -201,7 +210,7 @@ class Triage:
             )
             _add(tx, key, task, saying, at)
             about_agent = dedup_keys.escalations(task.source, task.agent_id, task.action_type)
-            tx.run("put_sighting", object=about_agent, head="", body=wire.write({"at": [*lately, at]}))
+            tx.run(PUT_SIGHTING, object=about_agent, head="", body=wire.write({"at": [*lately, at]}))
         elif isinstance(told, TriageQuestion):
             question = (words.overdue if late else words.ask).format(**about)
             title = (words.overdue_title if late else words.ask_title).format(**about)
@@ -228,13 +237,13 @@ class Triage:
     async def _remind(self, store: Store, stage: int) -> int:
         """Remind agents of what they did not report of, and after that tell the lead; each once."""
         before = format_instant(self._deps.now() - timedelta(seconds=self._waits[stage]))
-        due = await store.read("next_overdue", reminders=stage)
-        if not due or due[0][0] > before:
+        due = await store.read(NEXT_OVERDUE, reminders=stage)
+        if not due or due[0].since > before:
             return 0
 
         def work(tx: Tx) -> int:
             at = self._deps.stamp()
-            rows = tx.run("overdue_tasks", reminders=stage, before=before, limit=_TOGETHER)
+            rows = tx.run(OVERDUE_TASKS, reminders=stage, before=before, limit=_TOGETHER)
             for task_id, since, state in rows:
                 self._overdue(tx, task_id, since, state, stage, at)
             return len(rows)
@@ -245,14 +254,14 @@ class Triage:
         task = self._deps.kinds[BOARD].task(tx, task_id)
         if task is None or state in task_states.BLOCKED or _is_reported(tx, task_id, since):
             # Whoever waits for a person, or for what comes of its report, is not late. It is looked at again later.
-            tx.run("note_reminder", task_id=task_id, reminders=stage, since=at)
+            tx.run(NOTE_REMINDER, task_id=task_id, reminders=stage, since=at)
             return
         if stage:
             reason = f"no report since {since}"
             self._to_lead(tx, f"escalate/{task_id}/{since}", task, OVERDUE, reason, at)
         else:
             self._send_reminder(tx, task, since, at)
-        tx.run("note_reminder", task_id=task_id, reminders=stage + 1, since=since)
+        tx.run(NOTE_REMINDER, task_id=task_id, reminders=stage + 1, since=since)
 
     def _send_reminder(self, tx: Tx, task: KindTask, since: str, at: str) -> None:
         """Say it once more: on the task itself, and at the forge if that can be."""
@@ -262,7 +271,7 @@ class Triage:
         title = texts.render_inline(task.title)
         head = words.reminder.format(login=login, title=title, task=task.task_id, since=records.format_time(since))
         said = {"kind": "comment", "author": "system", "type": "general", "claims": None, "epoch": None}
-        tx.run("add_comment", plan_id=BOARD, task_id=task.task_id, body=head, at=at, **said)
+        tx.run(ADD_COMMENT, plan_id=BOARD, task_id=task.task_id, body=head, at=at, **said)
         tx.record("task.reminded", f"{BOARD}/{task.task_id}", {"since": since})
         if isinstance(told, TriageComment):
             key = f"remind/{task.task_id}/{since}"
@@ -283,7 +292,7 @@ class Triage:
 def _add(tx: Tx, key: str, task: KindTask, saying: PostDraft, at: str) -> None:
     """Write down what is to be said, once for each key. A question waits for its answer, all else for its turn."""
     if tx.run(
-        "add_outgoing",
+        ADD_OUTGOING,
         key=key,
         kind=saying.kind,
         source=task.source,
@@ -317,7 +326,7 @@ def _lately(tx: Tx, task: KindTask, at: str) -> list[str]:
     """When issues were opened about tasks of this kind that the agent did not do, within the last hour."""
     since = format_instant(parse_instant(at) - timedelta(hours=1))
     key = dedup_keys.escalations(task.source, task.agent_id, task.action_type)
-    told: list[Any] = [wire.read(bytes(body)) for _, body in tx.run("sighting", object=key)]
+    told: list[Any] = [wire.read(bytes(body)) for _, body in tx.run(SIGHTING, object=key)]
     return [each for said in told for each in said["at"] if each > since]
 
 
@@ -335,5 +344,5 @@ def _history(tx: Tx, task: KindTask, cause: str, reason: str, at: str) -> list[s
 
 
 def _is_reported(tx: Tx, task_id: str, since: str) -> bool:
-    rows = tx.run("comments_of", plan_id=BOARD, task_id=task_id, after=0, limit=_MOST_SAID)
-    return any(row[3] == "action_report" and row[7] >= since for row in rows)
+    rows = tx.run(COMMENTS_OF, plan_id=BOARD, task_id=task_id, after=0, limit=_MOST_SAID)
+    return any(row.type == "action_report" and row.at >= since for row in rows)

@@ -10,7 +10,10 @@ from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox import leases
 from agenttalk.engine.views import explain_engine_task
-from agenttalk.ports import Row, Store
+from agenttalk.ports import Store
+from agenttalk.ports.statements.inbox import ENDED_TURNS
+from agenttalk.ports.statements.messages import DELIVERY_OF, NEWEST_ORDER, PLAN, TASK
+from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, RUN, VERSIONS_FROM
 
 _RUNS: Final = "it ends when its agent's program does, or at its time limit"
 _NO_COMMAND: Final = "somebody has to send a command for it: the engine does not run this plan"
@@ -28,8 +31,8 @@ _WAITS: Final = "it goes on when {agent} works its inbox: by hand, or by 'agentt
 async def explain_task(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     """Everything that is to be said of a task. Raises UsageError when there is none."""
     store = await board_of(deps, plan_id)
-    rows = await store.read("task", plan_id=plan_id, task_id=task_id)
-    if not rows or await store.read("run", plan_id=plan_id):
+    rows = await store.read(TASK, plan_id=plan_id, task_id=task_id)
+    if not rows or await store.read(RUN, plan_id=plan_id):
         return {**await explain_engine_task.explain_engine_task(deps, plan_id, task_id), "origin": "engine"}
     agent_id, state, _, _, lease, _, delivery, attempt, _, missing, request_id, rounds, _ = rows[0]
     if delivery is None:
@@ -62,29 +65,29 @@ async def explain_task(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]
 
 async def _undone(store: Store, plan_id: str, task_id: str, agent_id: str) -> int | None:
     """The delivery of a command that nobody has begun."""
-    plans = await store.read("plan", plan_id=plan_id)
-    about = {"plan_id": plan_id, "task_id": task_id, "dag_sha256": (plans[0][2] if plans else None) or ""}
-    orders = await store.read("newest_order", **about)
+    plans = await store.read(PLAN, plan_id=plan_id)
+    about = {"plan_id": plan_id, "task_id": task_id, "dag_sha256": (plans[0].dag_sha256 if plans else None) or ""}
+    orders = await store.read(NEWEST_ORDER, **about)
     if not orders:
         return None
-    rows = await store.read("delivery_of", plan_id=plan_id, message_id=orders[0][1], receiver=agent_id)
-    return rows[0][0] if rows else None
+    rows = await store.read(DELIVERY_OF, plan_id=plan_id, message_id=orders[0].message_id, receiver=agent_id)
+    return rows[0].id if rows else None
 
 
 async def _command(store: Store, plan_id: str, agent_id: str, delivery: int) -> dict[str, Any]:
     """The command that a task got last, and what became of it."""
-    [(message_id, envelope)] = await store.read("command_of_delivery", id=delivery)
+    [(message_id, envelope)] = await store.read(COMMAND_OF_DELIVERY, id=delivery)
     command = CommandEnvelope.from_bytes(bytes(envelope)).payload.command
-    rows: list[Row] = await store.read("delivery_of", plan_id=plan_id, message_id=message_id, receiver=agent_id)
-    _, state, receipt, taken_at, *_ = rows[0] if rows else (None, "delivered", None, None)
     told = {"message_id": message_id, "command_id": command.command_id, "asked": command.prompt}
-    return {**told, "state": state, "receipt": receipt, "taken_at": taken_at}
+    for row in await store.read(DELIVERY_OF, plan_id=plan_id, message_id=message_id, receiver=agent_id):
+        return {**told, "state": row.state, "receipt": row.ack, "taken_at": row.consumed_at}
+    return {**told, "state": "delivered", "receipt": None, "taken_at": None}
 
 
 async def _turns(store: Store, plan_id: str, message_id: str) -> list[dict[str, Any]]:
     """How each attempt at a command ended, in order."""
     found = []
-    for (body,) in await store.read("ended_turns", subject=leases.build_turn_subject(plan_id, message_id)):
+    for (body,) in await store.read(ENDED_TURNS, subject=leases.build_turn_subject(plan_id, message_id)):
         told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
         told["reason"] = told.get("error")
         keys = ("command_id", "attempt", "how", "reason", "result", "score", "usage")
@@ -93,5 +96,8 @@ async def _turns(store: Store, plan_id: str, message_id: str) -> list[dict[str, 
 
 
 async def _outputs(store: Store, plan_id: str, task_id: str) -> list[dict[str, Any]]:
-    rows = await store.read("versions_from", plan_id=plan_id, task_id=task_id)
-    return [{"name": row[0], "message_id": row[1], "command_id": row[3], "at": row[4]} for row in rows]
+    rows = await store.read(VERSIONS_FROM, plan_id=plan_id, task_id=task_id)
+    return [
+        {"name": row.output_name, "message_id": row.message_id, "command_id": row.command_id, "at": row.accepted_at}
+        for row in rows
+    ]

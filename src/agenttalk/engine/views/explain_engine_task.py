@@ -20,6 +20,12 @@ from agenttalk.engine.plans.definition import read_definition, read_joined_check
 from agenttalk.engine.views.models.tasks import TaskUsage
 from agenttalk.engine.views.plan_status import sum_usage
 from agenttalk.ports import Store
+from agenttalk.ports.statements.budgets import OBJECTIONS_TO
+from agenttalk.ports.statements.core import FACT, FACTS_OF, LATEST_FACT
+from agenttalk.ports.statements.people import OPEN_REQUESTS_OF
+from agenttalk.ports.statements.plans import ENGINE_TASK, NODE, RUN
+from agenttalk.ports.statements.proof import DISPUTES_OF, JOINED_CHECKS, STALE_TASKS
+from agenttalk.ports.statements.views import SUPERSEDED_ORDERS
 from agenttalk.rules.budgets import budgets
 from agenttalk.rules.core import usage
 from agenttalk.rules.planfile import plan_remarks
@@ -90,30 +96,30 @@ class _TaskSituation(NamedTuple):
 async def explain_engine_task(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     """Everything that is to be said of a task. Raises UsageError when there is none."""
     store = await board_of(deps, plan_id)
-    rows = await store.read("engine_task", plan_id=plan_id, task_id=task_id)
-    found = await store.read("node", plan_id=plan_id, task_id=task_id)
+    rows = await store.read(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
+    found = await store.read(NODE, plan_id=plan_id, task_id=task_id)
     if not rows or not found:
         hint = f"'agenttalk status {plan_id}' lists its tasks"
         raise UsageError(Code.TASK_NOT_FOUND, f"the engine runs no task {plan_id}/{task_id}", hint=hint)
-    node = Node.model_validate_json(bytes(found[0][0]))
-    agent_id, state, _, lease, _, _, unmet, phase, cause, reason, score, retries, *rest = rows[0]
-    _, _, rounds, missing, request_id, _, _, fact = rest
-    [run] = await store.read("run", plan_id=plan_id)
+    node = Node.model_validate_json(bytes(found[0].node))
+    row = rows[0]
+    agent_id, state, phase, cause, reason = row.agent_id, row.state, row.phase, row.cause, row.reason
+    [run] = await store.read(RUN, plan_id=plan_id)
     sheet = read_definition(plan_id, run)
-    sheet.joined_checks = read_joined_checks(await store.read("joined_checks", plan_id=plan_id))
-    turns = await _turns(store, fact)
+    sheet.joined_checks = read_joined_checks(await store.read(JOINED_CHECKS, plan_id=plan_id))
+    turns = await _turns(store, row.fact)
     about = rounds_of.ledger_subject(plan_id, task_id)
-    history = rounds_of.read_rounds(await store.read("facts_of", subject=about, after=0, limit=rounds_of.ALL))
-    stale = state == "COMPLETED" and (task_id,) in await store.read("stale_tasks", plan_id=plan_id)
-    driver = sheet.profile(agent_id).driver if lease is None and state in {"READY", "RUNNING"} else ""
-    disputed = dispute_rows.read_disputes(await store.read("disputes_of", plan_id=plan_id, task_id=task_id))
+    history = rounds_of.read_rounds(await store.read(FACTS_OF, subject=about, after=0, limit=rounds_of.ALL))
+    stale = state == "COMPLETED" and (task_id,) in await store.read(STALE_TASKS, plan_id=plan_id)
+    driver = sheet.profile(agent_id).driver if row.lease is None and state in {"READY", "RUNNING"} else ""
+    disputed = await store.read(DISPUTES_OF, plan_id=plan_id, task_id=task_id)
     review, release = (
         await dag_reviews.read_latest_committed(store, plan_id),
         await releases.read_latest_committed(store, plan_id),
     )
     by_person = driver == "human" or phase == "asking"
-    asked = bool(by_person and await store.read("open_requests_of", plan_id=plan_id, task_id=task_id))
-    paused = run[0] == "PAUSED"
+    asked = bool(by_person and await store.read(OPEN_REQUESTS_OF, plan_id=plan_id, task_id=task_id))
+    paused = run.state == "PAUSED"
     now = _TaskSituation(plan_id, task_id, agent_id, state, phase, cause, reason, driver, stale, asked, paused)
     return {
         "plan_id": plan_id,
@@ -125,22 +131,22 @@ async def explain_engine_task(deps: Deps, plan_id: str, task_id: str) -> dict[st
         "broke": await _broke(store, plan_id, task_id),
         "cause": cause,
         "reason": reason,
-        "score": score,
+        "score": row.score,
         "asked": node.prompt,
         "promised": _promised(sheet.promise(node), derived=node.promise is None),
-        "waits_for": [each for each in node.depends_on if await _is_open(store, plan_id, each)] if unmet else [],
-        "missing": wire.read(bytes(missing)) if missing else [],
+        "waits_for": [each for each in node.depends_on if await _is_open(store, plan_id, each)] if row.unmet else [],
+        "missing": wire.read(row.missing) if row.missing else [],
         "choices": await _choices(store, plan_id, node),
-        "request_id": request_id,
+        "request_id": row.request_id,
         "attempts": turns,
         "superseded": await _superseded(store, plan_id, task_id),
         "usage": sum_usage(_used(turn) for turn in turns),
-        "retries": retries,
-        "rounds": rounds,
+        "retries": row.retries,
+        "rounds": row.reexecutions,
         "history": _came_of(rounds_of.rounds_to_json(history, _ISSUES), state),
         "verdict": _verdict(turns, history, accepted=cause == "ACCEPTED", done=state == "COMPLETED"),
-        "gates": [denials.to_json(row) for row in await store.read("objections_to", plan_id=plan_id, task_id=task_id)],
-        "branch": _branch(node, score) if state == "COMPLETED" else None,
+        "gates": [denials.to_json(each) for each in await store.read(OBJECTIONS_TO, plan_id=plan_id, task_id=task_id)],
+        "branch": _branch(node, row.score) if state == "COMPLETED" else None,
         "moves_on": _moves_on(now, review, turns),
         **({"disputes": dispute_rows.disputes_to_json(disputed, plan_id, task_id)} if disputed else {}),
         **({"review": review.as_json()} if review else {}),
@@ -236,21 +242,21 @@ async def _choices(store: Store, plan_id: str, node: Node) -> list[dict[str, Any
 
 
 async def _makes(store: Store, plan_id: str, task_id: str, output: str) -> bool:
-    rows = await store.read("node", plan_id=plan_id, task_id=task_id)
-    node = Node.model_validate_json(bytes(rows[0][0])) if rows else None
+    rows = await store.read(NODE, plan_id=plan_id, task_id=task_id)
+    node = Node.model_validate_json(bytes(rows[0].node)) if rows else None
     return node is not None and any(each.name == output for each in node.outputs)
 
 
 async def _superseded(store: Store, plan_id: str, task_id: str) -> list[dict[str, Any]]:
     """Commands that were taken back before they were carried out, the oldest first."""
-    rows = await store.read("superseded_orders", plan_id=plan_id, task_id=task_id, limit=_ORDERS)
+    rows = await store.read(SUPERSEDED_ORDERS, plan_id=plan_id, task_id=task_id, limit=_ORDERS)
     return [{"command_id": command_id, "why": why, "at": at} for command_id, why, at in reversed(rows)]
 
 
 async def _broke(store: Store, plan_id: str, task_id: str) -> dict[str, Any] | None:
     """What a task broke last of what was proven, if it broke anything."""
-    rows = await store.read("latest_fact", subject=f"{plan_id}/{task_id}", kind="regression.found")
-    said: Any = wire.read(bytes(rows[0][2]), limit=wire.DOCUMENT_LIMIT) if rows else None
+    rows = await store.read(LATEST_FACT, subject=f"{plan_id}/{task_id}", kind="regression.found")
+    said: Any = wire.read(bytes(rows[0].body), limit=wire.DOCUMENT_LIMIT) if rows else None
     return {"reason": said["reason"], "broken": said["broken"]} if said is not None else None
 
 
@@ -264,15 +270,15 @@ def _branch(node: Node, score: float | None) -> dict[str, Any] | None:
 
 
 async def _is_open(store: Store, plan_id: str, task_id: str) -> bool:
-    rows = await store.read("engine_task", plan_id=plan_id, task_id=task_id)
-    return bool(rows) and rows[0][1] not in {"COMPLETED", "SKIPPED", "FAILED"}
+    rows = await store.read(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
+    return bool(rows) and rows[0].state not in {"COMPLETED", "SKIPPED", "FAILED"}
 
 
 async def _turns(store: Store, fact: int | None) -> list[dict[str, Any]]:
     """How each attempt ended, in order: the fact of each names the one before it."""
     found = []
     while fact is not None:
-        [(body,)] = await store.read("fact", seq=fact)
+        [(body,)] = await store.read(FACT, seq=fact)
         told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
         keys = (
             "command_id",

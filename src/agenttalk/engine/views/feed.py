@@ -17,7 +17,8 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, JsonError, MachineError
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Row
+from agenttalk.ports.statements.core import NEWEST_FACT
+from agenttalk.ports.statements.views import FACTS_AFTER, FactAfterRow
 from agenttalk.rules.operation import feed
 
 LOOK: Final = 2.0
@@ -65,7 +66,7 @@ class Feed:
 
     async def read_position(self) -> dict[str, int]:
         """How far everything has come."""
-        return {board.name: (await board.read("newest_fact"))[0][0] for board in await list_boards(self.deps)}
+        return {board.name: (await board.read(NEWEST_FACT))[0].newest for board in await list_boards(self.deps)}
 
     async def follow(
         self, position: dict[str, int] | None, plan_id: str = "", *, wait: bool = True
@@ -112,11 +113,11 @@ class Feed:
             after, last = known.setdefault(board.name, 0), upto.get(board.name, 0) if upto is not None else None
             if last is not None and after >= last:
                 continue
-            rows = await board.read("facts_after", after=after, limit=PAGE)
-            rows = [row for row in rows if last is None or row[0] <= last]
+            rows = await board.read(FACTS_AFTER, after=after, limit=PAGE)
+            rows = [row for row in rows if last is None or row.seq <= last]
             more = more or len(rows) == PAGE or last is not None
             for row in rows:
-                known[board.name] = row[0]
+                known[board.name] = row.seq
                 found.append(news_of(row, board.name, known))
             if last is not None and len(rows) < PAGE:
                 known[board.name] = last
@@ -196,7 +197,7 @@ class FeedReset(NamedTuple):
     id: str
 
 
-def news_of(row: Row, board: str, position: Mapping[str, int]) -> News:
+def news_of(row: FactAfterRow, board: str, position: Mapping[str, int]) -> News:
     """What is told of a fact (the query `facts_after`); `position` is the one behind it."""
     seq, at, kind, subject, body = row
     told = _read(body) if body is not None else None

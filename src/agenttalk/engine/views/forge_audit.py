@@ -11,7 +11,9 @@ from agenttalk.engine.core.boards import TOOLCHAIN as BOARD
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.views.toolchain import read_toolchain_fields
-from agenttalk.ports import Row, Store
+from agenttalk.ports import Store
+from agenttalk.ports.statements.core import COMMENTS_OF, FACT, CommentRow
+from agenttalk.ports.statements.plans import ENGINE_TASK
 from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.toolchain import read_back
 from agenttalk.rules.toolchain.read_back import VerifyResult
@@ -30,25 +32,25 @@ async def audit_task(deps: Deps, task_id: str) -> dict[str, Any]:
         hint = "'agenttalk toolchain tasks' lists them"
         raise UsageError(Code.TASK_NOT_FOUND, f"there is no toolchain task {task_id[:80]!r}", hint=hint)
     store = await deps.stores.board(BOARD)
-    rows = await store.read("comments_of", plan_id=BOARD, task_id=task_id, after=0, limit=_MOST_SAID)
+    rows = await store.read(COMMENTS_OF, plan_id=BOARD, task_id=task_id, after=0, limit=_MOST_SAID)
     turns = await _turns(store, task_id)
     known = {each["epoch"] for each in turns}
     return {
         **task,
         "turns": [
-            {**each, "said": [_describe_comment(row) for row in rows if row[6] == each["epoch"]]} for each in turns
+            {**each, "said": [_describe_comment(row) for row in rows if row.epoch == each["epoch"]]} for each in turns
         ],
-        "said": [_describe_comment(row) for row in rows if row[6] not in known],
+        "said": [_describe_comment(row) for row in rows if row.epoch not in known],
         "verify": _result(task, turns),
     }
 
 
 async def _turns(store: Store, task_id: str) -> list[dict[str, Any]]:
     """How each turn ended, the oldest first: the fact of each names the one before it."""
-    [row] = await store.read("engine_task", plan_id=BOARD, task_id=task_id)
-    fact, found = row[19], list[dict[str, Any]]()
+    [row] = await store.read(ENGINE_TASK, plan_id=BOARD, task_id=task_id)
+    fact, found = row.fact, list[dict[str, Any]]()
     while fact is not None and len(found) < _TURNS:
-        [(body,)] = await store.read("fact", seq=fact)
+        [(body,)] = await store.read(FACT, seq=fact)
         told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
         fact = told.get("before")
         found.append(
@@ -81,7 +83,7 @@ def _result(own: dict[str, Any], turns: list[dict[str, Any]]) -> dict[str, Any] 
     return next((each["verify"] for each in reversed(turns) if each["verify"]), None)
 
 
-def _describe_comment(row: Row) -> dict[str, Any]:
+def _describe_comment(row: CommentRow) -> dict[str, Any]:
     number, kind, author, type_, body, claims, _, at = row
     shown = {"id": number, "kind": kind, "author": author, "type": type_, "body": body, "at": at}
     return {**shown, "claims": wire.read(bytes(claims))} if claims else shown

@@ -11,7 +11,10 @@ from agenttalk.engine.core.boards import SYSTEM, VIRTUAL, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.views import plans, toolchain
 from agenttalk.engine.views.plans import LONGEST_PAGE, LOOKED_AT, PAGE
-from agenttalk.ports import Row, Store, Tx
+from agenttalk.ports import Store, Tx
+from agenttalk.ports.statements.core import NEWEST_FACT
+from agenttalk.ports.statements.toolchain import REPLAY_WEBHOOK, WEBHOOK, WEBHOOK_PAGE
+from agenttalk.ports.statements.views import LEDGER_OF, LEDGER_PAGE, PLAN_FACTS, FactRow
 
 LARGEST_BODY: Final = 64 * 1024
 """Bytes of a fact that are shown in a list."""
@@ -43,22 +46,22 @@ async def list_decisions(deps: Deps, plan_id: str, *, after: int = 0, limit: int
     while following is not None and len(found) < _size(limit) and seen < LOOKED_AT:
         rows, following = await _facts(deps, plan_id, following, _size(limit))
         seen += len(rows) or 1
-        found += [_decision(row) for row in rows if row[3] in _DECIDED]
+        found += [_decision(row) for row in rows if row.kind in _DECIDED]
     return {"decisions": found, "next": following}
 
 
-async def _facts(deps: Deps, plan_id: str, after: int, size: int) -> tuple[list[Row], int | None]:
+async def _facts(deps: Deps, plan_id: str, after: int, size: int) -> tuple[list[FactRow], int | None]:
     if plan_id in VIRTUAL | deps.kinds.keys():  # the whole board is its plan
         store = await plans.find_plan_board(deps, plan_id, ends=False)
-        [(newest,)] = await store.read("newest_fact")
-        rows = await store.read("ledger_page", before=after + size + 1, after=after + 1, limit=size)
+        [(newest,)] = await store.read(NEWEST_FACT)
+        rows = await store.read(LEDGER_PAGE, before=after + size + 1, after=after + 1, limit=size)
         return rows[::-1], after + size if after + size < newest else None
     store = await plans.find_plan_board(deps, plan_id)
-    rows = await store.read("plan_facts", plan_id=plan_id, after=after, limit=size)
-    return rows, rows[-1][0] if len(rows) == size else None
+    rows = await store.read(PLAN_FACTS, plan_id=plan_id, after=after, limit=size)
+    return rows, rows[-1].seq if len(rows) == size else None
 
 
-def _decision(row: Row) -> dict[str, Any]:
+def _decision(row: FactRow) -> dict[str, Any]:
     seq, _, at, kind, subject, body, _ = row
     said = _read(body)
     told = {key: value for key, value in said.items() if key not in _LEFT_OUT}
@@ -68,7 +71,7 @@ def _decision(row: Row) -> dict[str, Any]:
     return {"seq": seq, "at": at, "kind": kind, "subject": subject, "by": by, **named, "decision": _short(told)}
 
 
-def _describe_fact(row: Row) -> dict[str, Any]:
+def _describe_fact(row: FactRow) -> dict[str, Any]:
     seq, link, at, kind, subject, body, digest = row
     told: Any = _short(_read(body)) if len(body) > LARGEST_BODY else _read(body)
     sealed = f"sha256:{bytes(digest).hex()}" if digest else None
@@ -104,28 +107,28 @@ async def list_ledger(
     size, top = _size(limit), min(before, _TOP) if before > 0 else _TOP
     found: list[dict[str, Any]] = []
     if top == _TOP:
-        [(newest,)] = await store.read("newest_fact")
+        [(newest,)] = await store.read(NEWEST_FACT)
         top = newest + 1
     if subject:
-        rows = await store.read("ledger_of", subject=subject.replace("\0", ""), before=top, limit=size)
+        rows = await store.read(LEDGER_OF, subject=subject.replace("\0", ""), before=top, limit=size)
         found = [_describe_fact(row) for row in rows if _fits(row, kind, plan_id)]
-        return {"board": board, "facts": found, "next": rows[-1][0] if len(rows) == size else None}
+        return {"board": board, "facts": found, "next": rows[-1].seq if len(rows) == size else None}
     seen = 0
     while top > 1 and seen < LOOKED_AT:
         floor = max(1, top - _WINDOW)
-        rows = await store.read("ledger_page", before=top, after=floor, limit=_WINDOW)
+        rows = await store.read(LEDGER_PAGE, before=top, after=floor, limit=_WINDOW)
         seen += top - floor
         for row in rows:
             if _fits(row, kind, plan_id):
                 found.append(_describe_fact(row))
                 if len(found) == size:
-                    return {"board": board, "facts": found, "next": row[0] if row[0] > 1 else None}
+                    return {"board": board, "facts": found, "next": row.seq if row.seq > 1 else None}
         top = floor
     return {"board": board, "facts": found, "next": top if top > 1 else None}
 
 
-def _fits(row: Row, kind: str, plan_id: str) -> bool:
-    return row[3].startswith(kind) and (not plan_id or plan_id in row[4].split("/"))
+def _fits(row: FactRow, kind: str, plan_id: str) -> bool:
+    return row.kind.startswith(kind) and (not plan_id or plan_id in row.subject.split("/"))
 
 
 async def list_ledger_boards(deps: Deps) -> list[str]:
@@ -154,10 +157,10 @@ async def list_webhooks(
     found: list[dict[str, Any]] = []
     seen = 0
     while seen < LOOKED_AT:
-        rows = await system.read("webhook_page", before=place, limit=size)
+        rows = await system.read(WEBHOOK_PAGE, before=place, limit=size)
         for row in rows:
-            place, seen = row[0], seen + 1
-            each = dict(zip(keys, row, strict=True)) | {"id": f"wh-{row[0]}"}
+            place, seen = row.id, seen + 1
+            each = dict(zip(keys, row, strict=True)) | {"id": f"wh-{row.id}"}
             if all(each[key] == value for key, value in (wanted or {}).items()):
                 found.append(each)
                 if len(found) == size:
@@ -175,16 +178,18 @@ async def replay_webhook(deps: Deps, name: str, *, by: str) -> dict[str, Any]:
     number = name.removeprefix("wh-")
     known = number.isascii() and number.isdecimal() and len(number) < 18
     system = await deps.stores.board(SYSTEM)
-    rows = await system.read("webhook", id=int(number)) if known else []
+    rows = await system.read(WEBHOOK, id=int(number)) if known else []
     if not rows:
         raise UsageError(
             Code.NAME_UNKNOWN, f"there is no delivery {name[:80]!r}", hint="'GET /api/webhooks' lists them"
         )
 
     def work(tx: Tx) -> bool:
-        again = bool(tx.run("replay_webhook", id=int(number)))
+        again = bool(tx.run(REPLAY_WEBHOOK, id=int(number)))
         if again:
-            tx.record("webhook.replayed", f"webhooks/{number}", {"by": by, "was": rows[0][7], "outcome": rows[0][8]})
+            tx.record(
+                "webhook.replayed", f"webhooks/{number}", {"by": by, "was": rows[0].state, "outcome": rows[0].outcome}
+            )
         return again
 
     if not await system.transact(work):

@@ -8,7 +8,22 @@ from typing import Any, Final, get_args
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.mail.letters import letter_of, row_of, unknown_letter_error
 from agenttalk.engine.views.toolchain import STATUSES, require_one_of, status_of
-from agenttalk.ports import Row, Store
+from agenttalk.ports import Store
+from agenttalk.ports.statements.mail import (
+    MAIL_HAS_WORD,
+    MAIL_ITEMS_OF,
+    MAIL_PAGE,
+    MAIL_PAGE_FROM,
+    MAIL_PAGE_THREAD,
+    MAIL_PAGE_TO,
+    MAIL_PAGE_UNREAD,
+    MAIL_PAGE_WORD,
+    MAIL_THREADS,
+    MAIL_UNREAD,
+    AddresseeRow,
+    LetterPageRow,
+    LetterRow,
+)
 from agenttalk.rules.mail import letters
 from agenttalk.rules.mail.letters import BOARD
 
@@ -56,7 +71,7 @@ async def list_letters(deps: Deps, asked: MailQuery, viewer: str | None = None) 
     found, after = await _search(store, asked, viewer)
     answer: dict[str, Any] = {"mails": found, "next": after}
     if counted:
-        answer["unread"] = len(await store.read("mail_unread", party=counted, limit=_MOST_UNREAD))
+        answer["unread"] = len(await store.read(MAIL_UNREAD, party=counted, limit=_MOST_UNREAD))
     return answer
 
 
@@ -70,7 +85,7 @@ async def _search(store: Store, asked: MailQuery, viewer: str | None) -> tuple[l
     while seen < _LOOKED_AT:
         rows = await _rows(store, asked, words, before, limit)
         for row in rows:
-            before, seen = row[0], seen + 1
+            before, seen = row.id, seen + 1
             letter = await _wanted(store, row, asked, words, viewer)
             if letter is not None:
                 found.append(letter)
@@ -81,36 +96,36 @@ async def _search(store: Store, asked: MailQuery, viewer: str | None) -> tuple[l
     return found, before
 
 
-async def _rows(store: Store, asked: MailQuery, words: list[str], before: int, limit: int) -> list[Row]:
+async def _rows(store: Store, asked: MailQuery, words: list[str], before: int, limit: int) -> list[LetterPageRow]:
     """The next rows through the index that leaves the fewest to look at."""
     about = {"before": before, "limit": limit}
     if asked.thread:
-        return await store.read("mail_page_thread", thread=asked.thread, **about)
+        return await store.read(MAIL_PAGE_THREAD, thread=asked.thread, **about)
     if asked.unread and asked.to:
-        return await store.read("mail_page_unread", party=asked.to, **about)
+        return await store.read(MAIL_PAGE_UNREAD, party=asked.to, **about)
     if words:
-        return await store.read("mail_page_word", word=words[0], **about)
+        return await store.read(MAIL_PAGE_WORD, word=words[0], **about)
     if asked.to:
-        return await store.read("mail_page_to", party=asked.to, **about)
+        return await store.read(MAIL_PAGE_TO, party=asked.to, **about)
     if asked.sender:
-        return await store.read("mail_page_from", party=asked.sender, **about)
-    return await store.read("mail_page", **about)
+        return await store.read(MAIL_PAGE_FROM, party=asked.sender, **about)
+    return await store.read(MAIL_PAGE, **about)
 
 
 async def _wanted(
-    store: Store, row: Row, asked: MailQuery, words: list[str], viewer: str | None
+    store: Store, row: LetterPageRow, asked: MailQuery, words: list[str], viewer: str | None
 ) -> dict[str, Any] | None:
     """A letter as a list shows it, if it is one that was asked for and may be seen."""
-    if asked.sender not in {"", row[3]} or asked.kind not in {"", row[4]}:
+    if asked.sender not in {"", row.sender} or asked.kind not in {"", row.kind}:
         return None
     for word in words:
-        if not await store.read("mail_has_word", word=word, mail=row[0]):
+        if not await store.read(MAIL_HAS_WORD, word=word, mail=row.id):
             return None
-    items = await store.read("mail_items_of", mail=row[0])
-    if viewer is not None and viewer not in {row[3], *(each[1] for each in items)}:
+    items = await store.read(MAIL_ITEMS_OF, mail=row.id)
+    if viewer is not None and viewer not in {row.sender, *(each.addressee for each in items)}:
         return None
-    mine = [each for each in items if asked.to in {"", each[1]}]
-    if not mine or (asked.unread and all(each[3] is not None for each in mine)):
+    mine = [each for each in items if asked.to in {"", each.addressee}]
+    if not mine or (asked.unread and all(each.read_at is not None for each in mine)):
         return None
     letter = _shown(row, items)
     told = [each for each in letter["addressees"] if asked.to in {"", each["addressee"]}]
@@ -126,10 +141,10 @@ def _fits(told: list[dict[str, Any]], wanted: str) -> bool:
 async def read_letter(deps: Deps, mail_id: str, viewer: str | None = None) -> dict[str, Any]:
     """A letter with its body. Raises UsageError when there is none that the viewer wrote or got."""
     row = await row_of(deps, mail_id)
-    items = await (await deps.stores.board(BOARD)).read("mail_items_of", mail=row[0])
-    if viewer is not None and viewer not in {row[3], *(each[1] for each in items)}:
+    items = await (await deps.stores.board(BOARD)).read(MAIL_ITEMS_OF, mail=row.id)
+    if viewer is not None and viewer not in {row.sender, *(each.addressee for each in items)}:
         raise unknown_letter_error(mail_id)
-    return {**_shown(row, items), "body": bytes(row[13]).decode()}
+    return {**_shown(row, items), "body": bytes(row.body).decode()}
 
 
 async def list_threads(deps: Deps, viewer: str | None = None, *, before: int = 0, limit: int = PAGE) -> dict[str, Any]:
@@ -138,33 +153,33 @@ async def list_threads(deps: Deps, viewer: str | None = None, *, before: int = 0
         return {"threads": [], "next": None}
     store = await deps.stores.board(BOARD)
     limit = max(1, min(limit, LONGEST_PAGE))
-    rows = await store.read("mail_threads", party=viewer or "*", before=before or _TOP, limit=limit)
+    rows = await store.read(MAIL_THREADS, party=viewer or "*", before=before or _TOP, limit=limit)
     found = [
         {
-            "thread": each[1],
-            "letters": each[2],
-            "subject": each[3],
-            "from": each[4],
-            "began_at": each[5],
-            "latest": each[6],
-            "latest_from": each[7],
-            "latest_at": each[8],
+            "thread": each.thread,
+            "letters": each.letters,
+            "subject": each.subject,
+            "from": each.sender,
+            "began_at": each.at,
+            "latest": each.latest_mail_id,
+            "latest_from": each.latest_sender,
+            "latest_at": each.latest_at,
         }
         for each in rows
     ]
-    return {"threads": found, "next": rows[-1][0] if len(rows) == limit else None}
+    return {"threads": found, "next": rows[-1].latest if len(rows) == limit else None}
 
 
-def _shown(row: Row, items: list[Row]) -> dict[str, Any]:
+def _shown(row: LetterRow | LetterPageRow, items: list[AddresseeRow]) -> dict[str, Any]:
     return {
-        **letter_of(row, [each[1] for each in items]),
-        "number": row[0],
-        "size": row[11],
+        **letter_of(row, [each.addressee for each in items]),
+        "number": row.id,
+        "size": row.size,
         "addressees": [_addressee(each) for each in items],
     }
 
 
-def _addressee(row: Row) -> dict[str, Any]:
+def _addressee(row: AddresseeRow) -> dict[str, Any]:
     task_id, addressee, way, read_at, read_how, reply, reminded_at, closed_at, why, state, phase, reason = row
     return {
         "addressee": addressee,

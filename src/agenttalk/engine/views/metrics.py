@@ -8,6 +8,9 @@ from typing import Any, Final
 from agenttalk.engine.core.boards import SYSTEM, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.proof import honesty
+from agenttalk.ports.statements.core import COUNTED_OPEN
+from agenttalk.ports.statements.toolchain import COUNTED_WEBHOOKS
+from agenttalk.ports.statements.views import COUNTED_OUTGOING, COUNTED_RUNS, COUNTED_STATES, QUEUE_LENGTHS
 from agenttalk.rules.operation.metrics import Metric, Sample
 
 _COUNTED: Final = (
@@ -36,19 +39,20 @@ async def collect_metrics(deps: Deps) -> list[Metric]:
     queues: Counter[str] = Counter()
     waiting: Counter[str] = Counter()
     for store in await list_boards(deps):
-        for state, number in await store.read("counted_states"):
+        for state, number in await store.read(COUNTED_STATES):
             tasks[store.name, state.lower()] += number
-        for state, number, _, *ended in await store.read("counted_runs"):
-            plans[store.name, state.lower()] += number
-            for name, many in zip(("completed", "failed", "skipped"), ended, strict=True):
-                tasks[store.name, name] += many
-        for agent_id, number in await store.read("queue_lengths"):
+        for row in await store.read(COUNTED_RUNS):
+            plans[store.name, row.state.lower()] += row.runs
+            tasks[store.name, "completed"] += row.completed
+            tasks[store.name, "failed"] += row.failed
+            tasks[store.name, "skipped"] += row.skipped
+        for agent_id, number in await store.read(QUEUE_LENGTHS):
             queues[agent_id] += number
-        [(requests, deadletters)] = await store.read("counted_open")
-        [(outgoing, held)] = await store.read("counted_outgoing")
+        [(requests, deadletters)] = await store.read(COUNTED_OPEN)
+        [(outgoing, held)] = await store.read(COUNTED_OUTGOING)
         waiting.update(requests=requests, deadletters=deadletters, outgoing=outgoing, held=held)
     system = await deps.stores.board(SYSTEM)
-    [(new, received)] = await system.read("counted_webhooks")
+    [(new, received)] = await system.read(COUNTED_WEBHOOKS)
     return [
         _gauge("tasks", "Tasks of plans that have not ended, by state.", tasks, ("board", "state")),
         _gauge("plans", "Plans that have not ended, by state.", plans, ("board", "state")),

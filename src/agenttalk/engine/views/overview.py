@@ -16,6 +16,10 @@ from agenttalk.engine.views import plans, toolchain
 from agenttalk.engine.views.models.plans import PlanListItem
 from agenttalk.engine.views.plans import PlanQuery
 from agenttalk.ports import Store
+from agenttalk.ports.statements.agents import QUEUED_FOR
+from agenttalk.ports.statements.core import COUNTED_OPEN, NEWEST_FACT
+from agenttalk.ports.statements.messages import VIEWS_UNDER
+from agenttalk.ports.statements.views import AT_WORK, QUEUE_LENGTHS, RECENT_TURNS, TROUBLED_TASKS
 from agenttalk.rules.proof.honesty import NOTHING, HonestyTally
 
 PLANS: Final = 10
@@ -40,7 +44,7 @@ async def build_overview(deps: Deps) -> dict[str, Any]:
     troubled = await _troubled(deps, recent)
     today = deps.stamp()[:10]
     board = await toolchain.summarize_board(deps)
-    counted = [(await store.read("counted_open"))[0] for store in found]
+    counted = [(await store.read(COUNTED_OPEN))[0] for store in found]
     return {
         "requests": (await questions.read_page(deps, limit=REQUESTS)).requests,
         "waiting_for_people": sum(asked for asked, _ in counted),
@@ -66,16 +70,16 @@ async def _troubled(deps: Deps, recent: list[PlanListItem]) -> list[dict[str, An
     found: list[dict[str, Any]] = []
     for run in (*still_open, *ended):
         store = await deps.stores.board(run["board"])
-        rows = await store.read("troubled_tasks", plan_id=run["plan_id"], limit=TROUBLES)
+        rows = await store.read(TROUBLED_TASKS, plan_id=run["plan_id"], limit=TROUBLES)
         found += [{**dict(zip(keys, row, strict=True)), "plan_id": run["plan_id"]} for row in rows]
     return found
 
 
 async def _cost(store: Store, today: str) -> float:
     """What was spent on a board today, as far as turns told it."""
-    [(newest,)] = await store.read("newest_fact")
+    [(newest,)] = await store.read(NEWEST_FACT)
     spent = 0.0
-    for _, at, body in await store.read("recent_turns", after=max(0, newest - _WINDOW), limit=_TURNS):
+    for _, at, body in await store.read(RECENT_TURNS, after=max(0, newest - _WINDOW), limit=_TURNS):
         if at.startswith(today):
             told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
             spent += (told.get("usage") or {}).get("cost_usd") or 0
@@ -92,9 +96,9 @@ async def describe_agents(deps: Deps) -> list[dict[str, Any]]:
     for task in await list_running_tasks(deps):
         now.setdefault(task.pop("agent_id"), []).append(task)
     for store in await list_boards(deps):
-        for agent_id, number in await store.read("queue_lengths"):
+        for agent_id, number in await store.read(QUEUE_LENGTHS):
             queued[agent_id] = queued.get(agent_id, 0) + number
-        for path, body in await store.read("views_under", first="agent_status/", last="agent_status0"):
+        for path, body in await store.read(VIEWS_UNDER, first="agent_status/", last="agent_status0"):
             health[path.removeprefix("agent_status/").removesuffix(".json")] = wire.read(bytes(body)) if body else None
     names |= believed.keys() | now.keys() | queued.keys()
     return [
@@ -109,7 +113,7 @@ async def list_running_tasks(deps: Deps) -> list[dict[str, Any]]:
     return [
         {"board": store.name, **dict(zip(keys, row, strict=True))}
         for store in await list_boards(deps)
-        for row in await store.read("at_work")
+        for row in await store.read(AT_WORK)
     ]
 
 
@@ -143,6 +147,6 @@ async def describe_agent(deps: Deps, agent_id: str) -> dict[str, Any]:
     queue = [
         {"board": store.name, "plan_id": plan_id, "task_id": task_id, "priority": priority}
         for store in await list_boards(deps)
-        for plan_id, task_id, priority in await store.read("queued_for", agent_id=agent_id, limit=100)
+        for plan_id, task_id, priority in await store.read(QUEUED_FOR, agent_id=agent_id, limit=100)
     ]
     return {**found, "queue": queue}

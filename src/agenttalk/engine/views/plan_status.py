@@ -12,6 +12,11 @@ from agenttalk.engine.budgets import denials
 from agenttalk.engine.core.boards import VIRTUAL, board_of, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import dag_reviews, releases
+from agenttalk.ports.statements.budgets import OBJECTIONS_IN
+from agenttalk.ports.statements.messages import FAILURES_OF, IN_FLIGHT, PLANS, TASKS_OF, PlanRow, PlanTaskRow
+from agenttalk.ports.statements.people import OPEN_REQUESTS_IN
+from agenttalk.ports.statements.plans import ACTIVITY, RUN, SKIPPED_BY_FAILURE, STANDINGS, StandingRow
+from agenttalk.ports.statements.views import RUN_COUNTS, TASK_STANDING, UNISOLATED_IN, UNPROVEN_IN, TaskPageRow
 from agenttalk.rules.core.task_states import board_status
 
 if TYPE_CHECKING:
@@ -84,17 +89,17 @@ async def read_plan_status(deps: Deps, plan_id: str) -> PlanStanding:
     # all of it is read again.
     while True:
         review = await dag_reviews.read_latest_committed(store, plan_id)
-        [(running, queued, due, *seen)] = await store.read("activity", plan_id=plan_id)
-        rows = await store.read("run", plan_id=plan_id)
+        [(running, queued, due, *seen)] = await store.read(ACTIVITY, plan_id=plan_id)
+        rows = await store.read(RUN, plan_id=plan_id)
         if not rows:
             hint = "'agenttalk status' lists all"
             raise UsageError(Code.NAME_UNKNOWN, f"the engine runs no plan {plan_id!r}", hint=hint)
-        if [rows[0][0], rows[0][2]] == seen:
+        if [rows[0].state, rows[0].open] == seen:
             break
     state, _, still_open, completed, failed, skipped, began_at, ended_at, *_ = rows[0]
     closing = state == "RUNNING" and not still_open
-    tasks = tuple(task_status_of(row) for row in await store.read("standings", plan_id=plan_id))
-    [(lost,)] = await store.read("skipped_by_failure", plan_id=plan_id)
+    tasks = tuple(task_status_of(row) for row in await store.read(STANDINGS, plan_id=plan_id))
+    [(lost,)] = await store.read(SKIPPED_BY_FAILURE, plan_id=plan_id)
     running = 0 if state == "ENDED" else running  # it may have ended since that was read
     goes_on = _goes_on(state, running, queued, due, closing=closing)
     counts: PlanCounts = {
@@ -120,11 +125,11 @@ async def read_plan_status(deps: Deps, plan_id: str) -> PlanStanding:
         began_at,
         ended_at,
         tasks,
-        tuple(denials.to_json(row) for row in await store.read("objections_in", plan_id=plan_id)),
+        tuple(denials.to_json(row) for row in await store.read(OBJECTIONS_IN, plan_id=plan_id)),
         _closing(tasks) if closing else None,
         review.as_json() if review else None,
         release.as_json() if release else None,
-        tuple(str(row[0]) for row in await store.read("open_requests_in", plan_id=plan_id)),
+        tuple(str(row.request_id) for row in await store.read(OPEN_REQUESTS_IN, plan_id=plan_id)),
     )
 
 
@@ -135,12 +140,12 @@ def count_open_tasks(plan_id: str, counted: int) -> int:
 
 async def result_of(store: Store, plan_id: str, state: str, counts: PlanCounts) -> PlanResult:
     """Return the result of a plan for a list of plans; see `PlanStanding.result`."""
-    lost = counts["failed"] or (counts["skipped"] and (await store.read("skipped_by_failure", plan_id=plan_id))[0][0])
+    lost = counts["failed"] or (counts["skipped"] and (await store.read(SKIPPED_BY_FAILURE, plan_id=plan_id))[0].tasks)
     if state == "ENDED":
         release = await releases.read_latest_committed(store, plan_id)
         result = _result(state, goes_on=False, failed=bool(lost))
         return _shipped(release.state, result) if release is not None else result
-    [(running, queued, due, *_)] = await store.read("activity", plan_id=plan_id)
+    [(running, queued, due, *_)] = await store.read(ACTIVITY, plan_id=plan_id)
     return _result(state, goes_on=_goes_on(state, running, queued, due, closing=not counts["open"]), failed=bool(lost))
 
 
@@ -174,30 +179,28 @@ def _closing(tasks: Iterable[TaskView]) -> str:
     return f"verifying again: {named}" if stale else "looking whether all that was proven still holds"
 
 
-def task_status_of(row: tuple[Any, ...]) -> TaskView:
-    """Return the status of a task from its row (the query `standings`)."""
-    (task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, rounds), rest = row[:11], row[11:]
-    missing, request_id, updated_at, leased_at, waiting_since = rest[:5]
-    unproven, unisolated = row[20:22]
+def task_status_of(row: StandingRow | TaskPageRow) -> TaskView:
+    """Return the status of a task."""
+    completed = row.state == "COMPLETED"
     return {
-        "task_id": task_id,
-        "agent_id": agent_id,
-        "state": state,
-        "phase": phase,
-        "board": board_status(state, phase),
-        "freshness": ("fresh" if fresh else "stale") if state == "COMPLETED" else None,
-        "proven": not unproven if state == "COMPLETED" else None,
-        "isolated": is_isolated(state, unisolated),
-        "cause": cause,
-        "reason": reason,
-        "score": score,
-        "attempt": attempt,
-        "retries": retries,
-        "reexecutions": rounds,
-        "missing": read_missing(missing),
-        "request_id": request_id,
-        "updated_at": updated_at,
-        "since": leased_at or waiting_since,
+        "task_id": row.task_id,
+        "agent_id": row.agent_id,
+        "state": row.state,
+        "phase": row.phase,
+        "board": board_status(row.state, row.phase),
+        "freshness": ("fresh" if row.fresh else "stale") if completed else None,
+        "proven": not row.unproven if completed else None,
+        "isolated": is_isolated(row.state, row.unisolated),
+        "cause": row.cause,
+        "reason": row.reason,
+        "score": row.score,
+        "attempt": row.attempt,
+        "retries": row.retries,
+        "reexecutions": row.reexecutions,
+        "missing": read_missing(row.missing),
+        "request_id": row.request_id,
+        "updated_at": row.updated_at,
+        "since": row.leased_at or row.waiting_since,
         "usage": usage_of(row),
     }
 
@@ -229,18 +232,22 @@ def sum_usage_by_agent(usages: Iterable[tuple[str, TaskUsage | None]]) -> dict[s
     return {agent_id: total for agent_id, known in sorted(tasks.items()) if (total := sum_usage(known))}
 
 
-def usage_of(row: tuple[Any, ...]) -> TaskUsage | None:
-    """Return what all attempts at a task took together, from its row (the query `standings`); None if unknown."""
-    if len(row) < 20 or not any(row[16:20]):
+def usage_of(row: StandingRow | TaskPageRow) -> TaskUsage | None:
+    """Return what all attempts at a task used together; None when nothing was counted."""
+    if not (row.seconds or row.tokens or row.cost_usd or row.tool_calls):
         return None
-    seconds, tokens, cost_usd, tool_calls = row[16:20]
-    return {"duration_s": round(seconds, 3), "tokens": tokens, "cost_usd": cost_usd, "tool_calls": tool_calls}
+    return {
+        "duration_s": round(row.seconds, 3),
+        "tokens": row.tokens,
+        "cost_usd": row.cost_usd,
+        "tool_calls": row.tool_calls,
+    }
 
 
 async def read_progress(deps: Deps, plan_id: str, names: Iterable[str]) -> PlanProgress:
     """Return how far a plan has come, and the tasks of these names. Raises UsageError when there is no such plan."""
     store = await board_of(deps, plan_id)
-    rows = await store.read("run_counts", plan_id=plan_id)
+    rows = await store.read(RUN_COUNTS, plan_id=plan_id)
     if not rows:
         hint = "'agenttalk status' lists all"
         raise UsageError(Code.NAME_UNKNOWN, f"the engine runs no plan {plan_id[:80]!r}", hint=hint)
@@ -248,10 +255,10 @@ async def read_progress(deps: Deps, plan_id: str, names: Iterable[str]) -> PlanP
     found = [
         task_status_of(row)
         for name in dict.fromkeys(names)
-        for row in await store.read("task_standing", plan_id=plan_id, task_id=name.replace("\0", ""))
+        for row in await store.read(TASK_STANDING, plan_id=plan_id, task_id=name.replace("\0", ""))
     ]
-    [(unproven,)] = await store.read("unproven_in", plan_id=plan_id)
-    [(unisolated,)] = await store.read("unisolated_in", plan_id=plan_id)
+    [(unproven,)] = await store.read(UNPROVEN_IN, plan_id=plan_id)
+    [(unisolated,)] = await store.read(UNISOLATED_IN, plan_id=plan_id)
     left = count_open_tasks(plan_id, still_open)
     counts: PlanCounts = {
         "open": left,
@@ -266,26 +273,26 @@ async def read_progress(deps: Deps, plan_id: str, names: Iterable[str]) -> PlanP
 
 async def read_status_overview(deps: Deps, *, plan_id: str | None = None) -> StatusOverview:
     """Return the status of every plan, or of one."""
-    found = [(board, row) for board in await list_boards(deps) for row in await board.read("plans")]
-    return {"plans": [await _stand(board, row) for board, row in found if plan_id in {None, row[0]}]}
+    found = [(board, row) for board in await list_boards(deps) for row in await board.read(PLANS)]
+    return {"plans": [await _stand(board, row) for board, row in found if plan_id in {None, row.plan_id}]}
 
 
-async def _stand(board: Store, row: tuple[Any, ...]) -> PlanOverview:
+async def _stand(board: Store, row: PlanRow) -> PlanOverview:
     plan_id, origin, dag_sha256, _, halted, sent, delivered, superseded, duplicate, dead = row
-    [(in_flight,)] = await board.read("in_flight", plan_id=plan_id)
-    runs = await board.read("run", plan_id=plan_id)
+    [(in_flight,)] = await board.read(IN_FLIGHT, plan_id=plan_id)
+    runs = await board.read(RUN, plan_id=plan_id)
     endless = origin == "virtual" and bool(runs)  # its tasks are listed page by page elsewhere
-    tasks = [] if endless else await board.read("tasks_of", plan_id=plan_id)
-    reasons: dict[str, str] = {} if endless else dict(await board.read("failures_of", plan_id=plan_id))
+    tasks = [] if endless else await board.read(TASKS_OF, plan_id=plan_id)
+    reasons: dict[str, str] = {} if endless else dict(await board.read(FAILURES_OF, plan_id=plan_id))
     ends = bool(runs) and not endless
     review = await dag_reviews.read_latest_committed(board, plan_id) if ends else None
     release = await releases.read_latest_committed(board, plan_id) if ends else None
-    stands = await board.read("standings", plan_id=plan_id) if ends else []
-    taken = {each[0]: usage_of(each) for each in stands}
-    fresh = {each[0]: bool(each[7]) for each in stands}
-    believed = {each[0] for each in stands if each[20]}
-    isolated = {each[0]: is_isolated(each[2], each[21]) for each in stands}
-    held = [denials.to_json(each) for each in await board.read("objections_in", plan_id=plan_id)] if ends else []
+    stands = await board.read(STANDINGS, plan_id=plan_id) if ends else []
+    taken = {each.task_id: usage_of(each) for each in stands}
+    fresh = {each.task_id: bool(each.fresh) for each in stands}
+    believed = {each.task_id for each in stands if each.unproven}
+    isolated = {each.task_id: is_isolated(each.state, each.unisolated) for each in stands}
+    held = [denials.to_json(each) for each in await board.read(OBJECTIONS_IN, plan_id=plan_id)] if ends else []
     overview: PlanOverview = {
         "plan_id": plan_id,
         "board": board.name,
@@ -301,18 +308,18 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> PlanOverview:
             "in_flight": in_flight,
         },
         "usage": sum_usage(taken.values()),
-        "usage_by_agent": sum_usage_by_agent((each[1], taken[each[0]]) for each in stands),
+        "usage_by_agent": sum_usage_by_agent((each.agent_id, taken[each.task_id]) for each in stands),
         "gates": held,
-        "questions": [row[0] for row in await board.read("open_requests_in", plan_id=plan_id)],
-        "state": runs[0][0] if ends else None,
+        "questions": [row.request_id for row in await board.read(OPEN_REQUESTS_IN, plan_id=plan_id)],
+        "state": runs[0].state if ends else None,
         "tasks": [
             _task(
                 row,
-                fresh=fresh.get(row[0]) if runs else None,
-                believed=row[0] in believed,
-                reason=reasons.get(row[0]),
-                isolated=isolated.get(row[0]),
-                usage=taken.get(row[0]),
+                fresh=fresh.get(row.task_id) if runs else None,
+                believed=row.task_id in believed,
+                reason=reasons.get(row.task_id),
+                isolated=isolated.get(row.task_id),
+                usage=taken.get(row.task_id),
             )
             for row in tasks
         ],
@@ -325,7 +332,7 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> PlanOverview:
 
 
 def _task(
-    row: tuple[Any, ...],
+    row: PlanTaskRow,
     *,
     fresh: bool | None,
     believed: bool,

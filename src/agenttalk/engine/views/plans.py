@@ -33,7 +33,25 @@ from agenttalk.engine.views.models.plans import (
     RepositorySummary,
 )
 from agenttalk.engine.views.models.tasks import TaskPage, TaskView
-from agenttalk.ports import Row, Store
+from agenttalk.ports import Store
+from agenttalk.ports.statements.core import FACTS_OF
+from agenttalk.ports.statements.messages import COUNTED_TASKS, PLAN, PLAN_DOCUMENTS, PLAN_MANIFEST
+from agenttalk.ports.statements.plans import NODES_OF, RUN_STATE
+from agenttalk.ports.statements.views import (
+    FOREIGN_PLAN_PAGE,
+    OPEN_PLAN_PAGE,
+    ORDERS_OF_PLAN,
+    PLAN_ACKS,
+    PLAN_ARTIFACTS,
+    PLAN_EDGES,
+    PLAN_PAGE,
+    PLAN_TASK_PAGE,
+    UNISOLATED_IN,
+    UNPROVEN_IN,
+    PlanArtifactRow,
+    RunPageRow,
+    TaskPageRow,
+)
 from agenttalk.rules.core.task_states import board_status
 from agenttalk.rules.plans.timeline import TimelineSpan
 
@@ -119,11 +137,11 @@ async def _next(
         rows = [
             await _foreign(store, *row)
             for store in stores
-            for row in await store.read("foreign_plan_page", plan_id=place.plan_id, limit=limit)
+            for row in await store.read(FOREIGN_PLAN_PAGE, plan_id=place.plan_id, limit=limit)
         ]
         rows = sorted(rows, key=lambda each: str(each["plan_id"]), reverse=True)[:limit]
         return rows, _PlanCursor("", rows[-1]["plan_id"], foreign=True) if len(rows) == limit else None
-    statement = "open_plan_page" if asked.state in _OPEN else "plan_page"
+    statement = OPEN_PLAN_PAGE if asked.state in _OPEN else PLAN_PAGE
     rows = [
         await _run(store, row)
         for store in stores
@@ -145,10 +163,10 @@ def _place(text: str) -> _PlanCursor:
             raise cursors.make_cursor_error()
 
 
-async def _run(store: Store, row: Row) -> PlanListItem:
+async def _run(store: Store, row: RunPageRow) -> PlanListItem:
     plan_id, state, still_open, completed, failed, skipped, began_at, ended_at = row
-    [(unproven,)] = await store.read("unproven_in", plan_id=plan_id)
-    [(not_isolated,)] = await store.read("unisolated_in", plan_id=plan_id)
+    [(unproven,)] = await store.read(UNPROVEN_IN, plan_id=plan_id)
+    [(not_isolated,)] = await store.read(UNISOLATED_IN, plan_id=plan_id)
     counts: PlanCounts = {
         "open": still_open,
         "completed": completed,
@@ -186,7 +204,7 @@ async def _foreign(store: Store, plan_id: str, halted: str | None) -> PlanListIt
 
 async def _counts(store: Store, plan_id: str) -> PlanCounts:
     """Count the tasks of a foreign plan by their states. What is completed there is claimed, and never proven."""
-    states: Counter[str] = Counter(dict(await store.read("counted_tasks", plan_id=plan_id)))
+    states: Counter[str] = Counter(dict(await store.read(COUNTED_TASKS, plan_id=plan_id)))
     completed, failed, skipped = states["COMPLETED"], states["FAILED"], states["SKIPPED"]
     return {
         "open": states.total() - completed - failed - skipped,
@@ -212,7 +230,7 @@ async def find_plan_board(deps: Deps, plan_id: str, *, ends: bool = True) -> Sto
     if plan_id in VIRTUAL and not deps.stores.has_board(plan_id):
         raise _unknown(plan_id)
     store = await board_of(deps, plan_id)
-    if not await store.read("plan", plan_id=plan_id):
+    if not await store.read(PLAN, plan_id=plan_id):
         raise _unknown(plan_id)
     return store
 
@@ -224,14 +242,14 @@ def _unknown(plan_id: str) -> UsageError:
 async def describe_plan(deps: Deps, plan_id: str) -> dict[str, Any]:
     """Where a plan stands, with the lines between its tasks, and when what was done."""
     store = await find_plan_board(deps, plan_id)
-    runs = bool(await store.read("run_state", plan_id=plan_id))
+    runs = bool(await store.read(RUN_STATE, plan_id=plan_id))
     told = (
         (await plan_status.read_plan_status(deps, plan_id)).as_json()
         if runs
         else await _describe_foreign(deps, store, plan_id)
     )
     edges = await _edges(store, plan_id, () if runs else await _nodes(store, plan_id))
-    rows = await store.read("orders_of_plan", plan_id=plan_id)
+    rows = await store.read(ORDERS_OF_PLAN, plan_id=plan_id)
     spans = [
         TimelineSpan(
             task_id, parse_instant(begin), parse_instant(end) if end else None, (ack or "").lower() or "running"
@@ -287,18 +305,18 @@ def _graph_node(task: TaskView) -> GraphNode:
 
 async def _edges(store: Store, plan_id: str, nodes: Sequence[Node]) -> list[tuple[str, str]]:
     """Which task waits for which; of a plan that the engine does not run only its DAG tells."""
-    rows = await store.read("plan_edges", plan_id=plan_id)
-    if not rows and not await store.read("run_state", plan_id=plan_id):
+    rows = await store.read(PLAN_EDGES, plan_id=plan_id)
+    if not rows and not await store.read(RUN_STATE, plan_id=plan_id):
         return [(one, node.task_id) for node in nodes for one in node.depends_on]
     return [(source, target) for source, target in rows]
 
 
 async def _nodes(store: Store, plan_id: str) -> list[Node]:
-    rows = await store.read("nodes_of", plan_id=plan_id)
+    rows = await store.read(NODES_OF, plan_id=plan_id)
     if rows:
         return [Node.model_validate_json(bytes(data)) for _, data in rows]
-    documents = await store.read("plan_documents", plan_id=plan_id)
-    return list(TaskDag.from_bytes(bytes(documents[0][0])).nodes) if documents and documents[0][0] else []
+    documents = await store.read(PLAN_DOCUMENTS, plan_id=plan_id)
+    return list(TaskDag.from_bytes(bytes(documents[0].dag)).nodes) if documents and documents[0].dag else []
 
 
 def _called(node: Node) -> Iterable[GraphEdge]:
@@ -311,9 +329,9 @@ def _called(node: Node) -> Iterable[GraphEdge]:
 
 
 async def _all_tasks(store: Store, plan_id: str) -> list[TaskView]:
-    rows: list[Row] = []
+    rows: list[TaskPageRow] = []
     while page := await store.read(
-        "plan_task_page", plan_id=plan_id, task_id=rows[-1][0] if rows else "", limit=LOOKED_AT
+        PLAN_TASK_PAGE, plan_id=plan_id, task_id=rows[-1].task_id if rows else "", limit=LOOKED_AT
     ):
         rows += page
         if len(page) < LOOKED_AT:
@@ -321,9 +339,9 @@ async def _all_tasks(store: Store, plan_id: str) -> list[TaskView]:
     return [_task(row) for row in rows]
 
 
-def _task(row: Row) -> TaskView:
-    task = plan_status.task_status_of(row[:22])
-    if row[22] is None:  # the engine does not run it, so it has seen nothing
+def _task(row: TaskPageRow) -> TaskView:
+    task = plan_status.task_status_of(row)
+    if row.unmet is None:  # the engine does not run it, so it has seen nothing
         proven = False if task["state"] == "COMPLETED" else None
         task |= {"freshness": None, "proven": proven, "isolated": None, "board": board_status(task["state"])}
     return task
@@ -338,9 +356,9 @@ async def list_tasks(
     shown: list[TaskView] = []
     seen, last = 0, after.replace("\0", "")
     while seen < LOOKED_AT:
-        rows = await store.read("plan_task_page", plan_id=plan_id, task_id=last, limit=size)
+        rows = await store.read(PLAN_TASK_PAGE, plan_id=plan_id, task_id=last, limit=size)
         for row in rows:
-            last, seen = row[0], seen + 1
+            last, seen = row.task_id, seen + 1
             task = _task(row)
             if agent_id in {"", task["agent_id"]} and state.lower() in {"", task["state"].lower(), task["board"]}:
                 shown.append(task)
@@ -355,30 +373,30 @@ async def list_deliveries(deps: Deps, plan_id: str, *, after: int = 0, limit: in
     """List what became of each message of a plan: the lines of its journal."""
     store = await find_plan_board(deps, plan_id, ends=False)
     size = max(1, min(limit, LONGEST_PAGE))
-    rows = await store.read("facts_of", subject=records.journal_subject(plan_id), after=after, limit=size)
-    lines: list[Any] = [wire.read(line) for row in rows for line in records.read_journal_lines(bytes(row[3]))]
-    return {"deliveries": lines, "next": rows[-1][0] if len(rows) == size else None}
+    rows = await store.read(FACTS_OF, subject=records.journal_subject(plan_id), after=after, limit=size)
+    lines: list[Any] = [wire.read(line) for row in rows for line in records.read_journal_lines(bytes(row.body))]
+    return {"deliveries": lines, "next": rows[-1].seq if len(rows) == size else None}
 
 
 async def list_acks(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> AckPage:
     """List the commands of a plan, and how far each receiver came: stored, injected, acted, and the receipt."""
     store = await find_plan_board(deps, plan_id)
     size = max(1, min(limit, LONGEST_PAGE))
-    rows = await store.read("plan_acks", plan_id=plan_id, after=after, limit=size)
+    rows = await store.read(PLAN_ACKS, plan_id=plan_id, after=after, limit=size)
     keys = tuple(CommandProgress.__annotations__)  # the columns stand in this order
     acks: list[Any] = [dict(zip(keys, row[1:], strict=True)) for row in rows]
-    return {"acks": acks, "next": rows[-1][0] if len(rows) == size else None}
+    return {"acks": acks, "next": rows[-1].id if len(rows) == size else None}
 
 
 async def list_artifacts(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> ArtifactPage:
     """List every version of the outputs of a plan, with the hashes of its files."""
     store = await find_plan_board(deps, plan_id)
     size = max(1, min(limit, LONGEST_PAGE))
-    rows = await store.read("plan_artifacts", plan_id=plan_id, after=after, limit=size)
-    return {"artifacts": [_artifact(row) for row in rows], "next": rows[-1][0] if len(rows) == size else None}
+    rows = await store.read(PLAN_ARTIFACTS, plan_id=plan_id, after=after, limit=size)
+    return {"artifacts": [_artifact(row) for row in rows], "next": rows[-1].id if len(rows) == size else None}
 
 
-def _artifact(row: Row) -> ArtifactSummary:
+def _artifact(row: PlanArtifactRow) -> ArtifactSummary:
     _, message_id, task_id, output_name, seq, producer, state, at, envelope = row
     return {
         "message_id": message_id,
@@ -397,8 +415,8 @@ def _artifact(row: Row) -> ArtifactSummary:
 async def describe_repository(deps: Deps, plan_id: str) -> RepositorySummary:
     """Return the repository of a plan, and what its clones share. Raises UsageError when the plan has none."""
     store = await board_of(deps, plan_id)
-    rows = await store.read("plan_manifest", plan_id=plan_id)
-    manifest = rows[0][0] if rows else None
+    rows = await store.read(PLAN_MANIFEST, plan_id=plan_id)
+    manifest = rows[0].manifest if rows else None
     workspace = PlanManifest.model_validate_json(bytes(manifest)).workspace if manifest else None
     if workspace is None:
         raise UsageError(

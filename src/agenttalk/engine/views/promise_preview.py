@@ -16,6 +16,11 @@ from agenttalk.engine.core.task_comments import PAGE, TaskName, board_of_task
 from agenttalk.engine.plans.definition import read_definition, read_joined_checks
 from agenttalk.engine.toolchain.board import BOARD
 from agenttalk.ports import OutputContent, Performance, Store
+from agenttalk.ports.statements.agents import HANDED_IN
+from agenttalk.ports.statements.core import COMMENTS_OF
+from agenttalk.ports.statements.mail import MAIL_ITEM
+from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK, NODE, RUN
+from agenttalk.ports.statements.proof import CLAIMS_OF, JOINED_CHECKS
 from agenttalk.rules.agents import results
 from agenttalk.rules.mail import letters
 from agenttalk.rules.proof import done, turn_outcome
@@ -29,20 +34,20 @@ NOTE = "The engine decides when your turn has ended, from what it finds itself. 
 async def preview_promise(deps: Deps, task: TaskName) -> dict[str, Any]:
     """What a task promises, and what of it is not there yet. Raises UsageError when nothing is promised here."""
     store = await board_of_task(deps, task)
-    rows = await store.read("engine_task", plan_id=task.plan_id, task_id=task.task_id)
-    nodes = await store.read("node", plan_id=task.plan_id, task_id=task.task_id)
-    run = await store.read("run", plan_id=task.plan_id)
+    rows = await store.read(ENGINE_TASK, plan_id=task.plan_id, task_id=task.task_id)
+    nodes = await store.read(NODE, plan_id=task.plan_id, task_id=task.task_id)
+    run = await store.read(RUN, plan_id=task.plan_id)
     if not rows or not nodes or not run:
         hint = "only plans that the engine runs have promises"
         raise UsageError(Code.TASK_NOT_FOUND, f"the engine runs no task {task.subject}", hint=hint)
-    node = Node.model_validate_json(bytes(nodes[0][0]))
+    node = Node.model_validate_json(bytes(nodes[0].node))
     agent_id, state, epoch, _, delivery, attempt, *_ = rows[0]
     sheet = read_definition(task.plan_id, run[0])
-    sheet.joined_checks = read_joined_checks(await store.read("joined_checks", plan_id=task.plan_id))
+    sheet.joined_checks = read_joined_checks(await store.read(JOINED_CHECKS, plan_id=task.plan_id))
     promise = sheet.promise(node)
     command = await _command(store, delivery)
     outputs = await _outputs(deps, store, task, agent_id, epoch, attempt, command)
-    said = await store.read("claims_of", plan_id=task.plan_id, task_id=task.task_id, epoch=epoch, author=agent_id)
+    said = await store.read(CLAIMS_OF, plan_id=task.plan_id, task_id=task.task_id, epoch=epoch, author=agent_id)
     claimed = [each for (text,) in said for each in read_claims(wire.read(bytes(text)))]
     made = tuple(OutputContent(name, name, "", 0, None) for name in sorted(outputs))
     at = deps.stamp()
@@ -72,35 +77,37 @@ async def preview_promise(deps: Deps, task: TaskName) -> dict[str, Any]:
 async def _on_board(store: Store, task: TaskName, epoch: int, at: str) -> list[done.Evidence]:
     """What is seen so far of a task of a board that is no plan: reports, and answers to letters."""
     if task.board == letters.BOARD:
-        rows = await store.read("mail_item", task_id=task.task_id)
+        rows = await store.read(MAIL_ITEM, task_id=task.task_id)
         return [
             each
             for row in rows
-            for each in letters.make_evidence(letters.LetterObservation(row[2], row[6], row[7], row[8]), at)
+            for each in letters.make_evidence(
+                letters.LetterObservation(row.addressee, row.read_at, row.read_how, row.reply), at
+            )
         ]
     if task.board != BOARD:
         return []
     said: list[tuple[str, str, str, str]] = []
     after: int | None = 0
     while after is not None:
-        remarks = await store.read("comments_of", plan_id=task.plan_id, task_id=task.task_id, after=after, limit=PAGE)
-        said += [(each[1], each[2], each[3], each[4]) for each in remarks if each[6] == epoch]
-        after = remarks[-1][0] if len(remarks) == PAGE else None
+        remarks = await store.read(COMMENTS_OF, plan_id=task.plan_id, task_id=task.task_id, after=after, limit=PAGE)
+        said += [(each.kind, each.author, each.type, each.body) for each in remarks if each.epoch == epoch]
+        after = remarks[-1].id if len(remarks) == PAGE else None
     return demands.make_claims(said, at)
 
 
 async def _command(store: Store, delivery: int | None) -> Command | None:
-    rows = await store.read("command_of_delivery", id=delivery) if delivery is not None else []
-    return CommandEnvelope.model_validate_json(bytes(rows[0][1])).payload.command if rows else None
+    rows = await store.read(COMMAND_OF_DELIVERY, id=delivery) if delivery is not None else []
+    return CommandEnvelope.model_validate_json(bytes(rows[0].envelope)).payload.command if rows else None
 
 
 async def _outputs(
     deps: Deps, store: Store, task: TaskName, agent_id: str, epoch: int, attempt: int, command: Command | None
 ) -> set[str]:
     """Names of outputs that are there: handed in from elsewhere, or lying in the folder of the attempt."""
-    rows = await store.read("handed_in", plan_id=task.plan_id, task_id=task.task_id, epoch=epoch)
+    rows = await store.read(HANDED_IN, plan_id=task.plan_id, task_id=task.task_id, epoch=epoch)
     if rows or command is None:
-        return {row[1] for row in rows if row[0] == "artifact"}
+        return {row.name for row in rows if row.kind == "artifact"}
     own = root_layout.task_folder(agent_id, task.plan_id, task.task_id)
     layout = AttemptPaths(own, f"{own}/{TURNS}/{command.command_id}-{attempt}")
     return await asyncio.to_thread(_lying, deps, layout.outputs, results.map_declared_outputs(command))

@@ -9,6 +9,7 @@ from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.proof import honesty
 from agenttalk.engine.views import plan_status, toolchain
+from agenttalk.ports.statements.core import COUNTED_OPEN
 
 if TYPE_CHECKING:
     from agenttalk.engine.views.models.root import RootStatus
@@ -34,5 +35,5 @@ async def read_root_status(deps: Deps, day_cost_usd: float | None) -> RootStatus
 
 async def count_waiting(deps: Deps) -> tuple[int, int]:
     """Return how many questions and how many dead letters are open."""
-    counts = [(await board.read("counted_open"))[0] for board in await boards.list_boards(deps)]
+    counts = [(await board.read(COUNTED_OPEN))[0] for board in await boards.list_boards(deps)]
     return sum(requests for requests, _ in counts), sum(dead for _, dead in counts)

@@ -19,7 +19,11 @@ from agenttalk.engine.plans.definition import read_definition, read_joined_check
 from agenttalk.engine.plans.supersede import files_of
 from agenttalk.engine.views import explain, plans
 from agenttalk.engine.views.plan_status import is_isolated, usage_of
-from agenttalk.ports import Folder, Row, Store
+from agenttalk.ports import Folder, Store
+from agenttalk.ports.statements.messages import TASK
+from agenttalk.ports.statements.plans import NODE, RUN, VERSIONS_BEFORE, VERSIONS_FROM, NewestOutputRow, StandingRow
+from agenttalk.ports.statements.proof import EVIDENCE_OF_TASK, JOINED_CHECKS, EvidenceRow
+from agenttalk.ports.statements.views import TASK_ORDERS, TASK_STANDING, TaskOrderRow
 from agenttalk.rules.proof import checklist
 from agenttalk.rules.proof.checklist import ChecklistItem, CheckSummary
 
@@ -36,15 +40,15 @@ async def describe_task(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any
     """Everything that is to be said of a task. Raises UsageError when there is none."""
     store = await plans.find_plan_board(deps, plan_id, ends=False)
     told = await explain.explain_task(deps, plan_id, task_id)
-    rows = await store.read("task_orders", plan_id=plan_id, task_id=task_id, limit=ORDERS)
+    rows = await store.read(TASK_ORDERS, plan_id=plan_id, task_id=task_id, limit=ORDERS)
     orders = [_order(row) for row in rows]
-    own = await store.read("task_standing", plan_id=plan_id, task_id=task_id)
+    own = await store.read(TASK_STANDING, plan_id=plan_id, task_id=task_id)
     return {
         **told,
         "board_name": store.name,
         "usage": usage_of(own[0]) if own else None,
         "proven": _proven(told, own),
-        "isolated": is_isolated(told["state"], own[0][21]) if own else None,
+        "isolated": is_isolated(told["state"], own[0].unisolated) if own else None,
         "checklist": [_line(each) for each in await checklist_of(store, told)] if told["origin"] == "engine" else [],
         "command": orders[0]["command"] if orders else None,
         "orders": orders,
@@ -53,18 +57,18 @@ async def describe_task(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any
     }
 
 
-def _proven(told: dict[str, Any], own: list[Row]) -> bool | None:
+def _proven(told: dict[str, Any], own: list[StandingRow]) -> bool | None:
     """Whether a task that is done is so by more than its agent's word; None when it is not done."""
     if told["state"] != "COMPLETED":
         return None
-    return told["origin"] == "engine" and not (own and own[0][20])
+    return told["origin"] == "engine" and not (own and own[0].unproven)
 
 
-def _command(row: Row) -> Command:
-    return CommandEnvelope.model_validate_json(bytes(row[3])).payload.command
+def _command(row: TaskOrderRow) -> Command:
+    return CommandEnvelope.model_validate_json(bytes(row.envelope)).payload.command
 
 
-def _order(row: Row) -> dict[str, Any]:
+def _order(row: TaskOrderRow) -> dict[str, Any]:
     """A command of the task; `prompt_sha256` is the hash of the very prompt that its agent got."""
     message_id, command_id, seq, _, receiver, state, ack, taken_at, ended_at, prompt_sha256 = row
     return {
@@ -97,7 +101,7 @@ def _line(item: ChecklistItem) -> dict[str, Any]:
 async def _inputs(store: Store, plan_id: str, command: Command) -> list[dict[str, Any]]:
     """The files that a command names, with their hashes as far as these are known."""
     found: list[dict[str, Any]] = []
-    known: dict[str, list[Row]] = {}
+    known: dict[str, list[NewestOutputRow]] = {}
     previous = {
         f"previous_output/{root_layout.path_segment(old.output_name)}/{old.path}": {
             "sha256": old.sha256,
@@ -110,14 +114,14 @@ async def _inputs(store: Store, plan_id: str, command: Command) -> list[dict[str
             owner, _, rest = path.partition("/")
             segment, _, inside = rest.partition("/")
             if owner not in known:
-                known[owner] = await store.read("versions_from", plan_id=plan_id, task_id=owner)
+                known[owner] = await store.read(VERSIONS_FROM, plan_id=plan_id, task_id=owner)
             file = previous.get(path) or _version(known[owner], owner, segment, inside)
             found.append({"input_name": each.input_name, "path": path, **file})
     return found
 
 
-def _version(rows: list[Row], task_id: str, segment: str, inside: str) -> dict[str, Any]:
-    envelope = next((row[5] for row in rows if root_layout.path_segment(row[0]) == segment), None)
+def _version(rows: list[NewestOutputRow], task_id: str, segment: str, inside: str) -> dict[str, Any]:
+    envelope = next((row.envelope for row in rows if root_layout.path_segment(row.output_name) == segment), None)
     for path, sha256, size in files_of(bytes(envelope)) if envelope is not None else ():
         if path == inside:
             return {"sha256": sha256, "size_bytes": size, "from_task_id": task_id}
@@ -126,7 +130,7 @@ def _version(rows: list[Row], task_id: str, segment: str, inside: str) -> dict[s
 
 async def _outputs(store: Store, plan_id: str, task_id: str) -> list[dict[str, Any]]:
     """Every version of what a task made, the newest first."""
-    rows = await store.read("versions_before", plan_id=plan_id, task_id=task_id, before=2**62)
+    rows = await store.read(VERSIONS_BEFORE, plan_id=plan_id, task_id=task_id, before=2**62)
     return [
         {"output_name": name, "seq": seq, "state": state, "path": path, "sha256": sha256, "size_bytes": size}
         for name, _, seq, state, _, envelope in rows
@@ -139,7 +143,7 @@ async def find_task_file(deps: Deps, plan_id: str, task_id: str, sha256: str) ->
     store = await plans.find_plan_board(deps, plan_id, ends=False)
     known = await _outputs(store, plan_id, task_id)
     if not any(each["sha256"] == sha256 for each in known):
-        for row in await store.read("task_orders", plan_id=plan_id, task_id=task_id, limit=ORDERS):
+        for row in await store.read(TASK_ORDERS, plan_id=plan_id, task_id=task_id, limit=ORDERS):
             known += await _inputs(store, plan_id, _command(row))
     for each in known:
         if each.get("sha256") == sha256:
@@ -183,17 +187,17 @@ async def _find_transcript(
 ) -> tuple[str, str, int] | None:
     """Where the transcript of an attempt lies, of which command, and of which attempt; None when nobody has begun."""
     store = await plans.find_plan_board(deps, plan_id, ends=False)
-    known = await store.read("task", plan_id=plan_id, task_id=task_id)
+    known = await store.read(TASK, plan_id=plan_id, task_id=task_id)
     if not known:
         hint = f"'GET /api/plans/{plan_id}/tasks' lists them"
         raise UsageError(Code.TASK_NOT_FOUND, f"plan {plan_id!r} has no task {task_id[:80]!r}", hint=hint)
-    rows = await store.read("task_orders", plan_id=plan_id, task_id=task_id, limit=ORDERS)
-    row = next((row for row in rows if command_id in {"", row[1]}), None)
+    rows = await store.read(TASK_ORDERS, plan_id=plan_id, task_id=task_id, limit=ORDERS)
+    row = next((row for row in rows if command_id in {"", row.command_id}), None)
     if row is None:
         return None
-    attempt = attempt or known[0][7] or 1
-    own = root_layout.task_folder(row[4] or known[0][0], plan_id, task_id)
-    return f"{own}/{TURNS}/{row[1]}-{attempt}{ENDING}", row[1], attempt
+    attempt = attempt or known[0].attempt or 1
+    own = root_layout.task_folder(row.receiver or known[0].agent_id, plan_id, task_id)
+    return f"{own}/{TURNS}/{row.command_id}-{attempt}{ENDING}", row.command_id, attempt
 
 
 def _events(lines: list[bytes]) -> tuple[list[Any], int]:
@@ -230,12 +234,12 @@ _BY: Final = {"claimed": "the agent", "confirmed": "a person"}
 async def checklist_of(store: Store, told: dict[str, Any]) -> list[ChecklistItem]:
     """Each line of a task's promise; `told` is what `explain` tells of the task."""
     plan_id, task_id = told["plan_id"], told["task_id"]
-    node = Node.model_validate_json(bytes((await store.read("node", plan_id=plan_id, task_id=task_id))[0][0]))
-    sheet = read_definition(plan_id, (await store.read("run", plan_id=plan_id))[0])
-    sheet.joined_checks = read_joined_checks(await store.read("joined_checks", plan_id=plan_id))
-    kept = await store.read("evidence_of_task", plan_id=plan_id, task_id=task_id)
+    node = Node.model_validate_json(bytes((await store.read(NODE, plan_id=plan_id, task_id=task_id))[0].node))
+    sheet = read_definition(plan_id, (await store.read(RUN, plan_id=plan_id))[0])
+    sheet.joined_checks = read_joined_checks(await store.read(JOINED_CHECKS, plan_id=plan_id))
+    kept = await store.read(EVIDENCE_OF_TASK, plan_id=plan_id, task_id=task_id)
     attempts = [turn for turn in told["attempts"] if "verdict" in turn]
-    ended_at = (await store.read("task", plan_id=plan_id, task_id=task_id))[0][2]
+    ended_at = (await store.read(TASK, plan_id=plan_id, task_id=task_id))[0].updated_at
     if told["state"] == "COMPLETED" and kept:
         seen = [_evidence_of_row(row) for row in kept]
     else:
@@ -246,7 +250,7 @@ async def checklist_of(store: Store, told: dict[str, Any]) -> list[ChecklistItem
     return checklist.build_checklist(promise.acceptance, seen, told["verdict"], stale=stale, ended_at=at)
 
 
-def _evidence_of_row(row: Row) -> CheckSummary:
+def _evidence_of_row(row: EvidenceRow) -> CheckSummary:
     check_id, _, _, _, result, _, fresh, at = row
     told: Any = wire.read(bytes(result), limit=wire.DOCUMENT_LIMIT)
     return _evidence_of_check({**told, "id": check_id}, at, fresh=bool(fresh))

@@ -15,7 +15,18 @@ from agenttalk.engine.core.boards import open_if_readable
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.views.models.toolchain import BoardSummary, ToolchainWarning, WarningPage
-from agenttalk.ports import Row, Store
+from agenttalk.ports import Store
+from agenttalk.ports.statements.toolchain import (
+    BREAKERS,
+    OUTGOING_PAGE,
+    TOOLCHAIN_NEWEST,
+    TOOLCHAIN_PAGE,
+    TOOLCHAIN_PAGE_OF_AGENT,
+    TOOLCHAIN_PAGE_OPEN,
+    TOOLCHAIN_TASK,
+    TOOLCHAIN_WARNINGS,
+    ToolchainPageRow,
+)
 from agenttalk.rules.core import task_states
 
 PAGE: Final = 100
@@ -66,7 +77,7 @@ async def list_toolchain_tasks(deps: Deps, asked: ToolchainQuery) -> dict[str, A
     while seen < _LOOKED_AT:
         rows = await _rows(store, asked, after, limit)
         for row in rows:
-            after, seen = row[0], seen + 1
+            after, seen = row.id, seen + 1
             task = _task(row)
             if _wanted(task, asked):
                 found.append(task)
@@ -77,15 +88,15 @@ async def list_toolchain_tasks(deps: Deps, asked: ToolchainQuery) -> dict[str, A
     return {"tasks": found, "next": after}
 
 
-async def _rows(store: Store, asked: ToolchainQuery, after: int, limit: int) -> list[Row]:
+async def _rows(store: Store, asked: ToolchainQuery, after: int, limit: int) -> list[ToolchainPageRow]:
     """The next rows through the index that leaves the fewest to look at."""
     if asked.newest:
-        return await store.read("toolchain_newest", before=after or _BEYOND, limit=limit)
+        return await store.read(TOOLCHAIN_NEWEST, before=after or _BEYOND, limit=limit)
     if asked.assignee:
-        return await store.read("toolchain_page_of_agent", agent_id=asked.assignee, after=after, limit=limit)
+        return await store.read(TOOLCHAIN_PAGE_OF_AGENT, agent_id=asked.assignee, after=after, limit=limit)
     if asked.status in {"open", "pending", "working", "review", "blocked"}:
-        return await store.read("toolchain_page_open", after=after, limit=limit)
-    return await store.read("toolchain_page", after=after, limit=limit)
+        return await store.read(TOOLCHAIN_PAGE_OPEN, after=after, limit=limit)
+    return await store.read(TOOLCHAIN_PAGE, after=after, limit=limit)
 
 
 def _wanted(task: dict[str, Any], asked: ToolchainQuery) -> bool:
@@ -94,7 +105,7 @@ def _wanted(task: dict[str, Any], asked: ToolchainQuery) -> bool:
     return bool(fits) and asked.action_type in {"", task["must_haves"]["action_type"]}
 
 
-def _task(row: Row) -> dict[str, Any]:
+def _task(row: ToolchainPageRow) -> dict[str, Any]:
     (
         _,
         task_id,
@@ -130,7 +141,7 @@ def _task(row: Row) -> dict[str, Any]:
         "closed_why": why,
         "trust": why if state == "COMPLETED" else None,
         "proven": is_proven(state, why),
-        "reason": row[15],
+        "reason": row.reason,
     }
 
 
@@ -144,22 +155,22 @@ async def read_toolchain_fields(deps: Deps, task: TaskName) -> dict[str, Any]:
     if task.board != BOARD or not deps.stores.has_board(BOARD):
         return {}
     store = await deps.stores.board(BOARD)
-    rows = await store.read("toolchain_task", task_id=task.task_id)
+    rows = await store.read(TOOLCHAIN_TASK, task_id=task.task_id)
     if not rows:
         return {}
     row = rows[0]
     return {
-        "id": row[0],
-        "title": row[3],
-        "description": row[4],
-        "assignee": row[5],
-        "assigned_by": row[6],
+        "id": row.task_id,
+        "title": row.title,
+        "description": row.description,
+        "assignee": row.assignee,
+        "assigned_by": row.assigned_by,
         "task_type": "toolchain",
-        "status": status_of(row[16], row[17]),
-        "must_haves": wire.read(bytes(row[7]), limit=wire.DOCUMENT_LIMIT),
-        "closed_why": row[15],
-        "trust": row[15] if row[16] == "COMPLETED" else None,
-        "proven": is_proven(row[16], row[15]),
+        "status": status_of(row.state, row.phase),
+        "must_haves": wire.read(bytes(row.must_haves), limit=wire.DOCUMENT_LIMIT),
+        "closed_why": row.closed_why,
+        "trust": row.closed_why if row.state == "COMPLETED" else None,
+        "proven": is_proven(row.state, row.closed_why),
     }
 
 
@@ -173,7 +184,7 @@ async def list_warnings(deps: Deps, after: int = 0) -> WarningPage:
     if not deps.stores.has_board(BOARD):
         return {"warnings": [], "next": None}
     store = await deps.stores.board(BOARD)
-    rows = await store.read("toolchain_warnings", after=after, limit=PAGE)
+    rows = await store.read(TOOLCHAIN_WARNINGS, after=after, limit=PAGE)
     warnings: list[ToolchainWarning] = [
         {
             "id": number,
@@ -186,7 +197,7 @@ async def list_warnings(deps: Deps, after: int = 0) -> WarningPage:
         }
         for number, code, message, hint, times, first_at, last_at in rows
     ]
-    return {"warnings": warnings, "next": rows[-1][0] if len(rows) == PAGE else None}
+    return {"warnings": warnings, "next": rows[-1].id if len(rows) == PAGE else None}
 
 
 async def list_outgoing(deps: Deps, after: int = 0) -> dict[str, Any]:
@@ -194,14 +205,14 @@ async def list_outgoing(deps: Deps, after: int = 0) -> dict[str, Any]:
     if not deps.stores.has_board(BOARD):
         return {"outgoing": [], "away": [], "next": None}
     store = await deps.stores.board(BOARD)
-    rows = await store.read("outgoing_page", after=after, limit=PAGE)
+    rows = await store.read(OUTGOING_PAGE, after=after, limit=PAGE)
     away = [
         {"source": source, "since": opened_at, "failures": failures, "asked_again_at": not_before}
-        for source, failures, opened_at, not_before, _ in await store.read("breakers")
+        for source, failures, opened_at, not_before, _ in await store.read(BREAKERS)
         if opened_at is not None
     ]
     found = [dict(zip(_OUTGOING, each, strict=True)) for each in rows]
-    return {"outgoing": found, "away": away, "next": rows[-1][0] if len(rows) == PAGE else None}
+    return {"outgoing": found, "away": away, "next": rows[-1].id if len(rows) == PAGE else None}
 
 
 _OUTGOING: Final = (
@@ -215,5 +226,5 @@ async def summarize_board(deps: Deps) -> BoardSummary | None:
     store = await open_if_readable(deps, BOARD) if deps.stores.has_board(BOARD) else None
     if store is None:
         return None
-    rows = await store.read("toolchain_page_open", after=0, limit=LONGEST_PAGE)
+    rows = await store.read(TOOLCHAIN_PAGE_OPEN, after=0, limit=LONGEST_PAGE)
     return {"open_tasks": len(rows), "warnings": (await list_warnings(deps))["warnings"]}

@@ -29,7 +29,7 @@ class OutputContent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """What came of a job, as whoever carried it out says. A claim; the engine decides what it is worth."""
+    """The result of a job, as its performer reports it. A claim; the engine decides what it is worth."""
 
     how: TurnEnding
     result: Any = None
@@ -46,7 +46,7 @@ class Performance:
     sandbox: str = ""
     """The tier in which it was done, if it was to be confined."""
     judgements: Mapping[str, Judgement] = field(default_factory=dict)
-    """What was said of each input that had to be looked at before it was used; `refused` if one is not accepted."""
+    """The judgement of each input that had to be checked before it was used; `refused` if one is not accepted."""
     abort: Abort | None = None
     """Why it was stopped, e.g. because of a forbidden action that its driver saw."""
     claims: tuple[str | EvidenceEntry, ...] = ()
@@ -54,7 +54,7 @@ class Performance:
     remark: str = ""
     """What its driver found odd about it: part of the reason if its work is not done, and else nothing."""
     strayed: tuple[str, ...] = ()
-    """What it changed in its own folder outside of its scope, when it works on no repository."""
+    """What it changed in its own folder outside its scope, when it works without a repository."""
     ended_badly: Literal["", "denied", "failed"] = ""
     """Whether its agent was refused something, or said that it failed: a claim, which its checks may disprove. The
     remark says it then, also of work that is done."""
@@ -62,7 +62,7 @@ class Performance:
 
 @dataclass(frozen=True, slots=True)
 class WorkProof:
-    """What was found out about the work of a turn, by others than whoever did it."""
+    """What was found out about the work of a turn, by other parties than its agent."""
 
     evidence: tuple[Evidence, ...] = ()
     check_records: tuple[dict[str, Any], ...] = ()
@@ -80,9 +80,9 @@ class WorkProof:
     rests_on: tuple[str, ...] = ()
     """Paths that its checks consist of and that other tasks of the plan have changed, each with the task."""
     moot: str = ""
-    """Why nobody has to do it any more."""
+    """Why it is no longer due."""
     conflict: str = ""
-    """What somebody else changed at the same place meanwhile."""
+    """What another party changed at the same place meanwhile."""
     commit: str = ""
     """What the plan's branch was moved to."""
     foreign: tuple[str, ...] = ()

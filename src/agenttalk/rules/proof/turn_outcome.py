@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ENGINE_DEATHS: Final = 3
 """How often the engine may die over one task before a person is asked."""
 LOST: Final = 3
-"""How often a remote agent may be lost over one task, whatever its retries."""
+"""How often a remote agent may be lost over one task, regardless of its retries."""
 DAYS: Final = 3
 """How often in a row the limit of a day may stop a task before a person is asked."""
 SCORE_TRIES: Final = 2
@@ -92,7 +92,7 @@ class TurnFacts:
     gated: bool = False
     """Whether its command carries a promise, so that checkpoints decide after the turn, too."""
     needs_proof: bool = False
-    """Whether somebody other than the agent had to check the work."""
+    """Whether another party than the agent had to check the work."""
     abort: Abort | None = None
     """Why the turn counts as stopped."""
     scores: Mapping[str, float | None] = field(default_factory=dict)
@@ -132,7 +132,7 @@ class TurnOutcome:
     hand_to: str | None = None
     """The agent that does it next, if it is another one."""
     claims: Claims = NO_CLAIMS
-    """What the agent says of its own work."""
+    """What the agent claims about its own work."""
     evidence: tuple[Evidence, ...] = ()
     """What was found, if it is not enough and no round is left."""
     stuck: bool = False
@@ -180,8 +180,8 @@ def decide_foreign_turn(
 ) -> TurnOutcome:
     """Decide about a turn of a foreign plan, or a receipt that says how one ended.
 
-    Its agent's word is the evidence, so such a task is done by a claim at best. The engine orders no rework and hands
-    it to nobody else: whoever commands it may send another command.
+    Its agent's word is the evidence, so such a task is done by a claim at best. The engine orders no rework and
+    chooses no other agent: its commander may send another command.
     """
     claimed = performance.how == "finished" and performance.code is None
     facts = TurnFacts(
@@ -480,7 +480,7 @@ def describe_dropped_work(proof: WorkProof) -> list[str]:
 
 
 def _issues_from_output(proof: WorkProof) -> list[Issue]:
-    """What checks that did not pass printed last, for whoever has to mend it."""
+    """What failed checks printed last, for the agent that has to repair it."""
     return [
         Issue(
             severity="HIGH",

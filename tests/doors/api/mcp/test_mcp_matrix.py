@@ -14,6 +14,10 @@ from agenttalk.doors.api.roles import MCP
 from agenttalk.doors.api.route_table import ROUTES
 from agenttalk.doors.mcp.tool_table import TOOLS
 from agenttalk.engine.core.deps import Deps
+from agenttalk.ports.statements.agents import HANDED_IN
+from agenttalk.ports.statements.core import COMMENTS_OF
+from agenttalk.ports.statements.messages import TASK
+from agenttalk.ports.statements.people import OPEN_REQUESTS
 from doors.api.doorkit import FAR, OPERATOR, VIEWER, WORKER, Door
 from doors.api.mcp.mcpkit import called, code, listed, posted
 
@@ -75,11 +79,11 @@ def everything(door: Door) -> list[Any]:
 
     async def work(deps: Deps) -> list[Any]:
         store = await deps.stores.board("default")
-        found: list[Any] = [await store.read("open_requests", at="", request_id="", limit=1000)]
+        found: list[Any] = [await store.read(OPEN_REQUESTS, at="", request_id="", limit=1000)]
         for task_id in ("build", "design"):
             about = {"plan_id": "plan_shop", "task_id": task_id}
-            found += [await store.read("comments_of", **about, after=0, limit=100)]
-            found += [await store.read("handed_in", **about, epoch=1), await store.read("task", **about)]
+            found += [await store.read(COMMENTS_OF, **about, after=0, limit=100)]
+            found += [await store.read(HANDED_IN, **about, epoch=1), await store.read(TASK, **about)]
         return found
 
     return door.run(work)

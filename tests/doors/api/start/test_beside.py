@@ -19,6 +19,7 @@ from agenttalk.doors.cli.main import call
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages.router import Router
 from agenttalk.engine.people import questions
+from agenttalk.ports.statements.messages import DEADLETTERS
 from agenttalk.wiring import open_root
 from doors.api.enginekit import engine, programmed
 from kits.treekit import Tree, dumped, node, question
@@ -95,7 +96,7 @@ def prepared(root: Path) -> str:
             request = HumanInterventionRequest.from_json(question(name, for_whom="pm"))
             await store.transact(partial(questions.ask, request=request, plan_id="plan_shop", at=deps.stamp()))
         await Router(deps).run_once()  # so that the questions have reached people, whichever test comes first
-        [(letter, *_)] = await store.read("deadletters", before=2**62, limit=10)
+        [(letter, *_)] = await store.read(DEADLETTERS, before=2**62, limit=10)
         return str(letter)
 
     async def run() -> str:

@@ -6,6 +6,7 @@ import asyncio
 from datetime import timedelta
 from pathlib import Path
 
+from agenttalk.ports.statements.operation import TRACED
 from agenttalk.wiring import open_root
 from kits.tracekit import Bench, Clock, finished, started
 
@@ -26,7 +27,7 @@ def test_servers_on_one_store_tell_the_same_spans_under_the_same_ids(tmp_path: P
             async def told(many: int) -> None:
                 """Facts are chained a moment after they are written, and told then."""
                 async with asyncio.timeout(PATIENCE):
-                    while len(set(bench.ids)) < many or len(await board.read("traced")) != 2 * (many == 0):
+                    while len(set(bench.ids)) < many or len(await board.read(TRACED)) != 2 * (many == 0):
                         for each in servers:
                             await each.pass_()
                         await asyncio.sleep(0.02)

@@ -94,7 +94,7 @@ def test_what_cannot_be_looked_up_is_told(root: Path) -> None:
     assert refusal(root / "nothing").code is Code.FILE_UNREADABLE
     unknown = refusal(root, "shpo")
     assert (unknown.code, unknown.hint) == (Code.NAME_UNKNOWN, "did you mean 'shop'?")
-    assert "plans lie in" in refusal(root, "zzz").hint
+    assert "plans are in" in refusal(root, "zzz").hint
     assert refusal(root, "zzz").retriable is False
 
 

@@ -14,6 +14,7 @@ from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.engine.people import questions
 from agenttalk.engine.toolchain.board import ToolchainLimits
 from agenttalk.ports import KindTask, Performance
+from agenttalk.ports.statements.core import ADD_COMMENT, FACTS_OF
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.testing import ForgeFault
 from engine.toolchain.kits.saying import Stage, ended
@@ -476,7 +477,7 @@ def test_without_a_token_a_reminder_is_on_the_task_and_in_an_alert_and_the_escal
         [reminder] = shown["comments"]
         assert (reminder["author"], "A reminder" in reminder["body"]) == ("system", True)
         store = await stage.deps.stores.board("_toolchain")
-        facts = await store.read("facts_of", subject="_toolchain", after=0, limit=100)
+        facts = await store.read(FACTS_OF, subject="_toolchain", after=0, limit=100)
         assert "TASK_OVERDUE" in str(facts)
         await stage.said(14400)
         [title] = await stage.asked()
@@ -496,7 +497,7 @@ def test_who_waits_for_the_outcome_of_a_report_is_not_reminded(tmp_path: Path) -
         about = {"kind": "comment", "author": "agent-dev", "type": "action_report", "claims": None, "epoch": 1}
         at = stage.deps.stamp()
         await store.transact(
-            lambda tx: tx.run("add_comment", plan_id="_toolchain", task_id=task["id"], body="done", at=at, **about)
+            lambda tx: tx.run(ADD_COMMENT, plan_id="_toolchain", task_id=task["id"], body="done", at=at, **about)
         )
         await stage.said(7201)
         assert stage.comments() == []

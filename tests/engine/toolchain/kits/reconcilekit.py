@@ -20,6 +20,7 @@ from agenttalk.engine.toolchain.receiver import DeliveryReceiver
 from agenttalk.engine.toolchain.reconciler import Reconciler
 from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
 from agenttalk.engine.views import toolchain
+from agenttalk.ports.statements.toolchain import TOOLCHAIN_TASK
 from agenttalk.rules.prompts.toolchain_steps import ForgeAddresses
 from agenttalk.rules.toolchain.accounts import ForgeIdentity, ForgeRegistry
 from agenttalk.testing import FakeGitea
@@ -152,7 +153,7 @@ class Scene:
             return []
         store = await self.deps.stores.board(BOARD)
         shown = [each["id"] for each in await self.tasks() if each["status"] != "withdrawn"]
-        return sorted([(await store.read("toolchain_task", task_id=each))[0][1] for each in shown])
+        return sorted([(await store.read(TOOLCHAIN_TASK, task_id=each))[0][1] for each in shown])
 
 
 @asynccontextmanager

@@ -28,7 +28,8 @@ DELETE FROM spendings WHERE board = :board AND name = :name
 
 -- Everything that a plan has used so far, for one that is limited only now.
 -- name: used_by_plan
-SELECT coalesce(sum(tokens), 0), coalesce(sum(cost_usd), 0), coalesce(sum(seconds), 0), coalesce(sum(tool_calls), 0)
+SELECT CAST(coalesce(sum(tokens), 0) AS BIGINT) AS tokens, coalesce(sum(cost_usd), 0) AS cost_usd,
+    coalesce(sum(seconds), 0) AS seconds, CAST(coalesce(sum(tool_calls), 0) AS BIGINT) AS tool_calls
 FROM tasks WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL
 
 -- What checkpoints held against tasks.

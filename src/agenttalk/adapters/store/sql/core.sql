@@ -38,8 +38,8 @@ WHERE board = :board AND plan_id = :plan_id AND kind = 'api.key' AND id = :id
 
 -- name: counted_open
 SELECT
-    (SELECT count(*) FROM requests WHERE board = :board AND state = 'open'),
-    (SELECT count(*) FROM deadletters WHERE board = :board AND state = 'open')
+    (SELECT count(*) FROM requests WHERE board = :board AND state = 'open') AS requests,
+    (SELECT count(*) FROM deadletters WHERE board = :board AND state = 'open') AS deadletters
 
 -- name: board_of
 SELECT board FROM plan_boards WHERE plan_id = :plan_id
@@ -122,7 +122,7 @@ FROM blobs
 WHERE hash = :hash
 
 -- name: has_blob
-SELECT 1
+SELECT 1 AS found
 FROM blobs
 WHERE hash = :hash
 
@@ -192,7 +192,7 @@ OVERRIDING SYSTEM VALUE
 VALUES (:seq, :link, :at, :board, :kind, :subject, :body, :prev, :hash)
 
 -- name: newest_fact
-SELECT coalesce(max(seq), 0) FROM ledger
+SELECT coalesce(max(seq), 0) AS newest FROM ledger
 
 -- name: unsealed_facts
 SELECT seq, link, at, board, kind, subject, body, prev, hash
@@ -220,7 +220,7 @@ ORDER BY link DESC
 LIMIT 1
 
 -- name: count_facts
-SELECT count(*)
+SELECT count(*) AS facts
 FROM ledger
 
 -- name: latest_fact

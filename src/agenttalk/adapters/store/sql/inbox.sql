@@ -13,7 +13,7 @@ ORDER BY plan_id
 
 -- Claiming.
 -- name: known_delivery
-SELECT m.id, m.sha256, m.name, d.id, d.state, d.shown, d.ack
+SELECT m.id, m.sha256, m.name, d.id AS delivery, d.state, d.shown, d.ack
 FROM messages AS m LEFT JOIN deliveries AS d ON d.message = m.id AND d.receiver = :receiver
 WHERE m.board = :board AND m.plan_id = :plan_id AND m.message_id = :message_id
 
@@ -180,7 +180,7 @@ SELECT m.message_id FROM deliveries AS d JOIN messages AS m ON m.id = d.message
 WHERE d.board = :board AND d.id = :id
 
 -- name: holds_lease
-SELECT 1 FROM tasks
+SELECT 1 AS found FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND epoch = :epoch AND lease = :lease
 
 -- name: stages_of

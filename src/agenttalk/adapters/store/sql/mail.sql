@@ -71,13 +71,13 @@ WHERE w.board = :board AND w.word = :word AND w.mail < :before AND m.id = w.mail
 ORDER BY w.mail DESC LIMIT :limit
 
 -- name: mail_has_word
-SELECT 1 FROM mail_words WHERE board = :board AND word = :word AND mail = :mail
+SELECT 1 AS found FROM mail_words WHERE board = :board AND word = :word AND mail = :mail
 
 -- name: add_mail_word
 INSERT INTO mail_words (board, word, mail) VALUES (:board, :word, :mail)
 
 -- name: mail_unread
-SELECT 1 FROM mail_items WHERE board = :board AND addressee = :party AND read_at IS NULL LIMIT :limit
+SELECT 1 AS found FROM mail_items WHERE board = :board AND addressee = :party AND read_at IS NULL LIMIT :limit
 
 -- What an agent has not read yet and need not answer, the oldest first.
 -- name: mail_unread_notes
@@ -93,7 +93,8 @@ INSERT INTO mail_parties (board, thread, party, latest, letters) VALUES (:board,
 ON CONFLICT (board, thread, party) DO UPDATE SET latest = excluded.latest, letters = mail_parties.letters + 1
 
 -- name: mail_threads
-SELECT p.latest, p.thread, p.letters, f.subject, f.sender, f.at, l.mail_id, l.sender, l.at
+SELECT p.latest, p.thread, p.letters, f.subject, f.sender, f.at, l.mail_id AS latest_mail_id,
+    l.sender AS latest_sender, l.at AS latest_at
 FROM mail_parties AS p CROSS JOIN mails AS f CROSS JOIN mails AS l
 WHERE p.board = :board AND p.party = :party AND p.latest < :before
     AND f.board = p.board AND f.mail_id = p.thread AND l.id = p.latest
@@ -156,4 +157,4 @@ SELECT task_id FROM mail_items WHERE board = :board AND due_at IS NOT NULL AND d
 ORDER BY due_at LIMIT :limit
 
 -- name: next_mail_due
-SELECT min(due_at) FROM mail_items WHERE board = :board AND due_at IS NOT NULL
+SELECT min(due_at) AS due_at FROM mail_items WHERE board = :board AND due_at IS NOT NULL

@@ -44,7 +44,7 @@ SET sent = sent + :sent, delivered = delivered + :delivered, superseded = supers
 WHERE board = :board AND plan_id = :plan_id
 
 -- name: in_flight
-SELECT count(*) FROM messages WHERE board = :board AND plan_id = :plan_id AND state = 'stored'
+SELECT count(*) AS messages FROM messages WHERE board = :board AND plan_id = :plan_id AND state = 'stored'
 
 -- Plans in which a message is in no state, or in two. One statement, so that it sees one moment. Plans in which nothing
 -- is under way are not gone through: first those whose counts say that something is, then those whose messages do.
@@ -66,10 +66,10 @@ WHERE p.board = :board AND p.plan_id = m.plan_id AND p.sent = p.delivered + p.su
 ORDER BY plan_id
 
 -- name: counted_messages
-SELECT state, count(*) FROM messages WHERE board = :board AND plan_id = :plan_id GROUP BY state ORDER BY state
+SELECT state, count(*) AS messages FROM messages WHERE board = :board AND plan_id = :plan_id GROUP BY state ORDER BY state
 
 -- name: counted_deadletters
-SELECT count(*) FROM deadletters
+SELECT count(*) AS deadletters FROM deadletters
 WHERE board = :board AND plan_id = :plan_id AND state = 'open' AND box = 'outbox' AND name LIKE '%.msg.json'
 
 -- Tasks.
@@ -91,8 +91,8 @@ WHERE t.board = :board AND t.plan_id = :plan_id AND t.state = 'FAILED' AND d.ack
 ORDER BY t.task_id
 
 -- name: tasks_of
-SELECT task_id, agent_id, state, updated_at, epoch, lease, CASE WHEN unmet IS NULL THEN attempt ELSE retries + 1 END,
-    waiting_since, missing, request_id, reexecutions, progress
+SELECT task_id, agent_id, state, updated_at, epoch, lease,
+    CASE WHEN unmet IS NULL THEN attempt ELSE retries + 1 END AS attempt, waiting_since, missing, request_id, reexecutions, progress
 FROM tasks WHERE board = :board AND plan_id = :plan_id ORDER BY task_id
 
 -- name: set_task_state
@@ -122,24 +122,24 @@ RETURNING id
 
 -- The ids of new messages and deliveries, for transactions that write many of them together.
 -- name: free_messages
-SELECT coalesce(max(id), 0) + 1 FROM messages
+SELECT coalesce(max(id), 0) + 1 AS id FROM messages
 
 -- name: free_messages@postgres
-SELECT nextval('messages_id_seq') FROM generate_series(1, :many)
+SELECT nextval('messages_id_seq') AS id FROM generate_series(1, :many)
 
 -- name: free_deliveries
-SELECT coalesce(max(id), 0) + 1 FROM deliveries
+SELECT coalesce(max(id), 0) + 1 AS id FROM deliveries
 
 -- name: free_deliveries@postgres
-SELECT nextval('deliveries_id_seq') FROM generate_series(1, :many)
+SELECT nextval('deliveries_id_seq') AS id FROM generate_series(1, :many)
 
 -- name: free_rows
-SELECT (SELECT coalesce(max(id), 0) + 1 FROM messages), (SELECT coalesce(max(id), 0) + 1 FROM deliveries),
-    (SELECT coalesce(max(seq), 0) + 1 FROM ledger)
+SELECT (SELECT coalesce(max(id), 0) + 1 FROM messages) AS message,
+    (SELECT coalesce(max(id), 0) + 1 FROM deliveries) AS delivery,
+    (SELECT coalesce(max(seq), 0) + 1 FROM ledger) AS seq
 
 -- name: free_rows@postgres
-SELECT nextval('messages_id_seq'), nextval('deliveries_id_seq'),
-    nextval('ledger_seq_seq')
+SELECT nextval('messages_id_seq') AS message, nextval('deliveries_id_seq') AS delivery, nextval('ledger_seq_seq') AS seq
 FROM generate_series(1, :many)
 
 -- name: put_message
@@ -163,7 +163,8 @@ ORDER BY seq DESC, (state = 'superseded'), id
 LIMIT 1
 
 -- name: earlier_orders
-SELECT m.id, m.message_id, m.command_id, m.seq, m.state, d.id, d.receiver, d.state, d.consumed_at
+SELECT m.id, m.message_id, m.command_id, m.seq, m.state, d.id AS delivery, d.receiver,
+    d.state AS delivery_state, d.consumed_at
 FROM messages AS m JOIN deliveries AS d ON d.message = m.id
 WHERE m.board = :board AND m.plan_id = :plan_id AND m.task_id = :task_id AND m.dag_sha256 = :dag_sha256
     AND m.type = 'command' AND m.seq < :seq AND d.state IN ('stored', 'delivered', 'claimed')
@@ -218,11 +219,11 @@ RETURNING id
 
 -- The board is hidden from SQLite's planner, which would go through all deliveries that are under way.
 -- name: undelivered_of
-SELECT count(*) FROM deliveries
+SELECT count(*) AS deliveries FROM deliveries
 WHERE board || '' = :board AND message = :message AND stored_at IS NULL AND state <> 'superseded'
 
 -- name: delivery_of
-SELECT d.id, d.state, d.ack, d.consumed_at, d.shown, m.id, m.type, m.task_id, m.command_id, m.seq
+SELECT d.id, d.state, d.ack, d.consumed_at, d.shown, m.id AS message, m.type, m.task_id, m.command_id, m.seq
 FROM deliveries AS d JOIN messages AS m ON m.id = d.message
 WHERE m.board = :board AND m.plan_id = :plan_id AND m.message_id = :message_id AND d.receiver = :receiver
 
@@ -276,7 +277,7 @@ ORDER BY id DESC
 LIMIT :limit
 
 -- name: deadletter
-SELECT deadletter_id, plan_id, code, reason, agent_id, box, name, message_id, sha256, original, retriable, tries, state, at
+SELECT deadletter_id, plan_id, code, reason, agent_id, box, name, message_id, sha256, original, retriable, tries, state, at, id
 FROM deadletters WHERE board = :board AND deadletter_id = :deadletter_id
 
 -- name: try_deadletter
@@ -335,7 +336,7 @@ JOIN messages AS m ON m.id = d.message
 WHERE p.board = :board AND p.plan_id = :plan_id AND p.receiver = :receiver AND p.path = :path
 
 -- name: counted_tasks
-SELECT state, count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id GROUP BY state ORDER BY state
+SELECT state, count(*) AS tasks FROM tasks WHERE board = :board AND plan_id = :plan_id GROUP BY state ORDER BY state
 
 -- Writing the same again leaves the version as it is, so nothing is written to the folder either.
 -- The pointer to a DAG comes after the DAG, and both after everything else.
@@ -373,7 +374,7 @@ SET body = excluded.body, content = excluded.content, version = views.version + 
 WHERE views.body IS DISTINCT FROM excluded.body OR views.content IS DISTINCT FROM excluded.content
 
 -- name: view_exists
-SELECT 1 FROM views WHERE board = :board AND path = :path
+SELECT 1 AS found FROM views WHERE board = :board AND path = :path
 
 -- name: view_body
 SELECT body FROM views WHERE board = :board AND path = :path

@@ -4,7 +4,7 @@
 -- name: add_session
 INSERT INTO sessions (hash, role, name, at, expires_at) VALUES (:hash, :role, :name, :at, :expires_at)
 
--- name: session
+-- name: session_of
 SELECT role, name, expires_at FROM sessions WHERE hash = :hash AND expires_at > :at
 
 -- name: end_session
@@ -27,7 +27,7 @@ WHERE m.board = :board AND (
 ORDER BY m.id
 
 -- name: fsck_acks
-SELECT d.plan_id, m.message_id, d.receiver, d.state, coalesce(d.ack, '')
+SELECT d.plan_id, m.message_id, d.receiver, d.state, coalesce(d.ack, '') AS ack
 FROM deliveries AS d JOIN messages AS m ON m.id = d.message
 WHERE d.board = :board AND (
     (d.state = 'processed' AND coalesce(d.ack, '') NOT IN ('SUCCEEDED', 'FAILED'))
@@ -36,7 +36,7 @@ WHERE d.board = :board AND (
 ORDER BY d.id
 
 -- name: fsck_leases
-SELECT plan_id, task_id, state, coalesce(owner, '')
+SELECT plan_id, task_id, state, coalesce(owner, '') AS owner
 FROM tasks
 WHERE board = :board AND ((lease IS NOT NULL AND (state <> 'RUNNING' OR owner IS NULL OR epoch < 1))
     OR (lease IS NULL AND token IS NOT NULL))
@@ -44,13 +44,13 @@ ORDER BY plan_id, task_id
 
 -- Who runs a task received its command; the task itself may be another's by now.
 -- name: fsck_busy_agents
-SELECT d.receiver, count(*)
+SELECT d.receiver, count(*) AS tasks
 FROM tasks AS t JOIN deliveries AS d ON d.id = t.delivery
 WHERE t.board = :board AND t.lease IS NOT NULL AND coalesce(t.phase, '') NOT IN ('asking', 'awaiting')
 GROUP BY d.receiver HAVING count(*) > 1 ORDER BY d.receiver
 
 -- name: fsck_payloads
-SELECT p.plan_id, p.receiver, p.path, coalesce(d.state, 'gone')
+SELECT p.plan_id, p.receiver, p.path, coalesce(d.state, 'gone') AS delivery_state
 FROM payloads AS p LEFT JOIN deliveries AS d ON d.id = p.delivery
 WHERE p.board = :board AND (d.id IS NULL OR d.state NOT IN ('stored', 'delivered', 'claimed'))
 ORDER BY p.plan_id, p.receiver, p.path
@@ -61,7 +61,8 @@ WHERE board = :board AND plan_id = :plan_id AND type = 'artifact' AND state <> '
 ORDER BY id LIMIT :limit
 
 -- name: kept_contents
-SELECT 'dead letter ' || deadletter_id, original FROM deadletters WHERE board = :board AND original IS NOT NULL
+SELECT 'dead letter ' || deadletter_id AS keeper, original AS content
+FROM deadletters WHERE board = :board AND original IS NOT NULL
 UNION ALL
 SELECT 'view ' || path, content FROM views WHERE board = :board AND content IS NOT NULL
 UNION ALL

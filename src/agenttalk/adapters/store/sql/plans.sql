@@ -14,33 +14,34 @@ RETURNING plan_id
 -- whose hand.
 -- name: submitted
 SELECT
-    (SELECT origin FROM plans WHERE board = :board AND plan_id = :plan_id),
-    (SELECT dag_sha256 FROM plans WHERE board = :board AND plan_id = :plan_id),
-    (SELECT state FROM runs WHERE board = :board AND plan_id = :plan_id),
+    (SELECT origin FROM plans WHERE board = :board AND plan_id = :plan_id) AS origin,
+    (SELECT dag_sha256 FROM plans WHERE board = :board AND plan_id = :plan_id) AS dag_sha256,
+    (SELECT state FROM runs WHERE board = :board AND plan_id = :plan_id) AS state,
     (SELECT coalesce((SELECT b.content FROM blobs AS b WHERE b.hash = CAST(r.settings AS TEXT)), r.settings)
-     FROM runs AS r WHERE r.board = :board AND r.plan_id = :plan_id)
+     FROM runs AS r WHERE r.board = :board AND r.plan_id = :plan_id) AS settings
 
 -- name: submitted@postgres
 SELECT
-    (SELECT origin FROM plans WHERE board = :board AND plan_id = :plan_id),
-    (SELECT dag_sha256 FROM plans WHERE board = :board AND plan_id = :plan_id),
-    (SELECT state FROM runs WHERE board = :board AND plan_id = :plan_id),
+    (SELECT origin FROM plans WHERE board = :board AND plan_id = :plan_id) AS origin,
+    (SELECT dag_sha256 FROM plans WHERE board = :board AND plan_id = :plan_id) AS dag_sha256,
+    (SELECT state FROM runs WHERE board = :board AND plan_id = :plan_id) AS state,
     (SELECT coalesce((SELECT b.content FROM blobs AS b WHERE b.hash = convert_from(r.settings, 'UTF8') COLLATE "default"),
         r.settings)
-     FROM runs AS r WHERE r.board = :board AND r.plan_id = :plan_id)
+     FROM runs AS r WHERE r.board = :board AND r.plan_id = :plan_id) AS settings
 
 -- `settings` are a content that is kept under its hash, because the row changes with every step and many plans have the same;
 -- large ones stand there themselves.
 -- name: run
-SELECT r.state, coalesce(b.content, r.settings), r.open, r.completed, r.failed, r.skipped, r.began_at, r.ended_at,
-    p.dag_sha256, p.revision, r.closing
+SELECT r.state, coalesce(b.content, r.settings) AS settings, r.open, r.completed, r.failed, r.skipped, r.began_at,
+    r.ended_at, p.dag_sha256, p.revision, r.closing
 FROM runs AS r JOIN plans AS p ON p.board = r.board AND p.plan_id = r.plan_id
 LEFT JOIN blobs AS b ON b.hash = CAST(r.settings AS TEXT)
 WHERE r.board = :board AND r.plan_id = :plan_id
 
 -- name: run@postgres
 SELECT r.state,
-    coalesce((SELECT b.content FROM blobs AS b WHERE b.hash = convert_from(r.settings, 'UTF8') COLLATE "default"), r.settings),
+    coalesce((SELECT b.content FROM blobs AS b WHERE b.hash = convert_from(r.settings, 'UTF8') COLLATE "default"),
+        r.settings) AS settings,
     r.open, r.completed, r.failed, r.skipped, r.began_at, r.ended_at, p.dag_sha256, p.revision, r.closing
 FROM runs AS r JOIN plans AS p ON p.board = r.board AND p.plan_id = r.plan_id
 WHERE r.board = :board AND r.plan_id = :plan_id
@@ -226,7 +227,7 @@ WHERE board = :board AND message = :message AND state IN ('stored', 'delivered',
 RETURNING id
 
 -- name: order_of_delivery
-SELECT m.id, m.message_id, m.state, m.seq, m.command_id, m.envelope, d.receiver, d.state, m.sha256
+SELECT m.id, m.message_id, m.state, m.seq, m.command_id, m.envelope, d.receiver, d.state AS delivery_state, m.sha256
 FROM deliveries AS d JOIN messages AS m ON m.id = d.message
 WHERE d.board = :board AND d.id = :id
 
@@ -290,7 +291,7 @@ VALUES (:id, :board, :plan_id, :message, :receiver, :delivery_id, :state, :state
     :injected_at, :finished_at, :prompt_sha256)
 
 -- name: last_seq
-SELECT coalesce(max(seq), 0) FROM messages
+SELECT coalesce(max(seq), 0) AS seq FROM messages
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND type = 'command'
 
 -- The newest version of each output of a task.
@@ -324,15 +325,15 @@ SELECT
         AND t.task_id IN (
         SELECT o.task_id FROM tasks AS o
         WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED')
-            AND o.state = 'RUNNING')),
+            AND o.state = 'RUNNING')) AS working,
     (SELECT count(*) FROM tasks AS t
      WHERE t.board = :board AND t.plan_id = :plan_id AND t.queued IS NOT NULL AND t.task_id IN (
         SELECT o.task_id FROM tasks AS o
         WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED')
-            AND o.state = 'READY')),
-    (SELECT count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id AND state = 'PENDING' AND unmet = 0),
-    (SELECT state FROM runs WHERE board = :board AND plan_id = :plan_id),
-    (SELECT open FROM runs WHERE board = :board AND plan_id = :plan_id)
+            AND o.state = 'READY')) AS queued,
+    (SELECT count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id AND state = 'PENDING' AND unmet = 0) AS due,
+    (SELECT state FROM runs WHERE board = :board AND plan_id = :plan_id) AS state,
+    (SELECT open FROM runs WHERE board = :board AND plan_id = :plan_id) AS open
 
 -- Every task of a plan, for people.
 -- name: standings
@@ -341,11 +342,11 @@ SELECT task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, re
 FROM tasks WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL ORDER BY task_id
 
 -- name: skipped_by_failure
-SELECT count(*) FROM tasks
+SELECT count(*) AS tasks FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND state = 'SKIPPED' AND cause = 'DEPENDENCY_SKIP'
 
 -- What is shown of commands and receipts.
--- name: cursor
+-- name: cursor_value
 SELECT value FROM cursors WHERE board = :board AND name = :name
 
 -- name: set_cursor
@@ -353,12 +354,12 @@ INSERT INTO cursors (board, name, value) VALUES (:board, :name, :value)
 ON CONFLICT (board, name) DO UPDATE SET value = excluded.value
 
 -- name: engine_commands
-SELECT id, plan_id, name, envelope FROM messages
+SELECT id AS seq, plan_id, name, envelope FROM messages
 WHERE id > :after AND board || '' = :board AND type = 'command' AND producer = 'engine'
 ORDER BY id LIMIT :limit
 
 -- name: newest_message
-SELECT coalesce(max(id), 0) FROM messages
+SELECT coalesce(max(id), 0) AS newest FROM messages
 
 -- name: ended_acks
 SELECT seq, body FROM ledger WHERE seq > :after AND board || '' = :board AND kind = 'turn.ended'

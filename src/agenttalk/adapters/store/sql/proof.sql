@@ -105,7 +105,7 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND check_id 
 RETURNING check_id
 
 -- name: is_still_evidence
-SELECT 1 FROM evidence
+SELECT 1 AS found FROM evidence
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND check_id = :check_id
     AND command_id = :command_id AND commit_id = :seen
 
@@ -158,7 +158,7 @@ DELETE FROM branches WHERE board = :board AND plan_id = :plan_id
 -- What has to be decided: releases that are due, and DAGs that are not approved yet. The board is compared in a way that
 -- hides it from SQLite's planner; see `unshown_views`.
 -- name: undecided
-SELECT 'release', plan_id FROM releases WHERE board || '' = :board AND state = 'due'
+SELECT 'release' AS kind, plan_id FROM releases WHERE board || '' = :board AND state = 'due'
 UNION ALL
 SELECT 'review', plan_id FROM reviews WHERE board || '' = :board AND state IN ('open', 'waits')
 
@@ -242,7 +242,7 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- When tasks of a plan came to their end.
 -- name: finished_tasks
-SELECT t.task_id, max(d.finished_at) FROM tasks AS t JOIN deliveries AS d ON d.id = t.delivery
+SELECT t.task_id, max(d.finished_at) AS finished_at FROM tasks AS t JOIN deliveries AS d ON d.id = t.delivery
 WHERE t.board = :board AND t.plan_id = :plan_id AND t.state = 'COMPLETED' AND d.finished_at IS NOT NULL
 GROUP BY t.task_id ORDER BY t.task_id
 

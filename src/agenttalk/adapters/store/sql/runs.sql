@@ -2,7 +2,8 @@
 
 -- The first task in an agent's queue.
 -- name: next_task
-SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.attempt, t.priority
+SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.attempt, t.priority,
+    t.agent_id
 FROM tasks AS t
 WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND EXISTS (
     SELECT 1 FROM runs AS r WHERE r.board = t.board AND r.plan_id = t.plan_id AND r.state = 'RUNNING')
@@ -11,7 +12,8 @@ LIMIT 1
 
 -- The same without some plans.
 -- name: next_task_apart
-SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.attempt, t.priority
+SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.attempt, t.priority,
+    t.agent_id
 FROM tasks AS t
 WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND EXISTS (
     SELECT 1 FROM runs AS r WHERE r.board = t.board AND r.plan_id = t.plan_id AND r.state = 'RUNNING')
@@ -20,20 +22,12 @@ ORDER BY t.priority, t.queued
 LIMIT 1
 
 -- name: next_task_apart@postgres
-SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.attempt, t.priority
+SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.attempt, t.priority,
+    t.agent_id
 FROM tasks AS t
 WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND EXISTS (
     SELECT 1 FROM runs AS r WHERE r.board = t.board AND r.plan_id = t.plan_id AND r.state = 'RUNNING')
     AND t.plan_id NOT IN (SELECT json_array_elements_text(:plans::json))
-ORDER BY t.priority, t.queued
-LIMIT 1
-
--- The same for many agents, each with its own answer.
--- name: next_tasks
-SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.attempt, t.priority, t.agent_id
-FROM tasks AS t
-WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND EXISTS (
-    SELECT 1 FROM runs AS r WHERE r.board = t.board AND r.plan_id = t.plan_id AND r.state = 'RUNNING')
 ORDER BY t.priority, t.queued
 LIMIT 1
 
@@ -91,7 +85,7 @@ ORDER BY plan_id, task_id
 
 -- How many tasks of a plan are at work; not what a person does, and not what an agent elsewhere has yet to take.
 -- name: at_work_in
-SELECT count(*) FROM tasks AS t
+SELECT count(*) AS tasks FROM tasks AS t
 WHERE t.board = :board AND t.plan_id = :plan_id AND t.lease IS NOT NULL AND t.phase NOT IN ('asking', 'offered', 'awaiting')
     AND t.task_id IN (
     SELECT o.task_id FROM tasks AS o

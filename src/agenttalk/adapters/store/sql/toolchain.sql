@@ -9,7 +9,8 @@ WHERE id < :before ORDER BY id DESC LIMIT :limit
 UPDATE webhooks SET state = 'new', outcome = '' WHERE id = :id AND state <> 'new' RETURNING id
 
 -- name: counted_webhooks
-SELECT (SELECT count(*) FROM webhooks WHERE state = 'new'), (SELECT coalesce(max(id), 0) FROM webhooks)
+SELECT (SELECT count(*) FROM webhooks WHERE state = 'new') AS waiting,
+    (SELECT coalesce(max(id), 0) FROM webhooks) AS newest
 
 -- Deliveries of forges and pipelines, in the system's database. The same delivery again is the first one.
 -- name: add_webhook
@@ -80,7 +81,7 @@ WHERE id = :id AND state = 'held'
 RETURNING id
 
 -- name: sent_since
-SELECT count(*) FROM outgoing WHERE board = :board AND object = :object AND state = 'sent' AND ended_at > :since
+SELECT count(*) AS posts FROM outgoing WHERE board = :board AND object = :object AND state = 'sent' AND ended_at > :since
 
 -- name: held_of
 SELECT request_id FROM outgoing
@@ -95,7 +96,7 @@ WHERE o.board = :board AND o.state = 'held' AND r.board = o.board AND r.request_
 ORDER BY +o.id LIMIT :limit
 
 -- name: next_outgoing_at
-SELECT min(o.not_before) FROM outgoing AS o
+SELECT min(o.not_before) AS not_before FROM outgoing AS o
 WHERE o.board = :board AND o.source = :source AND o.state = 'waiting' AND NOT EXISTS (
         SELECT 1 FROM outgoing AS e
         WHERE e.board = o.board AND e.source = o.source AND e.object = o.object AND e.state = 'waiting' AND e.id < o.id

@@ -3,7 +3,7 @@
 -- What the pages show, and what those who follow the ledger are told.
 -- Facts behind a number, in their order. Very long bodies are left out: nobody is told of them.
 -- name: facts_after
-SELECT seq, at, kind, subject, CASE WHEN length(body) < 20000 THEN body END
+SELECT seq, at, kind, subject, CASE WHEN length(body) < 20000 THEN body END AS body
 FROM ledger
 WHERE seq > :after AND board || '' = :board
 ORDER BY seq
@@ -79,11 +79,11 @@ LIMIT :limit
 
 -- How many tasks of a plan are done by their agents' word alone.
 -- name: unproven_in
-SELECT count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id AND unproven = 1
+SELECT count(*) AS tasks FROM tasks WHERE board = :board AND plan_id = :plan_id AND unproven = 1
 
 -- How many tasks of a plan have agents or checks that ran without a sandbox.
 -- name: unisolated_in
-SELECT count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id AND unisolated = 1
+SELECT count(*) AS tasks FROM tasks WHERE board = :board AND plan_id = :plan_id AND unisolated = 1
 
 -- The board is compared in a way that hides it from SQLite's planner; see `unshown_views`.
 -- name: open_plan_page
@@ -191,11 +191,11 @@ FROM tasks WHERE board || '' = :board AND lease IS NOT NULL
 ORDER BY leased_at, plan_id, task_id
 
 -- name: queue_lengths
-SELECT agent_id, count(*) FROM tasks WHERE board = :board AND queued IS NOT NULL GROUP BY agent_id ORDER BY agent_id
+SELECT agent_id, count(*) AS tasks FROM tasks WHERE board = :board AND queued IS NOT NULL GROUP BY agent_id ORDER BY agent_id
 
 -- How many tasks of plans that have not ended are in which state; of those that ended, as many as were counted.
 -- name: counted_states
-SELECT t.state, count(*)
+SELECT t.state, count(*) AS tasks
 FROM runs AS r CROSS JOIN tasks AS t
 WHERE r.board || '' = :board AND r.state <> 'ENDED' AND t.board = r.board AND t.plan_id = r.plan_id
     AND t.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED')
@@ -203,21 +203,22 @@ WHERE r.board || '' = :board AND r.state <> 'ENDED' AND t.board = r.board AND t.
 GROUP BY t.state ORDER BY t.state
 
 -- name: counted_runs
-SELECT state, count(*), coalesce(sum(open), 0), coalesce(sum(completed), 0), coalesce(sum(failed), 0),
-    coalesce(sum(skipped), 0)
+SELECT state, count(*) AS runs, CAST(coalesce(sum(open), 0) AS BIGINT) AS open,
+    CAST(coalesce(sum(completed), 0) AS BIGINT) AS completed, CAST(coalesce(sum(failed), 0) AS BIGINT) AS failed,
+    CAST(coalesce(sum(skipped), 0) AS BIGINT) AS skipped
 FROM runs WHERE board || '' = :board AND state <> 'ENDED' GROUP BY state ORDER BY state
 
 -- name: counted_outgoing
 SELECT
-    (SELECT count(*) FROM outgoing WHERE board = :board AND state = 'waiting'),
-    (SELECT count(*) FROM outgoing WHERE board = :board AND state = 'held')
+    (SELECT count(*) FROM outgoing WHERE board = :board AND state = 'waiting') AS waiting,
+    (SELECT count(*) FROM outgoing WHERE board = :board AND state = 'held') AS held
 
 -- Contents piece by piece.
 -- name: blob_size
-SELECT length(content) FROM blobs WHERE hash = :hash
+SELECT length(content) AS size FROM blobs WHERE hash = :hash
 
 -- name: blob_piece
-SELECT substr(content, :first, :many) FROM blobs WHERE hash = :hash
+SELECT substr(content, :first, :many) AS piece FROM blobs WHERE hash = :hash
 
 -- What may have been called done, the newest first: turns, work by hand, and what a person accepted.
 -- name: dones_before

@@ -31,6 +31,7 @@ from agenttalk.engine.people import agent_questions
 from agenttalk.engine.proof import disputes
 from agenttalk.engine.views import explain as view_explain
 from agenttalk.engine.views import promise_preview, toolchain
+from agenttalk.ports.statements.plans import LAST_SEQ
 from agenttalk.rules.agents.progress_notes import note_of
 from agenttalk.rules.commands import envelopes, generation, promise_making, validation
 from agenttalk.rules.commands.validation import NOTHING, Known
@@ -270,7 +271,7 @@ async def _known(service: Service, said: JsonObject) -> Known:
         return found
     # What lies in folders follows the store within a second; a command that is not there yet counts all the same.
     board = await boards.board_of(service.deps, plan_id)
-    last: int = (await board.read("last_seq", plan_id=plan_id, task_id=task_id))[0][0]
+    last = (await board.read(LAST_SEQ, plan_id=plan_id, task_id=task_id))[0].seq
     newer = {make_command_id(task_id, seq) for seq in range(found.last_seq + 1, last + 1)}
     ids = frozenset({*found.command_ids, *newer})
     return replace(found, last_seq=max(last, found.last_seq), command_ids=ids)
