@@ -32,7 +32,7 @@ from agenttalk.engine.proof import regressions
 from agenttalk.engine.proof import release as proof_release
 from agenttalk.engine.proof.closing import PlanCloser
 from agenttalk.engine.runs import leasing, resume
-from agenttalk.engine.runs.dispatcher import Dispatcher
+from agenttalk.engine.runs.steps import StepWriter
 from agenttalk.engine.toolchain.outgoing import ForgePoster
 from agenttalk.ports import ProgramTurn, TurnEnd, Tx
 from agenttalk.ports.statements.plans import SET_PHASE
@@ -120,14 +120,14 @@ def _no_epoch_check() -> None:
 
 def _turn_before_commit() -> None:
     """A turn begins, and then it is recorded that the one before it has ended and that it has its lease."""
-    real_step, real_begin, real_grant = Dispatcher._step, Dispatcher._begin, leasing.lease_next_tasks
+    real_step, real_begin, real_grant = StepWriter.run, StepWriter.begin, leasing.lease_next_tasks
     early: dict[int, Callable[[LeasedAttempt], None]] = {}
     begun: set[str] = set()
 
     async def step(
-        self: Dispatcher, board: Any, do: Callable[[Any], Any], *, after: Sequence[LeasedAttempt] = ()
+        self: StepWriter, board: Any, do: Callable[[Any], Any], *, after: Sequence[LeasedAttempt] = ()
     ) -> Any:
-        loop, log = asyncio.get_running_loop(), self._deps.root.path / LOG
+        loop, log = asyncio.get_running_loop(), self._state.deps.root.path / LOG
 
         def begin(granted: LeasedAttempt) -> None:
             begun.add(granted.job.lease)
@@ -149,11 +149,11 @@ def _turn_before_commit() -> None:
             begin(each)  # type: ignore[misc]
         return granted
 
-    def begin_once(self: Dispatcher, board: Any, granted: LeasedAttempt) -> None:
+    def begin_once(self: StepWriter, board: Any, granted: LeasedAttempt) -> None:
         if granted.job.lease not in begun:
             real_begin(self, board, granted)
 
-    _replace(Dispatcher, _step=step, _begin=begin_once)
+    _replace(StepWriter, run=step, begin=begin_once)
     _replace(leasing, lease_next_tasks=grant)
 
 

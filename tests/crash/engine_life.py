@@ -59,8 +59,8 @@ class Engine:
         """Find what a process that died left behind. What it was verifying is verified before anything else begins."""
         with self.dispatcher.subscribe_changes() as news:
             await self.dispatcher.recover()
-            verified = set(self.dispatcher._working)
-            while verified & self.dispatcher._working:
+            verified = set(self.dispatcher._state.working)
+            while verified & self.dispatcher._state.working:
                 await news.wait()
                 news.clear()
 

@@ -40,7 +40,7 @@ async def used(root: Path) -> None:
         asked = [task("one", "worker"), task("ask", "ada", needs=["one"]), task("two", "worker", needs=["ask"])]
         await found.submit(plan(*asked, plan_id="open", agents={**AGENTS, "ada": {"driver": "human"}}))
         await found.asked()
-        await found.dispatcher.pause("open", by="ada")
+        await found.dispatcher.operator.pause("open", by="ada")
         standing = await found.until(lambda _: True, "open")
         assert states(standing)["one"] == "COMPLETED"
 

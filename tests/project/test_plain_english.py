@@ -31,11 +31,10 @@ BUDGETS: Final[dict[str, int]] = {
     "src/agenttalk/contracts": 86,
     "src/agenttalk/demo": 17,
     "src/agenttalk/doors": 278,
-    "src/agenttalk/engine": 661,
+    "src/agenttalk/engine": 491,
     "src/agenttalk/ports": 58,
     "src/agenttalk/rules": 516,
     "src/agenttalk/skills": 5,
-    "src/agenttalk/templates": 10,
     "src/agenttalk/testing": 39,
     "src/agenttalk/wiring": 70,
 }

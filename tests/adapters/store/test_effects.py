@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from agenttalk.adapters.store.effects import Effect, claim_effects, finish_effect, retry_effect
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.adapters.store.writer import Work
 from agenttalk.ports import Tx
 from agenttalk.ports.statements.core import NEXT_EFFECT_AT
+from kits.effectkit import Effect, claim_effects, finish_effect, retry_effect
 from kits.storekit import NOON, Place
 
 MINUTE = timedelta(minutes=1)

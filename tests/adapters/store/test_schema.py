@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,9 +14,12 @@ import psycopg
 import pytest
 
 from agenttalk.adapters.store import queries, schema, sqlite
-from agenttalk.adapters.store.dialect import DialectName
-from agenttalk.adapters.store.root import RootStores
+from agenttalk.adapters.store.dialect import Dialect, DialectName
+from agenttalk.adapters.store.postgres import Postgres
+from agenttalk.adapters.store.root import RootStores, database_path
+from agenttalk.adapters.store.sqlite import Sqlite
 from agenttalk.contracts.errors import Code, MachineError
+from agenttalk.ports.statements.messages import ADD_PLAN
 from kits.storekit import Place
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -77,7 +83,7 @@ def test_opening_again_changes_nothing(place: Place) -> None:
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("UPDATE migrations SET hash = 'sha256:other' WHERE number = 1", "is not the 0001_ground of this release"),
+        ("UPDATE migrations SET hash = 'sha256:other' WHERE number = 1", "is not the 0001_common of this release"),
         ("INSERT INTO migrations VALUES (9999, '9999_future', 'sha256:x')", "newer AgentTalk"),
     ],
     ids=["changed", "newer"],
@@ -91,21 +97,80 @@ def test_a_database_that_does_not_fit_is_refused(place: Place, statement: str, w
     assert caught.value.hint
 
 
-def test_a_migration_that_fails_leaves_nothing_behind(sqlite: Place) -> None:
-    sqlite.play(open_shop)
-    connection = apsw.Connection(str(sqlite.root / "data/projects/shop/blackboard.db"))
-    before = dump(sqlite)
-    steps = [
-        *schema.migrations("sqlite", "board"),
-        schema.Migration(9999, "x", "CREATE TABLE a (b); CREATE TABLE a (b)"),
-    ]
-    with pytest.raises(apsw.SQLError):
-        schema.migrate(sqlite_connection(connection), steps, "shop")
-    assert dump(sqlite) == before
+LATER = schema.Migration(9, "0009_later", "CREATE TABLE later (name TEXT); ALTER TABLE plans ADD COLUMN later TEXT")
 
 
-def sqlite_connection(connection: apsw.Connection) -> sqlite.SqliteConnection:
-    return sqlite.SqliteConnection(connection)
+def dialect_of(place: Place) -> Dialect:
+    if place.dialect == "postgres":
+        return Postgres(place.url, "projects")
+    return Sqlite(database_path(place.root, "shop"))
+
+
+def migrate(place: Place, *more: schema.Migration) -> None:
+    """Open the database as a release does that has more migrations."""
+    dialect = dialect_of(place)
+    connection = dialect.connect()
+    try:
+        schema.migrate(connection, [*schema.migrations(dialect.name, "board"), *more], "shop")
+    finally:
+        connection.close()
+
+
+async def add_plan(stores: RootStores) -> None:
+    store = await stores.board("shop")
+    await store.transact(lambda tx: tx.run(ADD_PLAN, plan_id="p", origin="foreign"))
+
+
+def rows_of(place: Place, statement: str) -> list[tuple[Any, ...]]:
+    connection = dialect_of(place).connect(readonly=True)
+    try:
+        return connection.execute(statement, {})
+    finally:
+        connection.close()
+
+
+def test_a_later_migration_is_applied_once_and_keeps_the_rows(place: Place) -> None:
+    place.play(add_plan)
+    migrate(place, LATER)
+    migrate(place, LATER)
+    assert rows_of(place, "SELECT plan_id, later FROM plans") == [("p", None)]
+    assert rows_of(place, "SELECT name FROM migrations ORDER BY number")[-1] == ("0009_later",)
+    with pytest.raises(MachineError, match="newer AgentTalk"):
+        place.play(open_shop)
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(place: Place) -> None:
+    place.play(open_shop)
+    before = dump(place)
+    broken = LATER._replace(text=f"{LATER.text}; CREATE TABLE later (name TEXT)")
+    with pytest.raises((apsw.SQLError, psycopg.errors.DuplicateTable)):
+        migrate(place, broken)
+    assert dump(place) == before
+    migrate(place, LATER)
+
+
+KILLED = """
+import os, signal, sys
+from test_schema import LATER, Place, dialect_of, migrate
+from pathlib import Path
+
+place = Place(Path(sys.argv[1]), sys.argv[2], sys.argv[3])
+dialect = dialect_of(place)
+connection = dialect.connect()
+type(connection).commit = lambda self: os.kill(os.getpid(), signal.SIGKILL)
+migrate(place, LATER)
+"""
+
+
+def test_a_migration_that_is_killed_before_its_commit_is_applied_at_the_next_start(place: Place) -> None:
+    place.play(add_plan)
+    before = dump(place)
+    known = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    words = [sys.executable, "-c", KILLED, str(place.root), place.url, place.dialect]
+    assert subprocess.run(words, env=known, check=False, timeout=60).returncode == -signal.SIGKILL
+    assert dump(place) == before
+    migrate(place, LATER)
+    assert rows_of(place, "SELECT plan_id, later FROM plans") == [("p", None)]
 
 
 def test_migrations_can_be_for_the_system_or_the_boards_only(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_the_root_of_a_release_goes_on_where_it_was(release: Path, tmp_path: Pat
 
     async def go_on(engine: Engine) -> None:
         assert (await engine.ended("ended")).result == "done"
-        await engine.dispatcher.resume("open", by="ada")
+        await engine.dispatcher.operator.resume("open", by="ada")
         await engine.answer("PROVIDE", answers=["yes"])
         found = await engine.until(lambda found: found.result == "done", "open")
         assert states(found) == dict.fromkeys(["one", "ask", "two"], "COMPLETED")

@@ -266,12 +266,12 @@ PROGRAMS = Scenario(
 
 
 async def _pause(life: Life) -> None:
-    await (await life.engine()).dispatcher.pause(P, by="ann")
+    await (await life.engine()).dispatcher.operator.pause(P, by="ann")
     life.say(f"plan.paused {P}")
 
 
 async def _resume(life: Life) -> None:
-    await (await life.engine()).dispatcher.resume(P, by="ann")
+    await (await life.engine()).dispatcher.operator.resume(P, by="ann")
     life.say(f"plan.resumed {P}")
 
 
@@ -279,7 +279,7 @@ async def _retry(life: Life) -> None:
     """Somebody who died with the process looks whether it is being tried again."""
     engine = await life.engine()
     if states(await plan_status.read_plan_status(life.deps, P))["one"] == "FAILED":
-        await engine.dispatcher.retry(P, "one", by="ann")
+        await engine.dispatcher.operator.retry(P, "one", by="ann")
     life.say(f"task.retried {P}/one")
 
 
@@ -296,7 +296,7 @@ async def _begin(life: Life) -> None:
 
 async def _cancel(life: Life) -> None:
     """Whoever died meanwhile calls it off once more, which does no harm."""
-    await (await life.engine()).dispatcher.cancel("q", by="ann", why="too late")
+    await (await life.engine()).dispatcher.operator.cancel("q", by="ann", why="too late")
     life.say("plan.cancelled q")
 
 
@@ -412,7 +412,7 @@ async def _overtake(life: Life) -> None:
     await first.dispatch_ready()
     with second.subscribe_changes() as news:
         async with asyncio.timeout(20):
-            await asyncio.gather(*first._turns.values())
+            await asyncio.gather(*first._state.turns.values())
             late.set()
             while not ended(await plan_status.read_plan_status(life.deps, P)):
                 await news.wait()
@@ -460,7 +460,7 @@ async def _override(life: Life) -> None:
     engine = await life.engine()
     [two] = [each for each in (await plan_status.read_plan_status(life.deps, P)).tasks if each["task_id"] == "two"]
     if two["cause"] == "SOFT_DENIED":
-        await engine.dispatcher.override(P, "two", checkpoint="pre-act", by="ann", why="it is worth it")
+        await engine.dispatcher.operator.override(P, "two", checkpoint="pre-act", by="ann", why="it is worth it")
     life.say(f"gate.overridden {P}/two")
 
 

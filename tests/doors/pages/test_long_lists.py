@@ -95,10 +95,10 @@ def test_pages_hold_everything_once_and_in_order(root: Path) -> None:
                     own = [each.deadletter_id for each in letters if each.board == board]
                     assert own == sorted(own, reverse=True), "the newest first"
             for bad in ("x", "W10", "WzEsMl0", "eyJhIjoieCJ9", "eyJhIjotMX0"):
-                with pytest.raises(UsageError, match="no place in the list"):
+                with pytest.raises(UsageError, match="not a cursor of this list"):
                     await people_questions.read_page(deps, after=bad)
                 if bad != "W10":
-                    with pytest.raises(UsageError, match="no place in the list"):
+                    with pytest.raises(UsageError, match="not a cursor of this list"):
                         await dead_letters.read_page(deps, after=bad)
 
     asyncio.run(look())

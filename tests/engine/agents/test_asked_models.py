@@ -153,7 +153,7 @@ def test_a_call_that_hangs_ends_with_its_task_and_blocks_nobody(tmp_path: Path) 
         await engine.submit(plan(task("t", "m"), task("free", "a"), agents={"m": {"driver": "llm", "llm": use}}))
         assert await asyncio.to_thread(silent.asked.wait, 60)
         await engine.until(lambda now: states(now)["free"] == "COMPLETED")
-        await engine.dispatcher.cancel("p", by="ada")
+        await engine.dispatcher.operator.cancel("p", by="ada")
         return await engine.until(lambda now: now.state == "ENDED")
 
     found: PlanStanding = play(tmp_path / "root", hang)

@@ -360,7 +360,7 @@ def test_a_plan_that_is_called_off_ends_what_is_done_elsewhere(tmp_path: Path) -
         async with far(tmp_path) as here:
             await here.engine.submit(one_task())
             _, caller, name = await here.take()
-            await here.engine.dispatcher.cancel("p", by="ada")
+            await here.engine.dispatcher.operator.cancel("p", by="ada")
             assert caller.attempt is not None
             assert await access.identify_as_attempt(here.engine.deps, Caller("remote", "far"), caller.attempt) is None
             with refused(Code.LEASE_LOST, Code.NOT_ALLOWED):

@@ -136,7 +136,7 @@ def test_a_model_that_hangs_dies_with_its_plan(library: Path) -> None:
         async with asyncio.timeout(300):
             while not mark.exists() or not mark.read_text():  # noqa: ASYNC110 - another process writes it
                 await asyncio.sleep(0.01)
-        await engine.dispatcher.cancel("p", by="ada")
+        await engine.dispatcher.operator.cancel("p", by="ada")
         return await engine.until(lambda now: now.state == "ENDED")
 
     found: PlanStanding = play(library.parent / "root", use)

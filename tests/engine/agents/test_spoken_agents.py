@@ -245,7 +245,7 @@ def aborted(tmp_path: Path, behaviour: str, **options: Any) -> Path:
         await engine.until(lambda _: any("at work" in each.read_text() for each in work.glob(".agenttalk/*.jsonl")))
         if "fetch" in behaviour:
             await engine.asked()
-        await engine.dispatcher.abort("p", "t", by="ada", why="enough")
+        await engine.dispatcher.operator.abort("p", "t", by="ada", why="enough")
         return await engine.ended(), len(await questions.list_open(engine.deps))
 
     found, left = play(tmp_path / "root", use, **options)

@@ -127,7 +127,7 @@ def test_what_attempts_used_before_counts_and_a_retry_by_a_person_begins_anew(tm
         await engine.submit(plan(task("a", promise=promise(budget={"tokens": 100}), retry_times=5)))
         found = of(await engine.ended(), "a")
         assert (found["reason"], seen) == ("budget-exhausted: 120 tokens of the task's budget of 100 tokens", [1, 2])
-        await engine.dispatcher.retry("p", "a", by="ada")
+        await engine.dispatcher.operator.retry("p", "a", by="ada")
         assert states(await engine.until(lambda now: now.state == "ENDED")) == {"a": "COMPLETED"}
 
     play(tmp_path, use, a=work)
@@ -216,7 +216,7 @@ def test_a_plan_that_has_used_its_budget_waits_for_an_operator(tmp_path: Path) -
         two = of(found, "two")
         assert (found.result, two["state"], two["cause"]) == ("waiting", "BLOCKED_WAITING_REVIEW", "SOFT_DENIED")
         assert two["reason"] == "budget-exhausted: the plan's budget of 100 tokens is used up"
-        await engine.dispatcher.override("p", "two", checkpoint="pre-act", by="ada", why="it is worth it")
+        await engine.dispatcher.operator.override("p", "two", checkpoint="pre-act", by="ada", why="it is worth it")
         assert (await engine.until(lambda now: now.state == "ENDED")).result == "done"
 
     play(tmp_path, use, a=work)
@@ -233,7 +233,7 @@ def test_a_plan_that_is_given_more_goes_on_by_itself(tmp_path: Path) -> None:
         await engine.submit(plan(*tasks, limits={"tokens": 100}))
         assert of(await engine.ended(), "two")["cause"] == "SOFT_DENIED"
         more = plan(*tasks, limits={"tokens": 250})
-        await engine.dispatcher.apply(more.dag, more.manifest, more.profiles, by="ada")
+        await engine.dispatcher.operator.apply(more.dag, more.manifest, more.profiles, by="ada")
         assert (await engine.until(lambda now: now.state == "ENDED")).result == "done"
 
     play(tmp_path, use, a=work)
@@ -248,7 +248,7 @@ def test_a_plan_that_is_limited_only_later_counts_what_it_used_before(tmp_path: 
         await engine.submit(plan(task("one")))
         await engine.ended()
         more = plan(task("one"), task("two"), limits={"tokens": 100})
-        await engine.dispatcher.apply(more.dag, more.manifest, more.profiles, by="ada")
+        await engine.dispatcher.operator.apply(more.dag, more.manifest, more.profiles, by="ada")
         assert of(await engine.ended(), "two")["reason"].endswith("the plan's budget of 100 tokens is used up")
 
     play(tmp_path, use, a=work)
@@ -378,14 +378,14 @@ def test_a_person_stops_a_task_that_runs_and_its_processes_are_dead(tmp_path: Pa
         async with asyncio.timeout(300):
             while not all((tmp_path / f"child{number}").exists() for number in range(3)):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
-        told = await engine.dispatcher.abort("p", "a", by="ada", why="wrong one")
+        told = await engine.dispatcher.operator.abort("p", "a", by="ada", why="wrong one")
         assert told == {"task_id": "a", "state": "FAILED", "reason": "user-aborted: stopped by ada: wrong one"}
         for number in range(3):
             with pytest.raises(ProcessLookupError):
                 os.kill(int((tmp_path / f"child{number}").read_text()), 0)
         await engine.until(lambda now: states(now)["b"] == "COMPLETED")
         with pytest.raises(UsageError, match="has ended"):
-            await engine.dispatcher.abort("p", "b", by="ada")
+            await engine.dispatcher.operator.abort("p", "b", by="ada")
         return await engine.ended()
 
     found: PlanStanding = play(tmp_path / "root", use)
@@ -417,9 +417,9 @@ def test_a_person_stops_tasks_that_wait(tmp_path: Path) -> None:
             if state == "READY"
         )
         for name in (ready, "pending", "asks"):
-            await engine.dispatcher.abort("p", name, by="ada")
+            await engine.dispatcher.operator.abort("p", name, by="ada")
         with pytest.raises(UsageError, match="no task"):
-            await engine.dispatcher.abort("p", "nobody", by="ada")
+            await engine.dispatcher.operator.abort("p", "nobody", by="ada")
         held.set()
         return await engine.until(lambda now: now.state == "ENDED")
 
@@ -440,8 +440,8 @@ def test_a_task_that_was_stopped_can_be_tried_again(tmp_path: Path) -> None:
     async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("a")))
         await engine.until(lambda _: bool(tries))
-        await engine.dispatcher.abort("p", "a", by="ada")
-        await engine.dispatcher.retry("p", "a", by="ada")
+        await engine.dispatcher.operator.abort("p", "a", by="ada")
+        await engine.dispatcher.operator.retry("p", "a", by="ada")
         return await engine.until(lambda now: now.state == "ENDED" and now.result != "failed")
 
     assert states(play(tmp_path, use, a=once)) == {"a": "COMPLETED"}

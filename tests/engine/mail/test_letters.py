@@ -345,7 +345,7 @@ def test_at_the_deadline_the_turn_of_who_has_not_answered_is_ended(tmp_path: Pat
         dispatcher = Dispatcher(deps, {"played": Dreaming()}, LocalProcesses(), max_running=1)
 
         async def ended(task_id: str, why: str) -> None:
-            await dispatcher.abort(BOARD, task_id, by="the engine", why=why)
+            await dispatcher.operator.abort(BOARD, task_id, by="the engine", why=why)
 
         running = asyncio.create_task(dispatcher.run(stop))
         try:

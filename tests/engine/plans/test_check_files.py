@@ -92,7 +92,7 @@ def test_a_changed_file_is_a_changed_task(repo: Path) -> None:
         found = []
         for each in (again, other):
             await submission.store_check_files(engine.deps, "default", each.dag, each.files)
-            told = await engine.dispatcher.apply(each.dag, each.manifest, each.profiles, by="ada")
+            told = await engine.dispatcher.operator.apply(each.dag, each.manifest, each.profiles, by="ada")
             found.append(told.changed)
         return found
 

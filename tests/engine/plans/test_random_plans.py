@@ -476,7 +476,7 @@ def test_an_engine_can_end_before_a_turn_has_begun(tmp_path: Path) -> None:
         assert states(await played(tmp_path, case)) == {"work": "FAILED"}
         async with asyncio.timeout(300), open_root(tmp_path) as deps:
             dispatcher = Dispatcher(deps, {"python": Actors(deps, case)}, LocalProcesses())
-            await dispatcher.retry("p", "work", by="ada")  # its turn is given out in the same step
+            await dispatcher.operator.retry("p", "work", by="ada")  # its turn is given out in the same step
             await dispatcher.close()
         return await lived(tmp_path, case)
 
@@ -493,7 +493,7 @@ def test_what_two_failures_stopped_waits_until_both_are_mended(tmp_path: Path) -
         seen = [states(await played(tmp_path, case))]
         for name in ("one", "two"):
             async with open_root(tmp_path) as deps, engine(Actors(deps, case)) as found:
-                await found.dispatcher.retry("p", name, by="ada")
+                await found.dispatcher.operator.retry("p", name, by="ada")
                 seen.append(states(await found.ended()))
         return seen
 

@@ -32,7 +32,11 @@ def test_what_runs_is_ended_before_it_begins_anew(tmp_path: Path) -> None:
         await engine.submit(plan(*tasks, task("later", "c")))
         await engine.until(lambda _: {"two", "aside"} <= set(ran))
         slow.clear()
-        assert sorted(await engine.dispatcher.retry("p", "one", by="ada", onwards=True)) == ["one", "three", "two"]
+        assert sorted(await engine.dispatcher.operator.retry("p", "one", by="ada", onwards=True)) == [
+            "one",
+            "three",
+            "two",
+        ]
         assert ended == ["two"]
         found = await engine.until(lambda now: states(now)["three"] == "COMPLETED")
         assert (found.state, states(found)["aside"]) == ("RUNNING", "RUNNING")
@@ -53,7 +57,7 @@ def test_a_plan_that_cannot_run_again_goes_on_as_before(tmp_path: Path) -> None:
         await engine.submit(plan(task("one"), task("two", "b", needs=["one"])))
         await engine.until(lambda now: states(now)["one"] == "RUNNING")
         with pytest.raises(UsageError, match="only what ended"):
-            await engine.dispatcher.retry("p", "one", by="ada", onwards=True)
+            await engine.dispatcher.operator.retry("p", "one", by="ada", onwards=True)
         gate.set()
         return await engine.until(lambda now: now.state == "ENDED")
 
@@ -64,11 +68,11 @@ def test_a_plan_that_somebody_paused_stays_paused(tmp_path: Path) -> None:
     async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("one"), task("two", "b", needs=["one"]), task("slow", "c")))
         await engine.until(lambda now: states(now)["two"] == "COMPLETED")
-        await engine.dispatcher.pause("p", by="ada")
-        await engine.dispatcher.retry("p", "one", by="ada", onwards=True)
+        await engine.dispatcher.operator.pause("p", by="ada")
+        await engine.dispatcher.operator.retry("p", "one", by="ada", onwards=True)
         found = await engine.until(lambda now: states(now)["one"] == "READY")
         assert (found.state, states(found)["one"], states(found)["two"]) == ("PAUSED", "READY", "PENDING")
-        await engine.dispatcher.resume("p", by="ada")
+        await engine.dispatcher.operator.resume("p", by="ada")
         return await engine.until(lambda now: states(now)["two"] == "COMPLETED")
 
     async def endless(_: Turn) -> str:

@@ -328,9 +328,9 @@ def test_who_submits_a_plan_is_told_what_no_task_sees_and_what_is_left_open(repo
         gone = made.manifest.model_copy(
             update={"workspace": made.manifest.workspace.model_copy(update={"repo": str(repo / "gone")})}
         )
-        [missing] = await engine.dispatcher.remarks(made.dag, gone)
+        [missing] = await engine.dispatcher.operator.remarks(made.dag, gone)
         assert missing["field"] == "workspace"
-        return await engine.dispatcher.remarks(made.dag, made.manifest)
+        return await engine.dispatcher.operator.remarks(made.dag, made.manifest)
 
     told = play(repo.parent / "root", use, proving=True)
     assert [each["code"] for each in told] == ["UNCOMMITTED", "PLAN_DOUBTFUL"]

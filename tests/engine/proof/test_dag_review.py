@@ -139,7 +139,7 @@ def test_a_new_revision_is_reviewed_again(tmp_path: Path) -> None:
         assert (await engine.ended()).result == "waiting"
         assert len(await questions.list_open(engine.deps)) == 1
         better = reviewed(task("work", prompt="Do it well."))
-        await engine.dispatcher.apply(better.dag, better.manifest, better.profiles, by="ada")
+        await engine.dispatcher.operator.apply(better.dag, better.manifest, better.profiles, by="ada")
         assert await questions.list_open(engine.deps) == []
         found = await engine.until(lambda found: found.result == "done")
         return states(found), await opened(engine)
@@ -159,7 +159,7 @@ def test_what_was_approved_is_not_reviewed_again(tmp_path: Path) -> None:
         await engine.submit(reviewed())
         await engine.ended()
         same = reviewed()
-        await engine.dispatcher.apply(same.dag, same.manifest, same.profiles, by="ada")
+        await engine.dispatcher.operator.apply(same.dag, same.manifest, same.profiles, by="ada")
         assert (await engine.ended()).result == "done"
 
     play(tmp_path, use, r1=once, r2=says())
@@ -172,7 +172,7 @@ def test_a_person_may_decide_otherwise(tmp_path: Path, answer: str, result: str)
         await engine.submit(reviewed())
         assert (await engine.ended()).result == "waiting"
         with pytest.raises(UsageError, match="not approved"):
-            await engine.dispatcher.resume("p", by="ada")
+            await engine.dispatcher.operator.resume("p", by="ada")
         told = await explain_engine_task.explain_engine_task(engine.deps, "p", "work")
         [request] = await questions.list_open(engine.deps)
         assert request.request_id in told["moves_on"]
@@ -295,7 +295,7 @@ def test_calling_a_plan_off_ends_its_review(tmp_path: Path) -> None:
     async def use(engine: Engine) -> str:
         await engine.submit(reviewed())
         await began.wait()
-        await engine.dispatcher.cancel("p", by="ada")
+        await engine.dispatcher.operator.cancel("p", by="ada")
         found = await opened(engine)
         assert (await plan_status.read_plan_status(engine.deps, found.review_plan)).state == "ENDED"
         return found.state

@@ -84,7 +84,7 @@ def test_a_dispute_of_a_plan_that_is_called_off_is_closed(tmp_path: Path) -> Non
         tree = await begun(engine, tmp_path)
         left(tree)
         await engine.route()
-        await engine.dispatcher.cancel("p", by="ada", why="enough")
+        await engine.dispatcher.operator.cancel("p", by="ada", why="enough")
         assert await questions.list_open(engine.deps) == []
         [dispute] = (await explain_engine_task.explain_engine_task(engine.deps, "p", "draft"))["disputes"]
         assert (dispute["state"], dispute["answered_by"]) == ("closed", "engine")

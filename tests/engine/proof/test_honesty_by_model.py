@@ -50,7 +50,7 @@ def test_each_model_of_an_agent_and_of_a_validator_is_counted(tmp_path: Path, ca
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.submit(compiled)
         await engine.until(lambda now: states(now)["write"] == "FAILED")
-        await engine.dispatcher.rework("p", "write", WorkAcceptance(), by="ada")
+        await engine.dispatcher.operator.rework("p", "write", WorkAcceptance(), by="ada")
         await engine.until(lambda now: states(now)["last"] == "COMPLETED")
         [agent] = [each for each in await overview.describe_agents(engine.deps) if each["agent_id"] == "w"]
         assert [(each["model"], each["turns"]) for each in agent["by_model"]] == [("w1", 1), ("w2", 1)]

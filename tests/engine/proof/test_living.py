@@ -140,7 +140,10 @@ def test_what_covers_everything_is_looked_at_once_more_and_then_not_again(repo: 
     async def use(engine: Engine) -> PlanStanding:
         found = await engine.until(lambda now: now.state == "ENDED")
         assert ran(repo, "adds") == 2
-        assert [each["state"] for each in (await engine.dispatcher.verify("p"))["checks"]] == ["fresh", "fresh"]
+        assert [each["state"] for each in (await engine.dispatcher.operator.verify("p"))["checks"]] == [
+            "fresh",
+            "fresh",
+        ]
         return found
 
     found = run(repo, pair(repo, writes("notes.md", "seen")), use)
@@ -181,7 +184,7 @@ def test_what_somebody_else_put_on_the_branch_is_mended_by_the_owner_of_the_chec
         git(repo, "commit", "-aqm", "I know better")
         foreign = git(repo, "rev-parse", "HEAD")
         git(repo, "switch", "-q", "main")
-        told = await engine.dispatcher.verify("p")
+        told = await engine.dispatcher.operator.verify("p")
         assert told["reopened"] == ["one"]
         [red] = [each for each in told["checks"] if each["state"] == "red"]
         assert (red["check_id"], red["broke"]) == ("adds", {"commit": foreign, "task_id": None})
@@ -244,17 +247,17 @@ def test_what_cannot_be_looked_at_again_pauses_the_plan_and_people_are_told(repo
     async def use(engine: Engine) -> PlanStanding:
         await engine.submit(pair(repo, f"{writes('notes.md', 'seen')}\n{last}"))
         await engine.until(lambda now: states(now)["two"] == "RUNNING")
-        await engine.dispatcher.pause("p", by="ann")
+        await engine.dispatcher.operator.pause("p", by="ann")
         gate.touch()
         paused = await engine.until(lambda now: states(now)["two"] == "COMPLETED" and now.result == "paused")
         assert (paused.state, paused.counts["open"], engine.dispatcher.closing_plans) == ("PAUSED", 0, frozenset())
         await asyncio.to_thread(repo.rename, away)
-        await engine.dispatcher.resume("p", by="ann")
+        await engine.dispatcher.operator.resume("p", by="ann")
         await engine.until(lambda now: now.state == "PAUSED")
         await asyncio.to_thread(away.rename, repo)
         [alert] = [body for kind, body in await facts(engine, "p") if kind == "alert"]
         assert (alert["type"], "resume" in alert["details"]["hint"]) == ("CHECK_UNREPEATABLE", True)
-        await engine.dispatcher.resume("p", by="ann")
+        await engine.dispatcher.operator.resume("p", by="ann")
         return await engine.until(lambda now: now.state == "ENDED")
 
     found = play(repo.parent / "root", use, proving=True)
@@ -313,7 +316,7 @@ def test_a_new_revision_with_another_check_has_its_task_run_again(repo: Path) ->
             for node in changed.dag.nodes
         ]
         dag = changed.dag.model_copy(update={"nodes": tuple(nodes)})
-        await engine.dispatcher.apply(dag, changed.manifest, changed.profiles, by="ann")
+        await engine.dispatcher.operator.apply(dag, changed.manifest, changed.profiles, by="ann")
         return await engine.until(lambda now: now.state == "ENDED")
 
     found = run(repo, pair(repo, writes("notes.md", "seen")), use)
@@ -326,12 +329,12 @@ def test_a_plan_that_has_ended_goes_on_only_for_as_long_as_it_is_looked_at(repo:
     async def use(engine: Engine) -> None:
         git(repo, "switch", "-q", "agenttalk/p")
         git(repo, "commit", "-q", "--allow-empty", "-m", "nothing")
-        assert {each["state"] for each in (await engine.dispatcher.verify("p"))["checks"]} == {"fresh"}
+        assert {each["state"] for each in (await engine.dispatcher.operator.verify("p"))["checks"]} == {"fresh"}
         (repo / "more.md").write_text("more")
         git(repo, "add", ".")
         git(repo, "commit", "-qm", "harmless")
         git(repo, "switch", "-q", "main")
-        one = await engine.dispatcher.verify("p", "one")
+        one = await engine.dispatcher.operator.verify("p", "one")
         assert [(each["check_id"], each["state"], each["changed"]) for each in one["checks"]] == [
             ("adds", "verified", ["the tree"])
         ]

@@ -229,7 +229,7 @@ def test_without_somebody_to_make_checks_nothing_is_approved(tmp_path: Path) -> 
 
 
 async def _again(engine: Engine) -> None:
-    await engine.dispatcher.release("p", by="ada")
+    await engine.dispatcher.operator.release("p", by="ada")
 
 
 def test_the_same_is_decided_once_and_anew_when_somebody_asks(tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_a_release_is_revoked_when_its_work_is_done_again_and_released_anew(tmp_
         await engine.ended()
         before = await decided(engine)
         store = await board_of(engine.deps, "p")
-        await engine.dispatcher.retry("p", "make", by="ada", onwards=True)
+        await engine.dispatcher.operator.retry("p", "make", by="ada", onwards=True)
         rows = await store.read(LATEST_FACT, subject="p", kind="release.revoked")
         await engine.until(lambda found: found.result == "done")
         await published_files.publish(engine.deps, store)
@@ -513,7 +513,7 @@ def test_a_revoked_release_stays_revoked_until_it_is_decided_anew(tmp_path: Path
         found = await plan_status.read_plan_status(engine.deps, "p")
         assert (found.result, found.release and found.release["state"]) == ("failed", "revoked")
         assert (await decided(engine)).as_json()["reasons"] == ["revoked: a check turned red"]
-        await engine.dispatcher.release("p", by="ada")
+        await engine.dispatcher.operator.release("p", by="ada")
         assert (await plan_status.read_plan_status(engine.deps, "p")).result == "done"
 
     play(tmp_path, use, proving=True, a=says())
@@ -530,7 +530,7 @@ def test_a_rejection_revokes_the_approval_before_it(tmp_path: Path) -> None:
         await engine.ended()
         before = await decided(engine)
         flag.touch()
-        await engine.dispatcher.release("p", by="ada")
+        await engine.dispatcher.operator.release("p", by="ada")
         await published_files.publish(engine.deps, await board_of(engine.deps, "p"))
         return before, await decided(engine)
 
@@ -548,7 +548,7 @@ def test_a_new_revision_revokes_and_releases_anew(tmp_path: Path) -> None:
         await engine.ended()
         before = await decided(engine)
         new = plan(made, task("more", "b"), release={"gates": BUILD})
-        await engine.dispatcher.apply(new.dag, new.manifest, new.profiles, by="ada")
+        await engine.dispatcher.operator.apply(new.dag, new.manifest, new.profiles, by="ada")
         await engine.until(lambda found: found.result == "done")
         after = await decided(engine)
         with pytest.raises(UsageError, match="has no release"):
@@ -562,15 +562,15 @@ def test_nothing_is_decided_while_tasks_are_open_or_nothing_is_shipped(tmp_path:
     async def use(engine: Engine) -> None:
         await engine.submit(plan(task("one", "b"), plan_id="plain"))
         await engine.submit(plan(task("make", outputs=[{**APP, "deliver_to": []}]), release={}))
-        await engine.dispatcher.pause("p", by="ada")
+        await engine.dispatcher.operator.pause("p", by="ada")
         await engine.ended("plain")
         store = await board_of(engine.deps, "p")
         assert await proof_release.decide_release(engine.deps, store, "plain", None) is None
         assert await proof_release.decide_release(engine.deps, store, "p", None) is None
         for plan_id, why in (("plain", "ships nothing"), ("p", "has not ended")):
             with pytest.raises(UsageError, match=why):
-                await engine.dispatcher.release(plan_id, by="ada")
-        await engine.dispatcher.cancel("p", by="ada")
+                await engine.dispatcher.operator.release(plan_id, by="ada")
+        await engine.dispatcher.operator.cancel("p", by="ada")
         assert (await plan_status.read_plan_status(engine.deps, "p")).release is None
 
     async def endless(_: Turn) -> str:  # else it may have ended before it is paused
@@ -596,7 +596,7 @@ def test_what_changes_while_gates_are_looked_at_is_not_shipped_unseen(tmp_path: 
         async with asyncio.timeout(300):
             while not began.exists():  # noqa: ASYNC110 - a program tells in no other way
                 await asyncio.sleep(0.01)
-        await engine.dispatcher.retry("p", "make", by="ada", onwards=True)
+        await engine.dispatcher.operator.retry("p", "make", by="ada", onwards=True)
         again.touch()
         await engine.until(lambda found: found.result == "done")
         store = await board_of(engine.deps, "p")
@@ -631,7 +631,7 @@ def test_a_release_whose_evidence_broke_is_revoked_and_given_anew_when_it_is_men
         (repo / "calc.py").write_text("print(3)\n")
         git(repo, "commit", "-q", "-am", "behind its back")
         git(repo, "checkout", "-q", "main")
-        await engine.dispatcher.verify("p")
+        await engine.dispatcher.operator.verify("p")
         store = await board_of(engine.deps, "p")
         rows = await store.read(LATEST_FACT, subject="p", kind="release.revoked")
         await engine.until(lambda found: found.result == "done")

@@ -370,7 +370,7 @@ def test_a_person_may_grant_more_rounds(tmp_path: Path, *, by_answer: bool) -> N
         if by_answer:
             await _answered(engine, "grant 2")
         else:
-            await engine.dispatcher.rework("p", "write", RoundGrant(2), by="ada")
+            await engine.dispatcher.operator.rework("p", "write", RoundGrant(2), by="ada")
         found = await engine.until(lambda now: now.state == "ENDED")
         assert await questions.list_open(engine.deps) == []
         return found
@@ -398,12 +398,12 @@ def test_a_person_may_accept_it_as_it_is_and_nobody_judges_that_again(tmp_path: 
         if by_answer:
             await _answered(engine, "accept")
         else:
-            await engine.dispatcher.rework("p", "write", WorkAcceptance(), by="ada")
+            await engine.dispatcher.operator.rework("p", "write", WorkAcceptance(), by="ada")
         found = await engine.until(lambda now: now.state == "ENDED")
         assert set(states(found).values()) == {"COMPLETED"}
         assert await questions.list_open(engine.deps) == []
         with pytest.raises(UsageError, match="COMPLETED"):
-            await engine.dispatcher.rework("p", "write", WorkAcceptance(), by="ada")
+            await engine.dispatcher.operator.rework("p", "write", WorkAcceptance(), by="ada")
         return await explain_engine_task.explain_engine_task(engine.deps, "p", "write")
 
     told = play(tmp_path, use, proving=True, w=agents.writer(), j=agents.reader(judge), u=agents.reader())
@@ -426,7 +426,7 @@ def test_a_person_may_abort(tmp_path: Path, *, by_answer: bool) -> None:
             await _answered(engine, decision="ABORT")
             await engine.until(lambda now: now.tasks[1]["request_id"] is None)
         else:
-            await engine.dispatcher.rework("p", "write", TaskAbandonment(), by="ada")
+            await engine.dispatcher.operator.rework("p", "write", TaskAbandonment(), by="ada")
         return await engine.ended()
 
     found = play(tmp_path, use, proving=True, w=agents.writer(), j=agents.reader(lambda _: bad()))
@@ -497,7 +497,7 @@ def test_who_has_no_round_left_against_the_verifier_depends_on_a_person(tmp_path
         await engine.submit(plan(write, task("use", "u", needs=["write"], inputs=TAKES)))
         found = await engine.ended()
         assert states(found)["write"] == "FAILED"
-        await engine.dispatcher.rework("p", "write", decided, by="ada")
+        await engine.dispatcher.operator.rework("p", "write", decided, by="ada")
         found = await engine.until(lambda now: now.state == "ENDED")
         assert set(states(found).values()) == {"COMPLETED"}
         return await explain_engine_task.explain_engine_task(engine.deps, "p", "write")
@@ -556,7 +556,7 @@ def test_a_tree_that_cannot_be_taken_cannot_be_accepted(repo: Path) -> None:
         await engine.submit(plan(fix, agents={"dev": dev}, workspace={"repo": str(repo)}))
         await engine.ended()
         with pytest.raises(UsageError, match="cannot be accepted"):
-            await engine.dispatcher.rework("p", "fix", WorkAcceptance(), by="ada")
+            await engine.dispatcher.operator.rework("p", "fix", WorkAcceptance(), by="ada")
         assert states(await engine.ended()) == {"fix": "FAILED"}
 
     play(repo.parent / "root", use, proving=True)

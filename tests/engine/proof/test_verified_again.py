@@ -164,7 +164,7 @@ def test_what_is_called_off_is_not_verified_again(tmp_path: Path) -> None:
         await engine.submit(plan(task("one", outputs=OUTPUT, promise=promise(slow(tmp_path, "true")))))
         while not (tmp_path / "checking").exists():  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.01)
-        await engine.dispatcher.cancel("p", by="ada")
+        await engine.dispatcher.operator.cancel("p", by="ada")
         board = await engine.deps.stores.board("default")
         assert await board.read(PERFORMANCE, plan_id="p", task_id="one") == []
         return await engine.ended()

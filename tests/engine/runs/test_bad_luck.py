@@ -60,7 +60,7 @@ def test_whoever_wants_another_plan_does_not_have_the_task_run_without_it(tmp_pa
         assert "plan apply" in (found.tasks[1]["reason"] or "")
         engine.agents["x"] = fine
         revised = plan(task("bad", "x", timeout=77), tasks[1])
-        await engine.dispatcher.apply(revised.dag, revised.manifest, revised.profiles, by="ada")
+        await engine.dispatcher.operator.apply(revised.dag, revised.manifest, revised.profiles, by="ada")
         found = await engine.until(lambda now: now.state == "ENDED")
         assert await questions.list_open(engine.deps) == []
         return found
@@ -95,12 +95,12 @@ def test_nobody_is_asked_about_a_task_that_goes_on_without_the_answer(tmp_path: 
         assert len(await questions.list_open(engine.deps)) == 1
         engine.agents["x"] = fine
         if how == "retry":
-            await engine.dispatcher.retry("p", "bad", by="ada")
+            await engine.dispatcher.operator.retry("p", "bad", by="ada")
         elif how == "apply":
             revised = plan(task("bad", "x", timeout=77), tasks[1])
-            await engine.dispatcher.apply(revised.dag, revised.manifest, revised.profiles, by="ada")
+            await engine.dispatcher.operator.apply(revised.dag, revised.manifest, revised.profiles, by="ada")
         else:
-            await engine.dispatcher.cancel("p", by="ada")
+            await engine.dispatcher.operator.cancel("p", by="ada")
         found = await engine.until(lambda now: now.state == "ENDED")
         assert found.tasks[1]["request_id"] is None
         return await questions.list_open(engine.deps)
@@ -114,7 +114,7 @@ def test_nobody_is_asked_for_more_rounds_of_what_is_tried_again(tmp_path: Path) 
         await engine.ended()
         assert len(await questions.list_open(engine.deps)) == 1
         engine.agents["x"] = fine
-        await engine.dispatcher.retry("p", "one", by="ada")
+        await engine.dispatcher.operator.retry("p", "one", by="ada")
         assert (await engine.until(lambda now: now.state == "ENDED")).result == "done"
         return await questions.list_open(engine.deps)
 
@@ -174,10 +174,10 @@ def test_what_is_out_of_date_is_no_result_of_the_plan(tmp_path: Path, how: str) 
         await engine.until(lambda now: now.state == "ENDED")
         assert await results(engine, tmp_path) == {"one/good.md/good.md": "80", "two/two.md/two.md": "two/two.md"}
         if how == "retry":
-            await engine.dispatcher.retry("p", "one", by="ada", onwards=True)
+            await engine.dispatcher.operator.retry("p", "one", by="ada", onwards=True)
         else:
             revised = plan({**one, "timeout": 77})
-            await engine.dispatcher.apply(revised.dag, revised.manifest, revised.profiles, by="ada")
+            await engine.dispatcher.operator.apply(revised.dag, revised.manifest, revised.profiles, by="ada")
         await engine.until(lambda now: now.state == "ENDED")
         return await results(engine, tmp_path)
 
@@ -266,10 +266,10 @@ def test_what_somebody_does_by_hand_outlasts_a_pause(tmp_path: Path, how: str) -
         await engine.until(lambda now: states(now) == {"draft": "READY", "other": "COMPLETED"})
         await engine.route()
         if how == "resume":
-            assert await engine.dispatcher.pause("p", by="ada")
-            assert await engine.dispatcher.resume("p", by="ada")
+            assert await engine.dispatcher.operator.pause("p", by="ada")
+            assert await engine.dispatcher.operator.resume("p", by="ada")
         else:
-            await engine.dispatcher.retry("p", "other", by="ada", onwards=True)
+            await engine.dispatcher.operator.retry("p", "other", by="ada", onwards=True)
         await engine.dispatcher.wait_for_dispatch()
         found = await engine.until(lambda now: now.result != "running")
         assert (states(found)["draft"], tree.inbox("writer")) == ("READY", ["cmd_draft_001.msg.json"])
@@ -298,7 +298,7 @@ def test_it_is_said_what_really_moves_a_task_on(tmp_path: Path) -> None:
         assert "agenttalk inbox" in await moves_on(engine, "ask")
         assert "is tried again" in await moves_on(engine, "lost")
         assert "by itself" in await moves_on(engine, "waits")
-        await engine.dispatcher.pause("p", by="ada")
+        await engine.dispatcher.operator.pause("p", by="ada")
         assert "agenttalk resume p" in await moves_on(engine, "waits")
 
     async def second(engine: Engine) -> None:

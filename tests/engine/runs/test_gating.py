@@ -168,7 +168,9 @@ def test_an_operator_lets_a_task_begin_that_a_checkpoint_holds_up(tmp_path: Path
         assert of(found, "a")["request_id"] == request.request_id
         assert await fsck.check_root(engine.deps) == []
         if way == "override":
-            told = await engine.dispatcher.override("p", "a", checkpoint="pre-plan", by="ada", why="on purpose")
+            told = await engine.dispatcher.operator.override(
+                "p", "a", checkpoint="pre-plan", by="ada", why="on purpose"
+            )
             assert told["reasons"] == [WORDS]
         elif way == "answer":
             await engine.answer("PROVIDE", answers=["override"], notes="on purpose")
@@ -208,15 +210,15 @@ def test_an_override_is_good_for_its_reasons_alone_also_after_a_new_start(tmp_pa
     async def first(engine: Engine) -> None:
         await engine.submit(plan(task("a", promise=promise(**OVERLAP))))
         await engine.ended()
-        await engine.dispatcher.override("p", "a", checkpoint="pre-plan", by="ada", why="on purpose")
+        await engine.dispatcher.operator.override("p", "a", checkpoint="pre-plan", by="ada", why="on purpose")
         assert states(await engine.until(lambda now: now.state == "ENDED")) == {"a": "FAILED"}
 
     async def second(engine: Engine) -> None:
-        await engine.dispatcher.retry("p", "a", by="ada")
+        await engine.dispatcher.operator.retry("p", "a", by="ada")
         assert states(await engine.until(lambda now: now.state == "ENDED")) == {"a": "FAILED"}  # it was not held up
         wider = {"allowedScope": ["src/**", "doc"], "disallowedScope": ["src/**", "doc"]}
         revised = plan(task("a", promise=promise(**wider)))
-        await engine.dispatcher.apply(revised.dag, revised.manifest, revised.profiles, by="ada")
+        await engine.dispatcher.operator.apply(revised.dag, revised.manifest, revised.profiles, by="ada")
         found = await engine.ended()
         assert (of(found, "a")["state"], of(found, "a")["cause"]) == ("BLOCKED_WAITING_REVIEW", "SOFT_DENIED")
         assert len(await facts(engine.deps, "gate.overridden", "p/a")) == 1
@@ -240,7 +242,7 @@ def test_only_what_is_held_up_there_can_be_overridden(
         await engine.submit(plan(task("a", promise=promise(**OVERLAP)), task("b", "b")))
         await engine.ended()
         with pytest.raises(UsageError, match=words):
-            await engine.dispatcher.override("p", task_id, checkpoint=checkpoint, by="ada", why="on purpose")
+            await engine.dispatcher.operator.override("p", task_id, checkpoint=checkpoint, by="ada", why="on purpose")
         assert await facts(engine.deps, "gate.overridden", "p/a") == []
 
     play(tmp_path, use)
@@ -299,7 +301,7 @@ def test_a_task_that_is_held_up_can_be_stopped(tmp_path: Path) -> None:
     async def use(engine: Engine) -> None:
         await engine.submit(plan(task("a", promise=promise(**OVERLAP))))
         await engine.ended()
-        await engine.dispatcher.abort("p", "a", by="ada", why="not this way")
+        await engine.dispatcher.operator.abort("p", "a", by="ada", why="not this way")
         found = await engine.until(lambda now: now.state == "ENDED")
         assert of(found, "a")["reason"] == "user-aborted: stopped by ada: not this way"
 

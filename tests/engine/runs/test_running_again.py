@@ -282,7 +282,7 @@ def cancelled(root: Path, *steps: tuple[str, bool]) -> tuple[PlanStanding, list[
     async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("one"), task("two", "b", needs=["one"]), task("three", "c", needs=["two"])))
         await engine.until(lambda now: states(now)["one"] == "RUNNING")
-        await engine.dispatcher.cancel("p", by="ada")
+        await engine.dispatcher.operator.cancel("p", by="ada")
         slow.clear()
         for task_id, onwards in steps:
             await retry(engine, task_id, onwards=onwards)
@@ -319,7 +319,7 @@ def test_a_cancelled_task_waits_for_one_that_is_open(tmp_path: Path) -> None:
     async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("one"), task("two", "b", needs=["one"])))
         await engine.until(lambda _: ran == ["one"])
-        await engine.dispatcher.cancel("p", by="ada")
+        await engine.dispatcher.operator.cancel("p", by="ada")
         await retry(engine, "one", onwards=False)
         await retry(engine, "two", onwards=False)
         found = await engine.until(lambda now: len(ran) == 2 and states(now)["one"] == "RUNNING")
@@ -337,11 +337,11 @@ def test_a_paused_plan_stays_paused_when_something_is_tried_again(tmp_path: Path
     async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("bad", "a"), task("block", "b", needs=["bad"])))
         await engine.until(lambda now: states(now)["block"] == "BLOCKED_WAITING_REVIEW")
-        await engine.dispatcher.pause("p", by="ada")
+        await engine.dispatcher.operator.pause("p", by="ada")
         await retry(engine, "bad", onwards=False)
         found = await engine.ended()
         assert (found.result, states(found)) == ("paused", {"bad": "READY", "block": "PENDING"})
-        await engine.dispatcher.resume("p", by="ada")
+        await engine.dispatcher.operator.resume("p", by="ada")
         return await ended(engine)
 
     assert play(tmp_path, use, a=log, b=log).result == "done"
@@ -357,7 +357,7 @@ def test_a_plan_that_was_paused_to_end_what_runs_goes_on(tmp_path: Path) -> None
     async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("one", "b"), task("two"), task("three")))
         await engine.until(lambda now: states(now)["one"] == "COMPLETED" and "RUNNING" in states(now).values())
-        await engine.dispatcher.pause("p", by="ada")
+        await engine.dispatcher.operator.pause("p", by="ada")
         await retry(engine, "one", go_on=True)
         gate.set()
         return await ended(engine)

@@ -318,11 +318,11 @@ def test_a_paused_plan_begins_nothing_and_goes_on_when_it_may(tmp_path: Path) ->
     async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("one"), task("two", needs=["one"])))
         await engine.until(lambda _: began == ["one"])
-        await engine.dispatcher.pause("p", by="ada")
+        await engine.dispatcher.operator.pause("p", by="ada")
         gate.set()
         found = await engine.until(lambda now: states(now)["one"] == "COMPLETED" and now.result != "running")
         assert (found.result, states(found)["two"], began) == ("paused", "READY", ["one"])
-        await engine.dispatcher.resume("p", by="ada")
+        await engine.dispatcher.operator.resume("p", by="ada")
         return await engine.until(lambda now: now.state == "ENDED")
 
     assert play(tmp_path, use, a=slow).result == "done"
@@ -343,7 +343,7 @@ def test_a_cancelled_plan_ends_what_runs_and_fails_what_is_open(tmp_path: Path) 
     async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("one"), task("two", needs=["one"])))
         await asyncio.wait_for(began.wait(), 10)
-        assert await engine.dispatcher.cancel("p", by="ada", why="too late") == 2
+        assert await engine.dispatcher.operator.cancel("p", by="ada", why="too late") == 2
         return await engine.ended()
 
     found = play(tmp_path, use, a=endless)
@@ -360,9 +360,9 @@ def test_nobody_is_asked_any_more_about_what_was_called_off(tmp_path: Path, how:
         await engine.asked()
         assert len(await questions.list_open(engine.deps)) == 1
         if how == "cancel":
-            await engine.dispatcher.cancel("p", by="ada")
+            await engine.dispatcher.operator.cancel("p", by="ada")
         else:
-            await engine.dispatcher.abort("p", "ask", by="ada")
+            await engine.dispatcher.operator.abort("p", "ask", by="ada")
         return await questions.list_open(engine.deps)
 
     assert play(tmp_path, use) == []
@@ -379,7 +379,7 @@ def test_what_failed_is_tried_again_and_what_it_stopped_goes_on(tmp_path: Path) 
         await engine.submit(plan(*tasks))
         await engine.ended()
         fixed.append(True)
-        assert await engine.dispatcher.retry("p", "bad", by="ada") == ["bad", "next"]
+        assert await engine.dispatcher.operator.retry("p", "bad", by="ada") == ["bad", "next"]
         return await engine.until(lambda now: now.state == "ENDED")
 
     found = play(tmp_path, use, x=fixable)
@@ -474,7 +474,7 @@ def test_a_new_revision_keeps_what_did_not_change(tmp_path: Path) -> None:
         after = plan(one, task("two", needs=["one"]) | {"prompt": "Go."}, three, task("new", needs=["one"]))
         await engine.submit(before)
         await engine.until(lambda _: "two:Wait." in ran)
-        found = await engine.dispatcher.apply(after.dag, after.manifest, after.profiles, by="ada")
+        found = await engine.dispatcher.operator.apply(after.dag, after.manifest, after.profiles, by="ada")
         assert (found.added, found.changed, found.removed) == (["new"], ["two"], ["gone"])
         return await engine.until(lambda now: now.state == "ENDED")
 
@@ -500,7 +500,7 @@ def test_a_task_that_waits_in_the_queue_gets_a_command_of_the_new_revision(tmp_p
         await engine.submit(plan(task("one"), task("two")))
         await engine.until(lambda _: bool(refs))
         changed = plan(task("one"), task("two"), task("three"))
-        await engine.dispatcher.apply(changed.dag, changed.manifest, changed.profiles, by="ada")
+        await engine.dispatcher.operator.apply(changed.dag, changed.manifest, changed.profiles, by="ada")
         gate.set()
         return await engine.until(lambda now: now.state == "ENDED")
 
@@ -518,7 +518,7 @@ def test_a_new_revision_lets_what_failed_begin_anew(tmp_path: Path) -> None:
         found = await engine.ended()
         assert states(found) == {"bad": "FAILED", "next": "SKIPPED"}
         changed = plan(task("bad") | {"prompt": "Work."}, follows)
-        await engine.dispatcher.apply(changed.dag, changed.manifest, changed.profiles, by="ada")
+        await engine.dispatcher.operator.apply(changed.dag, changed.manifest, changed.profiles, by="ada")
         return await engine.until(lambda now: now.state == "ENDED")
 
     found = play(tmp_path, use, a=work)

@@ -158,9 +158,10 @@ class RemoteAgents:
         )
 
     async def _made(self, job: Job, row: HandedInRow) -> OutputContent:
-        _, name, path, sha256, size, *_ = row
         blobs = await self._deps.stores.blobs(job.board)
-        return OutputContent(name, path, sha256, size, await blobs.get(sha256) if size <= records.SMALL else None)
+        return OutputContent(
+            row.name, row.path, row.sha256, row.size, await blobs.get(row.sha256) if row.size <= records.SMALL else None
+        )
 
     async def _enter(self, job: Job, phase: str) -> None:
         store = await self._deps.stores.board(job.board)

@@ -42,7 +42,7 @@ _PAGE: Final = 1_000
 HELD: Final = f"%{budgets.DAY}%"
 """How the reason of a task looks that waits for another day or limit."""
 SHOWN: Final = 20
-"""Tasks that are looked at closely of those that wait."""
+"""How many of the waiting tasks are examined closely."""
 MOST: Final = 1_000_000.0
 """Dollars that a limit may be."""
 
@@ -124,7 +124,7 @@ class DayLimitTracker:
     purse: Budgets
     configured: float | None
     watches: TurnMonitors | None = None
-    """Who looks on at turns under way: a limit holds for them from the moment at which it is set."""
+    """The monitors of running turns: a limit applies to them from the moment it is set."""
     _known: bool = False
     _changes: int = 0
     """How often the limit became another. It may be the same again as before, and work was held up meanwhile."""
@@ -163,13 +163,13 @@ class DayLimitTracker:
         if self._let_go == self._seen:
             return False
         today = await spending.describe_today(self.deps, self.purse.day_cost_usd)
-        if today["left_usd"] == 0.0:  # nothing is left of this day either, and nobody is asked again
+        if today["left_usd"] == 0.0:  # nothing is left of this day either, so the question is not repeated
             self.mark_resumed()
             return False
         return True
 
     def mark_resumed(self) -> None:
-        """They were. A limit that was changed while they were looked at counts as another."""
+        """Record that they were. A limit that changed meanwhile counts as another."""
         self._let_go = self._seen
 
     def _now(self) -> tuple[str, int]:
@@ -177,7 +177,7 @@ class DayLimitTracker:
 
 
 def _recount(tx: Tx, *, day: str, anew: bool) -> None:
-    """Count from the ledger what was spent on a day, when nobody has counted it so far."""
+    """Count from the ledger what was spent on a day, if it was not counted before."""
     name = spending.make_counter_name("day", "", "", day)
     if tx.run(SPENDING, name=name) and not anew:
         return

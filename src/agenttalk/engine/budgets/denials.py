@@ -29,7 +29,7 @@ def record_denial(tx: Tx, plan_id: str, task_id: str, decision: CheckpointDecisi
 
 
 def list_overridden_reasons(tx: Tx, plan_id: str, task_id: str, checkpoint: str) -> frozenset[str]:
-    """Reasons of a checkpoint that somebody has overridden for a task, word by word."""
+    """Reasons of a checkpoint that an operator has overridden for a task, word by word."""
     found = [to_json(row) for row in tx.run(OBJECTIONS_TO, plan_id=plan_id, task_id=task_id)]
     return frozenset(
         reason
@@ -46,7 +46,7 @@ def find_active_denial(rows: list[ObjectionRow]) -> GateDenial | None:
 
 
 def override(tx: Tx, plan_id: str, task_id: str, *, by: str, why: str) -> bool:
-    """Write down that somebody overrides the denial that holds a task up; False when there is none."""
+    """Record that an operator overrides the denial that holds a task up; False when there is none."""
     denial = find_active_denial(tx.run(OBJECTIONS_TO, plan_id=plan_id, task_id=task_id))
     if denial is None:
         return False

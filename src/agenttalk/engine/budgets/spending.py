@@ -65,7 +65,7 @@ class SharedUsage:
     live: dict[str, UsageTotals] = field(default_factory=dict)
     """Lease → what its turn has told."""
     watchers: dict[str, Sharer] = field(default_factory=dict)
-    """Lease → who looks on."""
+    """Lease → its monitor."""
 
     @property
     def total(self) -> UsageTotals:
@@ -99,7 +99,7 @@ class Allowance:
         return {**found, "task": self.own.plus(now)}
 
     def final_used(self, lease: str, now: UsageTotals) -> dict[Scope, UsageTotals]:
-        """The same of an attempt that has ended: whatever it told before, that is what it used."""
+        """The same for an attempt that has ended: the final usage replaces earlier reports."""
         found: dict[Scope, UsageTotals] = {}
         for scope, tally in self.tallies.items():
             tally.remove_turn(lease)
@@ -107,7 +107,7 @@ class Allowance:
         return {**found, "task": self.own.plus(now)}
 
     def without(self, reasons: Iterable[str]) -> Allowance:
-        """The same without the limits that somebody has lifted."""
+        """The same without the limits that an operator has lifted."""
         lifted = set(reasons)
         kept = tuple(each for each in self.limits if each.exhausted_message not in lifted)
         return Allowance(kept, self.own, self.names, self.tallies)
@@ -177,7 +177,7 @@ async def refresh_day_costs(deps: Deps, purse: Budgets) -> None:
 
 
 async def describe_today(deps: Deps, most: float | None) -> dict[str, Any]:
-    """What was spent today of what may be; where nothing limits a day, nobody counts it."""
+    """What was spent today of the limit; without a limit nothing is counted."""
     at = deps.stamp()
     found = [await store.read(SPENDING, name=make_counter_name("day", "", "", at)) for store in await list_boards(deps)]
     spent = round(sum(rows[0].cost_usd for rows in found if rows), 6)

@@ -101,7 +101,7 @@ class TurnMonitor:
 
     @property
     def has_usage(self) -> bool:
-        """Whether anything was told that counts."""
+        """Whether a report was made that counts."""
         return self._before is not NOTHING or self._now is not NOTHING
 
     @property
@@ -166,14 +166,14 @@ class TurnMonitor:
 
     @staticmethod
     def _counted(allowance: Allowance, now: UsageTotals) -> dict[Scope, UsageTotals]:
-        """What is used altogether. Whoever shares a budget is asked, because time passes for all of them."""
+        """What is used in total. All monitors that share a budget are asked, because time passes for all of them."""
         for tally in allowance.tallies.values():
             for lease, other in list(tally.watchers.items()):
                 tally.live[lease] = other.used
         return allowance.total_used(now)
 
     def _set_timer(self) -> None:
-        """Look again when something is over by then, whatever the program tells."""
+        """Check again at the time at which a limit will be exceeded, with or without a report."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -209,7 +209,7 @@ class TurnMonitor:
 
 
 class TurnMonitors:
-    """Who looks on at the turns under way, by their tasks."""
+    """The monitors of running turns, by their tasks."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str, str], tuple[int, TurnMonitor]] = {}
@@ -227,7 +227,7 @@ class TurnMonitors:
         watch.close()
 
     def find(self, board: str, plan_id: str, task_id: str) -> TurnMonitor | None:
-        """Who looks on at a task."""
+        """The monitor of a task."""
         known = self._known.get((board, plan_id, task_id))
         return known[1] if known is not None else None
 
@@ -246,7 +246,7 @@ class TurnMonitors:
 
 
 def start_counting(job: Job) -> TurnMonitor | None:
-    """Count from now on what is told of a job, and how long it takes; not how long a person does."""
+    """Count from now on the reported usage of a job, and its time; not the time of a person."""
     watch = job.watch
     if not isinstance(watch, TurnMonitor) or job.profile.driver == "human":
         return None

@@ -37,11 +37,11 @@ PERSON_ROLES: Final[tuple[PersonRole, ...]] = get_args(PersonRole)
 _EVER: Final = "9999"
 
 ENGINE_TOKEN_LABEL: Final = "operator"  # noqa: S105 - the name of a token, not a token
-"""What the token is called that an engine makes for its own root. Nobody else is."""
+"""The reserved name of the token that an engine makes for its own root."""
 ELSEWHERE: Final = "elsewhere"
 """The phase of an attempt that an agent elsewhere has taken."""
 _SHOWN: Final = 12
-"""Digits of a hash by which a token is told from others."""
+"""Digits of a hash that identify a token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ async def identify_as_attempt(deps: Deps, caller: Caller, attempt: TokenSubject)
 
 
 class Token(NamedTuple):
-    """A token that was made for somebody, as far as it is known: nobody can tell the token itself any more."""
+    """What is known about a token that was made. The token itself is not stored."""
 
     id: str
     """The beginning of its hash."""
@@ -95,9 +95,9 @@ class Token(NamedTuple):
 
 
 async def admit_agent(deps: Deps, token: str, agent_id: str, *, by: str = ENGINE_TOKEN_LABEL) -> Token:
-    """Let the token of an agent elsewhere in from now on; the same once more changes nothing.
+    """Accept the token of an agent elsewhere from now on; repeating it changes nothing.
 
-    Raises ConflictError when it was revoked, or is somebody else's.
+    Raises ConflictError when it was revoked, or has another holder.
     """
     system = await deps.stores.board(boards.SYSTEM)
     wanted = Token(_hash(token)[:_SHOWN], "agent", agent_id, deps.stamp(), None)
@@ -113,9 +113,9 @@ async def admit_agent(deps: Deps, token: str, agent_id: str, *, by: str = ENGINE
 
 
 async def admit_person(deps: Deps, token: str, role: PersonRole, name: str, *, by: str = ENGINE_TOKEN_LABEL) -> Token:
-    """Let the token of a person, or of a program of theirs, in from now on; the same once more changes nothing.
+    """Accept the token of a person, or of their program, from now on; repeating it changes nothing.
 
-    Raises ConflictError when it was revoked, or is somebody else's.
+    Raises ConflictError when it was revoked, or has another holder.
     """
     system = await deps.stores.board(boards.SYSTEM)
     wanted = Token(_hash(token)[:_SHOWN], role, name, deps.stamp(), None)
@@ -140,7 +140,7 @@ def _known(tx: Tx, token: str, wanted: Token) -> Token | None:
             return known
         raise ConflictError(
             Code.STORE_CONFLICT,
-            "this token was revoked" if known.revoked_at else "this token is somebody else's already",
+            "this token was revoked" if known.revoked_at else "this token has another holder",
             hint="make a new one: a token is good for one holder, until it is revoked",
         )
     return None
@@ -159,7 +159,7 @@ async def list_tokens(deps: Deps) -> list[Token]:
 async def revoke(deps: Deps, token_id: str, *, by: str = ENGINE_TOKEN_LABEL) -> Token:
     """Let a token in no longer. Raises UsageError when there is none of that id.
 
-    With the token of a person all sessions of the pages end: whoever had it may have opened some, under any name.
+    With the token of a person all sessions of the pages end: its holder may have opened some, under any name.
     """
     system = await deps.stores.board(boards.SYSTEM)
     at = deps.stamp()
@@ -214,7 +214,7 @@ async def is_operator_token(deps: Deps, token: str) -> bool:
 
 
 def _hash(token: str) -> str:
-    # Whoever comes in may send anything; what is no text has no hash that we know.
+    # A caller may send anything; bytes that are not text have no hash that we know.
     return token_hash(token.encode("utf-8", "backslashreplace").decode())
 
 
@@ -232,8 +232,8 @@ async def _agent(deps: Deps, attempt: TokenSubject, digest: str) -> Caller | Non
 
 
 async def _attempt(deps: Deps, attempt: TokenSubject) -> _ActiveAttempt | None:
-    """An attempt that is under way; None when it is none, or over."""
-    # A token can name any board. Only one that is there is looked at: asking the store for another would make it.
+    """Find a running attempt; None when there is no such attempt, or it is over."""
+    # A token can name any board. Only an existing one is read: asking the store for another would create it.
     known = boards.VIRTUAL | {each.name for each in await boards.list_boards(deps)}
     if attempt.board not in known or not deps.stores.has_board(attempt.board):
         return None

@@ -42,7 +42,7 @@ async def list_boards(deps: Deps) -> list[Store]:
 
 
 async def open_if_readable(deps: Deps, name: str) -> Store | None:
-    """A virtual board, if it can be read. One that is broken must not keep the others from working; people are told."""
+    """Open a virtual board, if it can be read. A broken one must not stop the others; it raises an alert."""
     try:
         board = await deps.stores.board(name)
         await board.read(RUN_STATE, plan_id=name)

@@ -1,4 +1,4 @@
-"""Where a list was left off, as a text that whoever reads on gives back."""
+"""Paging cursors: the place where a list was left off, as a text that the reader gives back."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def decode(text: str) -> Any:
 
 
 def make_cursor_error() -> UsageError:
-    """What is said to a text that is no place in a list."""
-    return UsageError(Code.FIELD_VALUE, "this is no place in the list", hint="give what 'next' of the page before said")
+    """The error for a text that is not a cursor of a list."""
+    return UsageError(Code.FIELD_VALUE, "not a cursor of this list", hint="pass `next` of the previous page")

@@ -42,12 +42,12 @@ class SandboxPaths:
     """What every sandbox of a root hides and shows, be it of an agent, a check or a preparation. There is one list."""
 
     hidden: tuple[Path, ...] = ()
-    """What belongs to the operator, and what lies in the root: state, settings, work of all agents. Whoever is confined
-    names what of it is its own."""
+    """What belongs to the operator, and what lies in the root: state, settings, work of all agents. A confined
+    process names what of it is its own."""
     readable: tuple[Path, ...] = ()
     """What programs need wherever it lies, such as the interpreter."""
     home: Path | None = None
-    """The home folder of whoever runs the engine, where coding agents keep logins."""
+    """The home folder of the engine's user, where coding agents keep logins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,11 @@ class Deps:
     sandbox_paths: SandboxPaths = field(default_factory=SandboxPaths)
     """What processes in a sandbox see."""
     operator: OperatorIsolation = field(default_factory=OperatorIsolation)
-    """What the operator says of isolation."""
+    """The operator's settings for isolation."""
     secret_guard: SecretGuard = field(default_factory=SecretGuard)
     """What must not be written down."""
     traced: bool = False
-    """Whether a tracing system is told what happens, so that agents are told where they stand in a trace."""
+    """Whether spans are sent to a tracing system, so that agents get their place in a trace."""
     kinds: Mapping[str, TaskKind] = field(default_factory=dict)
     """Board → the kind of its tasks, for boards that have one."""
     broken: dict[str, str] = field(default_factory=dict)

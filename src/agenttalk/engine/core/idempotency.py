@@ -1,8 +1,9 @@
-"""Writes that come with a key of their own are carried out once, however often they are asked for.
+"""Carries out a request with an idempotency key once, however often it is sent.
 
-What is asked is written down before it is carried out, and the answer afterwards. So the same request gets the same
+The request is recorded before it is carried out, and the answer afterwards. So the same request gets the same
 answer again, also from an engine that was killed and started again. One that was begun and has no answer is in doubt:
-nobody knows how far it came. What can be repeated without harm is repeated then; of all else it is said to be in doubt.
+it is unknown how far it came. Requests that are harmless to repeat are repeated then; for all others the answer says
+that they are in doubt.
 
 Refusals are not kept: nothing was done, so asking again asks again. Keys are kept for a day.
 """
@@ -46,7 +47,7 @@ class IdempotencyKeys:
         """Write down that something is asked for under a key; None when it is to be carried out now.
 
         Else what was answered before. Raises ConflictError: KEY_REUSED when the key is that of another request,
-        KEY_IN_USE while it is being carried out, KEY_IN_DOUBT when nobody knows whether it was.
+        KEY_IN_USE while it is being carried out, KEY_IN_DOUBT when it is unknown whether it was.
         """
         if key in self.under_way:
             raise ConflictError(
@@ -91,7 +92,7 @@ class IdempotencyKeys:
             Code.KEY_IN_DOUBT,
             f"this was carried out before and answered with {status}, at more length than is kept"
             if status is not None
-            else "the engine ended while it carried this out, and nobody knows how far it came",
+            else "the engine ended while it carried this out, and it is unknown how far it came",
             hint="look whether it was done; if not, ask for it under another key",
         )
 
@@ -105,7 +106,7 @@ class IdempotencyKeys:
             self.under_way.discard(key)
 
     async def forget(self, key: str) -> None:
-        """Nothing was done: whoever asks again asks anew."""
+        """Forget a request of which nothing was done: the next one starts anew."""
         system = await self.deps.stores.board(SYSTEM)
         try:
             await system.transact(lambda tx: tx.run(FORGET_KEY, key=key))
@@ -113,7 +114,7 @@ class IdempotencyKeys:
             self.under_way.discard(key)
 
     def abandon(self, key: str) -> None:
-        """Nobody knows what came of it."""
+        """Record that the result is unknown."""
         self.under_way.discard(key)
 
 

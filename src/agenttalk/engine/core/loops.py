@@ -37,7 +37,7 @@ async def run_loop(
 
 
 async def run_listener(name: str, listen: Callable[[], Awaitable[None]], failure: str) -> None:
-    """Listen until cancelled. `failure` says what is the matter while nobody does."""
+    """Listen until cancelled. `failure` names the fault while the watch does not work."""
     while True:
         try:
             await listen()
@@ -81,7 +81,7 @@ class WakeSource(Protocol):
 
 
 class Waiter:
-    """One who waits. Implements `WakeSource`."""
+    """A loop that waits for a wake. Implements `WakeSource`."""
 
     def __init__(self, wants: Callable[[list[str]], bool] = lambda _: False) -> None:
         """`wants` says which folders wake it; by default none does, and it has to be nudged."""

@@ -15,7 +15,7 @@ from agenttalk.ports.statements.plans import RUN
 
 @lru_cache(maxsize=32)
 def read_settings(data: bytes) -> tuple[Policies, dict[str, AgentProfile]]:
-    """Policies and agents of a plan, which nobody changes. Many plans have the same."""
+    """Policies and agents of a plan, which are immutable. Many plans share them."""
     said: Any = wire.read(data)
     profiles = {name: AgentProfile.from_json(each) for name, each in said["profiles"].items()}
     return Policies.model_validate(said["policies"]), profiles
@@ -37,7 +37,7 @@ def agents_of(tx: Tx, plan_id: str) -> dict[str, AgentProfile] | None:
 
 
 def store_settings(tx: Tx, settings: bytes) -> bytes:
-    """Keep a plan's policies and agents; what its row says of them."""
+    """Store a plan's policies and agents; return what its row stores about them."""
     if len(settings) > SMALL:
         return settings
     return store_content(tx, settings).encode()

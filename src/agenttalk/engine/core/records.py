@@ -81,7 +81,7 @@ def alert(
     source: RecordSource | None = None,
     details: dict[str, Any] | None = None,
 ) -> bool:
-    """Tell people, once for each key; False when they were told before."""
+    """Raise an alert, once for each key; False when it was raised before."""
     alert_id = derive_id("alert", f"{plan_id}/{code}/{key}")
     path = f"alerts/{plan_id}/{alert_id}.json"
     if tx.run(VIEW_EXISTS, path=path):
@@ -205,7 +205,7 @@ class RefusedMessage:
     code: Code
     reason: str
     original: bytes | str | None = None
-    """Its bytes when they are small, else the hash of the content that was kept; None when it is no file."""
+    """Its bytes when they are small, else the hash of the stored content; None when it is not a file."""
     message_id: str | None = None
     sha256: str | None = None
     problems: tuple[Problem, ...] = ()
@@ -214,7 +214,7 @@ class RefusedMessage:
 def write_dead_letter(tx: Tx, refused: RefusedMessage, *, at: str) -> bool:
     """Dead-letter something, with an alert; False when that was done before.
 
-    It does not count the message: `sent` and `dead` are counted by whoever took it in.
+    It does not count the message: the caller that took it in counts `sent` and `dead`.
     """
     deadletter_id = derive_id("dl", f"{refused.plan_id}/{refused.key}")
     original = store_content(tx, refused.original) if isinstance(refused.original, bytes) else refused.original

@@ -1,4 +1,4 @@
-"""The secrets that this process has handed to agents: kept in memory alone, and taken out of whatever is written."""
+"""The secrets that this process has given to agents: kept only in memory, and removed from all that is written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DEEPEST: Final = 200
 
 
 class SecretGuard:
-    """What must not be said. It grows with each agent that is started, and ends with the process.
+    """Holds the secrets that must not be written. It grows with each agent that is started, and ends with the process.
 
     Tokens of attempts are good while these last; they are forgotten some attempts later.
     """
@@ -45,7 +45,7 @@ class SecretGuard:
         self.register_values(redaction.collect_secrets(handed).values if handed else {})
 
     def register_values(self, values: Mapping[str, str]) -> None:
-        """Note secrets, whatever they are called. Those that are too short to be recognised are left out."""
+        """Register secrets under any names. Those that are too short to recognise are left out."""
         known = set(self._values.values())
         new = {name: each for name, each in values.items() if each not in known and len(each) >= redaction.SHORTEST}
         if new:
@@ -55,7 +55,7 @@ class SecretGuard:
 
     @contextmanager
     def guard_token(self, token: str) -> Iterator[None]:
-        """The token of an attempt, while that lasts. What is looked at soon afterwards is still kept free of it."""
+        """Register the token of an attempt while it lasts, and for texts that are checked soon afterwards."""
         secret = redaction.extract_secret_part(token)
         if len(secret) < redaction.SHORTEST:
             yield
@@ -110,7 +110,7 @@ class SecretGuard:
         return replace(result, detail=known.redact(result.detail), output=known.redact(result.output))
 
     def refuse_if_secret(self, folder: Folder, path: str, limit: int) -> None:
-        """Remove a file that holds one, and raise InputError. One that cannot be read is somebody else's matter."""
+        """Remove a file that holds one, and raise InputError. A file that cannot be read is left to the caller."""
         name = self._in_file(folder, path, limit) if self.secrets else None
         if name is not None:
             folder.remove(path)
@@ -150,9 +150,9 @@ class SecretGuard:
                 self.refuse_if_secret(folder, path, limit)
 
     def scrub_tree(self, folder: Folder, top: str, limit: int, since: int = 0, spared: str = "") -> None:
-        """Remove whatever an agent left there that holds one: it is not handed over, and must not lie about either.
+        """Remove every file there that holds a secret: it is not delivered, and must not stay either.
 
-        A folder can be `spared` that is removed later. Raises InputError for a tree that is too deep to be looked into.
+        A folder can be `spared` that is removed later. Raises InputError for a tree that is too deep to search.
         """
         if not self.secrets:
             return

@@ -12,13 +12,13 @@ from typing import Final, TypeAlias
 MOMENT: Final = 0.2
 """Seconds for which others come first, if they asked for a place in vain."""
 TicketCallback: TypeAlias = "Callable[[int], None]"
-"""Gets a ticket. Called by whatever thread gave the place back, and must not wait."""
+"""Gets a ticket. Called by the thread that gave the place back, and must not wait."""
 
 
 class Slots:
     """The places for turns. Threads that write to different boards ask at once.
 
-    Whoever only asks comes back by itself; whoever waits is handed the place when it is given back.
+    A caller that only asks tries again later; a caller that waits gets the place when it is given back.
     """
 
     def __init__(self, most: int) -> None:
@@ -53,7 +53,7 @@ class Slots:
             return self._seat(agent_id) if free else None
 
     def resize(self, most: int) -> None:
-        """As many may work at once from now on. Who works goes on; whoever waits is handed what became free."""
+        """Change how many may work at once. Running turns continue; waiting callers get the places that became free."""
         handed = []
         with self._lock:
             self._most = most
@@ -73,7 +73,7 @@ class Slots:
         return len(self._busy) - len(self._apart) >= self._most
 
     def enqueue(self, agent_id: str, given: TicketCallback) -> None:
-        """Have the agent's place the next time that somebody gives it back, or one that it may have."""
+        """Wait for the agent's place, or one that it may have, until it is given back."""
         with self._lock:
             self._waiting[agent_id] = given
 
@@ -83,10 +83,9 @@ class Slots:
             self._waiting.pop(agent_id, None)
 
     def release(self, agent_id: str, ticket: int, *, tells: bool = False) -> bool:
-        """Give a place back; nothing happens when that ticket does not hold it any more.
+        """Give a place back; nothing happens when that ticket no longer holds it.
 
-        Says whether somebody who comes back by itself has asked in vain, and could have it now. Who `tells` them has
-        them ask again.
+        Returns whether a caller that only asked could have the place now. A caller that `tells` it makes it ask again.
         """
         with self._lock:
             if self._busy.get(agent_id) != ticket:
@@ -104,7 +103,7 @@ class Slots:
         return asked
 
     def pop_refused(self) -> str | None:
-        """Somebody who asked in vain and could have a place now; told once, so that whoever hears it has to ask."""
+        """A caller that asked in vain and could have a place now; reported once, so the receiver has to ask again."""
         with self._lock:
             if self._full:
                 return None
@@ -114,7 +113,7 @@ class Slots:
             return found
 
     def _hand_over(self, agent_id: str) -> tuple[TicketCallback, int] | None:
-        """Seat who waits for the place that was just given back, or else who waits for any."""
+        """Give the returned place to a caller that waits for it, or else to one that waits for any."""
         free = [each for each in (agent_id, *self._waiting) if each in self._waiting and each not in self._busy]
         if not free:
             return None
@@ -142,7 +141,7 @@ class AgentSlot:
         self._ticket: int | None = None
         self._left = False
         self.available = asyncio.Event()
-        """Set when the place was handed over, or nobody seems to want it; whoever looks clears it."""
+        """Set when the place was handed over, or no caller seems to want it; the reader clears it."""
 
     def acquire(self) -> bool:
         """Have the place. False while the agent works for others: then it is handed over when they have done."""
@@ -175,7 +174,7 @@ class AgentSlot:
         loop = asyncio.get_running_loop()
 
         def given(ticket: int) -> None:
-            with suppress(RuntimeError):  # the loop has ended, and everybody with it
+            with suppress(RuntimeError):  # the loop has ended, and all its callers with it
                 loop.call_soon_threadsafe(self._get, ticket)
 
         return given

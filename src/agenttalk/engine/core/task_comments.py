@@ -1,4 +1,4 @@
-"""What is said about a task and handed in for it by the API: comments and outputs.
+"""Comments on a task and outputs submitted for it, by the API.
 
 A write of an agent is fenced: the same transaction makes sure that its attempt still has the task.
 """
@@ -49,7 +49,7 @@ class TaskName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TaskContribution:
-    """What is said about a task, or handed in for it."""
+    """A comment on a task, or an output submitted for it."""
 
     kind: Literal["comment", "output"]
     author: str
@@ -69,7 +69,7 @@ class TaskContribution:
 
 
 async def read_task(deps: Deps, task: TaskName, *, after: int = 0) -> dict[str, Any]:
-    """A task with what was said about it, from after a comment on. Raises UsageError when there is none."""
+    """Read a task with its comments, from after a given comment on. Raises UsageError when there is no such task."""
     board = await board_of_task(deps, task)
     row = await _row(board, task)
     remarks = await board.read(COMMENTS_OF, plan_id=task.plan_id, task_id=task.task_id, after=after, limit=PAGE)
@@ -97,10 +97,10 @@ async def read_task(deps: Deps, task: TaskName, *, after: int = 0) -> dict[str, 
 async def post_contribution(
     deps: Deps, task: TaskName, remark: TaskContribution, caller: Caller, *, key: str | None = None
 ) -> dict[str, Any]:
-    """Keep a remark, and answer what was kept. The same key with the same remark answers the same, once more.
+    """Store a comment, and return what was stored. The same key with the same comment returns the same answer again.
 
-    Raises UsageError when there is no such task, when the caller's attempt is over, and when somebody speaks
-    in another's name; ConflictError when the key was used for another remark.
+    Raises UsageError when there is no such task, when the caller's attempt is over, and when a caller writes in
+    another's name; ConflictError when the key was used for another comment.
     """
     if remark.author != caller.name:
         hint = f"say {caller.name!r}, or use the token of {remark.author!r}"
@@ -209,6 +209,5 @@ def _unknown(task: TaskName) -> UsageError:
 
 
 def _remark(row: CommentRow) -> dict[str, Any]:
-    number, _, author, type_, body, claims, epoch, at = row
-    shown = {"id": number, "author": author, "type": type_, "body": body, "epoch": epoch, "at": at}
-    return {**shown, "claims": wire.read(bytes(claims))} if claims else shown
+    shown = {"id": row.id, "author": row.author, "type": row.type, "body": row.body, "epoch": row.epoch, "at": row.at}
+    return {**shown, "claims": wire.read(bytes(row.claims))} if row.claims else shown

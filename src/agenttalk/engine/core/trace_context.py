@@ -19,7 +19,7 @@ ORIGIN: Final = "traces.origin"
 _LONGEST: Final = 200
 """Characters of a `make_traceparent` that are kept; it has 55 today."""
 TRACED: Final = "plan.traced"
-"""The fact that a plan belongs to a trace of somebody else."""
+"""The fact that a plan belongs to a foreign trace."""
 
 
 class Trace(NamedTuple):
@@ -28,7 +28,7 @@ class Trace(NamedTuple):
     naming: TraceIds
     board: str
     parent: SpanContext | None = None
-    """The trace of whoever submitted the plan, if they said so."""
+    """The trace of the plan's submitter, if they passed one."""
 
     def trace_id_of(self, plan_id: str, task_id: str) -> str:
         """The id of the trace that a task belongs to."""
@@ -50,13 +50,13 @@ def ensure_naming(tx: Tx) -> TraceIds:
 
 
 def read_parent_context(rows: list[FactBodyRow]) -> SpanContext | None:
-    """What was said of somebody else's trace, from the fact that it was."""
+    """Read a foreign trace from the fact that names it."""
     said: Any = wire.read(bytes(rows[0].body), limit=wire.DOCUMENT_LIMIT) if rows else None
     return read_traceparent(said["traceparent"]) if said is not None else None
 
 
 def make_parent_recorder(plan_id: str, told: str) -> Callable[[Tx], None]:
-    """What is written down with a plan whose submission came with a `make_traceparent`; nothing for what is none."""
+    """What is recorded with a plan that was submitted with a traceparent; nothing for an invalid one."""
 
     def note(tx: Tx) -> None:
         if read_traceparent(told) is not None:
@@ -72,7 +72,7 @@ async def read_naming(board: Store) -> TraceIds:
 
 
 async def make_traceparent(deps: Deps, job: Job) -> str:
-    """What an agent is told of its place in a trace; empty where nothing is traced."""
+    """The agent's place in a trace; empty where nothing is traced."""
     if not deps.traced:
         return ""
     board = await deps.stores.board(job.board)

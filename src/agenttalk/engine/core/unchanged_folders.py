@@ -1,6 +1,6 @@
-"""Folders that need no look: a look found nothing new, and their time says that nothing came since.
+"""Folders that need not be read: the last read found nothing new, and their time has not changed since.
 
-What is finished stays in the tree for ever. Without this, every pass would open every folder that ever was used.
+Finished work stays in the tree. Without this, every pass would open every folder that was ever used.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from agenttalk.ports import FolderEntry
 SETTLED: Final = 3.0
 """Seconds after which a change cannot have the same time as one before: file systems count in ticks of up to two."""
 TRUSTED: Final = 60.0
-"""Seconds for which a folder's time is believed; then it is looked into again, whatever its time says."""
+"""Seconds for which a folder's time is trusted; then the folder is read again in any case."""
 
 _Mark: TypeAlias = tuple[int, int]
 """Inode and time of a folder."""

@@ -50,8 +50,18 @@ class ClaimedArtifact:
     @classmethod
     def from_row(cls, row: ClaimedMessageRow) -> ClaimedArtifact:
         """From a row of `claimed_messages`."""
-        delivery, message_id, sha256, _, task_id, command_id, seq, output_name, name, envelope, consumed_at = row
-        return cls(delivery, message_id, sha256, task_id, command_id, seq, output_name, name, envelope, consumed_at)
+        return cls(
+            row.id,
+            row.message_id,
+            row.sha256,
+            row.task_id,
+            row.command_id,
+            row.seq,
+            row.output_name,
+            row.name,
+            row.envelope,
+            row.consumed_at,
+        )
 
     def payload(self) -> list[ArtifactFile]:
         """Its files, as the envelope names them."""

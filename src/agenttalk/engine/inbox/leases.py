@@ -168,23 +168,23 @@ def _owner(text: str) -> ProcessIdentity | None:
 
 
 def _release(tx: Tx, deps: Deps, row: AgentLeaseRow, killed: int) -> None:
-    plan_id, task_id, epoch, lease, _, delivery, _ = row
     at = deps.stamp()
-    if tx.run(END_LEASE, plan_id=plan_id, task_id=task_id, epoch=epoch, lease=lease, state="READY", at=at):
-        [(message_id,)] = tx.run(MESSAGE_OF_DELIVERY, id=delivery)
-        body = {"lease": lease, "epoch": epoch, "killed": killed, "task_id": task_id}
-        tx.record("lease.ended", build_turn_subject(plan_id, message_id), body)
+    if tx.run(
+        END_LEASE, plan_id=row.plan_id, task_id=row.task_id, epoch=row.epoch, lease=row.lease, state="READY", at=at
+    ):
+        [(message_id,)] = tx.run(MESSAGE_OF_DELIVERY, id=row.delivery)
+        body = {"lease": row.lease, "epoch": row.epoch, "killed": killed, "task_id": row.task_id}
+        tx.record("lease.ended", build_turn_subject(row.plan_id, message_id), body)
 
 
 def _report_stuck(tx: Tx, deps: Deps, agent_id: str, row: AgentLeaseRow, why: str) -> None:
-    plan_id, task_id, _, lease, *_ = row
     records.alert(
         tx,
         at=deps.stamp(),
-        plan_id=plan_id,
+        plan_id=row.plan_id,
         code=Code.PROCESS_STUCK,
         message=why,
-        key=lease,
+        key=row.lease,
         severity="CRITICAL",
-        source=records.RecordSource(agent_id=agent_id, task_id=task_id),
+        source=records.RecordSource(agent_id=agent_id, task_id=row.task_id),
     )

@@ -148,8 +148,7 @@ class CommandScanner:
     async def _scan_command(
         self, seat: AgentInPlan, row: ClaimedOrderRow, shelf: _LazyShelf, looked: CommandScan, ground: PlanFileFacts
     ) -> ReadyCommand | None:
-        delivery, message_id, task_id, priority, seq = row
-        [(envelope, consumed_at, state)] = await seat.store.read(ORDER_OF, id=delivery)
+        [(envelope, consumed_at, state)] = await seat.store.read(ORDER_OF, id=row.id)
         if state != "claimed" or consumed_at is None:
             return None
         command = CommandEnvelope.from_bytes(bytes(envelope)).payload.command
@@ -158,12 +157,12 @@ class CommandScanner:
             return None
         if await _is_outdated(seat, command, ground):
             return None
-        order = ClaimedCommand(delivery, message_id, task_id, priority, seq, command, consumed_at)
+        order = ClaimedCommand(row.id, row.message_id, row.task_id, row.priority, row.seq, command, consumed_at)
         sources = await shelf.sources(order)
         resolution = inbox_inputs.resolve(command, InboxFiles(sources))
-        tasks = await seat.store.read(TASK, plan_id=seat.plan_id, task_id=task_id)
+        tasks = await seat.store.read(TASK, plan_id=seat.plan_id, task_id=row.task_id)
         now = seat.deps.now()
-        since, known = _waiting(tasks[0] if tasks else None, delivery)
+        since, known = _waiting(tasks[0] if tasks else None, row.id)
         step = inbox_inputs.next_step(command, resolution, waiting_since=since or now, now=now)
         if step == "run":
             return ReadyCommand(order, resolution, sources)

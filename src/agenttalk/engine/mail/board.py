@@ -1,8 +1,8 @@
-"""The board `_mail`: letters are sent, answered, read and laid out; who does not answer is reminded, and then fails.
+"""The board `_mail`: letters are sent, answered, read and laid out; addressees get a reminder, then the request fails.
 
 Each addressee of a letter has a task. A request to an agent that the engine drives is run like any task. Everything
-else waits: it ends when the engine sees that the letter was read or answered, as the one rule decides. Whatever a crash
-leaves is found by the next pass.
+else waits: it ends when the engine sees that the letter was read or answered, as the one rule decides. The next pass
+finishes what a crash left.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class MailBoard:
     ) -> dict[str, Any]:
         """Send a letter, and answer what was sent. The same key of the same sender sends one letter, once.
 
-        Raises UsageError when somebody writes in another's name, ContractError when the letter is not taken.
+        Raises UsageError when a caller writes in another's name, ContractError when the letter is not taken.
         """
         if draft.sender != caller.name:
             hint = f"say {caller.name!r}, or leave it out"
@@ -132,7 +132,7 @@ class MailBoard:
         return await self.send(replace(draft, to=to, subject=subject, in_reply_to=mail_id), caller, key, via=via)
 
     async def has_replied(self, task_id: str) -> bool:
-        """Whether whoever has a task has answered its letter."""
+        """Whether the agent of a task has answered its letter."""
         rows = await (await self._deps.stores.board(BOARD)).read(MAIL_ITEM, task_id=task_id)
         return bool(rows) and rows[0].reply is not None
 
@@ -143,7 +143,7 @@ class MailBoard:
         try:
             await self.reply(str(task.context["mail_id"]), draft, Caller("agent", task.agent_id), via="result")
         except ContractError as error:
-            LOG.warning("%s: its result is no letter: %s", task.task_id, error.message, extra={"action": "mail.result"})
+            LOG.warning("%s: result is not a letter: %s", task.task_id, error.message, extra={"action": "mail.result"})
             return False
         return True
 
@@ -180,7 +180,7 @@ class MailBoard:
             running = await store.transact(lambda tx, names=names: self._due(tx, names, now))  # type: ignore[misc]
             for task_id in running:
                 try:
-                    await self._stop(task_id, "nobody answered the letter before its deadline")
+                    await self._stop(task_id, "no answer came before the deadline of the letter")
                 except AgentTalkError as error:  # it may have ended by itself
                     LOG.warning("%s: %s", task_id, error.message, extra={"action": "mail.deadline"})
         [(due_at,)] = await store.read(NEXT_MAIL_DUE)
@@ -220,7 +220,7 @@ class MailBoard:
                 document = await self._document(mail_id)
                 try:
                     await asyncio.to_thread(self._deps.root.write, path, document, parents=True)
-                except AgentTalkError as error:  # somebody put something else there; the letter can be asked for
+                except AgentTalkError as error:  # another file is in its place; the letter can be requested
                     LOG.warning("%s: %s", path, error.message, extra={"action": "mail.file"})
                     laid.append((task_id, letters.NO_FILE))
                 else:
@@ -235,7 +235,7 @@ class MailBoard:
         return wire.write({**letters.letter_of(row, to), "body": bytes(row.body).decode()}) + b"\n"
 
     async def _find_taken(self, store: Store) -> list[tuple[str, str]]:
-        """Letters whose files somebody took away: tasks and kinds of letters. Each look looks at some, in turn."""
+        """Letters whose files were taken away: tasks and kinds of letters. Each pass checks some, in turn."""
         rows = await store.read(MAILS_LYING, after=self._looked, limit=AT_ONCE)
         self._looked = rows[-1].id if len(rows) == AT_ONCE else 0
         return await asyncio.to_thread(self._find_gone, rows) if rows else []

@@ -55,7 +55,7 @@ DeliveryMode = Literal["run", "command", "hold"]
 
 @dataclass(frozen=True, slots=True)
 class LetterDraft:
-    """A letter that somebody wants to send."""
+    """A letter that a caller wants to send."""
 
     sender: str
     to: tuple[str, ...]
@@ -86,8 +86,8 @@ class LetterDraft:
 
 
 def parse_draft(sender: str, said: Mapping[str, Any]) -> LetterDraft:
-    """What somebody wants to send, from JSON values; what is missing is left to the letter. Raises ContractError."""
-    given: Any = {"to": ["nobody"], "subject": "?", **said, "message_id": "draft", "from": sender}
+    """Read a letter from JSON values; the letter's own checks find missing values. Raises ContractError."""
+    given: Any = {"to": ["unknown"], "subject": "?", **said, "message_id": "draft", "from": sender}
     letter = Mail.from_json({"schema_version": "1.0", **given})
     to = letter.to if "to" in said else ()
     subject = letter.subject if "subject" in said else ""
@@ -100,7 +100,7 @@ def kind_of(deps: Deps) -> MailKind:
     """The kind of letters. Raises MachineError where there is none."""
     kind = deps.kinds.get(BOARD)
     if kind is None or not hasattr(kind, "rules"):
-        raise MachineError(Code.ENGINE_UNREACHABLE, "nobody takes letters here", hint="start 'agenttalk serve'")
+        raise MachineError(Code.ENGINE_UNREACHABLE, "this process takes no letters", hint="start 'agenttalk serve'")
     return cast("MailKind", kind)
 
 
@@ -115,7 +115,7 @@ async def row_of(deps: Deps, mail_id: str) -> LetterRow:
 
 
 def unknown_letter_error(mail_id: str) -> UsageError:
-    """There is no such letter, as far as whoever asks may know."""
+    """There is no such letter, as far as the caller may know."""
     return UsageError(
         Code.NAME_UNKNOWN, f"there is no letter {mail_id[:140]!r}", hint="'agenttalk mail list' shows all"
     )
@@ -270,7 +270,7 @@ def _hand_out(
 
 
 def _way(rules: MailRules, kind: str, addressee: str) -> DeliveryMode:
-    """Only agents that the settings describe are run or given commands; what they say of themselves does not count."""
+    """Only agents that the settings describe are run or given commands; their own profiles do not count."""
     known = rules.profiles.get(addressee)
     if known is None or addressee not in rules.driven:
         return "hold"
@@ -302,7 +302,7 @@ def _note_reply(moves: TaskTransitions, kind: MailKind, row: LetterRow, letter: 
 
 
 def settle(moves: TaskTransitions, kind: MailKind, task_id: str) -> None:
-    """End a task that nobody runs, if what was seen of its letter is enough."""
+    """End a task that is not run, if what was seen of its letter is enough."""
     row = moves.tx.run(MAIL_ITEM, task_id=task_id)[0]
     state: task_states.State = row.state
     if row.closed_at is not None or state in task_states.FINAL or state == "RUNNING":
@@ -319,7 +319,7 @@ def _take_back(moves: TaskTransitions, addressee: str, delivery: int) -> None:
 
 
 def remind(moves: TaskTransitions, row: LetterItemRow) -> None:
-    """The letter is unread again, and lies in the inbox again; people are told."""
+    """Mark the letter as unread, put it into the inbox again, and raise an alert."""
     tx = moves.tx
     tx.run(REMIND_MAIL, task_id=row.task_id, at=moves.at, due_at=row.deadline)
     tx.record("mail.reminded", row.task_id, {"addressee": row.addressee, "deadline": row.deadline})
@@ -337,7 +337,7 @@ def remind(moves: TaskTransitions, row: LetterItemRow) -> None:
 
 
 def give_up(moves: TaskTransitions, row: LetterItemRow) -> None:
-    """Nobody answered in time: the task has failed."""
+    """Fail the task, because no answer came in time."""
     why = f"{row.addressee} did not answer before the deadline, {row.deadline}"
     if row.state in task_states.FINAL:
         moves.tx.run(CLOSE_MAIL, task_id=row.task_id, at=moves.at, why=why)

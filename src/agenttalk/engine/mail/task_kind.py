@@ -27,7 +27,7 @@ BOARD: Final = letters.BOARD
 _NOTES: Final = 10
 """Unread notices that a prompt holds, besides the letter."""
 _NOTE_SIZE: Final = 4 * 1024
-"""Bytes of a notice that is told along."""
+"""Bytes of a notice that is included in a prompt."""
 
 
 class Replies(Protocol):
@@ -61,7 +61,7 @@ class MailTaskKind:
         return read_task(rows[0], notes)
 
     def wants_run(self, _: KindTask) -> bool:
-        """Being stored is never enough: whoever got a letter has to read it at least."""
+        """Being stored is never enough: the addressee of a letter has to read it at least."""
         return True
 
     def promise(self, task: KindTask) -> CompletionPromise:
@@ -81,7 +81,7 @@ class MailTaskKind:
         return ()
 
     def begun(self, tx: Tx, task: KindTask, at: str) -> None:
-        """A prompt was made of it: the letter was read, and so was what was told along."""
+        """Record that a prompt had the letter, and the notices with it: they were read."""
         for task_id, informs in [(task.task_id, 0), *((each["task_id"], 1) for each in task.context["unread"])]:
             tx.run(READ_MAIL, task_id=task_id, at=at, how="injected", informs=informs)
 
@@ -100,7 +100,7 @@ class MailTaskKind:
         return [Evidence("reply", True, True, "observed", "engine", turn.at, f"{task.agent_id} answered")]
 
     def failed(self, _: KindTask, __: KindOutcome) -> Sequence[FollowUp]:
-        """Nothing but what follows for all tasks: a letter causes nothing outside of the mail."""
+        """Nothing but what follows for all tasks: a letter causes nothing outside the mail."""
         return ()
 
     def closed(self, tx: Tx, task_id: str, why: str, at: str) -> None:

@@ -155,7 +155,7 @@ def _letter(parcel: OutboxMessage) -> JournalMessage:
 
 
 def _unread(arrival: IncomingFile, why: Rejection) -> JournalMessage | None:
-    """A message that could not be read further than its id. Who sent it is told by the folder."""
+    """A message that could not be read beyond its id. Its folder shows the sender."""
     if why.message_id is None:
         return None
     return JournalMessage(arrival.found.plan_id, why.message_id, wire.sha256(arrival.data), arrival.found.agent_id)

@@ -1,4 +1,4 @@
-"""Collecting control files: checked, archived, and what they say of messages and tasks taken over."""
+"""Collects control files: checks and archives them, and applies what they report about messages and tasks."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _ask_person(
 def _handle_refusal(
     tx: Tx, found: OutboxFile, said: Document, plan: RoutedPlan, deps: Deps, at: str
 ) -> Rejection | None:
-    """Somebody refuses what it was given. That it is fine is archived, and needs nothing else."""
+    """Handle a consumer's refusal of an input. An acceptance is only archived."""
     if isinstance(said, ReexecuteRequest):
         if plan.origin != "engine":
             return _order(tx, found, said, plan, deps, at)
@@ -179,7 +179,7 @@ def _handle_refusal(
 def _order(
     tx: Tx, found: OutboxFile, request: ReexecuteRequest, plan: RoutedPlan, deps: Deps, at: str
 ) -> Rejection | None:
-    """In a plan that nobody runs, a refusal becomes the next command of the task, and is routed like any other."""
+    """In a plan without an engine, a refusal becomes the next command of the task, and is routed like any other."""
     said, task_id = (
         refusals.reexecution_from_request(request.model_copy(update={"prompt": None})),
         request.original_task_id,
@@ -248,7 +248,7 @@ def _is_recalled(tx: Tx, ack: Ack, plan_id: str) -> bool:
 
 
 def acknowledge(tx: Tx, ack: Ack, *, plan_id: str, foreign: bool, at: str) -> None:
-    """What a receipt says of its message. A receipt of our own heartbeat says nothing new."""
+    """Apply what a receipt reports about its message. A receipt of our own heartbeat reports nothing new."""
     rows = tx.run(DELIVERY_OF, plan_id=plan_id, message_id=ack.message_id, receiver=ack.consumer_agent_id)
     if not rows:
         return
@@ -258,7 +258,7 @@ def acknowledge(tx: Tx, ack: Ack, *, plan_id: str, foreign: bool, at: str) -> No
     if any(
         row.lease is not None and row.delivery == delivery for row in tx.run(TASK, plan_id=plan_id, task_id=task_id)
     ):
-        return  # it runs, and how that ends is told by its turn
+        return  # it runs, and its turn reports how it ends
     final = ack.status != "CONSUMED"
     new = "processed" if final else "claimed"
     tx.run(

@@ -64,7 +64,7 @@ class DeadLetterPage(NamedTuple):
 
 
 async def read_page(deps: Deps, *, after: str = "", limit: int = PAGE) -> DeadLetterPage:
-    """Dead letters, the newest first, from a place on. Raises UsageError when it is none."""
+    """List dead letters, the newest first, from a cursor on. Raises UsageError when the cursor is invalid."""
     said = cursors.decode(after) if after else {}
     if not isinstance(said, dict) or not all(isinstance(each, int) and 0 <= each < _TOP for each in said.values()):
         raise cursors.make_cursor_error()
@@ -97,7 +97,7 @@ async def read_dead_letter(deps: Deps, deadletter_id: str) -> tuple[DeadLetter, 
 
 
 async def replay(deps: Deps, deadletter_id: str, *, by: str) -> dict[str, Any]:
-    """Judge a dead letter again, because somebody asks for it, and deliver it if it may be.
+    """Judge a dead letter again on request, and deliver it if it is accepted.
 
     Raises UsageError when it cannot be replayed.
     """

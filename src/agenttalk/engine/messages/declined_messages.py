@@ -18,7 +18,7 @@ from agenttalk.ports import Folder, Store, Tx
 from agenttalk.ports.statements.messages import DELIVERY_OF, MESSAGE, OPEN_BOXES, PLAN
 
 _MOST: Final = 1_000
-"""Files of one folder that are looked at."""
+"""Files of one folder that are read."""
 
 
 class DeclinedFile(NamedTuple):

@@ -1,7 +1,7 @@
-"""Bringing accepted messages into inboxes, and taking back those that were superseded.
+"""Delivers accepted messages to inboxes, and takes superseded ones back.
 
 A delivery is a row in state `stored` until its files lie in the inbox. Writing them again after a crash is
-harmless, because somebody who took the message already is recognised by what he left.
+harmless, because a receiver that took the message already is recognised by the files it left.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ class InboxWriter:
         self._inbox.write(_free_name(self._inbox, delivery), delivery.envelope)
 
     def _is_consumed(self, delivery: InboxDelivery) -> bool:
-        """Whether somebody took the message already: what he moved away, or his receipt, tells."""
+        """Whether the receiver took the message already: a moved file or a receipt shows it."""
         claimed = root_layout.claimed_name(delivery.message_id, delivery.name)
         for folder in self._taken:
             if folder.exists(claimed) or _holds(folder, delivery.name, delivery.sha256):
@@ -270,7 +270,7 @@ def _note(tx: Tx, plan_id: str, trip: DeliveryResult, at: str) -> None:
 
 
 async def withdraw(deps: Deps, board: Store) -> int:
-    """Take superseded messages out of the inboxes in which nobody has claimed them yet."""
+    """Take superseded messages out of the inboxes in which they are not claimed yet."""
     rows = await board.read(WITHDRAWN_DELIVERIES, limit=AT_ONCE)
     gone = []
     for row in rows:
@@ -284,7 +284,7 @@ async def withdraw(deps: Deps, board: Store) -> int:
 
 
 def _take_back(root: Folder, box: str, delivery: tuple[str, str, str]) -> bool:
-    """Remove a message that nobody has claimed; False when the machine would not, and it has to be tried again."""
+    """Remove an unclaimed message; False when the file system refused, and it has to be tried again."""
     message_id, name, sha256 = delivery
     try:
         with root.open_folder(box) as inbox:

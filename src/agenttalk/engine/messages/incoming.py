@@ -1,7 +1,6 @@
 """A message on its way in: the file as it was found, read, with the files that it brings along.
 
-Nothing is decided here but what can be said without the plan's rows: what cannot be read, holds a secret, or is not
-what its envelope says.
+Decides only what needs no rows of the plan: what cannot be read, holds a secret, or differs from its envelope.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class IncomingFile:
     contents: tuple[bytes, ...] = field(default=(), repr=False)
     """Small payloads, to be kept in the same commit."""
     refusal: Rejection | None = None
-    """Why its files are not taken. A message that came before is a duplicate all the same."""
+    """Why its files are not taken. A message that came before is still a duplicate."""
 
     @property
     def order(self) -> CommandOrder | None:
@@ -89,7 +88,7 @@ def check_secrets(deps: Deps, data: bytes) -> Rejection | None:
 
 
 def _withhold_payloads(deps: Deps, found: OutboxFile, data: bytes) -> None:
-    """Whoever says a secret in an envelope may have put it into the files beside it as well."""
+    """An agent that wrote a secret into an envelope may have written it into the files beside it, too."""
     parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
     envelope = parcel.envelope if isinstance(parcel, OutboxMessage) else None
     for file in envelope.payload.files if isinstance(envelope, ArtifactEnvelope) else ():
@@ -137,7 +136,7 @@ async def check_media_types(blobs: Blobs, arrival: IncomingFile, plan: RoutedPla
 
 
 async def load_payload(deps: Deps, blobs: Blobs, found: OutboxFile, path: str, sha256: str) -> bytes | None:
-    """A small payload's bytes; None when it is large and kept. Raises InputError when it is not what was said."""
+    """A small payload's bytes; None when it is large and stored. Raises InputError when it does not match."""
     if not root_layout.is_safe_payload(path) or ("/" not in path and kind_of(path) not in _BOTH):
         raise InputError(
             Code.PATH_OUTSIDE_FOLDER,
@@ -162,14 +161,14 @@ async def load_payload(deps: Deps, blobs: Blobs, found: OutboxFile, path: str, s
 
 
 async def _with_original(deps: Deps, blobs: Blobs, arrival: IncomingFile) -> IncomingFile:
-    """A dead letter keeps the whole original, also of a file that is too large or has a name that is no text."""
+    """A dead letter keeps the whole original, also of a file that is too large or whose name is not text."""
     if arrival.original is not None:
         return arrival
     return replace(arrival, original=await keep_original(deps, blobs, arrival.found))
 
 
 async def keep_original(deps: Deps, blobs: Blobs, found: OutboxFile) -> str | None:
-    """Keep a file whole and return its hash; None when it is no file, larger than anything we keep, or a secret."""
+    """Keep a file whole and return its hash; None when it is not a file, too large to store, or a secret."""
     try:
         await asyncio.to_thread(deps.secret_guard.refuse_if_secret, deps.root, found.path, deps.limits.payload_bytes)
         with deps.root.stream(found.path, deps.limits.payload_bytes) as stream:

@@ -95,10 +95,10 @@ def decode_name(name: str) -> str:
 def read_outboxes(
     root: Folder, agents: Iterable[str], quiet: UnchangedFolders | None = None, known: Collection[str] = ()
 ) -> OutboxContents:
-    """Look through all outboxes. A folder that misleads is reported and left alone; the others go on.
+    """Read all outboxes. A misleading folder is reported and skipped.
 
-    Who looks often hands in `quiet`, where it is noted which folders need no look, and the keys of files that are
-    `known` and lie there all the same.
+    A frequent caller passes `quiet`, which records the folders that need not be read, and the keys of files that are
+    `known` and stay there.
     """
     gathered = OutboxContents({}, [])
     quiet = quiet or UnchangedFolders()

@@ -1,4 +1,4 @@
-"""What the journal of a plan says, whoever wrote it: another party's router keeps deliveries.jsonl as ours does."""
+"""Reads the journal of a plan by any writer: another party's router keeps deliveries.jsonl as ours does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agenttalk.contracts.errors import InputError, JsonError, MissingError
 from agenttalk.ports import Folder
 
 _TAIL: Final = 256 * 1024
-"""Bytes at the end of a journal in which a line is looked for first: it was written when its message was brought."""
+"""Bytes at the end of a journal that are searched first: a line was written when its message was delivered."""
 _PIECE: Final = 1024 * 1024
 
 
@@ -29,7 +29,7 @@ def has_mention(root: Folder, plan_id: str, text: str) -> bool:
 def has_command(root: Folder, plan_id: str, message_id: str, receiver: str, task_id: str) -> bool:
     """Whether one of the latest lines says that a router brought this command for this task to this agent.
 
-    Other lines name messages, too: what was refused, artifacts, and files under whatever name an agent gave them.
+    Other lines name messages, too: what was refused, artifacts, and files under names that agents chose.
     """
     part = _part(root, plan_id, max(0, _size(root, plan_id) - _TAIL), _TAIL)
     for line in part.split(b"\n"):
@@ -76,7 +76,7 @@ class JournalSearch:
         return found
 
     def forget(self, plan_id: str, brought: MessageIdentity) -> None:
-        """It is not looked for any more."""
+        """Stop searching for it."""
         self._read.pop((plan_id, brought), None)
 
     def _search_part(self, plan_id: str, brought: MessageIdentity, start: int, end: int) -> bool:

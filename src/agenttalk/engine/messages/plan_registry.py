@@ -68,14 +68,14 @@ __all__ = [
     "read_plan_facts",
     "submit",
 ]
-"""With what `list_boards` knows, so that whoever deals with plans finds all of it here."""
+"""With the boards of `list_boards`, so that callers find everything about plans here."""
 
 LOG = logging.getLogger(__name__)
 UNROUTED: Final = "_unrouted"
 """Under which name troubles are filed that belong to no plan."""
 _AT_ONCE: Final = 5_000
 _LOOKS: Final = 16
-"""Plans whose files are looked at in each pass, in turn, though their folder has not changed: they may be edited."""
+"""Plans whose files are read in each pass, in turn, though their folder has not changed: they may be edited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +138,9 @@ class PlanRegistry:
         return self._known[plan_id][1] if plan_id in self._known else None
 
     async def refresh(self, busy: Collection[str] = ()) -> dict[str, RoutedPlan]:
-        """Look at agents and plans; import what is new, halt what contradicts itself.
+        """Read agents and plans; import new ones, halt plans that contradict themselves.
 
-        `busy`: plans that have messages. Their files are looked at in any case.
+        `busy`: plans that have messages. Their files are read in any case.
         """
         await self.refresh_agents()
         self._files = await asyncio.to_thread(self._plan_files, busy)
@@ -181,13 +181,13 @@ class PlanRegistry:
         return found
 
     def _next(self, names: list[str]) -> list[str]:
-        """Those that are looked at in turn."""
+        """The plans that are read in turn."""
         start = self._turn % len(names) if names else 0
         self._turn = start + _LOOKS
         return (names + names)[start : start + _LOOKS]
 
     async def _add_own(self, found: dict[str, PlanFiles]) -> set[str]:
-        """The engine's plans are there whatever lies in the folders; those that have another DAG than we know."""
+        """Keep the engine's plans regardless of the folders; return those with another DAG than we know."""
         switched = set()
         for board in await list_boards(self._deps):
             for plan_id, origin, dag_sha256, *_ in await board.read(PLANS):
@@ -390,7 +390,7 @@ def _read_plan(root: Folder, plan_id: str) -> tuple[bytes, bytes | None, bytes]:
 
 
 def _why_halted(error: AgentTalkError) -> Code:
-    """The code under which people are told that a plan stopped: what is wrong with which of its files."""
+    """The code of the alert for a plan that stopped: what is wrong with which of its files."""
     if isinstance(error, ContractError | JsonError):
         return error.code if error.code in _HALTS else Code.SCHEMA_INVALID
     return error.code if error.code in _HALTS else Code.ACTIVE_DAG_REF_MISMATCH
@@ -420,7 +420,7 @@ def _naming(name: str) -> Iterator[None]:
 
 def _facts(dag: bytes, manifest: PlanManifest | None, agents: Collection[str], *, foreign: bool) -> PlanFacts:
     commanders = manifest.commanders if manifest else None
-    if commanders == ():  # nobody is to command, and not: nothing is said about it
+    if commanders == ():  # an empty list means that no agent may command; a missing list sets no rule
         commanders = tuple(AgentId(each) for each in RESERVED)
     with _naming(root_layout.DAG):
         read = TaskDag.from_bytes(dag)

@@ -69,7 +69,7 @@ async def publish(deps: Deps, board: Store) -> int:
 
 
 async def republish(deps: Deps, board: Store) -> int:
-    """Write every view anew, whatever lies there."""
+    """Write every view again, over existing files."""
     await board.transact(_forget_all)
     for plan_id, *_ in await board.read(PLANS):
         await board.transact(partial(_forget, plan_id=plan_id))
@@ -121,7 +121,7 @@ async def _views(deps: Deps, board: Store) -> int:
 async def _newer_statuses(deps: Deps, board: Store, views: Sequence[View]) -> set[str]:
     """Statuses of foreign plans that are left as they lie there: another party wrote them, and later than ours are.
 
-    People are told once. When we know something later, ours is written again.
+    This raises one alert. When we know something later, ours is written again.
     """
     found = set()
     for path, body, _ in views:
@@ -249,7 +249,7 @@ async def _journal(deps: Deps, board: Store, plan_id: str) -> int:
     """
     path = f"{root_layout.plan_folder(plan_id)}/{root_layout.JOURNAL}"
     rows = await board.read(JOURNAL_STATE, plan_id=plan_id)
-    if not rows:  # what lies there is somebody else's: noted before the first line, so that a crash cannot hide it
+    if not rows:  # another party's file: recorded before the first line, so that a crash cannot hide it
         base = await asyncio.to_thread(_end_line, deps.root, path)
         await board.transact(partial(_written, plan_id=plan_id, seq=0, base=base, size=0))
         rows = [JournalRow(0, base, 0)]
@@ -340,20 +340,19 @@ async def publish_status(deps: Deps, board: Store, plan_id: str, seen: StatusMar
 
 
 def _task(row: PlanTaskRow) -> dict[str, Any]:
-    task_id, agent_id, state, updated_at, _, _, attempt, since, missing, request_id, rounds, progress = row
     task: dict[str, Any] = {
-        "task_id": task_id,
-        "assigned_agent_id": agent_id,
-        "state": state,
-        "updated_at": updated_at,
-        "attempts": {"reexecute_count": rounds, "retry_count": max(0, attempt - 1)},
+        "task_id": row.task_id,
+        "assigned_agent_id": row.agent_id,
+        "state": row.state,
+        "updated_at": row.updated_at,
+        "attempts": {"reexecute_count": row.reexecutions, "retry_count": max(0, row.attempt - 1)},
     }
-    if state in _BLOCKED:
-        blocking: dict[str, Any] = {"reason": f"waiting for {_BLOCKED[state].lower()}"}
-        blocking |= {"started_at": since} if since else {}
-        blocking |= {"missing": wire.read(bytes(missing))} if missing else {}
-        blocking |= {"request_id": request_id} if request_id else {}
+    if row.state in _BLOCKED:
+        blocking: dict[str, Any] = {"reason": f"waiting for {_BLOCKED[row.state].lower()}"}
+        blocking |= {"started_at": row.waiting_since} if row.waiting_since else {}
+        blocking |= {"missing": wire.read(bytes(row.missing))} if row.missing else {}
+        blocking |= {"request_id": row.request_id} if row.request_id else {}
         task["blocking"] = blocking
-    if progress:
-        task["progress"] = wire.read(bytes(progress))
+    if row.progress:
+        task["progress"] = wire.read(bytes(row.progress))
     return task

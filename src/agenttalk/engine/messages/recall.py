@@ -1,6 +1,6 @@
-"""Taking commands back: a newer one took their place, or the DAG that they were made for is not in force any more.
+"""Takes commands back: a newer one took their place, or the DAG that they were made for is no longer in force.
 
-One that nobody has claimed vanishes from its inbox. One that waits fails, and its receipt says why. One that runs is
+An unclaimed command vanishes from its inbox. One that waits fails, and its receipt says why. One that runs is
 cancelled by a newer command; a new DAG lets it end.
 """
 
@@ -63,7 +63,7 @@ def recall(tx: Tx, newer: CommandOrder, plan_id: str, dag_sha256: str, deps: Dep
 
 
 def withdraw_outdated(tx: Tx, plan_id: str, tasks: Iterable[str], *, old: str, new: str, deps: Deps, at: str) -> int:
-    """Withdraw the orders of an earlier DAG that nobody runs; how many there were."""
+    """Withdraw the commands of an earlier DAG that do not run; return how many there were."""
     count = 0
     for task_id in tasks:
         about = {"plan_id": plan_id, "task_id": task_id}
@@ -84,7 +84,7 @@ def withdraw_outdated(tx: Tx, plan_id: str, tasks: Iterable[str], *, old: str, n
 
 
 def _runs(task: MessageTaskRow, order: EarlierOrderRow) -> bool:
-    """Whether a task is being worked on: by a turn of ours, or, as its receipt says, by somebody in a folder."""
+    """Whether a task is being worked on: by a turn of ours, or, as its receipt says, by an agent in a folder."""
     leased = task.lease is not None and task.delivery == order.delivery
     return leased or (order.delivery_state == "claimed" and task.lease is None and task.state == _RUNNING)
 
@@ -92,19 +92,20 @@ def _runs(task: MessageTaskRow, order: EarlierOrderRow) -> bool:
 def _withdraw(
     tx: Tx, row: EarlierOrderRow, about: dict[str, str], deps: Deps, *, at: str, why: str, **said: Any
 ) -> None:
-    message, message_id, command_id, seq, state, delivery, receiver, progress, consumed_at = row
     plan_id, task_id = about["plan_id"], about["task_id"]
-    claimed = progress == "claimed"
-    tx.run(WITHDRAW, id=delivery, ack="FAILED" if claimed else None, at=at, details=why)
+    claimed = row.delivery_state == "claimed"
+    tx.run(WITHDRAW, id=row.delivery, ack="FAILED" if claimed else None, at=at, details=why)
     if claimed:
-        named = {"message_id": message_id, "task_id": task_id, "command_id": command_id, "command_seq": seq}
-        _fail(tx, MessageReceiver(receiver, plan_id), named, consumed_at or at, why, at)
-    tx.run(SET_MESSAGE_STATE, id=message, state="superseded")
-    records.count_messages(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
-    [(_, sha256, _, _, _, _, _, _, producer, _, _)] = tx.run(MESSAGE, id=message)
-    letter = JournalMessage(plan_id, message_id, sha256, producer, task_id, command_id)
+        named = {"message_id": row.message_id, "task_id": task_id, "command_id": row.command_id, "command_seq": row.seq}
+        _fail(tx, MessageReceiver(row.receiver, plan_id), named, row.consumed_at or at, why, at)
+    tx.run(SET_MESSAGE_STATE, id=row.id, state="superseded")
+    records.count_messages(tx, plan_id, superseded=1, delivered=-1 if row.state == "delivered" else 0)
+    [(_, sha256, _, _, _, _, _, _, producer, _, _)] = tx.run(MESSAGE, id=row.id)
+    letter = JournalMessage(plan_id, row.message_id, sha256, producer, task_id, row.command_id)
     delivery_id = deps.ids.new("dlv")
-    records.write_journal_line(tx, letter, "SKIPPED_SUPERSEDED", at=at, delivery_id=delivery_id, to=receiver, **said)
+    records.write_journal_line(
+        tx, letter, "SKIPPED_SUPERSEDED", at=at, delivery_id=delivery_id, to=row.receiver, **said
+    )
 
 
 def _fail(tx: Tx, receiver: MessageReceiver, about: dict[str, Any], consumed_at: str, why: str, at: str) -> None:

@@ -1,6 +1,6 @@
-"""Refusals that agents who work in folders hand in: an order to make something again, or a validator's result.
+"""Refusals of agents that work in folders: an order to make something again, or a validator's result.
 
-The router checks whose word it is and keeps it; whoever runs the plan has the work done again (see `by_hand`).
+The router checks the sender and stores the refusal; the party that runs the plan orders the rework.
 """
 
 from __future__ import annotations

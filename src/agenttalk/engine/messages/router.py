@@ -1,6 +1,6 @@
-"""The router: one pass takes in what lies in the outboxes, brings it to the inboxes and shows what became of it.
+"""The router: one pass reads the outboxes, delivers to the inboxes and publishes the results.
 
-A pass is level-triggered: it looks at what is there and does what is missing, whatever happened before. Each
+A pass is level-triggered: it reads the present state and does what is missing. Each
 step is committed before its files are touched, so a crash anywhere leaves something that the next pass finishes.
 """
 
@@ -177,7 +177,7 @@ class Router:
         await self._clear([plan.board], report)
 
     async def _hold_unknown_plan(self, plan_id: str, plan: RoutedPlan | None, files: list[OutboxFile]) -> None:
-        """Messages of a plan that nobody knows wait, and people are told once for each sender."""
+        """Let messages of an unknown plan wait, with one alert for each sender."""
         if plan is not None:
             return
         at = self._deps.stamp()
@@ -333,7 +333,7 @@ class Router:
         return keys
 
     async def _report_problem(self, trouble: OutboxProblem, plans: dict[str, RoutedPlan], report: RouterReport) -> None:
-        """A folder that misleads is dead-lettered once, one that the machine refuses is told."""
+        """Dead-letter a misleading folder once; raise an alert for one that the file system refuses."""
         if isinstance(trouble.error, MachineError):
             report.add_problem(trouble.error)
             return
@@ -381,7 +381,7 @@ class Router:
 
 
 async def check_conservation(board: Store, plan_id: str, at: str) -> int:
-    """Sent = delivered + superseded + duplicate + dead + in flight; how many are missing, and people are told."""
+    """Sent = delivered + superseded + duplicate + dead + in flight; return how many are missing, and raise an alert."""
     [(_, _, _, _, _, *counts)] = await board.read(PLAN, plan_id=plan_id)
     [(in_flight,)] = await board.read(IN_FLIGHT, plan_id=plan_id)
     sent, *others = counts
@@ -441,7 +441,7 @@ def _read_removal(*row: Any) -> OutboxRemoval:
 
 
 def _record_removals(tx: Tx, gone: list[int], stuck: list[tuple[OutboxRemoval, InputError]], at: str) -> None:
-    """Forget what is gone. People are told once of an outbox that lets nothing out."""
+    """Forget removed files. Raise one alert for an outbox that lets nothing out."""
     for each in gone:
         tx.run(LEFT, id=each)
     for leaving, error in stuck:

@@ -92,5 +92,5 @@ def _summarize_field(each: Mapping[str, Any], reason: str) -> dict[str, str]:
 
 
 def _cut(text: object) -> str:
-    # What somebody typed may hold half characters, which JSON in UTF-8 cannot.
+    # Typed text may hold lone surrogates, which JSON in UTF-8 cannot.
     return str(text or "")[:_LONGEST].encode("utf-8", "backslashreplace").decode()

@@ -131,8 +131,9 @@ class Engine:
             nudge_router=self._look_soon,
             prover=prover,
             day_cost_usd=day_cost_usd,
-            only_new=options.is_alone,
         )
+        if options.is_alone:
+            self.dispatcher.ignore_open_plans()
         freed = self.dispatcher.nudge
         self._heartbeats = HeartbeatSupervisor(
             deps, driver, processes, profile, environ=environ, slots=self._slots, freed=freed
@@ -159,7 +160,7 @@ class Engine:
             self._deps,
             toolchain,
             address=lambda: self._api.http if self._api else "",
-            retry=lambda task_id, by: self.dispatcher.retry(BOARD, task_id, by=by),
+            retry=lambda task_id, by: self.dispatcher.operator.retry(BOARD, task_id, by=by),
             nudge=self.dispatcher.nudge,
             heard=self.dispatcher.wake_forge_waiters,
         )
@@ -251,7 +252,7 @@ class Engine:
             run_loop("agents", stop, wakes.add_agents_folder_waiter(), self._heartbeats.start_missing, lambda _: POLL),
             run_loop("monitor", stop, Waiter(), self._watch, lambda _: POLL),
             run_loop("mail", stop, self._at_mail, self.post.pass_, lambda pause: pause),
-            run_loop("branches", stop, Waiter(), self.dispatcher.check_all_branches, lambda _: BRANCHES),
+            run_loop("branches", stop, Waiter(), self.dispatcher.operator.check_all_branches, lambda _: BRANCHES),
             run_loop("honesty", stop, Waiter(), self._count, lambda _: honesty.COUNT_INTERVAL),
         ]
         if self._schedules is not None:
@@ -347,4 +348,4 @@ class Engine:
         self.dispatcher.nudge()
 
     async def _end_letter(self, task_id: str, why: str) -> None:
-        await self.dispatcher.abort(MAIL, task_id, by="the engine", why=why)
+        await self.dispatcher.operator.abort(MAIL, task_id, by="the engine", why=why)

@@ -51,14 +51,14 @@ class PlanService:
         also = trace_context.make_parent_recorder(dag.plan_id, traceparent)
         new = await submission.submit(self._deps, dag, manifest, profiles, also=also)
         dispatcher = self._require_dispatcher()
-        await dispatcher.adopt_plan(dag.plan_id)
+        await dispatcher.operator.adopt_plan(dag.plan_id)
         if not new:
-            await dispatcher.check_branch(dag.plan_id)  # what it proved may not hold any more
+            await dispatcher.operator.check_branch(dag.plan_id)  # what it proved may not hold any more
         return new
 
     async def list_remarks(self, dag: TaskDag, manifest: PlanManifest) -> list[JsonObject]:
         """Return what people should know about a plan and its repository before it begins."""
-        return await self._require_dispatcher().remarks(dag, manifest)
+        return await self._require_dispatcher().operator.remarks(dag, manifest)
 
     async def apply(
         self,
@@ -72,7 +72,7 @@ class PlanService:
         """Apply a new revision of a plan. Returns the tasks that were added, changed and removed."""
         board = await boards.board_of(self._deps, dag.plan_id)
         await submission.store_check_files(self._deps, board.name, dag, files)
-        return (await self._require_dispatcher().apply(dag, manifest, profiles, by=by)).as_json()
+        return (await self._require_dispatcher().operator.apply(dag, manifest, profiles, by=by)).as_json()
 
     async def read_status(self, plan_id: str) -> PlanView:
         """Return the status of a plan, after a look at its branch: what it proved may not hold any more."""
@@ -98,7 +98,7 @@ class PlanService:
 
     async def verify(self, plan_id: str, task_id: str | None = None, *, by: str) -> JsonObject:
         """Check now whether what a plan, or a task of it, proved still holds."""
-        report = await self._require_dispatcher().verify(plan_id, task_id)
+        report = await self._require_dispatcher().operator.verify(plan_id, task_id)
         board = await boards.board_of(self._deps, plan_id)
         await board.transact(lambda tx: tx.record("verify.asked", plan_id, {"by": by, "task_id": task_id}))
         return report
@@ -111,13 +111,14 @@ class PlanService:
         if self._dispatcher is None:
             return
         try:
-            await (self._dispatcher.check_all_branches() if plan_id is None else self._dispatcher.check_branch(plan_id))
+            operator = self._dispatcher.operator
+            await (operator.check_all_branches() if plan_id is None else operator.check_branch(plan_id))
         except AgentTalkError as error:
             LOG.warning("%s: %s", plan_id, error.message, extra={"action": "branches"})
 
     async def record_merge(self, plan_id: str, *, by: str, commit: str, into: str | None, stale: bool) -> None:
         """Record that a person merged the work of a plan."""
-        await self._require_dispatcher().record_merge(plan_id, by=by, commit=commit, into=into, stale=stale)
+        await self._require_dispatcher().operator.record_merge(plan_id, by=by, commit=commit, into=into, stale=stale)
 
     async def carry_out(self, plan_id: str, action: PlanAction) -> Any:
         """Pause, resume, cancel or release a plan; retry, abort, override or rework one of its tasks."""

@@ -130,14 +130,15 @@ class Scheduler:
             await system.transact(lambda tx: _add(tx, dict.fromkeys(new), since))
 
     def _read_state(self, row: ScheduleRow) -> ScheduleState | None:
-        name, definition, paused, since, plan_id, state, why = row
-        schedule = self._configured.get(name)
+        schedule = self._configured.get(row.name)
         configured = schedule is not None
         if schedule is None:
-            if definition is None:
+            if row.definition is None:
                 return None  # it has been taken out of the settings
-            schedule = Schedule.model_validate(wire.read(definition))
-        return ScheduleState(name, schedule, configured, bool(paused), since, plan_id, state == "due", why)
+            schedule = Schedule.model_validate(wire.read(row.definition))
+        return ScheduleState(
+            row.name, schedule, configured, bool(row.paused), row.since, row.plan_id, row.state == "due", row.why
+        )
 
     async def describe_all(self) -> list[dict[str, Any]]:
         """All schedules, for people."""

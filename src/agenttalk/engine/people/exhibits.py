@@ -24,7 +24,7 @@ PREVIEWED: Final = 10
 
 
 def describe_exhibit(exhibit: Exhibit, secrets: Secrets, *, shown: str = "") -> dict[str, Any]:
-    """What a question says of what is decided about; `read_exhibit` is the hash of all of it, where it has one."""
+    """What a question shows about its subject; `read_exhibit` is the hash of all of it, where it has one."""
     return {
         **({"shown": shown} if shown else {}),
         **({"files": [_file(each) for each in exhibit.files[:MOST_FILES]]} if exhibit.files else {}),
@@ -54,7 +54,7 @@ def files_of(criteria: Any) -> list[dict[str, Any]]:
 
 
 async def read_exhibit(deps: Deps, request: questions.HumanQuestion) -> dict[str, Any]:
-    """What there is to decide about: files with their beginnings, what was changed, what was said before."""
+    """The subject of a decision: files with their beginnings, changes, and earlier rounds."""
     criteria = request.document.needed.criteria
     blobs = await deps.stores.blobs(request.board)
     files = files_of(criteria)
@@ -78,7 +78,7 @@ async def read_exhibit(deps: Deps, request: questions.HumanQuestion) -> dict[str
 
 
 async def _gates(deps: Deps, request: questions.HumanQuestion) -> list[GateDenial]:
-    """What checkpoints hold against the task that the question is about, and nobody has overridden."""
+    """Denials of the question's task that are not overridden."""
     if request.task_id is None or request.document.type != "APPROVAL":
         return []
     store = await deps.stores.board(request.board)

@@ -38,7 +38,7 @@ class PermissionRequests:
 
         def work(tx: Tx) -> str:
             asked = self._put_question(tx, wish, key, number)
-            self._open.add(asked)  # here, because whoever waits for it may be cancelled meanwhile
+            self._open.add(asked)  # here, because the waiting caller may be cancelled meanwhile
             return asked
 
         request_id = await store.submit(work)
@@ -47,7 +47,7 @@ class PermissionRequests:
         return is_permission(response), by
 
     async def close(self, why: str) -> None:
-        """Nobody waits for the answers any more."""
+        """Close the questions whose answers are no longer awaited."""
         if not self._open:
             return
         store, at = await board_of(self.deps, self.job.plan_id), self.deps.stamp()

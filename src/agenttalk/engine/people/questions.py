@@ -108,7 +108,7 @@ def ask(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> 
 
 
 def close(tx: Tx, request_id: str, why: str, *, at: str) -> None:
-    """Close a question that nobody needs to answer any more. That is written down as an answer of the engine's."""
+    """Close a question that is no longer due. This is recorded as an answer of the engine."""
     [row] = tx.run(REQUEST, request_id=request_id)
     response = HumanInterventionResponse.from_json(
         {
@@ -136,10 +136,10 @@ def is_asked(tx: Tx, request: HumanInterventionRequest, *, plan_id: str) -> bool
 
 
 def ask_own(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> str:
-    """Put a question of the engine's own, and return the id under which it was put; asking it twice asks once.
+    """Ask a question of the engine's own, and return its id; asking it twice asks once.
 
-    Its id follows from what it is about, so whoever knows that can put another question under it first. Then ours
-    gets another id: an answer is an answer to the words that were shown, and to no others.
+    Its id follows from its subject, so another party that knows it can ask another question under that id first. Then
+    ours gets another id: an answer counts only for the words that were shown.
     """
     wanted = request.request_id
     for number in itertools.count(1):
@@ -181,7 +181,7 @@ class QuestionPage(NamedTuple):
 
 
 async def read_page(deps: Deps, *, after: str = "", limit: int = PAGE) -> QuestionPage:
-    """Open questions, the oldest first, from a place on. Raises UsageError when it is none."""
+    """List open questions, the oldest first, from a cursor on. Raises UsageError when the cursor is invalid."""
     match cursors.decode(after) if after else ["", ""]:
         case [str() as at, str() as name]:
             place = {"at": at.replace("\0", ""), "request_id": name.replace("\0", "")}
@@ -218,11 +218,23 @@ async def find_question(deps: Deps, request_id: str) -> tuple[Store, HumanQuesti
 
 
 def _request(board: str, row: RequestRow) -> HumanQuestion:
-    request_id, plan_id, task_id, agent_id, body, sha256, at, state, response, _, by, proof = row
-    document = HumanInterventionRequest.from_bytes(bytes(body))
-    answer: Any = wire.read(bytes(response)) if response else None
-    shown = proof_from_row(row) if proof else None
-    return HumanQuestion(board, request_id, plan_id, task_id, agent_id, sha256, at, state, document, answer, by, shown)
+    document = HumanInterventionRequest.from_bytes(bytes(row.body))
+    answer: Any = wire.read(bytes(row.response)) if row.response else None
+    shown = proof_from_row(row) if row.proof else None
+    return HumanQuestion(
+        board,
+        row.request_id,
+        row.plan_id,
+        row.task_id,
+        row.agent_id,
+        row.sha256,
+        row.at,
+        row.state,
+        document,
+        answer,
+        row.answered_by,
+        shown,
+    )
 
 
 def proof_from_row(row: RequestRow) -> AnswerProof:
@@ -302,7 +314,7 @@ def _offered(document: HumanInterventionRequest) -> list[str]:
 
 
 def _meant(document: HumanInterventionRequest, answers: Sequence[Any]) -> list[Any]:
-    """Answers as the question offers them. What is none of its options is left as it was said."""
+    """Answers as the question offers them. An answer that is not one of its options stays as it was given."""
     offered = _offered(document)
     return [(choices.find_option(offered, str(each)) or each) if offered else each for each in answers]
 
@@ -316,7 +328,7 @@ def _without_files(
     names = [each.name for each in document.needed.files]
     brings = {each.name for each in response.provided_files}
     if not brings.isdisjoint(names) or not tx.run(RUN, plan_id=plan_id) or not _decides(tx, document, plan_id):
-        return None  # of a foreign plan the agent hears what was said, and asks again
+        return None  # the agent of a foreign plan gets the answer, and asks again
     return f"the task cannot run without {', '.join(names)}"
 
 
@@ -333,7 +345,7 @@ def _unclear(
         return None
     for each in chosen:
         if each not in offered:
-            return f"{each[:60]!r} is none of what it offers"
+            return f"{each[:60]!r} is not one of its options"
     if response.decision != "PROVIDE" or not _decides(tx, document, plan_id):
         return None
     if len(set(chosen)) > 1:
@@ -526,7 +538,7 @@ def send_artifact(
 ) -> None:
     """An artifact from the gateway to one agent. It does not go by the DAG: a person was asked for it.
 
-    One that has `arrived` needs no folder: whoever runs the agent reads it from the store.
+    One that has `arrived` needs no folder: the agent's driver reads it from the store.
     """
     message_id = records.derive_id("msg", f"{key}/{output}/{receiver}")
     envelope = wire.write(_envelope(message_id, plan_id, task, output, file, at))

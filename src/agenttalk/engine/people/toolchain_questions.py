@@ -1,4 +1,4 @@
-"""Questions of the board `_toolchain` to people: what nobody else can decide."""
+"""Questions of the board `_toolchain` that only people can decide."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ from agenttalk.ports.statements.plans import (
 )
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause
-from agenttalk.rules.proof import done
+from agenttalk.rules.proof import done, turn_outcome
 from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.toolchain import read_back
 
@@ -134,7 +134,7 @@ def _end(
     moves: TaskTransitions, kind: TaskKind, task_id: str, state: task_states.State, verdict: Verdict, detail: str
 ) -> None:
     """Write down what was decided of a task that nobody runs."""
-    cause: Cause = "FULFILLED" if verdict.fulfilled else "FAILED_FOR_GOOD"
+    cause: Cause = turn_outcome.find_done_cause(verdict) or "FAILED_FOR_GOOD"
     ready = task_states.move(state, _ON[state]) if state in _ON else state
     ended = task_states.move(task_states.move(ready, "LEASED"), cause)
     about = {"plan_id": moves.tx.board, "task_id": task_id}
@@ -248,8 +248,9 @@ async def _tell_away(kind: TaskKind, store: Store, granted: LeasedAttempt, why: 
 
 
 def _read_comments(row: CommentRow) -> Submission:
-    _, kind, author, type_, body, claims, _, at = row
-    return Submission(kind, author, type_, body, wire.read(bytes(claims)) if claims else None, at)
+    return Submission(
+        row.kind, row.author, row.type, row.body, wire.read(bytes(row.claims)) if row.claims else None, row.at
+    )
 
 
 async def refresh_run(deps: Deps, board: str, policies: Policies, profiles: Mapping[str, AgentProfile]) -> None:

@@ -53,9 +53,10 @@ class DagReviewRecord:
 
 
 def _from_row(row: ReviewRow) -> DagReviewRecord:
-    revision, dag_sha256, state, review_plan, request_id, held, told, began_at = row
-    said: Any = wire.read(bytes(told)) if told is not None else None
-    return DagReviewRecord(revision, dag_sha256, state, review_plan, request_id, bool(held), said, began_at)
+    said: Any = wire.read(bytes(row.told)) if row.told is not None else None
+    return DagReviewRecord(
+        row.revision, row.dag_sha256, row.state, row.review_plan, row.request_id, bool(row.held), said, row.began_at
+    )
 
 
 def read_latest(tx: Tx, plan_id: str) -> DagReviewRecord | None:

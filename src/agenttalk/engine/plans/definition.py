@@ -211,10 +211,14 @@ class DefinitionCache:
 
 def read_definition(plan_id: str, run: RunRow) -> PlanDefinition:
     """The sheet of a plan, from its row (the query `run`)."""
-    _, data, _, _, _, _, began_at, _, dag_sha256, revision, *_ = run
-    policies, profiles = read_settings(bytes(data))
+    policies, profiles = read_settings(bytes(run.settings))
     return PlanDefinition(
-        plan_id, dag_sha256, revision or 1, policies, profiles, int(parse_instant(began_at).timestamp() * 1000)
+        plan_id,
+        run.dag_sha256,
+        run.revision or 1,
+        policies,
+        profiles,
+        int(parse_instant(run.began_at).timestamp() * 1000),
     )
 
 

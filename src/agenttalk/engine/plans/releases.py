@@ -51,9 +51,8 @@ class Release:
 
 
 def _from_row(row: ReleaseRow) -> Release:
-    number, release_id, state, footing, manifest, told, at = row
-    documents: list[Any] = [wire.read(bytes(each)) if each is not None else None for each in (manifest, told)]
-    return Release(number, release_id, state, footing, documents[0], documents[1], at)
+    documents: list[Any] = [wire.read(bytes(each)) if each is not None else None for each in (row.manifest, row.told)]
+    return Release(row.number, row.release_id, row.state, row.footing, documents[0], documents[1], row.at)
 
 
 def read_latest(tx: Tx, plan_id: str) -> Release | None:

@@ -277,31 +277,36 @@ class TaskTransitions(PlanTransaction):
 
     def _answered(self, sheet: PlanDefinition, row: AnsweredTaskRow) -> None:
         """A person answered: the task goes on, or is given up."""
-        task_id, state, cause, delivery, data, by = row
-        node = sheet.node(self.tx, task_id)
-        response = HumanInterventionResponse.from_bytes(data)
+        node = sheet.node(self.tx, row.task_id)
+        response = HumanInterventionResponse.from_bytes(row.response)
         chosen = [str(each) for each in response.decision_answers]
         gives_up = response.decision in {"REJECT", "ABORT"} or "give up" in chosen
-        if cause == "GATE_UNMET":  # whatever comes next, what it made was not good enough
-            supersede.withdraw_outputs(self, sheet, task_id)
-        if cause == "SOFT_DENIED" and delivery is not None:
+        if row.cause == "GATE_UNMET":  # whatever comes next, what it made was not good enough
+            supersede.withdraw_outputs(self, sheet, row.task_id)
+        if row.cause == "SOFT_DENIED" and row.delivery is not None:
             if not gives_up:
-                self._override(sheet, node, delivery, response, by)
+                self._override(sheet, node, row.delivery, response, row.answered_by)
                 return
-            self.tx.run(WITHDRAW_DIRECT, id=delivery, at=self.at, details=f"{response.decision} by {by}")
+            self.tx.run(
+                WITHDRAW_DIRECT, id=row.delivery, at=self.at, details=f"{response.decision} by {row.answered_by}"
+            )
         if gives_up:
-            self.fail_idle_task(sheet, task_id, state, "GIVEN_UP", reason=f"{response.decision} by {by}")
+            self.fail_idle_task(
+                sheet, row.task_id, row.state, "GIVEN_UP", reason=f"{response.decision} by {row.answered_by}"
+            )
         elif "skip" in chosen:
             ends: Ends = deque()
-            self._skip(sheet, task_id, "DEPENDENCY_SKIP", f"skipped by {by}", ends, state=state)
+            self._skip(sheet, row.task_id, "DEPENDENCY_SKIP", f"skipped by {row.answered_by}", ends, state=row.state)
             self._settle_all(sheet, ends)
-        elif cause == "DEPENDENCY_REPLAN":  # what it needs is not there: it does not run before there is another plan
+        elif (
+            row.cause == "DEPENDENCY_REPLAN"
+        ):  # what it needs is not there: it does not run before there is another plan
             request_id = questions.ask_while_replanning(self.tx, sheet, node, at=self.at)
-            reason = f"{by} wants another plan; 'agenttalk plan apply FILE' puts it in force"
-            about = {"plan_id": sheet.plan_id, "task_id": task_id}
+            reason = f"{row.answered_by} wants another plan; 'agenttalk plan apply FILE' puts it in force"
+            about = {"plan_id": sheet.plan_id, "task_id": row.task_id}
             self.tx.run(NOTE_REQUEST, **about, request_id=request_id, reason=reason)
         else:
-            self._go_on(sheet, node, state, cause, chosen)
+            self._go_on(sheet, node, row.state, row.cause, chosen)
 
     def fail_idle_task(
         self,
@@ -394,15 +399,15 @@ class TaskTransitions(PlanTransaction):
             if unmet == 0 and state == "PENDING":
                 self._due(sheet, dependant, first=delivery is None)
 
-    def mark_all_completed(self, ended: Sequence[tuple[PlanDefinition, str]]) -> None:
-        """Tasks that somebody ran are completed, without a word on who goes on: everybody who waited for them does.
+    def mark_all_ended(self, ended: Sequence[tuple[PlanDefinition, str, Cause]]) -> None:
+        """Let everything continue that waited for tasks whose turns ended.
 
-        The same as `ended` for each of them, only that what they make ready is looked at together.
+        The same as `mark_ended` for each of them, except that what they make ready is handled together.
         """
         held: list[tuple[PlanDefinition, str, bool]] = []
         self._held = held
-        for sheet, task_id in ended:
-            self.mark_ended(sheet, task_id, "FULFILLED")
+        for sheet, task_id, cause in ended:
+            self.mark_ended(sheet, task_id, cause)
         self._held = None
         room = self.room
         self.has_more_due = self.has_more_due or len(held) > room

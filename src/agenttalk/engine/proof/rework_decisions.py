@@ -30,7 +30,7 @@ from agenttalk.ports.statements.plans import (
     SET_RUN_STATE,
     EngineTaskRow,
 )
-from agenttalk.rules.proof import done, rework
+from agenttalk.rules.proof import done, rework, turn_outcome
 from agenttalk.rules.proof.done import Evidence, Trust, Verdict
 from agenttalk.rules.proof.rework import ReworkDecision, RoundGrant, TaskAbandonment, WorkAcceptance
 
@@ -138,7 +138,8 @@ def _accept(
     tx, plan_id = moves.tx, sheet.plan_id
     told = _last(tx, sheet, task_id)
     verdict, confirmed = verdict_of(moves, sheet, task_id, told, by)
-    if not verdict.fulfilled:
+    cause = turn_outcome.find_done_cause(verdict, accepted=True)
+    if cause is None:
         why = "; ".join([*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)])
         raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} cannot be accepted: {why}", hint="grant rounds, or abort")
     body = {
@@ -157,7 +158,7 @@ def _accept(
         body | ({"commit": commit} if commit else {}),
     )
     _reopen_plan(moves, plan_id)
-    moves.move_task(sheet, task_id, "FAILED", "ACCEPTED", reason=f"{by} accepted it as it is")
+    moves.move_task(sheet, task_id, "FAILED", cause, reason=f"{by} accepted it as it is")
     moves.count(plan_id, "failed", -1)
     moves.count(plan_id, "completed")
     _send(moves, sheet, task_id, row, told)

@@ -58,8 +58,8 @@ def conclude(moves: TaskTransitions, ends: Sequence[FinishedTurn]) -> list[TurnO
     moves.tx.reserve_ids(_ROWS * len(ends))
     outcomes = [_write_end(moves, end) for end in ends]
     if all(_is_plainly_done(end, outcome) for end, outcome in zip(ends, outcomes, strict=True)):
-        jobs = [end.granted.job for end in ends]
-        moves.mark_all_completed([(moves.sheets.load(moves.tx, job.plan_id), job.task_id) for job in jobs])
+        jobs = [(end.granted.job, outcome.cause) for end, outcome in zip(ends, outcomes, strict=True)]
+        moves.mark_all_ended([(moves.sheets.load(moves.tx, job.plan_id), job.task_id, cause) for job, cause in jobs])
         return outcomes
     for end, outcome in zip(ends, outcomes, strict=True):
         if outcome.again:

@@ -158,8 +158,9 @@ def _end(
 def _judge_receipt(
     moves: TaskTransitions, sheet: PlanDefinition, node: Node, verdict: done.Verdict, *, ack: str, details: str | None
 ) -> tuple[Cause, str | None]:
-    if ack == "SUCCEEDED" and verdict.fulfilled:
-        return "FULFILLED", None
+    done_cause = turn_outcome.find_done_cause(verdict) if ack == "SUCCEEDED" else None
+    if done_cause is not None:
+        return done_cause, None
     retries = moves.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=node.task_id)[0].retries
     cause = turn_outcome.decide_after_attempt(
         "crashed", retries_used=retries, retry_times=node.retry_times or 0, engine_deaths=0

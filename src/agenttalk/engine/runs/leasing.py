@@ -273,38 +273,37 @@ def _resume(
     None when its inputs are gone, for which it waits then, or when a checkpoint denies it.
     """
     tx = moves.tx
-    plan_id, task_id, delivery, epoch, retries, sent_back, reason, fact, before, *_ = row
-    sheet = moves.sheets.load(tx, plan_id)
-    message_id, command = _read_command(tx, desk, delivery)
+    sheet = moves.sheets.load(tx, row.plan_id)
+    message_id, command = _read_command(tx, desk, row.delivery)
     inputs, used, lost = plan_inputs.read_command_inputs(tx, sheet, command, agent_id, moves.at)
     if lost:
-        supersede.wait_for_inputs(moves, sheet, task_id, delivery)
+        supersede.wait_for_inputs(moves, sheet, row.task_id, row.delivery)
         return None
     attempt = run_attempt.prepare_attempt(
-        moves, desk.owner, desk.root, sheet, agent_id, command, epoch + 1, inputs, used
+        moves, desk.owner, desk.root, sheet, agent_id, command, row.epoch + 1, inputs, used
     )
     passage = checkpoints.decide_before_turn(moves, desk.purse, sheet, attempt.node, command, message_id, ())
     if passage is not PLAIN:
         if passage.denied is not None:
-            checkpoints.hold_back(moves, sheet, attempt.node, delivery, passage.denied)
+            checkpoints.hold_back(moves, sheet, attempt.node, row.delivery, passage.denied)
             return None
         attempt.passage = passage.with_lease(attempt.lease)
-    attempt.number = before + 1
-    lost_to = make_task_changed_error(task_id)
+    attempt.number = row.attempt + 1
+    lost_to = make_task_changed_error(row.task_id)
     tx.run_later(LEASE_TASK, attempt.lease_row(moves.at), lost_to)
     prompt = attempt.render_prompt()
-    if sent_back and reason:
-        prompt = f"{prompt}\n# {reason}\n"
+    if row.sent_back and row.reason:
+        prompt = f"{prompt}\n# {row.reason}\n"
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
-    taken: dict[str, Any] = {"id": delivery, "at": moves.at, "prompt_sha256": sha256}
-    if before:
+    taken: dict[str, Any] = {"id": row.delivery, "at": moves.at, "prompt_sha256": sha256}
+    if row.attempt:
         [(consumed_at,)] = tx.run(TAKE_DELIVERY, **taken)
     else:
         consumed_at = moves.at
         tx.run_later(TAKE_DELIVERY, taken, lost_to)
     run_attempt.record_start(moves, attempt, message_id, sha256, used)
-    job = attempt.build_job(prompt, TurnHistory(crashes=retries, bad_scores=sent_back))
-    known = (delivery, message_id, retries, sent_back, ticket, consumed_at, fact, attempt.node)
+    job = attempt.build_job(prompt, TurnHistory(crashes=row.retries, bad_scores=row.sent_back))
+    known = (row.delivery, message_id, row.retries, row.sent_back, ticket, consumed_at, row.fact, attempt.node)
     return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
 

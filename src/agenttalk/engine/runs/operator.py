@@ -14,16 +14,18 @@ from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.contracts.plan import PlanManifest
-from agenttalk.engine.core.boards import VIRTUAL, list_boards
+from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import control, dag_reviews, revision
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import release as proof_release
 from agenttalk.engine.proof import rework_decisions
+from agenttalk.engine.runs.recovery import Recovery
 from agenttalk.engine.runs.state import BoardState, DispatcherState, make_tasks_ready
+from agenttalk.engine.runs.steps import StepWriter
 from agenttalk.ports import Tx
 from agenttalk.ports.statements.budgets import OBJECTIONS_TO
-from agenttalk.ports.statements.plans import ENGINE_TASK, OPEN_RUNS, RUN
+from agenttalk.ports.statements.plans import ENGINE_TASK, RUN
 from agenttalk.ports.statements.proof import LEAVE_BRANCH, WATCHED_BRANCH, WATCHED_BRANCHES
 from agenttalk.ports.statements.runs import WORKING_IN_PLAN
 from agenttalk.rules.budgets.aborts import Abort
@@ -37,31 +39,36 @@ _WATCHED: Final = 100
 """Branches of ended plans that are read at once."""
 
 
-class OperatorActions(DispatcherState):
+class OperatorActions:
     """Carries out what operators decide."""
+
+    def __init__(self, state: DispatcherState, steps: StepWriter, recovery: Recovery) -> None:
+        self._state = state
+        self._steps = steps
+        self._recovery = recovery
 
     async def verify(self, plan_id: str, task_id: str | None = None) -> dict[str, Any]:
         """Look now whether what a plan, or a task of it, proved still holds; also when it has ended."""
-        board = await self._board_of(plan_id)
+        board = await self._state.board_of(plan_id)
         await board.store.transact(partial(control.require_engine_plan, plan_id=plan_id, task_id=task_id))
-        return await self._closing(board, plan_id).verify(task_id)
+        return await self._steps.closer_of(board, plan_id).verify(task_id)
 
     async def check_branch(self, plan_id: str) -> bool:
         """See whether an ended plan's branch has moved since it was looked at; whether something is stale by that."""
-        board = await self._board_of(plan_id)
+        board = await self._state.board_of(plan_id)
         if not await board.store.read(WATCHED_BRANCH, plan_id=plan_id):
             return False
         repo = await board.store.transact(lambda tx: board.sheets.load(tx, plan_id).workspace)
         if repo is None:
             return False
-        stale = await self._closing(board, plan_id).check_branch(repo)
+        stale = await self._steps.closer_of(board, plan_id).check_branch(repo)
         if stale:
-            self.nudge()
+            self._state.nudge()
         return stale
 
     async def check_all_branches(self) -> None:
         """The same of every plan that has ended and is not merged. One that cannot be looked at hinders no other."""
-        for store in await list_boards(self._deps):
+        for store in await list_boards(self._state.deps):
             after = ""
             while rows := await store.read(WATCHED_BRANCHES, plan_id=after, limit=_WATCHED):
                 for plan_id, _ in rows:
@@ -73,7 +80,7 @@ class OperatorActions(DispatcherState):
 
     async def record_merge(self, plan_id: str, *, by: str, commit: str, into: str | None, stale: bool) -> None:
         """Write down that a person merged a plan's branch, and whether they looked first. It is watched no longer."""
-        board = await self._board_of(plan_id)
+        board = await self._state.board_of(plan_id)
         body = {"by": by, "commit": commit, "into": into, "stale": stale}
 
         def work(tx: Tx) -> None:
@@ -84,42 +91,36 @@ class OperatorActions(DispatcherState):
 
     async def adopt_plan(self, plan_id: str) -> None:
         """Somebody wants a plan to go on, with the review that it may have to pass first."""
-        board = await self._board_of(plan_id)
+        board = await self._state.board_of(plan_id)
         review = await dag_reviews.read_latest_committed(board.store, plan_id)
         for each in (plan_id, *([review.review_plan] if review is not None and review.review_plan else [])):
-            self._desk.crowds.adopt_plan(each)
-        self.nudge()
-
-    async def _leave_others(self) -> None:
-        """Leave plans as they are that are open, and that nobody has taken up."""
-        for store in await list_boards(self._deps):
-            if store.name not in VIRTUAL:
-                self._desk.crowds.ignore_plans(row.plan_id for row in await store.read(OPEN_RUNS))
+            self._state.desk.crowds.adopt_plan(each)
+        self._state.nudge()
 
     async def pause(self, plan_id: str, *, by: str) -> bool:
         """Begin nothing new of a plan."""
-        board = await self._board_of(plan_id)
-        at = self._deps.stamp()
+        board = await self._state.board_of(plan_id)
+        at = self._state.deps.stamp()
         return await board.store.transact(lambda tx: control.pause(tx, plan_id, by=by, at=at))
 
     async def resume(self, plan_id: str, *, by: str) -> bool:
         """Let a paused plan go on."""
-        board = await self._board_of(plan_id)
+        board = await self._state.board_of(plan_id)
         await self.adopt_plan(plan_id)
-        return await self._step(board, lambda moves: control.resume(moves, plan_id, by=by))
+        return await self._steps.run(board, lambda moves: control.resume(moves, plan_id, by=by))
 
     async def cancel(self, plan_id: str, *, by: str, why: str = "") -> int:
         """Call a plan off: first nothing new begins, then what runs is ended, then the rest is called off."""
-        board = await self._board_of(plan_id)
-        at = self._deps.stamp()
+        board = await self._state.board_of(plan_id)
+        at = self._state.deps.stamp()
         await board.store.transact(lambda tx: control.pause_if_running(tx, plan_id, by=by, at=at))
-        if plan_id in self._closings:
-            self._closings[plan_id].cancel()
-            await asyncio.wait({self._closings[plan_id]})
+        if plan_id in self._state.closings:
+            self._state.closings[plan_id].cancel()
+            await asyncio.wait({self._state.closings[plan_id]})
         tasks = {row.task_id for row in await board.store.read(WORKING_IN_PLAN, plan_id=plan_id)}
         review = await dag_reviews.read_latest_committed(board.store, plan_id)
         await self._end_turns(board, plan_id, tasks)
-        count = await self._step(board, lambda moves: control.cancel(moves, plan_id, by=by, why=why))
+        count = await self._steps.run(board, lambda moves: control.cancel(moves, plan_id, by=by, why=why))
         await self._drop_review(board, review, by)
         return count
 
@@ -130,17 +131,17 @@ class OperatorActions(DispatcherState):
 
     async def retry(self, plan_id: str, task_id: str, *, by: str, onwards: bool = False) -> list[str]:
         """Try a failed task again; the tasks that wait for something again. `onwards`, all that hangs on it, too."""
-        board = await self._board_of(plan_id)
+        board = await self._state.board_of(plan_id)
         await self.adopt_plan(plan_id)
         if not onwards:
-            return await self._step(board, lambda moves: control.retry(moves, plan_id, task_id, by=by))
-        tasks = await self._step(board, lambda moves: control.list_rerun_tasks(moves, plan_id, task_id))
-        at = self._deps.stamp()
+            return await self._steps.run(board, lambda moves: control.retry(moves, plan_id, task_id, by=by))
+        tasks = await self._steps.run(board, lambda moves: control.list_rerun_tasks(moves, plan_id, task_id))
+        at = self._state.deps.stamp()
         state = await board.store.transact(lambda tx: control.pause_if_running(tx, plan_id, by=by, at=at))
         paused = state == "RUNNING"
         try:
             await self._end_turns(board, plan_id, tasks)
-            return await self._step(
+            return await self._steps.run(
                 board, lambda moves: control.retry(moves, plan_id, task_id, by=by, onwards=True, go_on=paused)
             )
         except AgentTalkError:
@@ -150,41 +151,41 @@ class OperatorActions(DispatcherState):
 
     async def abort(self, plan_id: str, task_id: str, *, by: str, why: str = "") -> dict[str, Any]:
         """Stop a task, whatever it is doing: its processes are dead when this returns, and it has failed."""
-        board = await self._board_of(plan_id)
+        board = await self._state.board_of(plan_id)
         detail = f"stopped by {by}" + (f": {why}" if why else "")
-        watch = self.watches.find(board.store.name, plan_id, task_id)
-        turns = [self._turns[lease] for lease, each in await self._under_way(board, plan_id) if each == task_id]
+        watch = self._state.watches.find(board.store.name, plan_id, task_id)
+        turns = [self._state.turns[lease] for lease, each in await self._under_way(board, plan_id) if each == task_id]
         if watch is not None and turns:
             watch.stop(Abort("user-aborted", detail))
             await asyncio.wait(turns)
-        await self.recover()
-        return await self._step(board, lambda moves: control.abort(moves, plan_id, task_id, detail=detail))
+        await self._recovery.recover()
+        return await self._steps.run(board, lambda moves: control.abort(moves, plan_id, task_id, detail=detail))
 
     async def _under_way(self, board: BoardState, plan_id: str) -> list[tuple[str, str]]:
         rows = await board.store.read(WORKING_IN_PLAN, plan_id=plan_id)
-        return [(lease, task_id) for lease, task_id in rows if lease in self._turns]
+        return [(lease, task_id) for lease, task_id in rows if lease in self._state.turns]
 
     async def override(
         self, plan_id: str, task_id: str, *, checkpoint: str, by: str, why: str, proof: AnswerProof = UNKNOWN
     ) -> dict[str, Any]:
         """Let a task begin that a checkpoint holds up, in an operator's name and for exactly the reasons it gave."""
-        board = await self._board_of(plan_id)
+        board = await self._state.board_of(plan_id)
         await self.adopt_plan(plan_id)
         await board.store.transact(lambda tx: control.require_engine_plan(tx, plan_id, task_id))
         rows = await board.store.read(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
         found = await board.store.read(OBJECTIONS_TO, plan_id=plan_id, task_id=task_id)
         request_id, denial = control.find_override_question(plan_id, task_id, rows, found, checkpoint)
-        _, asked = await questions.find_question(self._deps, request_id)
+        _, asked = await questions.find_question(self._state.deps, request_id)
         if asked.state == "open":  # else whoever answered it died before that was carried out
             said: dict[str, Any] = {"decision": "APPROVE", "answers": ["override"], "notes": why}
-            await questions.answer(self._deps, request_id, by=by, proof=proof, seen_sha256=asked.sha256, **said)
-        await self._step(board, partial(make_tasks_ready, plans=(plan_id,)))
-        self.nudge()
+            await questions.answer(self._state.deps, request_id, by=by, proof=proof, seen_sha256=asked.sha256, **said)
+        await self._steps.run(board, partial(make_tasks_ready, plans=(plan_id,)))
+        self._state.nudge()
         return {"checkpoint": denial["checkpoint"], "reasons": denial["reasons"], "trace_id": denial["trace_id"]}
 
     async def rework(self, plan_id: str, task_id: str, decision: ReworkDecision, *, by: str) -> None:
         """Do what an operator decided of a task that has no round left: grant some, accept it as it is, or abort."""
-        board = await self._board_of(plan_id)
+        board = await self._state.board_of(plan_id)
         await self.adopt_plan(plan_id)
         await board.store.transact(lambda tx: control.require_engine_plan(tx, plan_id, task_id))
         await self._apply_decision(board, plan_id, task_id, decision, by)
@@ -199,19 +200,19 @@ class OperatorActions(DispatcherState):
                 lambda tx: rework_decisions.find_unmerged_work(tx, board.sheets.load(tx, plan_id), task_id)
             )
             if left is not None:
-                if self._prover is None:
+                if self._state.prover is None:
                     raise MachineError(
                         Code.ENGINE_UNREACHABLE, "only an engine can merge", hint="'agenttalk serve' or 'run' first"
                     )
-                commit = await self._prover.accept(left)
+                commit = await self._state.prover.accept(left)
 
         def work(moves: TaskTransitions) -> None:
             sheet = moves.sheets.load(moves.tx, plan_id)
             rework_decisions.apply_decision(moves, sheet, task_id, decision, by=by, commit=commit)
 
-        await self._step(board, work)
+        await self._steps.run(board, work)
 
-    async def _apply_answer(
+    async def apply_answer(
         self, board: BoardState, plan_id: str, task_id: str, request_id: str, response: bytes, by: str
     ) -> None:
         """A person answered what is to become of a task without rounds. What cannot be done is asked again."""
@@ -228,7 +229,7 @@ class OperatorActions(DispatcherState):
                 why = error.message
             else:
                 return
-        await self._step(
+        await self._steps.run(
             board,
             lambda moves: rework_decisions.ask_again(
                 moves, moves.sheets.load(moves.tx, plan_id), task_id, request_id, why
@@ -237,10 +238,10 @@ class OperatorActions(DispatcherState):
 
     async def remarks(self, dag: TaskDag, manifest: PlanManifest) -> list[dict[str, Any]]:
         """What is to be said of a plan before it begins, as far as its repository can be looked at."""
-        if self._prover is None or manifest.workspace is None:
+        if self._state.prover is None or manifest.workspace is None:
             return []
         try:
-            paths, uncommitted = await self._prover.survey(manifest.workspace)
+            paths, uncommitted = await self._state.prover.survey(manifest.workspace)
         except AgentTalkError as error:
             return [{"code": str(error.code), "field": "workspace", "message": error.message, "hint": error.hint}]
         found = plan_remarks.find_remarks(dag.nodes, paths, uncommitted)
@@ -250,15 +251,15 @@ class OperatorActions(DispatcherState):
         self, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile], *, by: str
     ) -> revision.Difference:
         """Put a new revision of a plan in force: what changed is ended first, what did not goes on."""
-        board = await self._board_of(dag.plan_id)
+        board = await self._state.board_of(dag.plan_id)
         await self.adopt_plan(dag.plan_id)
-        at = self._deps.stamp()
+        at = self._state.deps.stamp()
         found = await board.store.transact(lambda tx: revision.compare_dag(tx, dag))
         review = await dag_reviews.read_latest_committed(board.store, dag.plan_id)
         state = await board.store.transact(lambda tx: control.pause_if_running(tx, dag.plan_id, by=by, at=at))
         paused = review.held if review is not None and review.is_undecided else state == "PAUSED"
         await self._end_turns(board, dag.plan_id, {*found.changed, *found.removed})
-        found = await self._step(
+        found = await self._steps.run(
             board, lambda moves: revision.apply(moves, dag, manifest, profiles, by=by, paused=paused)
         )
         await self._drop_review(board, review, by)
@@ -266,15 +267,17 @@ class OperatorActions(DispatcherState):
 
     async def release(self, plan_id: str, *, by: str) -> None:
         """Decide anew whether a plan's results are shipped: after a look whether what it proved still holds."""
-        board = await self._board_of(plan_id)
+        board = await self._state.board_of(plan_id)
         await self.verify(plan_id)
-        await proof_release.decide_release(self._deps, board.store, plan_id, self._prover, again=True, by=by)
-        self._release_decided()
+        await proof_release.decide_release(
+            self._state.deps, board.store, plan_id, self._state.prover, again=True, by=by
+        )
+        self._state.announce(ended=True)
 
     async def _end_turns(self, board: BoardState, plan_id: str, tasks: set[str]) -> None:
         rows = await board.store.read(WORKING_IN_PLAN, plan_id=plan_id)
-        turns = [self._turns[lease] for lease, task_id in rows if lease in self._turns and task_id in tasks]
+        turns = [self._state.turns[lease] for lease, task_id in rows if lease in self._state.turns and task_id in tasks]
         for turn in turns:
             turn.cancel()
         await asyncio.gather(*turns, return_exceptions=True)
-        await self.recover(unwanted={(plan_id, task_id) for task_id in tasks})
+        await self._recovery.recover(unwanted={(plan_id, task_id) for task_id in tasks})

@@ -39,25 +39,25 @@ async def carry_out_action(deps: Deps, dispatcher: Dispatcher, plan_id: str, act
     by, task_id, why = action.by, action.task_id, action.why
     match action.name:
         case "pause":
-            return {"changed": await dispatcher.pause(plan_id, by=by)}
+            return {"changed": await dispatcher.operator.pause(plan_id, by=by)}
         case "resume":
-            return {"changed": await dispatcher.resume(plan_id, by=by)}
+            return {"changed": await dispatcher.operator.resume(plan_id, by=by)}
         case "cancel":
-            return {"cancelled": await dispatcher.cancel(plan_id, by=by, why=why)}
+            return {"cancelled": await dispatcher.operator.cancel(plan_id, by=by, why=why)}
         case "release":
-            await dispatcher.release(plan_id, by=by)
+            await dispatcher.operator.release(plan_id, by=by)
             return (await releases.require_release(deps, plan_id)).as_json()
         case "retry" if task_id:
-            return {"tasks": await dispatcher.retry(plan_id, task_id, by=by, onwards=action.onwards)}
+            return {"tasks": await dispatcher.operator.retry(plan_id, task_id, by=by, onwards=action.onwards)}
         case "abort" if task_id:
-            return await dispatcher.abort(plan_id, task_id, by=by, why=why)
+            return await dispatcher.operator.abort(plan_id, task_id, by=by, why=why)
         case "override" if task_id and action.checkpoint and why.strip():
-            return await dispatcher.override(
+            return await dispatcher.operator.override(
                 plan_id, task_id, checkpoint=action.checkpoint, by=by, why=why, proof=action.proof
             )
         case "rework" if task_id:
             decision = _decision(action.answer)
-            await dispatcher.rework(plan_id, task_id, decision, by=by)
+            await dispatcher.operator.rework(plan_id, task_id, decision, by=by)
             return {"task": task_id, "decided": str(decision)}
         case _:
             hint = "there are: pause, resume, cancel, release; with a task retry, abort, rework, override"

@@ -16,14 +16,19 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import checkpoints, conclusion, resume
 from agenttalk.engine.runs.resume import VERIFYING, OrphanedLease
 from agenttalk.engine.runs.state import BoardState, DispatcherState
+from agenttalk.engine.runs.steps import StepWriter
 from agenttalk.ports import Performance, ProcessIdentity, Tx
 from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK
 from agenttalk.ports.statements.runs import WORKING_TASKS
 from agenttalk.rules.core.usage import NOTHING, UsageTotals
 
 
-class Recovery(DispatcherState):
-    """Settles what processes left that died, and turns that were ended."""
+class Recovery:
+    """Settles the leases of processes that died, and of turns that were ended."""
+
+    def __init__(self, state: DispatcherState, steps: StepWriter) -> None:
+        self._state = state
+        self._steps = steps
 
     async def recover(self, *, unwanted: Collection[tuple[str, str]] = (), stopping: bool = False) -> int:
         """End leases that nobody takes care of, once their processes are confirmed dead; how many there were.
@@ -32,46 +37,46 @@ class Recovery(DispatcherState):
         `unwanted`, by plan and task.
         """
         count = 0
-        for store in await list_boards(self._deps):
-            board = self._board(store)
+        for store in await list_boards(self._state.deps):
+            board = self._state.board(store)
             for plan_id, task_id, agent_id, epoch, lease, owner, delivery, phase in await store.read(WORKING_TASKS):
-                if lease in self._ours or self._is_alive(owner) or (stopping and owner == resume.NO_OWNER):
+                if lease in self._state.ours or self._is_alive(owner) or (stopping and owner == resume.NO_OWNER):
                     continue
-                await self._processes.end(lease)
-                died = owner not in {self._desk.owner, resume.NO_OWNER} or lease in self._lost
+                await self._state.processes.end(lease)
+                died = owner not in {self._state.desk.owner, resume.NO_OWNER} or lease in self._state.lost
                 left = OrphanedLease(plan_id, task_id, agent_id, epoch, lease, delivery, phase, died)
                 await self._settle(board, left, wanted=(plan_id, task_id) not in unwanted, stopping=stopping)
-                self._lost.discard(lease)
-                self._revoked.discard(lease)
+                self._state.lost.discard(lease)
+                self._state.revoked.discard(lease)
                 count += 1
         return count
 
     async def _settle(self, board: BoardState, left: OrphanedLease, *, wanted: bool, stopping: bool) -> None:
         """Decide about a lease that nobody takes care of. Who cannot verify leaves that to somebody who can."""
         apart = left.phase == access.ELSEWHERE
-        leaves = stopping or not ("remote" in self._performers if apart else self._can_verify(board.store.name))
+        leaves = stopping or not ("remote" in self._state.performers if apart else self._can_verify(board.store.name))
         needs = (apart or left.phase == "verifying") and wanted and not leaves
-        ticket = self._slots.acquire(left.agent_id, apart=apart) if needs else None
+        ticket = self._state.slots.acquire(left.agent_id, apart=apart) if needs else None
         found: list[tuple[LeasedAttempt, Performance | None]] = []
 
-        allowance, used = self._unpaid.pop(left.lease, (None, NOTHING))
+        allowance, used = self._state.unpaid.pop(left.lease, (None, NOTHING))
         if left.died and used == NOTHING:
             used = await self._read_transcribed_use(board, left)
 
         def work(tx: Tx) -> None:
-            moves = TaskTransitions(tx, self._deps, board.sheets, self._deps.stamp())
+            moves = TaskTransitions(tx, self._state.deps, board.sheets, self._state.deps.stamp())
             limited = allowance
             if limited is None and used != NOTHING:
                 sheet = board.sheets.load(tx, left.plan_id)
-                limited = checkpoints.allowance_of(moves, self._desk.purse, sheet, sheet.node(tx, left.task_id))
+                limited = checkpoints.allowance_of(moves, self._state.desk.purse, sheet, sheet.node(tx, left.task_id))
             if wanted and leaves and resume.leave_for_next_start(tx, left):
                 return
-            taken = resume.resume_lease(moves, self._desk, left, ticket or 0) if wanted and not leaves else None
+            taken = resume.resume_lease(moves, self._state.desk, left, ticket or 0) if wanted and not leaves else None
             if taken is None:
                 conclusion.end_orphaned_lease(moves, left, used, limited)
             else:
                 found.append(taken)
-                self._ours.add(taken[0].job.lease)
+                self._state.ours.add(taken[0].job.lease)
             moves.finish()
             folders.append(moves.in_folders)
 
@@ -79,16 +84,16 @@ class Recovery(DispatcherState):
         try:
             await board.store.transact(work)
         except BaseException:
-            self._drop([granted for granted, _ in found])
+            self._state.drop([granted for granted, _ in found])
             found.clear()
             raise
         finally:
             if not found and ticket is not None:
-                self._slots.release(left.agent_id, ticket)
+                self._state.slots.release(left.agent_id, ticket)
         if any(folders):
-            self._nudge_router()
+            self._state.nudge_router()
         for granted, performance in found:
-            self._begin(board, granted, performance)
+            self._steps.begin(board, granted, performance)
 
     async def _read_transcribed_use(self, board: BoardState, left: OrphanedLease) -> UsageTotals:
         """What the agent of a process that died told until then, as far as it was written down."""
@@ -99,13 +104,13 @@ class Recovery(DispatcherState):
         envelope: Any = wire.read(bytes(rows[0].envelope), limit=wire.DOCUMENT_LIMIT)
         own = root_layout.task_folder(left.agent_id, left.plan_id, left.task_id)
         path = f"{own}/{TURNS}/{envelope['payload']['command']['command_id']}-{task.attempt}{transcript.ENDING}"
-        return await asyncio.to_thread(transcript.read_used, self._deps.root, path)
+        return await asyncio.to_thread(transcript.read_used, self._state.deps.root, path)
 
     def _can_verify(self, board: str) -> bool:
         """Whether work on a board can be verified here: by the kind of its tasks, or by making checks."""
-        return board in self._deps.kinds if board in VIRTUAL else self._prover is not None
+        return board in self._state.deps.kinds if board in VIRTUAL else self._state.prover is not None
 
     def _is_alive(self, owner: str) -> bool:
         said: Any = wire.read(owner.encode())
         found = ProcessIdentity(**said)
-        return found != self._processes.me() and self._processes.alive(found)
+        return found != self._state.processes.me() and self._state.processes.alive(found)

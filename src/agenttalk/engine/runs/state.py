@@ -1,12 +1,10 @@
-"""What the parts of the dispatcher share: the boards, the turns under way, and one way to write."""
+"""What the parts of the dispatcher share: boards, turns under way, leases."""
 
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from agenttalk.engine.budgets.spending import Allowance
 from agenttalk.engine.budgets.turn_monitor import TurnMonitors
@@ -16,14 +14,11 @@ from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.engine.proof.closing import PlanCloser
 from agenttalk.engine.runs import folder_agents
 from agenttalk.engine.runs.conclusion import FinishedTurn
 from agenttalk.engine.runs.leasing import LeaseContext
-from agenttalk.ports import Performance, Performer, Processes, Prover, Store
+from agenttalk.ports import Performer, Processes, Prover, Store
 from agenttalk.rules.core.usage import UsageTotals
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -35,91 +30,83 @@ class BoardState:
     ends: list[tuple[FinishedTurn, asyncio.Future[bool]]] = field(default_factory=list)
     """Turns whose ends wait for the transaction that writes them down together."""
     writing: asyncio.Task[None] | None = None
-    """Who does that."""
+    """The task that writes them."""
 
 
-class DispatcherState(ABC):
-    """The state of a dispatcher, and what its parts ask of each other."""
+@dataclass(slots=True, eq=False)
+class DispatcherState:
+    """What the parts of the dispatcher share: boards, turns under way, leases. It decides nothing."""
 
-    _deps: Deps
-    _performers: Mapping[str, Performer]
-    _processes: Processes
-    _nudge_router: Callable[[], None]
-    _prover: Prover | None
-    _slots: Slots
-    _desk: LeaseContext
-    _boards: dict[str, BoardState]
-    _turns: dict[str, asyncio.Task[None]]
+    deps: Deps
+    performers: Mapping[str, Performer]
+    processes: Processes
+    nudge_router: Callable[[], None]
+    prover: Prover | None
+    slots: Slots
+    desk: LeaseContext
+    boards: dict[str, BoardState] = field(default_factory=dict)
+    turns: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """Turns under way, by their leases."""
-    _closings: dict[str, asyncio.Task[None]]
-    """Plans that are looked at once more before they end."""
-    _ours: set[str]
+    closings: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    """Plans whose proofs are checked once more before they end."""
+    ours: set[str] = field(default_factory=set)
     """Leases that this process takes care of."""
-    _lost: set[str]
-    """Leases of turns that our own code failed on: they count as deaths of the engine, so that it ends somewhen."""
-    _unpaid: dict[str, tuple[Allowance | None, UsageTotals]]
-    """Leases of turns that we ended ourselves, and what they had used of what they may."""
-    _revoked: set[str]
-    """Leases of turns that are to end, because what they were given was replaced."""
-    _wake: asyncio.Event
-    _working: set[str]
-    """Leases of turns under way, apart from questions to people."""
-    _awaiting: set[asyncio.Event]
-    """Those who wait until something is heard of a forge."""
-    watches: TurnMonitors
-    """Who looks on at turns under way."""
-
-    @abstractmethod
-    async def _step(
-        self, board: BoardState, do: Callable[[TaskTransitions], T], *, after: Sequence[LeasedAttempt] = ()
-    ) -> T:
-        """Do something in a transaction, and begin in it what it made possible."""
-
-    @abstractmethod
-    def _begin(self, board: BoardState, granted: LeasedAttempt, performance: Performance | None = None) -> None:
-        """Have a turn carried out."""
-
-    @abstractmethod
-    def _closing(self, board: BoardState, plan_id: str) -> PlanCloser:
-        """Who looks at what a plan proved."""
-
-    @abstractmethod
-    async def recover(self, *, unwanted: Collection[tuple[str, str]] = (), stopping: bool = False) -> int:
-        """End leases that nobody takes care of."""
-
-    @abstractmethod
-    def _tell(self, *, ended: bool) -> None:
-        """Tell whoever follows that something has changed."""
-
-    @abstractmethod
-    def _release_decided(self, *, again: bool = False) -> None:
-        """A release was decided on, or could not be."""
+    lost: set[str] = field(default_factory=set)
+    """Leases of turns in which our own code failed. They count as deaths of the engine, so that retries end."""
+    unpaid: dict[str, tuple[Allowance | None, UsageTotals]] = field(default_factory=dict)
+    """Leases of turns that this process ended itself, with what limits them and what they had used."""
+    revoked: set[str] = field(default_factory=set)
+    """Leases of turns that are to end, because their inputs were replaced."""
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    working: set[str] = field(default_factory=set)
+    """Leases of turns under way, except for questions to people."""
+    awaiting: set[asyncio.Event] = field(default_factory=set)
+    """Set when a forge reports something, for turns that wait for it."""
+    watches: TurnMonitors = field(default_factory=TurnMonitors)
+    """The monitors of turns under way."""
+    ended: set[str] = field(default_factory=set)
+    """Plans that ended since `Dispatcher.pop_ended_plans` was called last."""
+    followers: set[asyncio.Event] = field(default_factory=set)
+    """Set whenever something changed."""
+    waiters: set[asyncio.Event] = field(default_factory=set)
+    """Set when a plan ended, or nothing is under way but questions to people."""
 
     def nudge(self) -> None:
-        """Look at everything soon."""
-        self._wake.set()
+        """Start a pass soon."""
+        self.wake.set()
 
     def wake_forge_waiters(self) -> None:
-        """Something was heard of a forge: whoever waits for it looks again."""
-        for each in self._awaiting:
-            each.set()
+        """Have turns that wait for a forge check again."""
+        for event in self.awaiting:
+            event.set()
 
-    def _free(self, granted: LeasedAttempt) -> None:
-        self._slots.release(granted.job.agent_id, granted.ticket)
+    def free(self, granted: LeasedAttempt) -> None:
+        """Release the slot of an attempt. Doing it twice is harmless, because the ticket is used up."""
+        self.slots.release(granted.job.agent_id, granted.ticket)
 
-    def _drop(self, taken: list[LeasedAttempt]) -> None:
-        for each in taken:
-            self._free(each)
-            self._ours.discard(each.job.lease)
+    def drop(self, taken: list[LeasedAttempt]) -> None:
+        """Forget leases whose transaction was rolled back."""
+        for granted in taken:
+            self.free(granted)
+            self.ours.discard(granted.job.lease)
 
-    async def _board_of(self, plan_id: str) -> BoardState:
-        return self._board(await board_of(self._deps, plan_id))
+    async def board_of(self, plan_id: str) -> BoardState:
+        """The board of a plan."""
+        return self.board(await board_of(self.deps, plan_id))
 
-    def _board(self, store: Store) -> BoardState:
-        """A board, and what is known of its plans."""
-        if store.name not in self._boards:
-            self._boards[store.name] = BoardState(store, DefinitionCache(traced=self._deps.traced))
-        return self._boards[store.name]
+    def board(self, store: Store) -> BoardState:
+        """A board with its cached definitions."""
+        if store.name not in self.boards:
+            self.boards[store.name] = BoardState(store, DefinitionCache(traced=self.deps.traced))
+        return self.boards[store.name]
+
+    def announce(self, *, ended: bool) -> None:
+        """Wake everything that waits for changes; `ended` also what waits for the end of a plan."""
+        for follower in self.followers:
+            follower.set()
+        if ended or not self.working:
+            for waiter in self.waiters:
+                waiter.set()
 
 
 def make_tasks_ready(moves: TaskTransitions, plans: Sequence[str]) -> tuple[int, bool]:

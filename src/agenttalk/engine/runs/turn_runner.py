@@ -35,10 +35,13 @@ from agenttalk.rules.text import verdict_words
 LOG = logging.getLogger(__name__)
 
 
-class TurnRunner(DispatcherState):
-    """Has jobs done, and what came of them proven."""
+class TurnRunner:
+    """Runs turns, and has their work proven."""
 
-    async def _run_watched(
+    def __init__(self, state: DispatcherState) -> None:
+        self._state = state
+
+    async def run_watched(
         self, board: BoardState, granted: LeasedAttempt, known: Performance | None
     ) -> tuple[Performance, WorkProof]:
         """Have a job done; one that is stopped meanwhile, by whoever looks on or by a person, ends with the reason."""
@@ -61,8 +64,8 @@ class TurnRunner(DispatcherState):
         task = asyncio.current_task()
         if task is not None and task.uncancel() > 0:
             raise asyncio.CancelledError  # somebody else wants us to end, too
-        self._working.add(granted.job.lease)
-        detail = self._deps.secret_guard.secrets.redact(watch.abort.detail)  # it may quote what the agent told
+        self._state.working.add(granted.job.lease)
+        detail = self._state.deps.secret_guard.secrets.redact(watch.abort.detail)  # it may quote what the agent told
         abort = watch.abort._replace(detail=detail)
         return Performance("aborted", abort=abort, **merge_usage(watch.used, {})), NO_PROOF
 
@@ -71,17 +74,17 @@ class TurnRunner(DispatcherState):
     ) -> tuple[Performance, WorkProof]:
         """Believe an agent that says it failed, unless its checks show that it did not."""
         failed = performance.ended_badly == "failed" and not proof.breach
-        if not failed or turn_outcome.would_be_done(granted, performance, proof, at=self._deps.stamp()):
+        if not failed or turn_outcome.would_be_done(granted, performance, proof, at=self._state.deps.stamp()):
             return performance, proof
         return replace(performance, how="crashed", error=performance.remark, remark=""), NO_PROOF
 
     async def _run_job(self, board: BoardState, granted: LeasedAttempt) -> tuple[Performance, WorkProof | None]:
         """Have a job done. Without a proof, somebody else has to look at it."""
         job = granted.job
-        prover = self._prover
+        prover = self._state.prover
         if prover is None and (job.needs_proof or job.criteria):
             return Performance("not_started", error="checks and repositories are not supported here"), NO_PROOF
-        if why := _unconfinable(job.profile, self._performers.get(job.profile.driver)):
+        if why := _unconfinable(job.profile, self._state.performers.get(job.profile.driver)):
             return Performance("not_started", error=why), NO_PROOF
         try:
             judgements = await self._judge_inputs(board, granted, prover) if prover is not None and job.criteria else {}
@@ -93,7 +96,7 @@ class TurnRunner(DispatcherState):
             performance = await self._perform_and_check(board, job)
             if granted.kind_task is not None and performance.how == "finished" and performance.code is None:
                 await board.store.transact(lambda tx: resume.keep_performance(tx, job, performance))
-                self._tell(ended=False)
+                self._state.announce(ended=False)
                 return performance, None
             return replace(performance, judgements=judgements) if judgements else performance, NO_PROOF
         try:
@@ -104,24 +107,24 @@ class TurnRunner(DispatcherState):
         if performance.how != "finished" or performance.code is not None:
             return performance, NO_PROOF
         await board.store.transact(lambda tx: resume.keep_performance(tx, job, performance))
-        self._tell(ended=False)
+        self._state.announce(ended=False)
         return performance, None
 
     async def _prove(self, board: BoardState, granted: LeasedAttempt, job: Job, performance: Performance) -> WorkProof:
         """Have proven what came of a job."""
         if granted.kind_task is not None:
             return await self._gather_kind_evidence(board, granted, performance)
-        if self._prover is None:
+        if self._state.prover is None:
             return WorkProof(refused="checks and repositories are not supported here")
         if names := validator_verdicts.list_other_outputs(job):
-            blobs = await self._deps.stores.blobs(job.board)
+            blobs = await self._state.deps.stores.blobs(job.board)
             job = replace(
                 job, others=await validator_verdicts.read_stored_outputs(board.store, blobs, job.plan_id, names)
             )
         try:
-            done = partial(turn_outcome.would_be_done, granted, performance, at=self._deps.stamp())
-            proof = await self._prover.prove(job, performance, done, partial(self._confirm, board, granted))
-            return self._deps.secret_guard.redact_proof(proof)
+            done = partial(turn_outcome.would_be_done, granted, performance, at=self._state.deps.stamp())
+            proof = await self._state.prover.prove(job, performance, done, partial(self._confirm, board, granted))
+            return self._state.deps.secret_guard.redact_proof(proof)
         except AgentTalkError as error:
             return WorkProof(refused=verdict_words.NOT_CHECKED(error=_describe_error(error)))
 
@@ -129,23 +132,23 @@ class TurnRunner(DispatcherState):
         self, board: BoardState, granted: LeasedAttempt, performance: Performance
     ) -> WorkProof:
         """What the kind of a task finds of the work. What cannot be looked at is not there."""
-        kind, task = self._deps.kinds.get(granted.job.board), granted.kind_task
+        kind, task = self._state.deps.kinds.get(granted.job.board), granted.kind_task
         if kind is None or task is None or performance.how != "finished":
             return NO_PROOF
         try:
             confirm = partial(self._confirm, board, granted)
             wait = partial(self._await, board, granted)
             turn = await board_run.make_kind_turn(
-                kind, board.store, granted, performance, at=self._deps.stamp(), confirm=confirm, wait=wait
+                kind, board.store, granted, performance, at=self._state.deps.stamp(), confirm=confirm, wait=wait
             )
             found = tuple(await kind.evidence(task, turn))
         except Exception as error:  # also somebody else's code; whatever it is, nothing was found
             LOG.exception("%s: it could not be checked", granted.job.task_id, extra={"action": "dispatcher.evidence"})
             code = f"{error.code}: " if isinstance(error, AgentTalkError) else ""
             detail = f"verify_error: {code}{error}"
-            found = (Evidence("read_back", False, True, "observed", "engine", self._deps.stamp(), detail),)
+            found = (Evidence("read_back", False, True, "observed", "engine", self._state.deps.stamp(), detail),)
         moot = next((each.detail for each in found if each.id in board_run.MOOT), "")
-        return self._deps.secret_guard.redact_proof(
+        return self._state.deps.secret_guard.redact_proof(
             WorkProof(evidence=found, check_records=board_run.evidence_to_json(found), moot=moot)
         )
 
@@ -153,7 +156,9 @@ class TurnRunner(DispatcherState):
         """Have inputs looked at before they are used."""
         await self._enter(board, granted.job, "validating")
         confirm = partial(self._confirm, board, granted)
-        found = await InputReviewer(self._deps, board.store, self._performers, prover, confirm).judge(granted.job)
+        found = await InputReviewer(self._state.deps, board.store, self._state.performers, prover, confirm).judge(
+            granted.job
+        )
         await self._enter(board, granted.job, "executing")
         return found
 
@@ -162,14 +167,14 @@ class TurnRunner(DispatcherState):
     ) -> Confirmation:
         """Ask a person about what a turn left. Meanwhile its agent can do something else."""
         await self._enter(board, granted.job, "asking")
-        self._free(granted)
-        self._working.discard(granted.job.lease)
-        self._wake.set()
-        self._tell(ended=False)
+        self._state.free(granted)
+        self._state.working.discard(granted.job.lease)
+        self._state.wake.set()
+        self._state.announce(ended=False)
         try:
-            return await human_driver.confirm(self._deps, granted.job, check, shown, exhibit)
+            return await human_driver.confirm(self._state.deps, granted.job, check, shown, exhibit)
         finally:
-            self._working.add(granted.job.lease)
+            self._state.working.add(granted.job.lease)
             await self._enter(board, granted.job, "verifying")
 
     async def _await(
@@ -178,41 +183,43 @@ class TurnRunner(DispatcherState):
         """Wait for what is not the agent's to do, until something is heard or the time is up. The agent is free."""
         job, heard = granted.job, asyncio.Event()
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease}
-        self._free(granted)
-        self._working.discard(job.lease)
+        self._state.free(granted)
+        self._state.working.discard(job.lease)
         await board.store.transact(lambda tx: tx.run(SET_AWAITING, **about, reason=why))
-        self._wake.set()
-        self._tell(ended=False)
-        self._awaiting.add(heard)
+        self._state.wake.set()
+        self._state.announce(ended=False)
+        self._state.awaiting.add(heard)
         waiting = [asyncio.ensure_future(longest), asyncio.ensure_future(heard.wait())]
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for each in waiting:
                 each.cancel()
-            self._awaiting.discard(heard)
-            self._working.add(job.lease)
+            self._state.awaiting.discard(heard)
+            self._state.working.add(job.lease)
             await self._enter(board, job, "verifying")
 
     async def _enter(self, board: BoardState, job: Job, phase: str) -> None:
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease, "phase": phase}
         await board.store.transact(lambda tx: tx.run(SET_PHASE, **about))
-        self._tell(ended=False)
+        self._state.announce(ended=False)
 
     async def _perform_and_check(self, board: BoardState, job: Job) -> Performance:
         """Have a job done, and look at what came: the types of its outputs, and what its agent claims elsewhere."""
         performance = await self._look_into(job, await self._perform(job))
         if job.command.promise is None:
             return performance
-        return replace(performance, claims=(*performance.claims, *await kept.read_claims(self._deps, board.store, job)))
+        return replace(
+            performance, claims=(*performance.claims, *await kept.read_claims(self._state.deps, board.store, job))
+        )
 
     async def _perform(self, job: Job) -> Performance:
-        performer = self._performers.get(job.profile.driver)
+        performer = self._state.performers.get(job.profile.driver)
         if performer is None:
             return Performance("not_started", error=f"the driver {job.profile.driver!r} is not supported here")
         try:
             watch = start_counting(job)
-            self._deps.exposed.update(
+            self._state.deps.exposed.update(
                 list_exposed_agents([job.profile])
             )  # before: what it says meanwhile could be anybody's
             try:
@@ -220,7 +227,7 @@ class TurnRunner(DispatcherState):
             finally:
                 if watch is not None:
                     watch.end_program()
-            self._deps.exposed.update([job.agent_id] if performance.sandbox == "plain" else [])
+            self._state.deps.exposed.update([job.agent_id] if performance.sandbox == "plain" else [])
             if watch is None or not watch.has_usage:
                 return performance
             return replace(
@@ -241,7 +248,7 @@ class TurnRunner(DispatcherState):
             if wanted is not None:
                 data = made.data
                 if data is None:
-                    data = await (await self._deps.stores.blobs(job.board)).get(made.sha256)
+                    data = await (await self._state.deps.stores.blobs(job.board)).get(made.sha256)
                 why = (
                     media_types.explain_mismatch(wanted, data)
                     if made.data is not None

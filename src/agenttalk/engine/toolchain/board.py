@@ -427,21 +427,20 @@ def _read(data: Any) -> Any:
 
 
 def _known_task(row: KnownTaskRow) -> KnownTask:
-    key, action_type, assignee, object_, head_sha, basis, hop, at, reviewer, verdict, _, state, epoch, closed_at = row
     return KnownTask(
-        key=key,
-        action_type=action_type,
-        assignee=assignee,
-        object=object_,
-        state=progress_of(state, epoch),
-        idle=state not in _NOT_IDLE and epoch > 0,
-        head_sha=head_sha,
-        basis=basis,
-        hop=hop,
-        at=at,
-        reviewer=reviewer,
-        verdict=verdict,
-        done_at=closed_at or "" if state == "COMPLETED" else "",
+        key=row.key,
+        action_type=row.action_type,
+        assignee=row.assignee,
+        object=row.object,
+        state=progress_of(row.state, row.epoch),
+        idle=row.state not in _NOT_IDLE and row.epoch > 0,
+        head_sha=row.head_sha,
+        basis=row.basis,
+        hop=row.hop,
+        at=row.event_at,
+        reviewer=row.reviewer,
+        verdict=row.verdict,
+        done_at=row.closed_at or "" if row.state == "COMPLETED" else "",
     )
 
 

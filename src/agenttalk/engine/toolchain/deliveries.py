@@ -88,31 +88,30 @@ class DeliveryProcessor:
         return len(rows)
 
     async def _read(self, row: NewWebhookRow) -> _ParsedDelivery:
-        number, name, kind, headers, body, content, received_at = row
         try:
-            data = body
+            data = row.body
             if data is None:
-                data = await (await self._deps.stores.blobs(boards.SYSTEM)).get(content or "")
-            if kind == "pipeline":
+                data = await (await self._deps.stores.blobs(boards.SYSTEM)).get(row.content or "")
+            if row.kind == "pipeline":
                 result = PipelineResult.from_bytes(data)
                 return _ParsedDelivery(
-                    number, event_tasks.make_pipeline_event(name, result, at=received_at), "done", ""
+                    row.id, event_tasks.make_pipeline_event(row.source, result, at=row.received_at), "done", ""
                 )
-            source = self._sources.get(name)
+            source = self._sources.get(row.source)
             if source is None:
-                return _ParsedDelivery(number, None, "failed", f"there is no source {name!r} any more")
-            told: Any = wire.read(bytes(headers))
+                return _ParsedDelivery(row.id, None, "failed", f"there is no source {row.source!r} any more")
+            told: Any = wire.read(bytes(row.headers))
             sent = [(str(key), str(value)) for key, value in told]
             large = len(data) > _LARGE
             event = await asyncio.to_thread(source.read, sent, data) if large else source.read(sent, data)
         except Exception as error:  # nothing that was sent may stop what comes after it
             if isinstance(error, MachineError) and error.retriable:
                 raise  # the machine, not the delivery: it is looked at again
-            LOG.exception("delivery wh-%s cannot be read", number, extra={"action": "webhooks.read"})
-            return _ParsedDelivery(number, None, "failed", f"{type(error).__name__}: {error}")
+            LOG.exception("delivery wh-%s cannot be read", row.id, extra={"action": "webhooks.read"})
+            return _ParsedDelivery(row.id, None, "failed", f"{type(error).__name__}: {error}")
         if isinstance(event, ForgeEvent):
-            return _ParsedDelivery(number, await self._entitled(await self._with_asked(event)), "done", "")
-        return _ParsedDelivery(number, None, "failed" if event.code else "ignored", event.reason)
+            return _ParsedDelivery(row.id, await self._entitled(await self._with_asked(event)), "done", "")
+        return _ParsedDelivery(row.id, None, "failed" if event.code else "ignored", event.reason)
 
     async def _with_asked(self, event: ForgeEvent) -> ForgeEvent:
         if self._asked is None:

@@ -199,11 +199,19 @@ class FeedReset(NamedTuple):
 
 def news_of(row: FactAfterRow, board: str, position: Mapping[str, int]) -> News:
     """What is told of a fact (the query `facts_after`); `position` is the one behind it."""
-    seq, at, kind, subject, body = row
-    told = _read(body) if body is not None else None
-    named = told.get("plan_id") if told is not None and "/" not in subject else None
-    about = feed.plan_of(subject, named)
-    return News(feed.encode_cursor(position), board, seq, at, kind, subject, about, feed.tasks_of(kind, subject, told))
+    told = _read(row.body) if row.body is not None else None
+    named = told.get("plan_id") if told is not None and "/" not in row.subject else None
+    about = feed.plan_of(row.subject, named)
+    return News(
+        feed.encode_cursor(position),
+        board,
+        row.seq,
+        row.at,
+        row.kind,
+        row.subject,
+        about,
+        feed.tasks_of(row.kind, row.subject, told),
+    )
 
 
 def _read(body: Any) -> dict[str, Any] | None:

@@ -84,6 +84,5 @@ def _result(own: dict[str, Any], turns: list[dict[str, Any]]) -> dict[str, Any] 
 
 
 def _describe_comment(row: CommentRow) -> dict[str, Any]:
-    number, kind, author, type_, body, claims, _, at = row
-    shown = {"id": number, "kind": kind, "author": author, "type": type_, "body": body, "at": at}
-    return {**shown, "claims": wire.read(bytes(claims))} if claims else shown
+    shown = {"id": row.id, "kind": row.kind, "author": row.author, "type": row.type, "body": row.body, "at": row.at}
+    return {**shown, "claims": wire.read(bytes(row.claims))} if row.claims else shown

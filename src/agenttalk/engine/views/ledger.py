@@ -62,20 +62,34 @@ async def _facts(deps: Deps, plan_id: str, after: int, size: int) -> tuple[list[
 
 
 def _decision(row: FactRow) -> dict[str, Any]:
-    seq, _, at, kind, subject, body, _ = row
-    said = _read(body)
+    said = _read(row.body)
     told = {key: value for key, value in said.items() if key not in _LEFT_OUT}
     ack = said.get("ack")
-    by = said.get("by") or ("engine" if kind in {"turn.ended", "task.moved", "plan.ended"} else None)
+    by = said.get("by") or ("engine" if row.kind in {"turn.ended", "task.moved", "plan.ended"} else None)
     named = {"task_id": ack["task_id"], "agent_id": ack["consumer_agent_id"]} if isinstance(ack, Mapping) else {}
-    return {"seq": seq, "at": at, "kind": kind, "subject": subject, "by": by, **named, "decision": _short(told)}
+    return {
+        "seq": row.seq,
+        "at": row.at,
+        "kind": row.kind,
+        "subject": row.subject,
+        "by": by,
+        **named,
+        "decision": _short(told),
+    }
 
 
 def _describe_fact(row: FactRow) -> dict[str, Any]:
-    seq, link, at, kind, subject, body, digest = row
-    told: Any = _short(_read(body)) if len(body) > LARGEST_BODY else _read(body)
-    sealed = f"sha256:{bytes(digest).hex()}" if digest else None
-    return {"seq": seq, "link": link, "at": at, "kind": kind, "subject": subject, "body": told, "hash": sealed}
+    told: Any = _short(_read(row.body)) if len(row.body) > LARGEST_BODY else _read(row.body)
+    sealed = f"sha256:{bytes(row.hash).hex()}" if row.hash else None
+    return {
+        "seq": row.seq,
+        "link": row.link,
+        "at": row.at,
+        "kind": row.kind,
+        "subject": row.subject,
+        "body": told,
+        "hash": sealed,
+    }
 
 
 def _short(told: dict[str, Any]) -> dict[str, Any]:

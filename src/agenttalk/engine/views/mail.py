@@ -180,19 +180,18 @@ def _shown(row: LetterRow | LetterPageRow, items: list[AddresseeRow]) -> dict[st
 
 
 def _addressee(row: AddresseeRow) -> dict[str, Any]:
-    task_id, addressee, way, read_at, read_how, reply, reminded_at, closed_at, why, state, phase, reason = row
     return {
-        "addressee": addressee,
-        "task_id": task_id,
-        "way": way,
-        "status": status_of(state, phase),
-        "state": state,
-        "read_at": read_at,
-        "read_how": read_how,
-        "reply": reply,
-        "reminded_at": reminded_at,
-        "closed_at": closed_at,
-        "closed_why": why,
-        "trust": why if state == "COMPLETED" else None,
-        "reason": reason,
+        "addressee": row.addressee,
+        "task_id": row.task_id,
+        "way": row.way,
+        "status": status_of(row.state, row.phase),
+        "state": row.state,
+        "read_at": row.read_at,
+        "read_how": row.read_how,
+        "reply": row.reply,
+        "reminded_at": row.reminded_at,
+        "closed_at": row.closed_at,
+        "closed_why": row.closed_why,
+        "trust": row.closed_why if row.state == "COMPLETED" else None,
+        "reason": row.reason,
     }

@@ -345,19 +345,18 @@ def _task(
     `fresh` says whether what the engine saw still holds; None when it saw nothing. `believed` is what is done by its
     agent's word alone.
     """
-    task_id, agent_id, state, updated_at, _, _, attempt, _, missing, request_id, _, _ = row
-    done = state == "COMPLETED"
+    done = row.state == "COMPLETED"
     return {
-        "task_id": task_id,
-        "agent_id": agent_id,
-        "state": state,
-        "board": board_status(state),
+        "task_id": row.task_id,
+        "agent_id": row.agent_id,
+        "state": row.state,
+        "board": board_status(row.state),
         "freshness": ("fresh" if fresh else "stale") if done and fresh is not None else None,
         "trust": ("claimed" if fresh is None or believed else "observed") if done else None,
-        "updated_at": updated_at,
-        "attempt": attempt,
-        "missing": read_missing(missing),
-        "request_id": request_id,
+        "updated_at": row.updated_at,
+        "attempt": row.attempt,
+        "missing": read_missing(row.missing),
+        "request_id": row.request_id,
         "reason": reason,
         "isolated": isolated,
         "usage": usage,

@@ -70,17 +70,16 @@ def _command(row: TaskOrderRow) -> Command:
 
 def _order(row: TaskOrderRow) -> dict[str, Any]:
     """A command of the task; `prompt_sha256` is the hash of the very prompt that its agent got."""
-    message_id, command_id, seq, _, receiver, state, ack, taken_at, ended_at, prompt_sha256 = row
     return {
-        "message_id": message_id,
-        "command_id": command_id,
-        "command_seq": seq,
-        "agent_id": receiver,
-        "state": state,
-        "ack": ack,
-        "taken_at": taken_at,
-        "ended_at": ended_at,
-        "prompt_sha256": prompt_sha256,
+        "message_id": row.message_id,
+        "command_id": row.command_id,
+        "command_seq": row.seq,
+        "agent_id": row.receiver,
+        "state": row.state,
+        "ack": row.ack,
+        "taken_at": row.consumed_at,
+        "ended_at": row.finished_at,
+        "prompt_sha256": row.prompt_sha256,
         "command": _command(row).as_json(),
     }
 
@@ -251,9 +250,8 @@ async def checklist_of(store: Store, told: dict[str, Any]) -> list[ChecklistItem
 
 
 def _evidence_of_row(row: EvidenceRow) -> CheckSummary:
-    check_id, _, _, _, result, _, fresh, at = row
-    told: Any = wire.read(bytes(result), limit=wire.DOCUMENT_LIMIT)
-    return _evidence_of_check({**told, "id": check_id}, at, fresh=bool(fresh))
+    told: Any = wire.read(bytes(row.result), limit=wire.DOCUMENT_LIMIT)
+    return _evidence_of_check({**told, "id": row.check_id}, row.at, fresh=bool(row.fresh))
 
 
 def _evidence_of_check(told: dict[str, Any], at: str, *, fresh: bool = True) -> CheckSummary:

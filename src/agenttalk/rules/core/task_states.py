@@ -13,7 +13,7 @@ State = TaskState
 Phase = Literal["validating", "executing", "asking", "offered", "elsewhere", "verifying", "awaiting"]
 """What a RUNNING task is doing. One that an agent elsewhere is to do is `offered` until it takes it."""
 ProgramEnding = Literal["finished", "crashed", "timeout", "not_started"]
-"""How a program ended. `finished` means that it exited by itself, whatever its exit code."""
+"""How a program ended. `finished` means that it exited by itself, with any exit code."""
 TurnEnding = Literal[ProgramEnding, "stopped", "unfit", "refused", "aborted", "lost", "engine_died"]
 """How a turn ended: the one vocabulary from the driver to the rule that decides what follows.
 
@@ -28,7 +28,7 @@ BoardStatus = Literal["pending", "working", "review", "blocked", "done", "failed
 
 Cause = Literal[
     "INPUTS_PICKED",  # dependencies allow and every required input is there: the command is made
-    "INPUTS_MISSING",  # nobody who could still deliver is left, or the command in force has to wait
+    "INPUTS_MISSING",  # no task is left that could deliver them, or the command in force has to wait
     "INPUTS_AMBIGUOUS",  # several would fit and nothing says which
     "INPUTS_LOST",  # what was picked is not there any more
     "DEPENDENCY_SKIP",  # a dependency failed: skip
@@ -41,12 +41,12 @@ Cause = Literal[
     "SOFT_DENIED",  # a checkpoint wants an operator's override
     "FULFILLED",  # the promise is fulfilled, and what was made is merged
     "GATE_UNMET",  # a gate is not met and no branch holds
-    "MOOT",  # nobody has to do it any more
+    "MOOT",  # the work is not due any more
     "NOT_FULFILLED",  # not good enough, and rounds are left
     "REWORK_EXHAUSTED",  # not good enough, and no round is left
     "RETRY",  # crash, timeout or driver error with retries left
     "FAILED_FOR_GOOD",  # the same without retries left
-    "ABORTED",  # an abort condition fired, a checkpoint denied for good, or somebody stopped it
+    "ABORTED",  # an abort condition fired, a checkpoint denied for good, or a person stopped it
     "DAY_SPENT",  # the limit of the day was passed while it ran: counts for nothing
     "ENGINE_ENDED",  # the engine died or was stopped while validating or executing: counts for nothing
     "ENGINE_ENDED_TOO_OFTEN",  # it did so again and again with this task
@@ -61,11 +61,11 @@ Cause = Literal[
     "REWORK",  # a consumer refused the output
     "REGRESSION",  # its merge broke the check of another
     "CONFLICT",  # text conflict with the plan branch
-    "CANCELLED",  # somebody called it off
+    "CANCELLED",  # a person called it off
     "REMOVED",  # the new DAG has no such task
     "ACCEPTED",  # a person accepted what was refused, as it is
     "OPERATOR_RETRY",  # an operator tries again or grants more rounds
-    "RUN_AGAIN",  # an operator has it begin anew, whatever it waits for included
+    "RUN_AGAIN",  # an operator has it begin anew, with everything it waits for
     "CHANGED",  # the new DAG says something else of the task
 ]
 """Why a state changes. An engine that ends while verifying moves nothing: the same is verified again."""

@@ -125,7 +125,7 @@ def check_turn(
 
 
 def check_verifiable(*, tree_dead: bool, refused: str) -> Iterator[Objection]:
-    """What speaks against looking at the work: somebody may still change it, or it could not be taken."""
+    """What speaks against checking the work: a process may still change it, or it could not be taken."""
     if not tree_dead:
         yield "hard-deny", "processes of the turn are still alive"
     if refused:
@@ -133,7 +133,7 @@ def check_verifiable(*, tree_dead: bool, refused: str) -> Iterator[Objection]:
 
 
 def check_shippable(reasons: Iterable[str]) -> Iterator[Objection]:
-    """What speaks against a release; nobody lets it go by default."""
+    """What speaks against a release; there is no release by default."""
     for reason in reasons:
         yield "hard-deny", reason
 
@@ -147,5 +147,5 @@ def is_final_breach(*, acts: bool, before: bool, hidden: bool) -> bool:
 
 
 def make_drift_abort(paths: Collection[str]) -> Abort:
-    """What it means that somebody changed what it may not."""
+    """The abort for changes beyond the scope."""
     return Abort("scope-drift", verdict_words.DRIFTED(paths=", ".join(paths)))

@@ -46,7 +46,7 @@ class Evidence:
     at: str
     detail: str = ""
     overrules: bool = False
-    """Whether a person takes it as it is, whatever was found: then no minimum of trust is asked for."""
+    """Whether a person takes it as it is, against what was found: then no minimum of trust applies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Verdict:
     missing: tuple[str, ...] = ()
     """Required evidence that is not present, by id."""
     blockers: tuple[str, ...] = ()
-    """Whatever else stands in the way, in words."""
+    """Everything else that stands in the way, in words."""
     unverified: tuple[str, ...] = ()
     """Claims that nothing proves: ids of evidence, and `criterion:<id>` for a criterion that asks for none."""
     trust: Trust | None = None
@@ -75,7 +75,7 @@ def decide(
 ) -> Verdict:
     """Whether a promise is fulfilled by the evidence, and by the results of checkpoints in their order.
 
-    Only evidence that passed, is fresh and is trusted enough counts. Whatever is not known to be fine is not
+    Only evidence that passed, is fresh and is trusted enough counts. What is not known to be fine is not
     fine: without criteria, or with nothing to look at, a promise is never fulfilled. `word` is what it is worth that
     a person confirmed it.
     """
@@ -185,7 +185,7 @@ def _unshown(promise: CompletionPromise, weighing: _Weighing) -> Iterator[str]:
 
 
 def _unmet(promise: CompletionPromise, condition: DoneCondition, weighing: _Weighing) -> str | None:
-    """Why a condition of being done does not hold. Criteria that are not shown are told elsewhere."""
+    """Why a condition of being done does not hold. `_unshown` reports criteria that are not shown."""
     target = condition.target
     match condition.type:
         case "acceptance-met":
@@ -234,7 +234,7 @@ def _unverified(promise: CompletionPromise, evidence: Sequence[Evidence]) -> Ite
 
 
 def derive_promise(node: Node, *, promise_id: str, score: float | None = None) -> CompletionPromise:
-    """The promise of a task for which nobody wrote one; every part of it is evidence of the engine's own.
+    """The promise of a task that has none of its own; every part of it is evidence of the engine's own.
 
     Before the turn there is no score, and only unconditional outputs are promised. After it the score makes
     others due.
@@ -270,7 +270,7 @@ def make_claim_promise(task_id: str) -> CompletionPromise:
 
 
 def make_receipt_evidence(*, passed: bool, by: str, at: str) -> Evidence:
-    """What an agent says of its task in a receipt: a claim."""
+    """Evidence from the receipt of an agent: a claim."""
     return Evidence(RECEIPT, passed, fresh=True, trust="claimed", by=by, at=at)
 
 

@@ -56,8 +56,8 @@ class Performance:
     strayed: tuple[str, ...] = ()
     """What it changed in its own folder outside its scope, when it works without a repository."""
     ended_badly: Literal["", "denied", "failed"] = ""
-    """Whether its agent was refused something, or said that it failed: a claim, which its checks may disprove. The
-    remark says it then, also of work that is done."""
+    """Whether its agent was refused something, or reported a failure: a claim, which its checks may disprove. The
+    remark says so then, also for work that is done."""
 
 
 @dataclass(frozen=True, slots=True)

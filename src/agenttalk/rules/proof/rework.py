@@ -53,7 +53,7 @@ RoundAnswer = Literal["yes", "stuck", "limit"]
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What somebody says of an input."""
+    """A validator's judgement of an input."""
 
     accepted: bool
     score: float
@@ -64,7 +64,7 @@ class Judgement:
     prompt: str | None = None
     """What its maker is asked for, in the validator's own words."""
     unusable: int = 0
-    """How often its user was asked before, and what it said was no judgement: then a person judged."""
+    """How many answers of its user before could not be read as a judgement: then a person judged."""
 
     @classmethod
     def from_json(cls, said: Mapping[str, Any]) -> Judgement:
@@ -125,7 +125,7 @@ def make_refusal(faults: Sequence[str], category: str = "FORMAT") -> Judgement:
 
 
 def read_judgement(criteria: ValidationCriteria, said: object) -> Judgement | None:
-    """A consumer's judgement, held against what was asked for; None when it is none. Not saying ACCEPT is a refusal."""
+    """A consumer's judgement, compared with the criteria; None if it cannot be read. Only ACCEPT is not a refusal."""
     if not isinstance(said, Mapping):
         return None
     try:
@@ -150,7 +150,7 @@ def _own_words(said: object) -> str | None:
 
 
 def read_person_judgement(said: Confirmation, *, unusable: int = 0) -> Judgement:
-    """What a person says of an input, after so many answers of its user that were no judgement."""
+    """A person's judgement of an input, after `unusable` answers of its user."""
     if said.approved:
         return Judgement(True, 100, verdict_words.FOUND_GOOD(by=said.by), unusable=unusable)
     reason = verdict_words.FOUND_POOR(by=said.by)

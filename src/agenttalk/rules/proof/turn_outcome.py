@@ -170,6 +170,17 @@ def decide_turn(facts: TurnFacts, history: Callable[[], TaskHistory]) -> TurnOut
     return replace(outcome, gates=(*facts.gates, *later))
 
 
+def find_done_cause(verdict: Verdict, *, accepted: bool = False) -> Cause | None:
+    """The cause that completes a task, if the verdict says that its promise is fulfilled; None if it is not.
+
+    No other code names such a cause, so this is the only way to COMPLETED. `accepted` says that a person took the work
+    as it is, which is part of the evidence then.
+    """
+    if not verdict.fulfilled:
+        return None
+    return "ACCEPTED" if accepted else "FULFILLED"
+
+
 def would_be_done(facts: TurnFacts) -> bool:
     """Whether what was found fulfils the promise, if the gates of the task are met. Asked before a merge."""
     return _weigh(facts, _MET, decide_after_turn(facts)).verdict.fulfilled
@@ -291,16 +302,16 @@ def _decide_by_promise(
     """Hold what was found against the promise."""
     if not later and _is_plain(facts):
         verdict = _judge_plain(facts)
-        if verdict.fulfilled:
-            return TurnOutcome("FULFILLED", None, verdict, _MET, facts.promise_id)
+        if (cause := find_done_cause(verdict)) is not None:
+            return TurnOutcome(cause, None, verdict, _MET, facts.promise_id)
     performance, proof = facts.performance, facts.proof
     scores = {**facts.scores, facts.node.task_id: performance.score}
     gate = score_gates.judge_gates(facts.node, scores=scores, evidence=())
     refused = proof.refused or (str(checkpoints.make_drift_abort(proof.breach)) if proof.breach else "")
     weighed = _weigh(facts, gate, later, aborted=verdict_words.NOT_TAKEN(whys=refused) if refused else None)
     verdict, promise_id = weighed.verdict, weighed.promise.id
-    if verdict.fulfilled:
-        return TurnOutcome("FULFILLED", None, verdict, gate, promise_id, claims=weighed.claims)
+    if (cause := find_done_cause(verdict)) is not None:
+        return TurnOutcome(cause, None, verdict, gate, promise_id, claims=weighed.claims)
     if not gate.met and not refused and would_be_done(facts):
         return TurnOutcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate, promise_id, claims=weighed.claims)
     if proof.idle and facts.in_repository:

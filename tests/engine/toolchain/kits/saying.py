@@ -108,7 +108,7 @@ class Stage:
                 self.deps,
                 self.board,
                 {SOURCE: client} if self.token else {},
-                retry=lambda task_id, by: self.dispatcher.retry(BOARD, task_id, by=by),
+                retry=lambda task_id, by: self.dispatcher.operator.retry(BOARD, task_id, by=by),
                 nudge=self.dispatcher.nudge,
             )
             yield self

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
-from agenttalk.ports.statements.proof import WATCHED_BRANCHES
 
 if TYPE_CHECKING:
     from agenttalk.adapters.workspaces.workspace import PlanWorkspace
@@ -106,6 +105,7 @@ def verify_plan(folder: Path, plan: str) -> dict[str, Any]:
 async def glanced(folder: Path, deps: Deps) -> None:
     """Have seen, without an engine, whether what ended plans proved has changed since. Nothing is run for it."""
     from agenttalk.engine.core.boards import list_boards
+    from agenttalk.ports.statements.proof import WATCHED_BRANCHES
 
     watched = [await each.read(WATCHED_BRANCHES, plan_id="", limit=1) for each in await list_boards(deps)]
     if any(watched):  # else all that looks at branches need not be loaded

@@ -1,8 +1,6 @@
-"""Effects: what a loop does in the world after the commit that asked for it.
+"""A worker for effects, as simple as one can be: it claims effects for a while, and finishes or retries each.
 
-A worker claims effects for a while, does each, and finishes it; one that fails is retried later. When the
-worker dies, its claim runs out and the effect comes back. So an effect may be done twice, and whoever does
-it makes that harmless by its key.
+When the worker dies, its claim runs out and the effect comes back. So an effect may be done twice.
 """
 
 from __future__ import annotations
@@ -30,19 +28,16 @@ class Effect(NamedTuple):
 
 
 def claim_effects(tx: Tx, kind: str, limit: int, *, now: datetime, hold: timedelta = CLAIM) -> list[Effect]:
-    """Take up to `limit` effects of a kind that may be tried, the longest waiting first; nobody else gets them.
-
-    The claim holds until `now + hold`; then they may be claimed again.
-    """
+    """Claim up to `limit` effects of a kind until `now + hold`, the longest waiting first."""
     rows = tx.run(CLAIM_EFFECTS, kind=kind, limit=limit, now=format_instant(now), until=format_instant(now + hold))
     return [Effect(number, key, wire.read(body), attempts) for number, key, body, attempts in sorted(rows)]
 
 
 def finish_effect(tx: Tx, effect_id: int) -> bool:
-    """It is done, for ever; False when it was done before."""
+    """Mark an effect as done; False when it was done before."""
     return bool(tx.run(FINISH_EFFECT, id=effect_id))
 
 
 def retry_effect(tx: Tx, effect_id: int, *, not_before: datetime) -> bool:
-    """It failed and may be tried again from then on; False when it was done meanwhile."""
+    """Let an effect that failed be tried again later; False when it was done meanwhile."""
     return bool(tx.run(RETRY_EFFECT, id=effect_id, not_before=format_instant(not_before)))

@@ -1,0 +1,86 @@
+-- Where a plan lives.
+CREATE TABLE plan_boards (
+    plan_id text PRIMARY KEY,
+    board text NOT NULL
+);
+CREATE INDEX plan_boards_used ON plan_boards (board);
+
+-- Who may come in, by the hash of the token. Tokens of attempts are columns of their tasks.
+CREATE TABLE tokens (
+    hash text PRIMARY KEY,
+    role text NOT NULL CHECK (role IN ('operator', 'viewer', 'worker')),
+    label text NOT NULL,
+    at text NOT NULL,
+    revoked_at text
+);
+
+-- What forges and pipelines told us, with the very bytes; large ones are contents by their hash. An answer is given only
+-- once this is stored. What is new has still to be decided.
+CREATE TABLE webhooks (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    source text NOT NULL,
+    kind text NOT NULL CHECK (kind IN ('forge', 'pipeline')),
+    delivery text NOT NULL,
+    event text NOT NULL,
+    headers bytea NOT NULL,
+    body bytea,
+    content text,
+    sha256 text NOT NULL,
+    received_at text NOT NULL,
+    state text NOT NULL DEFAULT 'new' CHECK (state IN ('new', 'done', 'ignored', 'failed')),
+    outcome text NOT NULL DEFAULT ''
+);
+CREATE INDEX webhooks_new ON webhooks (id) WHERE state = 'new';
+CREATE UNIQUE INDEX webhooks_delivery ON webhooks (source, delivery, sha256) WHERE delivery <> '';
+-- What was signed is the body alone: by it a delivery is known again, whatever its headers say.
+CREATE INDEX webhooks_content ON webhooks (source, sha256, received_at) WHERE kind = 'forge';
+
+-- Tokens of agents that work elsewhere. They open nothing but what their agent is given.
+CREATE TABLE agent_tokens (
+    hash text PRIMARY KEY,
+    agent_id text NOT NULL,
+    at text NOT NULL,
+    revoked_at text
+);
+
+-- Writes that came with a key of their own, so that each is carried out once: what was asked, by a hash, and what was
+-- answered. One without a status was begun, and nobody knows what came of it.
+CREATE TABLE api_keys (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    key text NOT NULL UNIQUE,
+    asked text NOT NULL,
+    at text NOT NULL,
+    status integer,
+    answer bytea
+);
+CREATE INDEX api_keys_age ON api_keys (at);
+
+-- What is done again and again. `definition` is empty where the settings say it. Times after `since` are yet to be decided
+-- about; `due` says that the plan of the last one is to be submitted, if nobody has done so.
+CREATE TABLE schedules (
+    name TEXT PRIMARY KEY,
+    definition BYTEA,
+    paused INTEGER NOT NULL DEFAULT 0,
+    since TEXT NOT NULL,
+    plan_id TEXT NOT NULL DEFAULT '',
+    state TEXT NOT NULL DEFAULT 'idle' CHECK (state IN ('idle', 'due')),
+    why TEXT NOT NULL DEFAULT ''
+);
+
+-- Who is logged in to the pages, by the hash of what the browser keeps.
+CREATE TABLE sessions (
+    hash text PRIMARY KEY,
+    role text NOT NULL CHECK (role IN ('operator', 'viewer')),
+    name text NOT NULL,
+    at text NOT NULL,
+    expires_at text NOT NULL
+);
+CREATE INDEX sessions_expiring ON sessions (expires_at);
+
+-- What may be spent on a day, where an operator said so; it goes before the settings. No number: nothing limits it.
+CREATE TABLE day_limits (
+    name text PRIMARY KEY,
+    cost_usd double precision,
+    by text NOT NULL,
+    at text NOT NULL
+);

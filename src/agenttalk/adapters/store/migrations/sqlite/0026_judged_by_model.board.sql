@@ -1,2 +1,0 @@
--- The model by which somebody judged, as far as it is known.
-ALTER TABLE judgements ADD COLUMN model TEXT NOT NULL DEFAULT '';

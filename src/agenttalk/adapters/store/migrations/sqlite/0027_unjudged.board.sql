@@ -1,2 +1,0 @@
--- Inputs that somebody was asked to judge, and gave no judgement that can be read.
-ALTER TABLE honesty ADD COLUMN unjudged INTEGER NOT NULL DEFAULT 0;
