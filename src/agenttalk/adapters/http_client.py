@@ -61,7 +61,7 @@ async def resolve_host(host: str, port: int) -> Sequence[str]:
     """Resolve a host with the system's resolver."""
     loop = asyncio.get_running_loop()
     entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(entry[4][0]) for entry in entries]
+    return [str(host_address) for *_, (host_address, *_) in entries]
 
 
 async def send_request(url: str, asking: HttpRequest, *, resolve: Resolve = resolve_host) -> HttpAnswer | CheckFinding:

@@ -88,7 +88,7 @@ def make_sources(root: Path, settings: Settings, environ: Mapping[str, str] = os
         if not secret and not said.insecure:
             raise UsageError(
                 Code.FIELD_MISSING,
-                f"the source {name!r} has no secret, so anybody could send webhooks in its name",
+                f"the source {name!r} has no secret, so any sender could forge webhooks",
                 hint=f"set sources.{name}.secret_env or secret_file; on a test bench only, insecure = true",
             )
         found[name] = ConfiguredSource(name, said.kind, api_url_of(said), secret, said.insecure, said.base_url)
@@ -129,14 +129,14 @@ def build_registry(settings: Settings) -> ForgeRegistry:
     for role, agent in (("default_reviewer", said.default_reviewer), ("ops", said.ops), ("lead", said.lead)):
         if agent is not None and agent not in settings.agents:
             hint = f"add [agents.{agent}], or name one of: {', '.join(sorted(settings.agents)) or 'none'}"
-            raise UsageError(Code.NAME_UNKNOWN, f"toolchain.{role} names {agent!r}, which is no agent", hint=hint)
+            raise UsageError(Code.NAME_UNKNOWN, f"toolchain.{role} names {agent!r}, which is not an agent", hint=hint)
     identities = []
     for agent, each in settings.agents.items():
         for source, account in each.forge.items():
             if source not in settings.sources:
                 hint = f"there are: {', '.join(sorted(settings.sources)) or 'none'}"
                 raise UsageError(
-                    Code.NAME_UNKNOWN, f"agents.{agent}.forge names {source!r}, which is no source", hint=hint
+                    Code.NAME_UNKNOWN, f"agents.{agent}.forge names {source!r}, which is not a source", hint=hint
                 )
             identities.append(ForgeIdentity(agent, source, account.login, account.id))
     _require_apart(identities, {name: each.login for name, each in settings.sources.items() if each.login})
@@ -163,7 +163,7 @@ def build_registry(settings: Settings) -> ForgeRegistry:
 
 
 def _require_apart(identities: Sequence[ForgeIdentity], engines: Mapping[str, str]) -> None:
-    """Raise UsageError for an account that two have: nobody could tell who did what."""
+    """Raise UsageError for an account with two holders: the forge could not show who did what."""
     holders: dict[tuple[str, str | int], str] = {
         (source, login.lower()): "the engine" for source, login in engines.items()
     }
@@ -232,7 +232,7 @@ def build_task_kind(settings: Settings, **more: Any) -> ToolchainTaskKind:
 
 
 def build_read_back(settings: Settings, forges: Mapping[str, Forge]) -> ReadBack:
-    """Whoever reads at forges whether something is so."""
+    """The reader that verifies claims at forges."""
     said = settings.toolchain
     hasty = {name for name, each in settings.sources.items() if verification_mode_of(settings, each) != "observed"}
     patience, settling = float(said.verify_patience), float(said.settle_seconds)

@@ -1,4 +1,4 @@
-"""Removing what plans left behind and nobody needs: clones, working folders, transcripts, contents without a reference.
+"""Removes what ended plans left behind: clones, working folders, transcripts, contents without a reference.
 
 What a plan needs that has not ended is never touched, nor what is named anywhere in a database: messages, evidence, the
 ledger, releases. It may be cut off anywhere. Everything is first renamed into a folder that the next run empties; a
@@ -80,7 +80,7 @@ class GarbageCollector:
         return {**told, "items": shown}
 
     async def _ended(self) -> dict[tuple[str, str], datetime]:
-        """Plan and task, or plan and nothing for all of its tasks → since when nobody works on it."""
+        """Plan and task, or plan and nothing for all of its tasks → since when it is unused."""
         found: dict[tuple[str, str], datetime] = {}
         for board in await list_boards(self.deps):
             for plan_id, state, at in await board.read(GC_RUNS):
@@ -107,7 +107,7 @@ class GarbageCollector:
                 yield item
 
     def _unnamed(self, root: Path, now: datetime) -> list[RemovableItem]:
-        """Contents that nothing refers to; those are looked for first, because a content is there before its name."""
+        """Contents that nothing refers to; they are searched first, because a content is stored before its name."""
         if self.deps.shared:
             return []
         old = list(_old_blobs(root / _BLOBS, now.timestamp() - _DAY))
@@ -145,7 +145,7 @@ def _forgotten(aside: Path, cutoff: float) -> bool:
     """Remove a content that was put aside if it is old; else put it back. True if it was removed."""
     old = aside.lstat().st_mtime < cutoff
     if not old:
-        with suppress(FileExistsError):  # somebody has put it in yet again
+        with suppress(FileExistsError):  # it was stored again meanwhile
             os.link(aside, aside.with_name(aside.name.removeprefix(_ASIDE)))
     aside.unlink()
     return old
@@ -184,7 +184,7 @@ def _clones(root: Path, plan_id: str, at: datetime) -> Iterator[RemovableItem]:
 
 
 def _of_task(top: SafeFolder, path: str, plan_id: str, at: datetime) -> Iterator[RemovableItem]:
-    """A working folder and the transcripts in it. A folder that holds nothing else is no item."""
+    """A working folder and the transcripts in it. A folder that holds nothing else is not an item."""
     size = sum(_size(top.path / path / name) for name in _rubbish(top, path))
     if size:
         yield RemovableItem("workspaces", path, size, at, plan_id)

@@ -15,7 +15,7 @@ class SystemClock:
 
 
 class RandomIds:
-    """Ids that nobody can guess."""
+    """Ids that cannot be guessed."""
 
     def new(self, prefix: str) -> str:
         """`prefix_` and 24 hex digits."""

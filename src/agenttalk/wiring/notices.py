@@ -1,4 +1,4 @@
-"""Those whom the settings want to be told what happens."""
+"""The receivers of notices, from the settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agenttalk.wiring.settings import Settings
 
 
 def make_notifier(root: Path, deps: Deps, settings: Settings) -> Notifier | None:
-    """Who tells others what happens; None where nobody is to be told. Raises UsageError when a variable is not set."""
+    """Make the notifier; None without receivers. Raises UsageError when a variable is not set."""
     if not settings.notify:
         return None
     targets = [
@@ -40,7 +40,7 @@ async def _post(target: NotificationTarget, headers: Mapping[str, str], body: by
 
 
 def _signing_secret(name: str, variable: str | None) -> str | None:
-    """The secret by which notices to somebody are signed. Raises UsageError when it cannot be one."""
+    """The secret that signs notices to a receiver. Raises UsageError when it is invalid."""
     if not variable:
         return None
     setting = f"notify.{name}.secret_env"

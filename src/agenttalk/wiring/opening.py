@@ -1,4 +1,4 @@
-"""Opening a root: its folder and its stores, as its settings describe them, for whoever works on it."""
+"""Opens a root: its folder and its stores, as its settings describe them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OUR_PROGRAMS: Final = (Path(sys.prefix), Path(sys.base_prefix), Path(__file__).p
 LITTER: Final = 3600.0
 """Temporaries of dead processes are removed once they are this old, in seconds."""
 KEEP: Final = 1.0
-"""How often what the ledger has come to is written down outside of the root, in seconds."""
+"""Seconds between two records of the ledger's heads outside the root."""
 
 
 @asynccontextmanager
@@ -113,7 +113,7 @@ async def open_configured_root(
 ) -> AsyncIterator[Deps]:
     """A root with the store and the limits that its settings name, its ledger witnessed.
 
-    Who names no kinds takes letters all the same.
+    Without kinds it still takes letters.
     """
     async with open_root(
         root,
@@ -134,7 +134,7 @@ async def open_configured_root(
 
 
 class _LetterKinds(Mapping[str, "TaskKind"]):
-    """The kind of letters alone, by its board. It is made when somebody wants it, and most commands do not."""
+    """The kind of letters alone, by its board. It is made on demand, and most commands do not need it."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -182,7 +182,7 @@ def _hidden(root: Path, settings: Settings) -> tuple[Path, ...]:
 
 @contextmanager
 def _discreet_logs(discretion: SecretGuard) -> Iterator[None]:
-    """Secrets stay out of logs, too, whoever writes there and wherever they go."""
+    """Keep secrets out of the logs of every module."""
     make = logging.getLogRecordFactory()
 
     def discreet(*args: Any, **more: Any) -> logging.LogRecord:

@@ -1,4 +1,4 @@
-"""Plan files as they lie there: read, joined with what the root says of agents, and made independent of their place."""
+"""Reads plan files, joins them with the root's settings of agents, and makes them independent of their place."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from agenttalk.wiring import settings
 
 
 def compile_plan_file(file: Path, root: Path | None = None, *, plan_id: str | None = None) -> CompiledPlan:
-    """A plan file, and what it comes to. Programs that lie beside it are named by their whole path.
+    """Compile a plan file. Programs beside it are named by their absolute path.
 
-    What the root's settings say of agents wins over the plan file. `plan_id` is used in place of its own.
+    The root's settings of agents win over the plan file. `plan_id` replaces its own.
     """
     try:
         data = file.read_bytes()
@@ -79,7 +79,7 @@ def _compile_for_root(plan: PlanFile, root: Path | None, beside: Path) -> Compil
 
 
 def find_overruled(plan: PlanFile, root: Path | None) -> Iterator[Problem]:
-    """What the plan says of agents and the root's settings say otherwise."""
+    """Where the root's settings of agents override the plan."""
     configured = settings.load(root).agents if root is not None else {}
     for agent_id, spec in plan.agents.items():
         own = configured.get(agent_id)

@@ -21,7 +21,7 @@ from agenttalk.wiring.settings.tables import CheckSettings
 def make_prover(
     root: Path, deps: Deps, driver: Driver, settings: CheckSettings, forge: AskForge | None = None
 ) -> WorkspaceProver:
-    """Whoever makes the checks: in a sandbox where there is one, and without sight of what is ours."""
+    """Make the checker: in a sandbox where there is one, and without access to our own files."""
     checker = Checker(driver, deps.clock, deps.ids, forge=forge)
     path = os.environ.get("PATH", os.defpath)
     context = CheckContext(
@@ -38,5 +38,5 @@ def make_prover(
 
 
 def make_local_prover(root: Path, deps: Deps) -> WorkspaceProver:
-    """Whoever makes checks for a command that works without an engine."""
+    """Make the checker for a command that works without an engine."""
     return make_prover(root, deps, ScriptDriver(LocalProcesses()), load(root).checks)

@@ -28,12 +28,14 @@ _PARTS: Final = (
 
 
 def register_kinds(kinds: Iterable[TaskKind]) -> dict[str, TaskKind]:
-    """Kinds by their boards. Raises UsageError when two want the same board, or one is none."""
+    """Kinds by their boards. Raises UsageError when two want the same board, or one is not a kind."""
     found: dict[str, TaskKind] = {}
     for kind in kinds:
         lacking = [part for part in _PARTS if not hasattr(kind, part)]
         if lacking:
-            raise UsageError(Code.FIELD_MISSING, f"{type(kind).__name__} is no kind of task: no {', '.join(lacking)}")
+            raise UsageError(
+                Code.FIELD_MISSING, f"{type(kind).__name__} is not a kind of task: it has no {', '.join(lacking)}"
+            )
         if kind.board in found:
             other = found[kind.board].name
             raise UsageError(
@@ -49,6 +51,6 @@ def load_installed_kinds(points: Iterable[EntryPoint] | None = None) -> list[Tas
     for point in entry_points(group=GROUP) if points is None else points:
         try:
             kinds.append(point.load()())
-        except Exception:  # somebody else's code
+        except Exception:  # foreign code
             LOG.exception("the kind %r cannot be loaded", point.name, extra={"action": "kinds.load"})
     return kinds

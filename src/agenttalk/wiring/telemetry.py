@@ -21,7 +21,7 @@ _VALUE: Final = re.compile(r"[\x20-\x7e\t]{0,4000}\Z")
 
 
 def make_trace_exporter(root: Path, instance: str, deps: Deps, said: TelemetrySettings) -> TraceExporter:
-    """Who tells the tracing system what happens. Raises UsageError for headers that are none."""
+    """Make the exporter of spans. Raises UsageError for invalid headers."""
     known = read_headers(root, said)
     deps.secret_guard.register_values({f"the header {name} of telemetry": value for name, value in known.items()})
 
@@ -34,7 +34,7 @@ def make_trace_exporter(root: Path, instance: str, deps: Deps, said: TelemetrySe
 
 
 def read_headers(root: Path, said: TelemetrySettings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Headers that go along with spans. Raises UsageError when they cannot be had, or are none."""
+    """Headers that are sent with spans. Raises UsageError when they are missing or invalid."""
     if said.headers_file is not None:
         where = f"{said.headers_file}, which telemetry.headers_file names"
         try:

@@ -49,7 +49,7 @@ def test_what_a_source_lacks_is_told(tmp_path: Path, text: str) -> None:
 
 
 def test_no_source_starts_without_a_secret_unless_it_says_insecure(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="anybody could send webhooks") as caught:
+    with pytest.raises(UsageError, match="any sender could forge webhooks") as caught:
         forge_sources.make_sources(tmp_path, loaded(tmp_path, SOURCE), {})
     assert "insecure = true" in caught.value.hint
     with pytest.raises(UsageError, match="the variable HOOK"):
@@ -109,9 +109,9 @@ repos = ["acme/*"]
 
 @pytest.mark.parametrize("role", ["default_reviewer", "ops", "lead"])
 def test_roles_and_accounts_name_what_is_there(tmp_path: Path, role: str) -> None:
-    with pytest.raises(UsageError, match="no agent"):
+    with pytest.raises(UsageError, match="not an agent"):
         forge_sources.build_registry(loaded(tmp_path, f'[toolchain]\n{role} = "nobody"'))
-    with pytest.raises(UsageError, match="no source"):
+    with pytest.raises(UsageError, match="not a source"):
         forge_sources.build_registry(loaded(tmp_path, '[agents.dev]\nforge.work = { login = "dev" }'))
 
 
@@ -189,6 +189,6 @@ def test_kinds_are_found_by_their_boards_and_a_broken_one_does_not_stop_the_othe
     with pytest.raises(UsageError, match="both want the board") as caught:
         kinds.register_kinds([ours, ToolchainTaskKind(name="second")])
     assert caught.value.code is Code.FIELD_VALUE
-    with pytest.raises(UsageError, match="is no kind of task"):
+    with pytest.raises(UsageError, match="is not a kind of task"):
         kinds.register_kinds([object()])  # type: ignore[list-item]
     assert kinds.load_installed_kinds() == []

@@ -66,22 +66,23 @@ def _open(pid: int) -> set[str]:
 
 def _inode(here: tuple[str, int], there: tuple[str, int]) -> bytes | None:
     """Find the local socket that is bound to `here` and connected to `there`."""
-    ends = [(_spelled(here, wide), _spelled(there, wide)) for wide in (False, True)]
+    ends = [(_spelled(here, wide=wide), _spelled(there, wide=wide)) for wide in (False, True)]
     for table in _TABLES:
         try:
             lines = table.read_bytes().splitlines()[1:]
         except OSError:
             continue
         for line in lines:
-            fields = line.split()
-            if (fields[1], fields[2]) in ends:
-                return fields[9]
+            _, local, remote, _, _, _, _, _, _, inode, *_ = line.split()
+            if (local, remote) in ends:
+                return inode
     return None
 
 
-def _spelled(end: tuple[str, int], wide: bool) -> bytes:  # noqa: FBT001 - one of two
+def _spelled(end: tuple[str, int], *, wide: bool) -> bytes:
     """Format an end of a connection as the kernel lists it: words of four bytes in the machine's byte order."""
-    host, port = end[0].partition("%")[0], end[1]
+    address, port = end
+    host, _, _ = address.partition("%")
     if ":" in host:
         packed = socket.inet_pton(socket.AF_INET6, host)
     else:

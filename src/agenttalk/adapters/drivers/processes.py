@@ -89,7 +89,8 @@ class LocalProcesses:
             ]
             children = {top.pid: keeper.list_children(top.pid) for top in tops}
             if not below and children == before:
-                _kill(tops)
+                for top in tops:
+                    keeper.send_signals(top, signal.SIGKILL)
             met.update((process.pid, process.started) for process in [*carriers, *below])
             before = children
             time.sleep(_PAUSE)
@@ -106,11 +107,6 @@ def _stopped(entry: bytes) -> list[Process]:
                 keeper.send_signals(process, signal.SIGSTOP)
                 stopped.append(process)
     return stopped
-
-
-def _kill(processes: list[Process]) -> None:
-    for process in processes:
-        keeper.send_signals(process, signal.SIGKILL)
 
 
 def _stuck(lease: str, left: list[Process]) -> MachineError:

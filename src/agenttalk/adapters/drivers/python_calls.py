@@ -137,7 +137,7 @@ class PythonPerformer:
                 judgement = await (function(turn) if is_async else asyncio.to_thread(function, turn))
                 if inspect.isawaitable(judgement):
                     judgement = await judgement
-        except Exception:  # noqa: BLE001 - whatever an agent raises is no judgement
+        except Exception:  # noqa: BLE001 - any error of an agent means that there is no judgement
             return None
         return judgement.result if isinstance(judgement, Result) else judgement
 
@@ -159,15 +159,15 @@ class PythonPerformer:
             outputs = await self._outputs(job, {**turn.outputs, **result.outputs})
         except (TypeError, AgentTalkError) as error:
             return Performance("crashed", error=str(error), seconds=seconds)
-        problem = _bad_score(job.command, result.score)
+        code, problem = _find_score_problem(job.command, result.score)
         return Performance(
             "finished",
             result=result.result,
-            score=None if problem else result.score,
+            score=None if code else result.score,
             explanation=result.score_explanation,
             outputs=outputs,
-            code=problem[0] if problem else None,
-            error=problem[1] if problem else "",
+            code=code,
+            error=problem,
             seconds=seconds,
             usage=result.usage,
             claims=read_claims(list(result.evidence)),
@@ -210,11 +210,12 @@ def _told_to(watch: JobMonitor | None) -> Callable[[Note], None]:
     return tell
 
 
-def _bad_score(command: Command, score: float | None) -> tuple[str, str] | None:
+def _find_score_problem(command: Command, score: float | None) -> tuple[str | None, str]:
+    """Return the code and the message of what is wrong with a score; no code when nothing is."""
     if not command.score_required:
-        return None
+        return None, ""
     if score is None:
         return Code.SCORE_MISSING, "the answer has no score, and one is required"
     if isinstance(score, bool) or not isinstance(score, (int, float)) or not 0 <= score <= 100:
         return Code.SCORE_INVALID, f"the score {score!r} is not a number from 0 to 100"
-    return None
+    return None, ""

@@ -92,10 +92,6 @@ def _comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeE
     )
 
 
-def _issue(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    return events.read_issue(data, source, kind)
-
-
 def _workflow_run(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
     action, run, flow = read_text(data, "action"), read_object(data, "workflow_run"), read_object(data, "workflow")
     if action != "completed":
@@ -181,8 +177,8 @@ READERS: Final[Mapping[str, BodyReader]] = {
     "pull_request_review_comment": _review("COMMENT"),
     "pull_request_comment": _comment,
     "issue_comment": _comment,
-    "issues": _issue,
-    "issue_assign": _issue,
+    "issues": events.read_issue,
+    "issue_assign": events.read_issue,
     "status": events.read_status,
     "repository": events.read_repository,
     "workflow_run": _workflow_run,

@@ -54,34 +54,36 @@ def _pull_request(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
 
 
 def _review(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    action, said = read_text(data, "action"), read_object(data, "review")
-    state = read_text(said, "state").lower()
+    action, review_data = read_text(data, "action"), read_object(data, "review")
+    state = read_text(review_data, "state").lower()
     if action == "dismissed":
-        return _dismissed(data, said, source, kind)
+        return _dismissed(data, review_data, source, kind)
     if action != "submitted" or state not in _STATES:
         return f"a review was {action[:40] or 'touched'} ({state[:40]})"
     pull = fields.read_pull_request(read_object(data, "pull_request"), source, wip_titles=False, outer=data)
     review = Review(
         verdict=_STATES[state],
-        author=fields.require_user(said, "user", source),
-        body=read_body(said, "body"),
-        id=read_number(said, "id"),
-        commit=read_text(said, "commit_id"),
-        submitted_at=read_time(said, "submitted_at"),
+        author=fields.require_user(review_data, "user", source),
+        body=read_body(review_data, "body"),
+        id=read_number(review_data, "id"),
+        commit=read_text(review_data, "commit_id"),
+        submitted_at=read_time(review_data, "submitted_at"),
     )
     at = review.submitted_at or pull.updated_at
     return events.read_event(data, source, kind, "review_submitted", at, pull_request=pull, review=review)
 
 
-def _dismissed(data: Mapping[str, Any], said: Mapping[str, Any], source: str, kind: ForgeKind) -> ForgeEvent | str:
+def _dismissed(
+    data: Mapping[str, Any], review_data: Mapping[str, Any], source: str, kind: ForgeKind
+) -> ForgeEvent | str:
     """Read that a review was dismissed. The body does not contain its verdict any more."""
     pull = fields.read_pull_request(read_object(data, "pull_request"), source, wip_titles=False, outer=data)
     review = Review(
         verdict="REQUEST_CHANGES",
-        author=fields.require_user(said, "user", source),
-        id=read_number(said, "id"),
-        commit=read_text(said, "commit_id"),
-        submitted_at=read_time(said, "submitted_at"),
+        author=fields.require_user(review_data, "user", source),
+        id=read_number(review_data, "id"),
+        commit=read_text(review_data, "commit_id"),
+        submitted_at=read_time(review_data, "submitted_at"),
         dismissed=True,
     )
     return events.read_event(data, source, kind, "review_dismissed", pull.updated_at, pull_request=pull, review=review)
@@ -101,10 +103,6 @@ def _line_comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
         return {"pull_request": fields.read_pull_request(pull, source, wip_titles=False, outer=data)}
 
     return events.read_comment(data, source, kind, about)
-
-
-def _issue(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    return events.read_issue(data, source, kind)
 
 
 def _ran(field: str) -> BodyReader:
@@ -158,7 +156,7 @@ READERS: Final[Mapping[str, BodyReader]] = {
     "pull_request_review": _review,
     "pull_request_review_comment": _line_comment,
     "issue_comment": _comment,
-    "issues": _issue,
+    "issues": events.read_issue,
     "status": events.read_status,
     "repository": events.read_repository,
     "workflow_run": _ran("workflow_run"),

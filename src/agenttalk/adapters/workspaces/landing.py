@@ -100,7 +100,7 @@ class Landing:
     def _into_branch(self, ref: str, old: str, new: str) -> LandingRefusal | None:
         """Move the branch, and the files with it where it is checked out. Returns the refusal, if there is one."""
         holders = list(self._place.holders(self._objects, ref))
-        elsewhere = [path for path in holders if not _same(path, self._place.folder)]
+        elsewhere = [path for path in holders if path.resolve() != self._place.folder.resolve()]
         if elsewhere:
             return LandingRefusal(f"the branch is checked out in {str(elsewhere[0])!r}")
         moved = LandingRefusal("the branch was moved meanwhile")
@@ -319,7 +319,3 @@ def _aside(temporary: Path) -> Iterator[Path]:
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
-
-
-def _same(left: Path, right: Path) -> bool:
-    return left.resolve() == right.resolve()

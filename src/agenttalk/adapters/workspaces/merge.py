@@ -119,9 +119,13 @@ def find_own_changes(
             if trailers.get(TASK) != task:
                 versions.pop(change.path, None)
             elif protected.covers(change.path):
-                first = versions.get(change.path, (change.before,))[0]
+                first, _ = versions.get(change.path, (change.before, None))
                 versions[change.path] = (first, change.after)
-    return tuple(TreeChange(path, change_kind(*both), *both) for path, both in versions.items() if both[0] != both[1])
+    return tuple(
+        TreeChange(path, change_kind(before, after), before, after)
+        for path, (before, after) in versions.items()
+        if before != after
+    )
 
 
 def change_kind(before: TreeEntry | None, after: TreeEntry | None) -> Kind:

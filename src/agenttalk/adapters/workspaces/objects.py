@@ -244,7 +244,8 @@ class GitObjects:
         named = [word for parent in parents for word in ("-p", parent)]
         more = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
         if author is not None:
-            more |= {"GIT_AUTHOR_NAME": author[0], "GIT_AUTHOR_EMAIL": author[1]}
+            name, email = author
+            more |= {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email}
         return self.call("commit-tree", *named, tree, stdin=message.encode(errors="replace"), more=more).line
 
     def is_ancestor(self, older: str, newer: str) -> bool:

@@ -1,4 +1,4 @@
-"""What is set for letters, as whoever delivers them takes it."""
+"""The settings for letters, as the mail board takes them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agenttalk.wiring.settings.tables import Settings
 
 
 def mail_rules(settings: Settings) -> MailRules:
-    """What holds for letters. Agents are as the settings say; what they say of themselves does not count here."""
+    """What holds for letters. Agents are as the settings say; their own profiles do not count here."""
     profiles = {
         name: AgentProfile.from_json(settings.profile_of(name, {"schema_version": "1.0", "agent_id": name}))
         for name in settings.agents

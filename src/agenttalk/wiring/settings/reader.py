@@ -88,7 +88,7 @@ def _with_url(root: Path, settings: Settings) -> Settings:
 
 
 def _placed(data: dict[str, Any], environ: Mapping[str, str]) -> list[Problem]:
-    """Put what the environment says into its place; what cannot have a place is told."""
+    """Apply the variables of the environment; report those that fit no setting."""
     problems = []
     for name in sorted(name for name in environ if name.startswith(PREFIX)):
         path = name.removeprefix(PREFIX).lower().split("__")
@@ -102,7 +102,7 @@ def _placed(data: dict[str, Any], environ: Mapping[str, str]) -> list[Problem]:
         else:
             holder[path[-1]] = _value(path, environ[name])
             if path == ["store", "url"]:
-                holder.pop("url_file", None)  # what the file says of it
+                holder.pop("url_file", None)  # the file's own value
     return problems
 
 
@@ -151,7 +151,7 @@ _NAMED: Final[dict[tuple[type[BaseModel], str], type[BaseModel]]] = {
 
 
 def _strange(kind: type[BaseModel], data: Any, path: tuple[str, ...] = ()) -> list[Problem]:
-    """Keys that nobody knows, with the nearest one that somebody does."""
+    """Unknown keys, each with the nearest known one."""
     problems: list[Problem] = []
     for key, value in data.items() if isinstance(data, dict) else ():
         field = kind.model_fields.get(key)
@@ -168,7 +168,7 @@ def _strange(kind: type[BaseModel], data: Any, path: tuple[str, ...] = ()) -> li
 
 
 class SettingOrigin(NamedTuple):
-    """A setting as it holds, and where it was said."""
+    """A setting in force, and where it was set."""
 
     key: str
     value: Any
