@@ -114,7 +114,7 @@ async def engine(root: Path, tasks: int) -> None:
 
     async def job(running: Any) -> None:
         service = running.service
-        await service.submit(compiled.dag, compiled.manifest, compiled.profiles, compiled.files)
+        await service.plans.submit(compiled.dag, compiled.manifest, compiled.profiles, compiled.files)
         links = [service.sessions.link("operator", "bench") for _ in range(LINKS)]
         say({"http": where[0].http, "links": [f"{where[0].http}/login?key={each}" for each in links]})
         lines: asyncio.Queue[str] = asyncio.Queue()

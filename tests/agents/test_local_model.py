@@ -51,7 +51,7 @@ def reviewed(root: Path, agent: dict[str, Any], **keys: Any) -> dict[str, Any]:
         return await engine.ended()
 
     found: PlanStanding = play(root, use, a=write)
-    [told] = [each for each in found.tasks if each["task_id"] == "review"]
+    [told] = [dict(each) for each in found.tasks if each["task_id"] == "review"]
     return told
 
 

@@ -141,7 +141,8 @@ async def engine(
     async with open_root(root, clock=clock, limits=limits, traced=traced, words=words) as deps:
         processes = LocalProcesses()
         driver = ScriptDriver(processes, grace=grace)
-        elsewhere = RemoteAgents(deps)
+        begun: list[Dispatcher] = []
+        elsewhere = RemoteAgents(deps, at_work=lambda lease: begun[0].mark_at_work(lease))  # noqa: PLW0108 - it is made later
         usual: dict[str, Performer] = {
             "python": PythonPerformer(known, deps.stores.blobs),
             "human": HumanAgents(deps),
@@ -162,7 +163,7 @@ async def engine(
             prover=prover,
             day_cost_usd=day_cost_usd,
         )
-        elsewhere.at_work = dispatcher.mark_at_work
+        begun.append(dispatcher)
         stop = asyncio.Event()
         running = asyncio.create_task(dispatcher.run(stop))
         try:

@@ -50,7 +50,7 @@ async def _submit(running: Engine, path: Path) -> None:
         name: profile.model_copy(update={"argv": (sys.executable, *profile.argv[1:])})
         for name, profile in compiled.profiles.items()
     }
-    await running.service.submit(compiled.dag, compiled.manifest, profiles, compiled.files)
+    await running.service.plans.submit(compiled.dag, compiled.manifest, profiles, compiled.files)
 
 
 def _laid_out(root: Path) -> Path:

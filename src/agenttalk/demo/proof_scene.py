@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agenttalk import wiring
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize
 from agenttalk.doors.cli.plans.explain import tell_explanation
+from agenttalk.engine.views.explain import explain_task
 from agenttalk.wiring import settings
 from agenttalk.wiring.plan_files import compile_plan_file
 
@@ -58,13 +59,13 @@ async def _run(place: Path, root: Path) -> list[dict[str, Any]]:
 
     async def job(running: Engine) -> None:
         service = running.service
-        await service.submit(compiled.dag, compiled.manifest, profiles, compiled.files)
+        await service.plans.submit(compiled.dag, compiled.manifest, profiles, compiled.files)
         async with asyncio.timeout(PATIENCE):
             with running.dispatcher.subscribe_ends() as news:
-                while (await service.read_plan_status("proof"))["result"] == "running":
+                while (await service.plans.read_status("proof"))["result"] == "running":
                     await news.wait()
                     news.clear()
-        told.extend([await service.explain("proof", task) for task in ("specify", "build")])
+        told.extend([await explain_task(service.deps, "proof", task) for task in ("specify", "build")])
 
     await wiring.serve(root, settings.load(root), stop=asyncio.Event(), port=0, job=job)
     return told

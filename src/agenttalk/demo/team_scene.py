@@ -36,11 +36,11 @@ def play_team(out: CommandOutput, root: Path) -> bool:
 
     async def job(running: Engine) -> None:
         service = running.service
-        await service.submit(compiled.dag, compiled.manifest, profiles, compiled.files)
+        await service.plans.submit(compiled.dag, compiled.manifest, profiles, compiled.files)
         with running.dispatcher.subscribe_changes() as news:
             while True:
                 news.clear()
-                seen.update(await service.read_plan_status(compiled.dag.plan_id))
+                seen.update(await service.plans.read_status(compiled.dag.plan_id))
                 _tell(out, seen, told)
                 if seen["result"] in {"done", "failed"}:
                     return
@@ -66,7 +66,7 @@ async def _answer(out: CommandOutput, running: Engine, request: HumanQuestion) -
     """The person in this demo: gives the price list that was asked for."""
     names = [need.name for need in request.document.needed.files]
     _say(out, f"  question: {sanitize(request.document.title)}; the demo answers with a file")
-    await running.service.answer(
+    await running.service.messages.answer(
         request.request_id,
         by="demo",
         proof=AnswerProof("engine", "demo"),

@@ -115,12 +115,12 @@ async def run(
     seen: list[dict[str, Any]] = []
 
     async def job(running: Engine) -> None:
-        await running.service.submit(compiled.dag, compiled.manifest, compiled.profiles, compiled.files)
+        await running.service.plans.submit(compiled.dag, compiled.manifest, compiled.profiles, compiled.files)
         with running.dispatcher.subscribe_ends() as news:
             while True:
                 news.clear()
-                look = running.service.read_plan_status if wait else running.service.read_settled_status
-                seen[:] = [await look(compiled.dag.plan_id)]
+                look = running.service.plans.read_status if wait else running.service.plans.read_settled_status
+                seen[:] = [dict(await look(compiled.dag.plan_id))]
                 if seen[0]["result"] != "running" and (not wait or seen[0]["state"] == "ENDED"):
                     return
                 await news.wait()

@@ -1,4 +1,4 @@
-"""Being the engine of a root: everything is put together, the door is opened, and it works until it is told to end."""
+"""Assembles and runs the engine of a root until it is stopped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
@@ -19,13 +19,16 @@ from agenttalk.adapters.store.ledger_heads import read_heads
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.adapters.store.root_lock import RootLock, running_engine
 from agenttalk.contracts.core.large_documents import spare_existing_objects
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.doors.api.server import ServerAddresses
 from agenttalk.engine.core import access
 from agenttalk.engine.core.attempt_paths import EngineAddress
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.operation.engine import Engine
+from agenttalk.engine.operation.engine import Engine, EngineOptions
+from agenttalk.engine.operation.service import EngineTools
 from agenttalk.engine.operation.sessions import FIRST_LINK
+from agenttalk.engine.operation.tracing import TraceExporter
 from agenttalk.engine.toolchain.loops import ForgeConnections
 from agenttalk.ports import Forge, Performer
 from agenttalk.wiring import forge_sources, telemetry
@@ -77,14 +80,10 @@ async def serve(
             await _let_operator_in(root, deps)
             await asyncio.to_thread(sweep_root, root)
             toolchain = connect_forges(deps, listened, sources, forges)
-            running = _assembled(root, deps, settings, performers(deps), forges, toolchain)
-            # With its plan it ends, and it would end what it began of others.
-            if job is not None:
-                running.dispatcher.ignore_open_plans()
             collector = GarbageCollector(deps, settings.gc.keeps)
-            _equip(running, root, deps, settings, collector)
-            await _trace(running, root, deps, settings)
-            _schedule(running, root, deps, settings, alone=job is not None)
+            running = await _assemble(
+                root, deps, settings, performers(deps), forges, toolchain, collector, alone=job is not None
+            )
             async with (
                 engine_api(root, settings, running.service, port) as where,
                 collect_periodically(collector, settings),
@@ -144,15 +143,18 @@ async def _let_operator_in(root: Path, deps: Deps) -> None:
     await access.admit(deps, own, "operator", access.ENGINE_TOKEN_LABEL)
 
 
-def _assembled(
+async def _assemble(
     root: Path,
     deps: Deps,
     settings: Settings,
     performers: Mapping[str, Performer],
     forges: Mapping[str, Forge],
     toolchain: ForgeConnections | None,
+    collector: GarbageCollector,
+    *,
+    alone: bool,
 ) -> Engine:
-    """The engine as the settings want it. Nothing runs yet."""
+    """Make the engine as the settings want it. It does not run yet."""
     processes = LocalProcesses()
     driver = ScriptDriver(processes)
     return Engine(
@@ -166,38 +168,33 @@ def _assembled(
         performers=performers,
         prover=make_prover(root, deps, driver, settings.checks, forge_sources.build_read_back(settings, forges).check),
         toolchain=toolchain,
+        options=EngineOptions(
+            notifications=make_notifier(root, deps, settings),
+            tracing=await _make_exporter(root, deps, settings),
+            make_scheduler=lambda nudge, begun: make_scheduler(root, deps, settings, nudge=nudge, submitted=begun),
+            reload=SettingsReloader(root, deps, settings, settings).reload,
+            tools=EngineTools(
+                collect=collector.collect,
+                verify_ledger=partial(_verify_ledger, root, settings.store_url),
+                commits=deps.stores.commits if isinstance(deps.stores, RootStores) else dict,
+            ),
+            is_alone=alone,
+        ),
     )
 
 
-def _equip(running: Engine, root: Path, deps: Deps, settings: Settings, collector: GarbageCollector) -> None:
-    """Give an engine what it can do for those who ask only where adapters are at hand."""
-    running.service.commits = deps.stores.commits if isinstance(deps.stores, RootStores) else dict
-    running.service.verify_ledger = partial(_verified, root, settings.store_url)
-    running.service.collect = collector.collect
-    running.notifications = make_notifier(root, deps, settings)
-
-
-def _verified(root: Path, url: str) -> list[dict[str, Any]]:
-    """What came of checking every chain of the ledger."""
+def _verify_ledger(root: Path, url: str) -> list[JsonObject]:
     kept = read_heads(root, shared=bool(url))
-    return [audit.to_json(each) for each in audit.verify(root, kept, url=url)]
+    return [audit.to_json(report) for report in audit.verify(root, kept, url=url)]
 
 
-async def _trace(running: Engine, root: Path, deps: Deps, settings: Settings) -> None:
-    """Have a tracing system told what happens, if the settings name one."""
-    if settings.telemetry.endpoint is not None:
-        told = telemetry.make_trace_exporter(root, operator_folder.root_name(root), deps, settings.telemetry)
-        running.tracing = running.service.tracing = told
-        await told.begin()  # before anything can happen that is to be told
-
-
-def _schedule(running: Engine, root: Path, deps: Deps, settings: Settings, *, alone: bool) -> None:
-    """Have schedules looked after, and settings read again. A single plan, `alone`, begins no others."""
-    known = make_scheduler(root, deps, settings)
-    if not alone:
-        running.use_schedules(known)
-    running.service.schedules = known  # people may look at them all the same
-    running.service.reload = SettingsReloader(root, deps, running, known, settings, settings).reload
+async def _make_exporter(root: Path, deps: Deps, settings: Settings) -> TraceExporter | None:
+    """Make the exporter of traces, if the settings name a collector. It begins before anything happens to export."""
+    if settings.telemetry.endpoint is None:
+        return None
+    exporter = telemetry.make_trace_exporter(root, operator_folder.root_name(root), deps, settings.telemetry)
+    await exporter.begin()
+    return exporter
 
 
 @asynccontextmanager

@@ -42,12 +42,11 @@ def connect_forges(
 async def reconcile_forges(root: Path, deps: Deps, settings: Settings, *, dry_run: bool) -> dict[str, Any]:
     """Read the forges of a root that has no engine; the tasks begin when there is one."""
     deps = replace(deps, kinds=forge_sources.kinds_of(settings))
-    service = Service(deps)
     async with forge_sources.open_clients(root, settings) as forges:
-        if forges:
-            board = ToolchainBoard(deps, _setup(deps, settings), lambda: "")
-            reading = forge_sources.ForgeReader(forges, settings.toolchain.risk.high)
-            service.reconciler = Reconciler(deps, board, forges, gather=reading.read_content, rights=reading.may_write)
+        board = ToolchainBoard(deps, _setup(deps, settings), lambda: "")
+        reading = forge_sources.ForgeReader(forges, settings.toolchain.risk.high)
+        reconciler = Reconciler(deps, board, forges, gather=reading.read_content, rights=reading.may_write)
+        service = Service(deps, reconciler=reconciler if forges else None)
         return await service.reconcile(dry_run=dry_run, by="operator")
 
 

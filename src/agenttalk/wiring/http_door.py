@@ -42,8 +42,7 @@ async def engine_api(
 @asynccontextmanager
 async def agent_api(deps: Deps, root: Path) -> AsyncIterator[EngineAddress]:
     """The API for agents alone, of a part that runs them without an engine."""
-    service = Service(deps)
-    service.ready = True
+    service = Service(deps, is_ready=lambda: True)
     folder = socket_folder(operator_folder.root_name(root))
     _sweep_sockets(folder, lambda pid: not is_alive(pid))
     path = folder / f"part-{os.getpid()}-{secrets.token_hex(3)}.sock"

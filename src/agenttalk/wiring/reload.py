@@ -1,4 +1,4 @@
-"""An engine reads its settings again, when an operator says so: agents may be able to write the file."""
+"""Reloads the settings of a running engine when an operator asks for it, because agents may write the file."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import asyncio
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.engine import Engine
-from agenttalk.engine.operation.schedules import Scheduler
 from agenttalk.wiring import settings
 from agenttalk.wiring.settings import Settings
 from agenttalk.wiring.settings.changes import find_changes
@@ -21,28 +20,28 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class SettingsReloader:
-    """The settings of an engine: what it started with, and what holds now."""
+    """The settings of an engine: those it started with, and those that apply now."""
 
     root: Path
     deps: Deps
-    running: Engine
-    schedules: Scheduler
     started: Settings
     holds: Settings
 
-    async def reload(self, by: str) -> dict[str, Any]:
-        """Read them, and have hold what can. Raises AgentTalkError when they are wrong: nothing changes."""
+    async def reload(self, engine: Engine, by: str) -> JsonObject:
+        """Read the settings, and apply what can be applied now. Raises AgentTalkError when they are wrong."""
         read = await asyncio.to_thread(settings.load, self.root)
         live, restart = find_changes(self.holds, read).live, find_changes(self.started, read).restart
         self.deps.secret_guard.register_values(read.read_secrets(self.root))
         self.holds = read
         self.deps.operator.words = read.isolation_words
         if live:
-            self.schedules.configured = read.schedules
             logging.getLogger().setLevel(read.log.level.upper())
             limits = read.limits
-            await self.running.configure(
-                read.profile_of, max_running=limits.max_running, day_cost_usd=limits.cost_usd_per_day
+            await engine.configure(
+                read.profile_of,
+                max_running=limits.max_running,
+                day_cost_usd=limits.cost_usd_per_day,
+                schedules=read.schedules,
             )
         told = {"changed": list(live), "needs_restart": list(restart)}
         system = await self.deps.stores.board(boards.SYSTEM)

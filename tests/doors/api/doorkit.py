@@ -25,6 +25,7 @@ from agenttalk.doors.api.server import ServerAddresses, serve_app, socket_folder
 from agenttalk.engine.core import access
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages import plan_registry
+from agenttalk.engine.operation.passes import PassRunner
 from agenttalk.engine.operation.service import Service
 from agenttalk.ports import Tx
 from agenttalk.ports.statements.inbox import END_LEASE, GRANT_LEASE
@@ -103,6 +104,10 @@ class Door:
     service: Service
     loop: asyncio.AbstractEventLoop
     passes: list[str | None] = field(default_factory=list)
+    working: list[bool] = field(default_factory=list)
+    """Not empty while it says that it is ready."""
+    runners: dict[str, PassRunner] = field(default_factory=dict)
+    """Parts that can be asked for a pass."""
 
     def run(self, work: Callable[[Deps], Awaitable[T]]) -> T:
         async def call() -> T:
@@ -215,7 +220,9 @@ def listening(root: Path) -> Iterator[Door]:
                 passed.append(agent)
                 return {"delivered": 0}
 
-            service = Service(deps, passes={"route": route})
+            working: list[bool] = []
+            runners: dict[str, PassRunner] = {"route": route}
+            service = Service(deps, passes=runners, is_ready=lambda: bool(working))
             for token, role in ((OPERATOR, "operator"), (VIEWER, "viewer"), (WORKER, "worker")):
                 await access.admit(deps, token, role, role)  # type: ignore[arg-type]
             await access.admit_agent(deps, FAR, "far")
@@ -224,7 +231,7 @@ def listening(root: Path) -> Iterator[Door]:
             where = await stack.enter_async_context(
                 serve_app(create_app(service), host="127.0.0.1", port=0, socket_path=path)
             )
-            made.append(Door(root, where, deps, service, loop, passed))
+            made.append(Door(root, where, deps, service, loop, passed, working, runners))
             ready.set()
             await ended.wait()
 

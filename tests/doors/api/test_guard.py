@@ -86,7 +86,7 @@ def test_no_page_is_ever_allowed_to_read_answers(door: Door) -> None:
 def test_health_needs_no_token_and_readiness_tells_the_truth(door: Door) -> None:
     assert door.get("/healthz", None).json == {"ok": True}
     assert (door.get("/readyz", None).status, door.get("/readyz", None).json) == (503, {"ok": False})
-    door.service.ready = True
+    door.working.append(True)
     assert door.get("/readyz", None).status == 200
 
 
@@ -175,11 +175,13 @@ def test_a_pass_is_run_and_its_report_is_the_answer(door: Door) -> None:
     assert (answer.status, answer.code, answer.json["hint"]) == (404, "NAME_UNKNOWN", "did you mean 'route'?")
 
 
-def test_a_fault_of_ours_is_answered_without_its_details(door: Door, caplog: pytest.LogCaptureFixture) -> None:
-    async def broken() -> list[dict[str, object]]:
+def test_a_fault_of_ours_is_answered_without_its_details(
+    door: Door, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(_: object) -> list[object]:
         raise RuntimeError("a secret path")
 
-    door.service.fsck = broken  # type: ignore[method-assign]
+    monkeypatch.setattr("agenttalk.doors.api.routes.operator.check_root", broken)
     answer = door.get("/api/fsck")
     assert (answer.status, answer.code) == (500, "UNHANDLED_EXCEPTION")
     assert b"secret path" not in answer.data

@@ -126,7 +126,7 @@ def test_while_it_is_carried_out_nobody_else_begins_it(door: Door) -> None:
         await may_end.wait()
         return {"looked": 1}
 
-    door.service._passes["slow"] = slow
+    door.runners["slow"] = slow
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(keyed, door, "/api/passes", {"part": "slow"}, "k")
         assert going.wait(300)
@@ -144,7 +144,7 @@ def test_what_fails_on_the_way_may_be_tried_again(door: Door) -> None:
         tries.append(1)
         raise RuntimeError("a fault of ours")
 
-    door.service._passes["failing"] = failing
+    door.runners["failing"] = failing
     assert [keyed(door, "/api/passes", {"part": "failing"}, "k").status for _ in range(2)] == [500, 500]
     assert len(tries) == 2
     paused = [keyed(door, "/api/plans/plan_shop/pause", {}, "k") for _ in range(2)]

@@ -65,7 +65,7 @@ def served(root: Path, *plans: CompiledPlan, agents: dict[str, Agent]) -> Iterat
 
         async def job(running: Engine) -> None:
             for each in plans:
-                await running.service.submit(each.dag, each.manifest, each.profiles, each.files)
+                await running.service.plans.submit(each.dag, each.manifest, each.profiles, each.files)
             made.extend([Served(where[0].http, running, loop), lambda: loop.call_soon_threadsafe(stop.set)])
             ready.set()
             await stop.wait()

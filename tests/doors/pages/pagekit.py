@@ -13,7 +13,9 @@ from typing import Any
 import httpx2
 
 from agenttalk.doors.api.app import create_app
-from agenttalk.engine.operation.service import Service
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.operation.schedules import Scheduler
+from agenttalk.engine.operation.service import EngineTools, Service
 from kits.plankit import Engine, engine
 
 ADDRESS = "http://127.0.0.1:8083"
@@ -63,13 +65,24 @@ def guest(found: Engine, service: Service) -> Guest:
     return Guest(httpx2.AsyncClient(transport=transport, base_url=ADDRESS), found, service)
 
 
-def visit(root: Path, use: Callable[[Guest], Awaitable[None]], *, entered: bool = True, **more: Any) -> None:
+def visit(
+    root: Path,
+    use: Callable[[Guest], Awaitable[None]],
+    *,
+    entered: bool = True,
+    schedules: Callable[[Deps], Scheduler] | None = None,
+    **more: Any,
+) -> None:
     """Look at the pages of a root with an engine at work."""
 
     async def run() -> None:
         async with engine(root, **more) as found:
-            service = Service(found.deps, dispatcher=found.dispatcher)
-            service.ready = True
+            service = Service(
+                found.deps,
+                dispatcher=found.dispatcher,
+                tools=EngineTools(schedules=schedules(found.deps) if schedules else None),
+                is_ready=lambda: True,
+            )
             somebody = guest(found, service)
             async with somebody.client:
                 if entered:

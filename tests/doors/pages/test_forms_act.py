@@ -13,6 +13,7 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.doors.api.app import create_app
+from agenttalk.engine.core import access
 from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people import questions
@@ -46,8 +47,8 @@ async def asked_by(ada: Guest) -> int:
 async def token_of(ada: Guest) -> str:
     """A token that an agent has."""
     token = "a-token-of-an-agent-elsewhere"
-    if not await ada.service.list_tokens():
-        await ada.service.make_token("dev", token, by="operator")
+    if not await access.list_tokens(ada.service.deps):
+        await access.admit_agent(ada.service.deps, token, "dev")
     return token
 
 
@@ -175,9 +176,7 @@ def at_the_forge(folder: Path, use: Callable[[Guest, Any], Awaitable[None]]) -> 
 
     async def run() -> None:
         async with scene(folder) as found:
-            service = Service(found.deps, receiver=found.receiver)
-            service.reconciler = found.reconciler
-            service.ready = True
+            service = Service(found.deps, receiver=found.receiver, reconciler=found.reconciler, is_ready=lambda: True)
             transport = httpx2.ASGITransport(app=create_app(service))
             async with httpx2.AsyncClient(transport=transport, base_url=ADDRESS) as client:
                 ada = Guest(client, None, service)  # type: ignore[arg-type]

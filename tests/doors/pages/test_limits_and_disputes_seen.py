@@ -60,7 +60,7 @@ def test_a_day_whose_limit_is_reached_says_so_and_can_be_given_more(tmp_path: Pa
         assert (await ada.post("/budget", limit_usd="5")).status_code < 400
         await ada.engine.until(lambda now: now.state == "ENDED", "p2")
         assert (await ada.post("/budget", reset="yes")).status_code < 400
-        assert (await ada.service.read_day_budget())["limit_usd"] is None
+        assert (await ada.service.day.read())["limit_usd"] is None
         viewer = await ada.again()
         async with viewer.client:
             await viewer.enter("viewer", "vera")
@@ -70,15 +70,18 @@ def test_a_day_whose_limit_is_reached_says_so_and_can_be_given_more(tmp_path: Pa
 
 
 def test_schedules_are_shown_paused_resumed_and_run(tmp_path: Path) -> None:
-    async def use(ada: Guest) -> None:
+    said = Schedule(cron="0 17 * * FRI", timezone="Europe/Berlin", agent="a", prompt="Write the report.")
+    compiled = plan(task("task"), plan_id="any")
+
+    def made(_: Schedule, plan_id: str) -> CompiledPlan:
+        return plan(task("task"), plan_id=plan_id) if plan_id != "any" else compiled
+
+    async def use_none(ada: Guest) -> None:
         assert "no schedules" in await ada.page("/schedules")
-        said = Schedule(cron="0 17 * * FRI", timezone="Europe/Berlin", agent="a", prompt="Write the report.")
-        compiled = plan(task("task"), plan_id="any")
 
-        def made(_: Schedule, plan_id: str) -> CompiledPlan:
-            return plan(task("task"), plan_id=plan_id) if plan_id != "any" else compiled
+    visit(tmp_path / "none", use_none)
 
-        ada.service.schedules = Scheduler(ada.engine.deps, {"week": said}, made)
+    async def use(ada: Guest) -> None:
         shown = await ada.page("/schedules")
         assert "0 17 * * FRI" in shown
         assert 'value="pause"' in shown
@@ -89,7 +92,7 @@ def test_schedules_are_shown_paused_resumed_and_run(tmp_path: Path) -> None:
         assert (await ada.post("/schedules/week", action="resume")).status_code < 400
         assert 'value="pause"' in await ada.page("/schedules")
         assert (await ada.post("/schedules/week", action="run")).status_code < 400
-        [known] = await ada.service.schedules.describe_all()
+        [known] = await ada.service.scheduling.describe_all()
         assert f'href="/plans/{known["last_plan_id"]}"' in await ada.page("/schedules")
         assert (await ada.post("/schedules/week", action="remove")).status_code >= 400
         viewer = await ada.again()
@@ -97,4 +100,4 @@ def test_schedules_are_shown_paused_resumed_and_run(tmp_path: Path) -> None:
             await viewer.enter("viewer", "vera")
             assert 'action="/schedules/week"' not in await viewer.page("/schedules")
 
-    visit(tmp_path, use)
+    visit(tmp_path / "some", use, schedules=lambda deps: Scheduler(deps, {"week": said}, made))

@@ -73,6 +73,7 @@ def test_a_model_is_told_what_is_wrong_with_its_answer_whichever_interface_it_ha
     assert set(states(found).values()) == {"COMPLETED"}
     for each in found.tasks:
         used = each["usage"]
+        assert used is not None
         assert (each["score"], used["tokens"]) == (82, 240), each
         assert used["cost_usd"] == pytest.approx(0.4)  # 200 tokens read, 40 written
     assert len(asked) == 6
@@ -93,7 +94,7 @@ def test_who_gives_no_score_is_asked_again_and_fails_in_the_end(tmp_path: Path) 
         prompts = [each.body["messages"][0]["content"] for each in model.requests]
     [done] = found.tasks
     assert (found.result, done["state"], len(prompts)) == ("failed", "FAILED", 3)
-    assert done["reason"].startswith("SCORE_MISSING: a score from 0 to 100 was asked for")
+    assert (done["reason"] or "").startswith("SCORE_MISSING: a score from 0 to 100 was asked for")
     assert "SCORE_MISSING" in prompts[1]
     assert "SCORE_MISSING" not in prompts[0]
 
@@ -114,7 +115,8 @@ def test_a_budget_stops_it_while_it_runs_and_keeps_others_from_being_asked(tmp_p
         found = ended(tmp_path, *tasks, agents=agents, limits={"tokens": 300})
         asked = len(model.requests)
     first, other = sorted(found.tasks, key=lambda each: each["usage"]["tokens"] if each["usage"] else 0, reverse=True)
-    assert "budget-exhausted" in first["reason"]
+    assert "budget-exhausted" in (first["reason"] or "")
+    assert first["usage"] is not None
     assert first["usage"]["tokens"] == 360
     assert asked in {3, 4}  # one more may have been on its way
     assert other["state"] != "COMPLETED"
@@ -156,7 +158,7 @@ def test_a_call_that_hangs_ends_with_its_task_and_blocks_nobody(tmp_path: Path) 
 
     found: PlanStanding = play(tmp_path / "root", hang)
     [hung] = [each for each in found.tasks if each["task_id"] == "t"]
-    assert (hung["state"], "ada" in hung["reason"]) == ("FAILED", True), hung
+    assert (hung["state"], "ada" in (hung["reason"] or "")) == ("FAILED", True), hung
     assert silent.left.wait(300), "its program is still there"
 
 
@@ -172,7 +174,7 @@ def test_a_model_that_cannot_be_asked_says_what_to_do(tmp_path: Path, monkeypatc
         "bare": {"driver": "llm", "llm": {**use, "base_url": url}, "env": ["PYTHONPATH"]},
     }
     found = ended(tmp_path, task("k", "keyless"), task("b", "bare"), agents=agents)
-    reasons = {each["task_id"]: each["reason"] for each in found.tasks}
+    reasons = {each["task_id"]: each["reason"] or "" for each in found.tasks}
     assert set(states(found).values()) == {"FAILED"}
     assert reasons["k"].startswith("MODEL_UNUSABLE: the variable CANARY_KEY")
     assert "pip install 'agenttalk[llm]'" in reasons["b"]

@@ -102,8 +102,8 @@ def test_what_places_cannot_say_is_still_found_by_the_comparison(repo: Path) -> 
     text = "echo new > docs/new.md; echo '# b' > docs/a.md; echo done"
     found, _ = run(repo.parent, coded(repo, text, allowed=["docs/a.md"]))
     assert states(found)["fix"] == "FAILED"
-    assert "scope-drift" in found.tasks[0]["reason"]
-    assert "docs/new.md" in found.tasks[0]["reason"]
+    assert "scope-drift" in (found.tasks[0]["reason"] or "")
+    assert "docs/new.md" in (found.tasks[0]["reason"] or "")
 
 
 def test_a_folder_that_the_scope_names_can_be_filled_though_it_is_not_there_yet(repo: Path) -> None:
@@ -183,8 +183,8 @@ def test_a_driver_that_knows_no_sandbox_starts_nothing_that_needs_one(tmp_path: 
     agents = {"a": {"driver": "python", "sandbox": "bubblewrap"}, "b": {"driver": "python", "isolation": "required"}}
     found, _ = run(tmp_path, plan(task("t", retry_times=0), task("u", "b", retry_times=0), agents=agents))
     assert states(found) == {"t": "FAILED", "u": "FAILED"}
-    assert "knows no sandbox" in found.tasks[0]["reason"]
-    assert "isolation is required" in found.tasks[1]["reason"]
+    assert "knows no sandbox" in (found.tasks[0]["reason"] or "")
+    assert "isolation is required" in (found.tasks[1]["reason"] or "")
 
 
 def test_a_judge_that_cannot_be_confined_has_not_judged(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_landlock_cannot_take_back_what_lies_inside_and_the_comparison_does(repo
     )
     found, _ = run(repo.parent, compiled)
     assert states(found)["fix"] == "FAILED"
-    assert "scope-drift" in found.tasks[0]["reason"]
+    assert "scope-drift" in (found.tasks[0]["reason"] or "")
 
 
 def test_a_heartbeat_confines_its_program_too(tmp_path: Path) -> None:

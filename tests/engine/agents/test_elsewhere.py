@@ -62,7 +62,7 @@ class Far:
         await self.engine.until(lambda found: _of(found, task_id)["phase"] == wanted)
 
 
-def _of(found: PlanStanding, task_id: str) -> dict[str, Any]:
+def _of(found: PlanStanding, task_id: str) -> Any:
     return next(each for each in found.tasks if each["task_id"] == task_id)
 
 

@@ -73,7 +73,7 @@ def ended(library: Path, agent: dict[str, Any], **keys: Any) -> dict[str, Any]:
         return await engine.ended()
 
     found: PlanStanding = play(library.parent / "root", use)
-    return found.tasks[0]
+    return dict(found.tasks[0])
 
 
 MENDS = """sure = "not 400" in messages[-1]["content"] and form["required"] == ["result", "score", "score_explanation"]
@@ -200,7 +200,7 @@ def test_an_input_that_is_no_text_is_not_left_out_in_silence(library: Path) -> N
 
     found: PlanStanding = play(library.parent / "root", use, a=make)
     [done] = [each for each in found.tasks if each["task_id"] == "t"]
-    assert "the input 'image.png' (image.png) cannot be shown to a model: it is no text" in done["reason"]
+    assert "the input 'image.png' (image.png) cannot be shown to a model: it is no text" in (done["reason"] or "")
 
 
 JUDGES = """if "decision" in form["properties"]:

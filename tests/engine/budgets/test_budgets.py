@@ -61,7 +61,7 @@ def run(root: Path, compiled: Any, **more: Any) -> PlanStanding:
     return found
 
 
-def of(found: PlanStanding, task_id: str) -> dict[str, Any]:
+def of(found: PlanStanding, task_id: str) -> Any:
     [each] = [each for each in found.tasks if each["task_id"] == task_id]
     return each
 

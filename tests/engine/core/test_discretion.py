@@ -91,7 +91,7 @@ def test_why_a_program_failed_is_kept_without_the_secret(tmp_path: Path) -> None
         plan(task("t", "dev", retry_times=0), agents={"dev": program(tmp_path, "sys.exit('; '.join(disguises))")}),
     )
     assert states(found) == {"t": "FAILED"}
-    assert "[redacted API_KEY]" in found.tasks[0]["reason"]
+    assert "[redacted API_KEY]" in (found.tasks[0]["reason"] or "")
     assert list(kept(tmp_path / "root")) == []
 
 
@@ -106,7 +106,7 @@ print("done")
     compiled = plan(task("t", "dev", outputs=outputs, max_reexecute_times=0), agents={"dev": program(tmp_path, text)})
     found = run(tmp_path, compiled)
     assert states(found) == {"t": "FAILED"}
-    assert "holds the value of API_KEY" in found.tasks[0]["reason"]
+    assert "holds the value of API_KEY" in (found.tasks[0]["reason"] or "")
     assert list(kept(tmp_path / "root")) == []
 
 
@@ -129,7 +129,7 @@ def test_a_tree_that_holds_the_secret_is_not_merged(tmp_path: Path) -> None:
     )
     found = run(tmp_path, compiled)
     assert states(found) == {"t": "FAILED"}
-    assert "'config.py' holds the value of API_KEY" in found.tasks[0]["reason"]
+    assert "'config.py' holds the value of API_KEY" in (found.tasks[0]["reason"] or "")
     assert list(kept(tmp_path / "root")) == []
     log = ["git", "log", "--oneline", "main..agenttalk/p"]
     assert subprocess.run(log, cwd=repo, check=True, capture_output=True).stdout == b""

@@ -42,7 +42,7 @@ def test_an_output_is_looked_at_and_sent_back_until_it_is_right(tmp_path: Path) 
 def test_who_only_says_that_it_is_done_is_not_done(repo: Path) -> None:
     found = run(repo.parent, coded(repo, "pass", max_reexecute_times=1))
     assert states(found) == {"fix": "FAILED"}
-    assert "tests-pass" in found.tasks[0]["reason"]
+    assert "tests-pass" in (found.tasks[0]["reason"] or "")
     assert git(repo, "rev-parse", "agenttalk/p") == git(repo, "rev-parse", "main")
 
 
@@ -77,7 +77,7 @@ def test_what_may_not_be_touched_ends_the_task(repo: Path) -> None:
     text = f"{FIXES}\npathlib.Path('secrets.txt').write_text('x')"
     found = run(repo.parent, coded(repo, text, promise={"allowedScope": ["calc.py"]}))
     assert states(found) == {"fix": "FAILED"}
-    assert "secrets.txt" in found.tasks[0]["reason"]
+    assert "secrets.txt" in (found.tasks[0]["reason"] or "")
 
 
 @pytest.mark.shows("E04")
@@ -89,7 +89,7 @@ def test_a_check_that_must_fail_first_and_passes_refuses_the_task(repo: Path) ->
     agents = {"dev": program(repo.parent, "dev", "pass")}
     found = run(repo.parent, plan(said, agents=agents, workspace={"repo": str(repo)}))
     assert states(found) == {"fix": "FAILED"}
-    assert "must fail before the work" in found.tasks[0]["reason"]
+    assert "must fail before the work" in (found.tasks[0]["reason"] or "")
 
 
 @pytest.mark.mends("C3")
@@ -231,7 +231,7 @@ def test_rework_ends_when_its_rounds_are_used_up_or_it_gets_nowhere(tmp_path: Pa
     assert states(found)["write"] == "FAILED"
     assert states(found)["build"] == "BLOCKED_WAITING_REVIEW"
     assert len(written) == (3 if better else 2)
-    assert ("used up" if better else "unchanged") in found.tasks[1]["reason"]
+    assert ("used up" if better else "unchanged") in (found.tasks[1]["reason"] or "")
 
 
 @pytest.mark.shows("V02")

@@ -24,7 +24,7 @@ def tried(tmp_path: Path, text: str, *checks: dict[str, Any], workspace: bool = 
         workspace={"repo": str(repo)},
     )
     [told] = run(tmp_path, compiled).tasks
-    return told, (tmp_path / "started").exists()
+    return dict(told), (tmp_path / "started").exists()
 
 
 @pytest.mark.rest_but("record")

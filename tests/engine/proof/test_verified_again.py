@@ -130,7 +130,7 @@ def test_after_three_deaths_a_person_is_asked(tmp_path: Path) -> None:
     as_after_a_death(tmp_path)
     found = went_on(tmp_path)
     assert states(found) == {"one": "BLOCKED_WAITING_HUMAN"}
-    assert "ended the engine 3 times" in found.tasks[0]["reason"]
+    assert "ended the engine 3 times" in (found.tasks[0]["reason"] or "")
 
 
 def test_a_person_is_asked_once_about_the_same_work(tmp_path: Path) -> None:

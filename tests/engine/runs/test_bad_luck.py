@@ -57,7 +57,7 @@ def test_whoever_wants_another_plan_does_not_have_the_task_run_without_it(tmp_pa
         await engine.answer("PROVIDE", answers=["replan"])
         found = await engine.until(lambda now: now.tasks[1]["request_id"] != first)
         assert (states(found)["next"], ran) == ("BLOCKED_WAITING_HUMAN", [])
-        assert "plan apply" in found.tasks[1]["reason"]
+        assert "plan apply" in (found.tasks[1]["reason"] or "")
         engine.agents["x"] = fine
         revised = plan(task("bad", "x", timeout=77), tasks[1])
         await engine.dispatcher.operator.apply(revised.dag, revised.manifest, revised.profiles, by="ada")

@@ -38,7 +38,7 @@ async def facts(deps: Deps, kind: str, subject: str = "deliveries/p") -> list[di
     return [json.loads(bytes(body)) for _, _, each, body in rows if each == kind]
 
 
-def of(found: PlanStanding, task_id: str) -> dict[str, Any]:
+def of(found: PlanStanding, task_id: str) -> Any:
     [each] = [each for each in found.tasks if each["task_id"] == task_id]
     return each
 

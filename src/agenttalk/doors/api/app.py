@@ -22,6 +22,7 @@ from agenttalk.doors.api.route import RouteSpec, TaskHandler
 from agenttalk.doors.api.route_table import ATTEMPT_ROUTES, DOCUMENT_ROUTES, MCP_ROUTE, ROUTES
 from agenttalk.doors.api.routes.webhooks import PATH, WebhookEndpoint
 from agenttalk.doors.pages import app as pages
+from agenttalk.engine.core import access
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.boards import VIRTUAL
 from agenttalk.engine.core.task_comments import TaskName
@@ -112,14 +113,14 @@ async def _serve_task(service: Service, request: Request, caller: Caller, handle
     task = _read_task_name(request, caller)
     if caller.role == "remote":
         caller = await _identify_attempt(service, request, caller, task)
-    service.note_sign_of_life(caller)
+    service.record_heartbeat(caller)
     return await handler(service, request, caller, task)
 
 
 async def _identify_attempt(service: Service, request: Request, caller: Caller, task: TaskName) -> Caller:
     text = request.query_params.get("epoch", "")
     epoch = int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else 0
-    attempt = await service.act_as_attempt(caller, TokenSubject(*task, epoch))
+    attempt = await access.identify_as_attempt(service.deps, caller, TokenSubject(*task, epoch))
     if attempt is None:
         raise UsageError(
             Code.NOT_ALLOWED,

@@ -64,7 +64,7 @@ async def steer(service: Service, request: Request, reader: PageContext, sent: F
         checkpoint=_text(sent, "checkpoint") or None,
         answer=answer,
     )
-    await service.steer(plan_id, wanted)
+    await service.plans.carry_out(plan_id, wanted)
     where = f"/plans/{quote(plan_id, safe='')}" + (f"/tasks/{quote(task_id, safe='')}" if task_id else "")
     return FormResult(say(reader.language, "done_it", what=_text(sent, "label") or action), where)
 
@@ -72,7 +72,7 @@ async def steer(service: Service, request: Request, reader: PageContext, sent: F
 async def verify(service: Service, request: Request, reader: PageContext, sent: FormData) -> FormResult:
     """Look now whether what was proven still holds."""
     plan_id, task_id = request.path_params["id"], _text(sent, "task")
-    await service.verify(plan_id, task_id or None, by=_name(reader))
+    await service.plans.verify(plan_id, task_id or None, by=_name(reader))
     where = f"/plans/{quote(plan_id, safe='')}" + (f"/tasks/{quote(task_id, safe='')}" if task_id else "")
     return FormResult(say(reader.language, "done_it", what=say(reader.language, "a_verify")), where)
 
@@ -85,7 +85,7 @@ async def answer(service: Service, request: Request, reader: PageContext, sent: 
         raise UsageError(Code.OPTION_INVALID, "this is no answer", hint="answer with a button of the page")
     name, notes = request.path_params["id"], _text(sent, "notes")[:_NOTE]
     try:
-        await service.answer(
+        await service.messages.answer(
             name,
             by=_name(reader),
             proof=AnswerProof("page", _name(reader)),
@@ -120,7 +120,7 @@ async def _files(sent: FormData) -> dict[str, bytes]:
 async def replay(service: Service, request: Request, reader: PageContext, _: FormData) -> FormResult:
     """Judge a dead letter again."""
     name = request.path_params["id"]
-    outcome = await service.replay(name, by=_name(reader))
+    outcome = await service.messages.replay(name, by=_name(reader))
     key, what = ("done_it", outcome.get("fate")) if outcome["ok"] else ("refused_it", outcome.get("reason"))
     return FormResult(say(reader.language, key, what=what), f"/deadletters/{quote(name, safe='')}")
 
@@ -154,7 +154,7 @@ async def limit_day(service: Service, _: Request, reader: PageContext, sent: For
         most = float(said) if said else None
     except ValueError:
         raise UsageError(Code.FIELD_VALUE, f"{said[:40]!r} is no number of dollars") from None
-    await service.set_day_limit(most, by=_name(reader), reset=_text(sent, "reset") == "yes")
+    await service.day.set_limit(most, by=_name(reader), reset=_text(sent, "reset") == "yes")
     return FormResult(say(reader.language, "done_it", what=say(reader.language, "day_limit")), "/")
 
 

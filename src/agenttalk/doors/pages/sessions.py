@@ -21,6 +21,7 @@ from agenttalk.doors.pages.rendering import HEADERS, THEMES, PageContext, Theme,
 from agenttalk.doors.pages.words import Language
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.operation.sessions import SESSION, Session
+from agenttalk.engine.views.root_status import count_waiting
 from agenttalk.rules.operation import feed
 
 LOG = logging.getLogger(__name__)
@@ -191,7 +192,7 @@ async def _reader(service: Service, request: Request) -> PageContext:
         path=request.url.path,
         now=service.deps.now(),
         cursor=feed.encode_cursor(await service.feed.read_position()) if session is not None else "",
-        waiting=(await service.count_waiting())[0] if session is not None else 0,
+        waiting=(await count_waiting(service.deps))[0] if session is not None else 0,
         told=unquote(request.cookies.get(_cookie_name(request, "told"), ""))[:_TOLD] if session is not None else "",
     )
 

@@ -22,10 +22,10 @@ from agenttalk.engine.core.boards import DEFAULT
 from agenttalk.engine.messages import dead_letters as refused
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people import exhibits, questions
+from agenttalk.engine.views import forge_audit, plan_status, task_detail
 from agenttalk.engine.views import ledger as view_ledger
 from agenttalk.engine.views import mail as view_mail
 from agenttalk.engine.views import overview as glance
-from agenttalk.engine.views import plan_status, task_detail
 from agenttalk.engine.views import plans as view_plans
 from agenttalk.engine.views import toolchain as view_toolchain
 from agenttalk.engine.views.mail import MailQuery
@@ -72,9 +72,7 @@ def routes(service: Service) -> list[Route]:
 
 async def overview(service: Service, _: Request, reader: PageContext) -> Response:
     """What needs somebody, at a glance."""
-    return render_page(
-        "overview", reader, **await glance.build_overview(service.deps), day=await service.read_day_budget()
-    )
+    return render_page("overview", reader, **await glance.build_overview(service.deps), day=await service.day.read())
 
 
 async def plans(service: Service, request: Request, reader: PageContext) -> Response:
@@ -91,7 +89,7 @@ async def plan(service: Service, request: Request, reader: PageContext) -> Respo
     """A plan, drawn."""
     if request.path_params["id"] in _BOARDS:
         return RedirectResponse(_BOARDS[request.path_params["id"]], 303, headers=HEADERS)
-    await service.check_branches(request.path_params["id"])
+    await service.plans.check_branches(request.path_params["id"])
     found = await view_plans.describe_plan(service.deps, request.path_params["id"])
     large = len(found["tasks"]) > graph.LARGE
     wanted = request.query_params.get("state", "")
@@ -140,7 +138,7 @@ async def render_parts(service: Service, request: Request, reader: PageContext) 
 async def task(service: Service, request: Request, reader: PageContext) -> Response:
     """A task, and why it is in its state."""
     plan_id, task_id = request.path_params["id"], request.path_params["task"]
-    await service.check_branches(plan_id)
+    await service.plans.check_branches(plan_id)
     found = await task_detail.describe_task(service.deps, plan_id, task_id)
     asked = await prompt_record.read_prompt(service.deps, plan_id, task_id)
     remarks = await task_detail.list_remarks(service.deps, plan_id, task_id)
@@ -196,7 +194,7 @@ async def render_question(
     service: Service, reader: PageContext, request_id: str, status: int = 200, *, why_not: str = "", notes: str = ""
 ) -> Response:
     """A question as it stands now; with `why_not`, why the answer that was just given does not count."""
-    found = await service.request(request_id)
+    found = await service.messages.find_question(request_id)
     exhibit = await exhibits.read_exhibit(service.deps, found)
     for each in exhibit["files"]:
         data = each.pop("beginning", None)
@@ -229,7 +227,7 @@ async def deadletters(service: Service, request: Request, reader: PageContext) -
 
 async def deadletter(service: Service, request: Request, reader: PageContext) -> Response:
     """One message that was refused, with its original."""
-    found = await service.deadletter(request.path_params["id"])
+    found = await service.messages.read_dead_letter(request.path_params["id"])
     data = base64.b64decode(found["content"]) if found["content"] is not None else None
     size = len(data) if data is not None else None
     cut = (size or 0) > PREVIEW
@@ -239,7 +237,7 @@ async def deadletter(service: Service, request: Request, reader: PageContext) ->
 
 async def download_original(service: Service, request: Request, _: PageContext) -> Response:
     """The original of a dead letter, to be kept."""
-    found = await service.deadletter(request.path_params["id"])
+    found = await service.messages.read_dead_letter(request.path_params["id"])
     return files.respond_with_file(base64.b64decode(found["content"] or ""), "original.bin")
 
 
@@ -255,9 +253,9 @@ async def toolchain(service: Service, request: Request, reader: PageContext) -> 
     return render_page(
         "toolchain",
         reader,
-        listed=await service.toolchain_tasks(asked),
-        warnings=(await service.toolchain_warnings(0))["warnings"],
-        outgoing=(await service.toolchain_outgoing(0)),
+        listed=await view_toolchain.list_toolchain_tasks(service.deps, asked),
+        warnings=(await view_toolchain.list_warnings(service.deps))["warnings"],
+        outgoing=await view_toolchain.list_outgoing(service.deps),
         wanted=status,
         readable=service.reconciler is not None,
     )
@@ -265,7 +263,9 @@ async def toolchain(service: Service, request: Request, reader: PageContext) -> 
 
 async def toolchain_task(service: Service, request: Request, reader: PageContext) -> Response:
     """A forge event's task: what was reported of it beside what was read."""
-    return render_page("toolchain_task", reader, task=await service.toolchain_task(request.path_params["id"]))
+    return render_page(
+        "toolchain_task", reader, task=await forge_audit.audit_task(service.deps, request.path_params["id"])
+    )
 
 
 async def mail(service: Service, request: Request, reader: PageContext) -> Response:
@@ -307,7 +307,7 @@ async def deliveries(service: Service, request: Request, reader: PageContext) ->
 
 async def schedules(service: Service, _: Request, reader: PageContext) -> Response:
     """What is done again and again."""
-    known = await service.schedules.describe_all() if service.schedules is not None else None
+    known = await service.tools.schedules.describe_all() if service.tools.schedules is not None else None
     return render_page("schedules", reader, schedules=known)
 
 

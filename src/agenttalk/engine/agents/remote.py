@@ -58,10 +58,10 @@ class _Offer:
 class RemoteAgents:
     """Carries out jobs by leaving them to agents that come for them. One loop uses it."""
 
-    def __init__(self, deps: Deps) -> None:
+    def __init__(self, deps: Deps, *, at_work: Callable[[str], None] = lambda _: None) -> None:
+        """`at_work` gets the lease of each attempt that an agent claims."""
         self._deps = deps
-        self.at_work: Callable[[str], None] = lambda _: None
-        """Is told the lease of an attempt that was taken."""
+        self._at_work = at_work
         self._patience = deps.limits.remote_silence_seconds
         self._offers: dict[TaskName, _Offer] = {}
         self._news = asyncio.Event()
@@ -85,7 +85,7 @@ class RemoteAgents:
         self._wake_claimers()
         try:
             await offer.taken.wait()
-            self.at_work(job.lease)
+            self._at_work(job.lease)
             if isinstance(job.watch, TurnMonitor):
                 job.watch.begin_program()
             return await self._handed_in(offer)

@@ -133,6 +133,11 @@ class DayLimitTracker:
     _seen: tuple[str, int] | None = None
     """Those at which it was looked last."""
 
+    async def configure(self, cost_usd: float | None) -> None:
+        """Use another limit of the settings from now on."""
+        self.configured = cost_usd
+        await self.refresh()
+
     async def refresh(self) -> bool:
         """Read the limit; whether it is another than before. What was spent before it was limited is counted."""
         before, first = self.purse.day_cost_usd, not self._known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from agenttalk.contracts.core import wire
 from agenttalk.ports.statements.budgets import OBJECTIONS_TO, OVERRIDE, PUT_OBJECTION, ObjectionRow
@@ -39,8 +39,8 @@ def list_overridden_reasons(tx: Tx, plan_id: str, task_id: str, checkpoint: str)
     )
 
 
-def find_active_denial(rows: list[ObjectionRow]) -> dict[str, Any] | None:
-    """The denial that holds a task up: the last that is not overridden."""
+def find_active_denial(rows: list[ObjectionRow]) -> GateDenial | None:
+    """The denial that holds a task up: the last that nobody has overridden."""
     found = [to_json(row) for row in rows if row.severity == "soft-deny" and row.overridden_by is None]
     return found[-1] if found else None
 
@@ -58,15 +58,33 @@ def override(tx: Tx, plan_id: str, task_id: str, *, by: str, why: str) -> bool:
     return True
 
 
-def to_json(row: ObjectionRow) -> dict[str, Any]:
-    """One of them, for people and programs."""
-    told = {
-        "task_id": row.task_id,
-        "checkpoint": row.checkpoint,
-        "allowed": row.severity == "warning" or row.overridden_by is not None,
-        "severity": row.severity,
-        "reasons": wire.read(bytes(row.reasons)),
-        "trace_id": row.trace_id,
-        "at": row.at,
+class GateDenial(TypedDict):
+    """What a checkpoint held against a task."""
+
+    task_id: str
+    checkpoint: str
+    allowed: bool
+    severity: str
+    reasons: list[str]
+    trace_id: str | None
+    at: str
+    overridden_by: NotRequired[str]
+    why: NotRequired[str | None]
+
+
+def to_json(row: ObjectionRow) -> GateDenial:
+    """Return a denial as JSON has it."""
+    task_id, checkpoint, severity, reasons, trace_id, at, by, why = row
+    reasons_given: Any = wire.read(bytes(reasons))
+    denial: GateDenial = {
+        "task_id": task_id,
+        "checkpoint": checkpoint,
+        "allowed": severity == "warning" or by is not None,
+        "severity": severity,
+        "reasons": reasons_given,
+        "trace_id": trace_id,
+        "at": at,
     }
-    return told if row.overridden_by is None else {**told, "overridden_by": row.overridden_by, "why": row.why}
+    if by is not None:
+        denial |= {"overridden_by": by, "why": why}
+    return denial

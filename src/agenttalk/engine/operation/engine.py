@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, TypeAlias
 
-from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
+from agenttalk.contracts.core.wire import JsonObject
+from agenttalk.contracts.errors import AgentTalkError
+from agenttalk.contracts.schedule import Schedule
 from agenttalk.engine.agents.registry import make_performers
 from agenttalk.engine.agents.remote import RemoteAgents
 from agenttalk.engine.core.attempt_paths import EngineAddress
@@ -38,8 +42,9 @@ from agenttalk.engine.messages.router import POLL, Router, RouterReport
 from agenttalk.engine.operation.monitor import Monitor
 from agenttalk.engine.operation.notifications import POLL as NOTIFY
 from agenttalk.engine.operation.notifications import Notifier
+from agenttalk.engine.operation.requested_passes import RequestedPasses
 from agenttalk.engine.operation.schedules import Scheduler
-from agenttalk.engine.operation.service import Service
+from agenttalk.engine.operation.service import NO_TOOLS, EngineTools, Service
 from agenttalk.engine.operation.tracing import POLL as TRACE
 from agenttalk.engine.operation.tracing import TraceExporter
 from agenttalk.engine.people.human_driver import HumanAgents
@@ -54,13 +59,34 @@ from agenttalk.rules.mail.letters import BOARD as MAIL
 
 LOG = logging.getLogger(__name__)
 BRANCHES: Final = 5.0
-"""Seconds between looks at the branches of plans that have ended."""
+"""Seconds between two checks of the branches of plans that have ended."""
+SchedulerFactory: TypeAlias = "Callable[[Callable[[], None], Callable[[], None]], Scheduler]"
+"""Makes the scheduler: it gets what wakes the loop of the schedules, and what wakes the dispatcher."""
+SettingsReload: TypeAlias = "Callable[[Engine, str], Awaitable[JsonObject]]"
+"""Reads the settings again in the name of a person, and applies them to the engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """What an engine does besides running plans, as its settings want it."""
+
+    notifications: Notifier | None = None
+    tracing: TraceExporter | None = None
+    make_scheduler: SchedulerFactory | None = None
+    reload: SettingsReload | None = None
+    tools: EngineTools = NO_TOOLS
+    is_alone: bool = False
+    """Whether it runs a single plan. Then it leaves plans that others began as they are, because it ends with its own
+    plan and would end their turns, too. It shows schedules and begins none."""
+
+
+NO_OPTIONS: Final = EngineOptions()
 
 
 class Engine:
     """The loops of an engine. `service` is what its doors ask."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a collaborator of its own
         self,
         deps: Deps,
         driver: Driver,
@@ -73,10 +99,11 @@ class Engine:
         performers: Mapping[str, Performer] | None = None,
         prover: Prover | None = None,
         toolchain: ForgeConnections | None = None,
+        options: EngineOptions = NO_OPTIONS,
     ) -> None:
         """`performers` carry out the tasks of the engine's own plans, by driver, besides those that are programs.
 
-        `toolchain` is what forges are connected by, if any are. A driver that knows sandboxes has coding agents, too.
+        `toolchain` connects forges, if any are configured. A driver that knows sandboxes has coding agents, too.
         """
         self._deps = deps
         self._slots = Slots(max_running)
@@ -89,12 +116,12 @@ class Engine:
         self._at_router = Waiter()
         self._at_mail = Waiter()
         self._at_schedules = Waiter()
-        self._schedules: Scheduler | None = None
-        self.notifications: Notifier | None = None
-        """Who tells others what happens, if somebody is to be told."""
-        self.tracing: TraceExporter | None = None
-        """Who tells a tracing system what happens, if there is one."""
-        elsewhere = RemoteAgents(deps)
+        self._is_ready = False
+        self.notifications = options.notifications
+        """Notifies other systems, if the settings name some."""
+        self.tracing = options.tracing
+        """Exports traces, if the settings name a collector."""
+        elsewhere = RemoteAgents(deps, at_work=self._mark_at_work)
         own = make_performers(deps, driver, lambda: self._api, dict(environ or {}))
         self.dispatcher = Dispatcher(
             deps,
@@ -105,7 +132,8 @@ class Engine:
             prover=prover,
             day_cost_usd=day_cost_usd,
         )
-        elsewhere.at_work = self.dispatcher.mark_at_work
+        if options.is_alone:
+            self.dispatcher.ignore_open_plans()
         freed = self.dispatcher.nudge
         self._heartbeats = HeartbeatSupervisor(
             deps, driver, processes, profile, environ=environ, slots=self._slots, freed=freed
@@ -116,7 +144,16 @@ class Engine:
             deps.kinds[MAIL].replies = self.post  # type: ignore[attr-defined]  # it is made before us
         self._setup = toolchain.setup if toolchain else None
         self._forges = self._connected(toolchain) if toolchain else None
-        self.service = self._serving(elsewhere, day_cost_usd)
+        make_scheduler, reload = options.make_scheduler, options.reload
+        schedules = make_scheduler(self._at_schedules.nudge, self.dispatcher.nudge) if make_scheduler else None
+        self._schedules = None if options.is_alone else schedules
+        tools = replace(
+            options.tools,
+            schedules=schedules,
+            tracing=options.tracing,
+            reload=partial(reload, self) if reload else None,
+        )
+        self.service = self._make_service(elsewhere, day_cost_usd, tools)
 
     def _connected(self, toolchain: ForgeConnections) -> ForgeLoops:
         return ForgeLoops(
@@ -128,32 +165,44 @@ class Engine:
             heard=self.dispatcher.wake_forge_waiters,
         )
 
-    def _serving(self, elsewhere: RemoteAgents, day_cost_usd: float | None) -> Service:
-        service = Service(
+    def _make_service(self, elsewhere: RemoteAgents, day_cost_usd: float | None, tools: EngineTools) -> Service:
+        return Service(
             self._deps,
             post=self.post,
             dispatcher=self.dispatcher,
             elsewhere=elsewhere,
-            passes={"route": self._route_once, "monitor": self._monitor_once, "heartbeat": self._heartbeat_once},
+            passes=RequestedPasses(
+                self._router,
+                self._monitor,
+                self._heartbeats,
+                self._turn,
+                self._mail_came,
+                is_running=lambda: self._api is not None and not self._stop.is_set(),
+            ).runners(),
             nudge=self._acted,
             turn=self._turn,
             receiver=self._forges.receiver if self._forges else None,
+            reconciler=self._forges.reconciler if self._forges else None,
+            day_cost_usd=day_cost_usd,
+            tools=tools,
+            is_ready=lambda: self._is_ready,
         )
-        service.day_cost_usd = day_cost_usd
-        service.reconciler = self._forges.reconciler if self._forges else None
-        return service
 
-    def use_schedules(self, schedules: Scheduler) -> None:
-        """Have plans begun by schedules, from the next `run` on."""
-        self._schedules = self.service.schedules = schedules
-        schedules.nudge, schedules.submitted = self._at_schedules.nudge, self.dispatcher.nudge
-
-    async def configure(self, profile: ProfileOverlay, *, max_running: int, day_cost_usd: float | None) -> None:
-        """Have other settings hold from now on; what is under way goes on as it began."""
+    async def configure(
+        self,
+        profile: ProfileOverlay,
+        *,
+        max_running: int,
+        day_cost_usd: float | None,
+        schedules: Mapping[str, Schedule],
+    ) -> None:
+        """Apply other settings from now on; what is under way goes on as it began."""
         self._heartbeats.configure(profile)
         self._slots.resize(max_running)
-        self.service.day_cost_usd = self.dispatcher.days.configured = day_cost_usd
-        await self.dispatcher.days.refresh()
+        self.service.day.configure(day_cost_usd)
+        if self.service.tools.schedules is not None:
+            self.service.tools.schedules.configure(schedules)
+        await self.dispatcher.days.configure(day_cost_usd)
         self._at_schedules.nudge()
         self.dispatcher.nudge()
         self._look_soon()
@@ -169,11 +218,11 @@ class Engine:
         loops = self._loops(wakes)
         heard = [asyncio.create_task(each) for each in self._listeners(wakes)]
         tasks = [*heard, *(asyncio.create_task(each) for each in loops)]
-        self.service.ready = True
+        self._is_ready = True
         try:
             await stop.wait()
         finally:
-            self.service.ready = False
+            self._is_ready = False
             self.service.feed.close()
             stop.set()
             for each in heard:
@@ -277,36 +326,10 @@ class Engine:
                     await published_files.publish_status(self._deps, board, plan_id, self._seen)
                 await published_files.publish(self._deps, board)
 
-    # Passes that somebody asks for
+    # What wakes which loop
 
-    async def _route_once(self, _: str | None) -> dict[str, Any]:
-        self._require_running()
-        async with self._turn:
-            report = await self._router.run_once()
-        if not report.idle:
-            self._mail_came()
-        return report.as_json()
-
-    async def _monitor_once(self, _: str | None) -> dict[str, Any]:
-        self._require_running()
-        async with self._turn:
-            return (await self._monitor.pass_()).as_json()
-
-    async def _heartbeat_once(self, agent_id: str | None) -> dict[str, Any]:
-        self._require_running()
-        if agent_id is None:
-            raise UsageError(Code.FIELD_MISSING, "whose heartbeat?", hint="name an agent")
-        tick = await self._heartbeats.pass_(agent_id)
-        if tick is None:
-            self._require_running()
-            raise MachineError(Code.ENGINE_UNREACHABLE, f"the heartbeat of {agent_id} failed", hint="try again")
-        return tick.as_json()
-
-    def _require_running(self) -> None:
-        if self._stop.is_set() or self._api is None:
-            raise MachineError(Code.ENGINE_UNREACHABLE, "the engine is just starting or ending", hint="try again")
-
-    # Who is to look when something happened
+    def _mark_at_work(self, lease: str) -> None:
+        self.dispatcher.mark_at_work(lease)
 
     def _look_soon(self) -> None:
         self._at_router.nudge()

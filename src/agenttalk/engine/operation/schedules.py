@@ -88,30 +88,49 @@ class ScheduleState:
 class Scheduler:
     """The schedules of a root: those of its settings, and those that were added."""
 
-    def __init__(self, deps: Deps, configured: Mapping[str, Schedule], compiler: PlanCompiler) -> None:
+    def __init__(
+        self,
+        deps: Deps,
+        configured: Mapping[str, Schedule],
+        compiler: PlanCompiler,
+        *,
+        nudge: Callable[[], None] = lambda: None,
+        submitted: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`nudge` wakes the loop of the schedules, and `submitted` the dispatcher."""
         self._deps = deps
-        self.configured = configured
-        """What the settings say."""
+        self._configured = configured
         self._compiler = compiler
-        self.nudge: Callable[[], None] = lambda: None
-        """Has the loop look soon."""
-        self.submitted: Callable[[], None] = lambda: None
-        """Tells whoever runs plans."""
+        self._nudge = nudge
+        self._submitted = submitted
+
+    def configure(self, configured: Mapping[str, Schedule]) -> None:
+        """Use other schedules of the settings from now on."""
+        self._configured = configured
 
     async def read_states(self) -> list[ScheduleState]:
-        """All schedules. One that the settings have for the first time counts from now on."""
+        """Return all schedules. One that the settings name for the first time counts from now on."""
         system = await self._deps.stores.board(SYSTEM)
-        rows = {row.name: row for row in await system.read(SCHEDULES)}
-        new = [name for name in self.configured if name not in rows]
+        states = [self._read_state(row) for row in await system.read(SCHEDULES)]
+        known = [state for state in states if state is not None]
+        names, since = {state.name for state in known}, self._deps.stamp()
+        new = [name for name in sorted(self._configured) if name not in names]
+        return [
+            *known,
+            *(ScheduleState(name, self._configured[name], True, False, since, "", False, "") for name in new),
+        ]
+
+    async def _store_new(self) -> None:
+        """Store the schedules that the settings name for the first time."""
+        system = await self._deps.stores.board(SYSTEM)
+        names = {row.name for row in await system.read(SCHEDULES)}
+        new = [name for name in self._configured if name not in names]
         if new:
             since = self._deps.stamp()
             await system.transact(lambda tx: _add(tx, dict.fromkeys(new), since))
-            rows = {row.name: row for row in await system.read(SCHEDULES)}
-        found = (self._read_state(row) for row in rows.values())
-        return [each for each in found if each is not None]
 
     def _read_state(self, row: ScheduleRow) -> ScheduleState | None:
-        schedule = self.configured.get(row.name)
+        schedule = self._configured.get(row.name)
         configured = schedule is not None
         if schedule is None:
             if row.definition is None:
@@ -149,7 +168,7 @@ class Scheduler:
             tx.record("schedule.added", name, {"by": by, "schedule": schedule.as_json()})
 
         await system.transact(work)
-        self.nudge()
+        self._nudge()
         return (await self._find(name)).as_json(self._deps.now())
 
     async def apply_action(self, name: str, action: str, *, by: str) -> dict[str, Any]:
@@ -174,10 +193,11 @@ class Scheduler:
             return changed
 
         changed = await system.transact(work)
-        self.nudge()
+        self._nudge()
         return {"name": name, "changed": changed}
 
     async def _find(self, name: str) -> ScheduleState:
+        await self._store_new()
         known = {each.name: each for each in await self.read_states()}
         if name not in known:
             near = find_nearest(name, known)
@@ -207,6 +227,7 @@ class Scheduler:
     async def pass_(self) -> float:
         """Begin what is due; seconds until there is something to do again, if nobody asks before."""
         pause = IDLE
+        await self._store_new()
         for each in await self.read_states():
             try:
                 pause = min(pause, await self._check(each))
@@ -279,7 +300,7 @@ class Scheduler:
         if problem is not None:
             LOG.warning("%s: %s", plan_id, problem.message, extra={"action": "schedule.failed"})
         else:
-            self.submitted()
+            self._submitted()
         return problem
 
     async def _submit(self, schedule: Schedule, plan_id: str) -> None:

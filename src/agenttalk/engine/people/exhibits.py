@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.engine.budgets import denials
+from agenttalk.engine.budgets.denials import GateDenial
 from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import questions
@@ -76,7 +77,7 @@ async def read_exhibit(deps: Deps, request: questions.HumanQuestion) -> dict[str
     }
 
 
-async def _gates(deps: Deps, request: questions.HumanQuestion) -> list[dict[str, Any]]:
+async def _gates(deps: Deps, request: questions.HumanQuestion) -> list[GateDenial]:
     """Denials of the question's task that are not overridden."""
     if request.task_id is None or request.document.type != "APPROVAL":
         return []

@@ -9,6 +9,7 @@ from typing import Any
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.budgets import denials, spending
+from agenttalk.engine.budgets.denials import GateDenial
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import commands, dag_reviews, releases, reset
 from agenttalk.engine.plans.commands import FOLDER
@@ -138,7 +139,7 @@ def _close_questions(moves: TaskTransitions, plan_id: str, task_id: str, why: st
 
 def find_override_question(
     plan_id: str, task_id: str, rows: Sequence[EngineTaskRow], found: Sequence[ObjectionRow], checkpoint: str
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, GateDenial]:
     """The question about a task that a checkpoint holds up, and its denial. Raises UsageError when none does."""
     if not rows:
         raise make_no_task_error(plan_id, task_id)

@@ -1,12 +1,13 @@
-"""Counting from the ledger how far agents could be believed, by and by, and telling it.
+"""Counts from the ledger how many claims of agents held, and reports it.
 
-A pass goes on where the one before ended: what was counted and how far that has come are one transaction, so nothing is
-counted twice or left out, whenever the engine dies. Nothing that runs waits for it.
+A pass of the engine's loop goes on where the one before ended. The counts and the place up to which it counted are one
+transaction, so nothing is counted twice or left out when the engine dies. Reports only read: they add what is new to
+what was counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,7 +30,7 @@ COUNT_INTERVAL: Final = 30.0
 AT_ONCE: Final = 2_000
 """Links of the chain that one transaction looks at."""
 REPORT_LIMIT: Final = 20_000
-"""Links that are looked at for somebody who wants to know; the rest is left to the next passes."""
+"""Links that a pass or a report reads; the rest is left to the next passes."""
 CURSOR: Final = "honesty"
 _JOURNAL: Final = "deliveries/"
 _KINDS: Final = {"_toolchain": "toolchain", "_mail": "mail"}
@@ -37,73 +38,77 @@ _KINDS: Final = {"_toolchain": "toolchain", "_mail": "mail"}
 
 
 async def count_new_facts(deps: Deps, *, most: int | None = None) -> int:
-    """Count what is new on every board, at most so many links of each; how many are left."""
+    """Count what is new on every board, at most so many links of each. Returns how many links are left."""
     return sum([await _count_board(store, most) for store in await list_boards(deps)])
 
 
 async def _count_board(store: Store, most: int | None) -> int:
-    looked = 0
+    counted = 0
     while True:
         after, head = await _places(store)
         if head <= after:
             return 0
-        if most is not None and looked >= most:
+        if most is not None and counted >= most:
             return head - after
         upto = min(head, after + AT_ONCE)
-        rows = await store.read(FACTS_TO_COUNT, after=after, upto=upto)
-        facts = [(row.kind, row.subject, _read(row.body)) for row in rows]
-        await store.transact(partial(_write, after=after, upto=upto, facts=facts))
-        looked += upto - after
+        sums = await _sum_facts(store, after, upto)
+        await store.transact(partial(_write, after=after, upto=upto, sums=sums))
+        counted += upto - after
 
 
 async def _places(store: Store) -> tuple[int, int]:
-    """How far it was counted, and how far the chain has come."""
+    """Return how far facts were counted, and how far the chain has come."""
     known = await store.read(CURSOR_VALUE, name=CURSOR)
     newest = await store.read(LEDGER_HEAD)
     return (known[0].value if known else 0), (newest[0].link if newest else 0)
 
 
-def _write(tx: Tx, after: int, upto: int, facts: list[tuple[str, str, dict[str, Any]]]) -> None:
+async def _sum_facts(store: Store, after: int, upto: int) -> dict[HonestySubject, HonestyTally]:
+    """Count some facts. This reads only: facts, and the rows that they refer to, never change."""
+    sums: dict[HonestySubject, HonestyTally] = {}
+    for row in await store.read(FACTS_TO_COUNT, after=after, upto=upto):
+        for who, tally in await _find_tallies(store, row.kind, row.subject, _read(row.body)):
+            sums[who] = sums.get(who, NOTHING).plus(tally)
+    return sums
+
+
+def _write(tx: Tx, after: int, upto: int, sums: Mapping[HonestySubject, HonestyTally]) -> None:
     known = tx.run(CURSOR_VALUE, name=CURSOR)
     if (known[0].value if known else 0) != after:
-        return  # somebody else has counted them meanwhile
-    sums: dict[HonestySubject, HonestyTally] = {}
-    for kind, subject, body in facts:
-        for who, tally in _find_tallies(tx, kind, subject, body):
-            sums[who] = sums.get(who, NOTHING).plus(tally)
+        return  # another process has counted them meanwhile
     for who, tally in sums.items():
         tx.run(ADD_HONESTY, agent_id=who.agent_id, model=who.model, **tally._asdict())
     tx.run(SET_CURSOR, name=CURSOR, value=upto)
 
 
-def _find_tallies(
-    tx: Tx, kind: str, subject: str, body: dict[str, Any]
-) -> Iterator[tuple[HonestySubject, HonestyTally]]:
-    """What a fact says about whom; what it leaves open is looked up."""
+async def _find_tallies(
+    store: Store, kind: str, subject: str, body: dict[str, Any]
+) -> list[tuple[HonestySubject, HonestyTally]]:
+    """Return what a fact says about whom. What it leaves open is looked up."""
     if kind == "turn.ended" and "ack" not in body:
-        yield from honesty.count_fact(kind, body, agent_id=_taker(tx, subject, body))
-        return
-    model = _model(tx, body["made_in"]) if body.get("made_in") else ""
-    yield from honesty.count_fact(kind, body, model=model)
+        return list(honesty.count_fact(kind, body, agent_id=await _taker(store, subject, body)))
+    model = await _model(store, body["made_in"]) if body.get("made_in") else ""
+    found = list(honesty.count_fact(kind, body, model=model))
     if kind.startswith("rework.") and body.get("maker"):
-        yield from honesty.count_misled(str(body.get("by")), _accepted(tx, subject, body))
+        found += honesty.count_misled(str(body.get("by")), await _accepted(store, subject, body))
+    return found
 
 
-def _taker(tx: Tx, subject: str, body: Mapping[str, Any]) -> str:
-    """Who took a turn that is taken once more: its fact has no receipt that says so."""
+async def _taker(store: Store, subject: str, body: Mapping[str, Any]) -> str:
+    """Return who took a turn that is taken once more: its fact has no receipt that says so."""
     if not subject.startswith(_JOURNAL) or "message_id" not in body:
         return ""
-    rows = tx.run(TAKEN_BY, plan_id=subject.removeprefix(_JOURNAL), message_id=body["message_id"])
+    rows = await store.read(TAKEN_BY, plan_id=subject.removeprefix(_JOURNAL), message_id=body["message_id"])
     return str(rows[0].receiver) if rows else ""
 
 
-def _model(tx: Tx, fact: int) -> str:
-    rows = tx.run(FACT, seq=fact)
+async def _model(store: Store, fact: int) -> str:
+    rows = await store.read(FACT, seq=fact)
     return honesty.model_of(_read(rows[0].body)) if rows else ""
 
 
-def _accepted(tx: Tx, subject: str, body: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Who had accepted what is refused now, and by which model."""
+async def _accepted(store: Store, subject: str, body: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return who had accepted what is refused now, and by which model."""
     plan_id = subject.split("/")[1]
     outputs: dict[str, dict[str, str]] = {}
     for file in body.get("files", ()):
@@ -111,7 +116,7 @@ def _accepted(tx: Tx, subject: str, body: Mapping[str, Any]) -> list[tuple[str, 
     return [
         (validator, model)
         for files in outputs.values()
-        for validator, accepts, model in tx.run(JUDGEMENTS_OF, plan_id=plan_id, sha256=hash_files(files))
+        for validator, accepts, model in await store.read(JUDGEMENTS_OF, plan_id=plan_id, sha256=hash_files(files))
         if accepts
     ]
 
@@ -121,21 +126,44 @@ def _read(data: Any) -> dict[str, Any]:
     return dict(told)
 
 
-async def read_tallies(deps: Deps) -> dict[tuple[str, HonestySubject], HonestyTally]:
-    """What was counted, by kind of task and by whom it is about."""
-    found: dict[tuple[str, HonestySubject], HonestyTally] = {}
+async def read_tallies(deps: Deps, *, most: int = 0) -> dict[tuple[str, HonestySubject], HonestyTally]:
+    """Return what was counted, and at most so many links that are new, by kind of task and by subject."""
+    return (await _read_with_new(deps, most))[0]
+
+
+async def _read_with_new(deps: Deps, most: int) -> tuple[dict[tuple[str, HonestySubject], HonestyTally], int]:
+    """Return what was counted together with what is new, at most so many links of each board, and how many are left.
+
+    Nothing is written: the engine's loop counts for good. A pass that ends in between could be counted twice, so the
+    place up to which it was counted is read again afterwards.
+    """
+    tallies: dict[tuple[str, HonestySubject], HonestyTally] = {}
+    left = 0
     for store in await list_boards(deps):
         kind = _KINDS.get(store.name, store.name if store.name in deps.kinds else "plan")
-        for row in await store.read(HONESTY):
-            key = (kind, HonestySubject(row.agent_id, row.model))
-            found[key] = found.get(key, NOTHING).plus(HonestyTally(*row[2:]))
-    return found
+        counted, uncounted = await _read_board(store, most)
+        left += uncounted
+        for who, tally in counted:
+            tallies[kind, who] = tallies.get((kind, who), NOTHING).plus(tally)
+    return tallies, left
+
+
+async def _read_board(store: Store, most: int) -> tuple[list[tuple[HonestySubject, HonestyTally]], int]:
+    while True:
+        after, head = await _places(store)
+        stored = [
+            (HonestySubject(row.agent_id, row.model), HonestyTally(*row[2:])) for row in await store.read(HONESTY)
+        ]
+        if (await _places(store))[0] == after:
+            break
+    upto = min(head, after + most)
+    new = await _sum_facts(store, after, upto) if upto > after else {}
+    return [*stored, *new.items()], max(0, head - max(after, upto))
 
 
 async def build_report(deps: Deps) -> dict[str, Any]:
-    """How far agents, models and validators could be believed. What is new is counted first, within limits."""
-    behind = await count_new_facts(deps, most=REPORT_LIMIT)
-    found = await read_tallies(deps)
+    """Report how many claims of agents, models and validators held, up to the newest fact within limits."""
+    found, behind = await _read_with_new(deps, REPORT_LIMIT)
     agents = {each.agent_id for _, each in found}
     models = {each.model for _, each in found if each.model}
     kinds = {kind for kind, _ in found}
@@ -186,9 +214,8 @@ def _by_model(found: Mapping[tuple[str, HonestySubject], HonestyTally], agent_id
 
 
 async def sum_tallies(deps: Deps) -> dict[str, Any]:
-    """The sum over everybody, for an overview; as far as it was counted."""
-    await count_new_facts(deps, most=AT_ONCE)
-    return _sum(await read_tallies(deps)).as_json()
+    """Return the sum over all agents, for an overview."""
+    return _sum((await _read_with_new(deps, AT_ONCE))[0]).as_json()
 
 
 def _sum(
@@ -207,7 +234,7 @@ def _sum(
 
 
 async def read_agent_tallies(deps: Deps) -> dict[str, tuple[HonestyTally, dict[str, HonestyTally]]]:
-    """What was counted of each agent, and with each of its models, as far as it was counted."""
-    found = await read_tallies(deps)
+    """Return what was counted of each agent, and of each of its models."""
+    found, _ = await _read_with_new(deps, AT_ONCE)
     names = sorted({who.agent_id for _, who in found})
     return {name: (_sum(found, agent_id=name), _by_model(found, name)) for name in names}

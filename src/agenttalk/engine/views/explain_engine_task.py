@@ -17,6 +17,7 @@ from agenttalk.engine.plans import dag_reviews, releases
 from agenttalk.engine.plans import rework_rounds as rounds_of
 from agenttalk.engine.plans.dag_reviews import DagReviewRecord
 from agenttalk.engine.plans.definition import read_definition, read_joined_checks
+from agenttalk.engine.views.models.tasks import TaskUsage
 from agenttalk.engine.views.plan_status import sum_usage
 from agenttalk.ports import Store
 from agenttalk.ports.statements.budgets import OBJECTIONS_TO
@@ -175,12 +176,16 @@ def _moves_on(now: _TaskSituation, review: DagReviewRecord | None, turns: Sequen
     return moves_on
 
 
-def _used(turn: Mapping[str, Any]) -> dict[str, float]:
-    """What an attempt took, of what its usage says."""
+def _used(turn: Mapping[str, Any]) -> TaskUsage:
+    """Return what an attempt took, from its usage."""
     said = turn.get("usage", {})
     used = usage.measure_usage(said, seconds=said.get("duration_s", 0.0))
-    counts = {"tokens": used.tokens, "cost_usd": used.cost_usd, "tool_calls": used.tool_calls}
-    return {"duration_s": round(used.seconds, 3), **counts}
+    return {
+        "duration_s": round(used.seconds, 3),
+        "tokens": used.tokens,
+        "cost_usd": used.cost_usd,
+        "tool_calls": used.tool_calls,
+    }
 
 
 def _promised(promise: CompletionPromise, *, derived: bool) -> dict[str, Any]:

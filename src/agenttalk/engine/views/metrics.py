@@ -73,7 +73,7 @@ async def collect_metrics(deps: Deps) -> list[Metric]:
 
 
 async def _believed(deps: Deps) -> list[Metric]:
-    found = await honesty.read_tallies(deps)
+    found = await honesty.read_tallies(deps, most=honesty.AT_ONCE)
     names = ("agent", "model", "kind")
     samples: list[tuple[tuple[tuple[str, str], ...], Any]] = [
         (tuple(zip(names, (who.agent_id, who.model, kind), strict=True)), tally) for (kind, who), tally in found.items()

@@ -13,6 +13,7 @@ from agenttalk.engine.core.profiles import list_agents
 from agenttalk.engine.people import questions
 from agenttalk.engine.proof import honesty
 from agenttalk.engine.views import plans, toolchain
+from agenttalk.engine.views.models.plans import PlanListItem
 from agenttalk.engine.views.plans import PlanQuery
 from agenttalk.ports import Store
 from agenttalk.ports.statements.agents import QUEUED_FOR
@@ -42,6 +43,7 @@ async def build_overview(deps: Deps) -> dict[str, Any]:
     recent = (await plans.list_plans(deps, PlanQuery(limit=_LOOKED_AT)))["plans"]
     troubled = await _troubled(deps, recent)
     today = deps.stamp()[:10]
+    board = await toolchain.summarize_board(deps)
     counted = [(await store.read(COUNTED_OPEN))[0] for store in found]
     return {
         "requests": (await questions.read_page(deps, limit=REQUESTS)).requests,
@@ -55,12 +57,12 @@ async def build_overview(deps: Deps) -> dict[str, Any]:
         "honesty": await honesty.sum_tallies(deps),
         "cost_today": sum([await _cost(store, today) for store in found]),
         "deadletters": sum(dead for _, dead in counted),
-        **(await toolchain.summarize_board(deps)),
+        **({"toolchain": board} if board is not None else {}),
         "broken": dict(deps.broken),
     }
 
 
-async def _troubled(deps: Deps, recent: list[dict[str, Any]]) -> list[dict[str, Any]]:
+async def _troubled(deps: Deps, recent: list[PlanListItem]) -> list[dict[str, Any]]:
     """Tasks that cannot go on by themselves: of plans that are open, and of those that ended badly of late."""
     still_open = (await plans.list_plans(deps, PlanQuery(state="open", limit=_LOOKED_AT)))["plans"]
     ended = [each for each in recent if each["state"] == "ENDED" and each["counts"]["failed"]]
@@ -86,7 +88,6 @@ async def _cost(store: Store, today: str) -> float:
 
 async def describe_agents(deps: Deps) -> list[dict[str, Any]]:
     """Everybody who works or has worked here, by name."""
-    await honesty.count_new_facts(deps, most=honesty.AT_ONCE)
     names = set(await asyncio.to_thread(list_agents, deps.root)) - {root_layout.GATEWAY}
     believed = await honesty.read_agent_tallies(deps)
     now: dict[str, list[dict[str, Any]]] = {}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, UsageError
@@ -20,43 +20,47 @@ from agenttalk.ports.statements.views import RUN_COUNTS, TASK_STANDING, UNISOLAT
 from agenttalk.rules.core.task_states import board_status
 
 if TYPE_CHECKING:
+    from agenttalk.contracts.core.wire import JsonObject
+    from agenttalk.engine.budgets.denials import GateDenial
+    from agenttalk.engine.views.models.plans import PlanCounts, PlanOverview, PlanProgress, PlanResult, PlanView
+    from agenttalk.engine.views.models.root import StatusOverview
+    from agenttalk.engine.views.models.tasks import TaskSummary, TaskUsage, TaskView
     from agenttalk.ports import Store
 
 _NAMED: Final = 5
-PlanResult = Literal["running", "done", "failed", "waiting", "paused"]
 
 
 @dataclass(frozen=True, slots=True)
 class PlanStanding:
-    """A plan that the engine runs."""
+    """The status of a plan that the engine runs."""
 
     plan_id: str
     state: str
     result: PlanResult
-    """`running` while anything goes on by itself; `waiting` when somebody outside has to do something."""
-    counts: dict[str, int]
+    """`running` while anything goes on by itself; `waiting` when a person or a program outside has to act."""
+    counts: PlanCounts
     began_at: str
     ended_at: str | None
-    tasks: tuple[dict[str, Any], ...]
-    gates: tuple[dict[str, Any], ...] = ()
+    tasks: tuple[TaskView, ...]
+    gates: tuple[GateDenial, ...] = ()
     """What checkpoints held against its tasks."""
     closing: str | None = None
-    """What is done before it ends, now that nothing of it is open any more."""
-    review: dict[str, Any] | None = None
-    """How the review of its DAG stands, if it has one."""
-    release: dict[str, Any] | None = None
-    """What was decided about its release, if it has one."""
+    """What is done before it ends, now that no task is open."""
+    review: JsonObject | None = None
+    """The review of its DAG, if it has one."""
+    release: JsonObject | None = None
+    """The last decision about its release, if it has one."""
     questions: tuple[str, ...] = ()
-    """Questions of it that nobody has answered."""
+    """Questions of it that are not answered."""
 
     @property
-    def usage(self) -> dict[str, float] | None:
+    def usage(self) -> TaskUsage | None:
         """What all tasks together took, as far as it is known."""
         return sum_usage(task["usage"] for task in self.tasks)
 
-    def as_json(self) -> dict[str, Any]:
-        """For programs."""
-        return {
+    def as_json(self) -> PlanView:
+        """Return it as JSON has it."""
+        view: PlanView = {
             "plan_id": self.plan_id,
             "state": self.state,
             "result": self.result,
@@ -69,13 +73,16 @@ class PlanStanding:
             "tasks": list(self.tasks),
             "gates": list(self.gates),
             "questions": list(self.questions),
-            **({"review": self.review} if self.review else {}),
-            **({"release": self.release} if self.release else {}),
         }
+        if self.review:
+            view["review"] = self.review
+        if self.release:
+            view["release"] = self.release
+        return view
 
 
 async def read_plan_status(deps: Deps, plan_id: str) -> PlanStanding:
-    """Where a plan stands. Raises UsageError when the engine runs no such plan."""
+    """Return the status of a plan. Raises UsageError when the engine runs no such plan."""
     store = await board_of(deps, plan_id)
     # First what goes on: a plan in which nothing does stays as it is, so what is read afterwards fits it. Only that its
     # review is over, somebody tries it again, or what was proven is found broken may set it going in between, and then
@@ -95,15 +102,15 @@ async def read_plan_status(deps: Deps, plan_id: str) -> PlanStanding:
     [(lost,)] = await store.read(SKIPPED_BY_FAILURE, plan_id=plan_id)
     running = 0 if state == "ENDED" else running  # it may have ended since that was read
     goes_on = _goes_on(state, running, queued, due, closing=closing)
-    counts = {
+    counts: PlanCounts = {
         "open": count_open_tasks(plan_id, still_open),
         "completed": completed,
         "failed": failed,
         "skipped": skipped,
+        "running": running,
+        "unproven": sum(task["proven"] is False for task in tasks),
+        "not_isolated": sum(task["isolated"] is False for task in tasks),
     }
-    counts["running"] = running
-    counts["unproven"] = sum(task["proven"] is False for task in tasks)
-    counts["not_isolated"] = sum(task["isolated"] is False for task in tasks)
     result = _result(state, goes_on=goes_on, failed=bool(failed or lost))
     release = await releases.read_latest_committed(store, plan_id)
     if review is not None and review.is_undecided and not running:
@@ -127,12 +134,12 @@ async def read_plan_status(deps: Deps, plan_id: str) -> PlanStanding:
 
 
 def count_open_tasks(plan_id: str, counted: int) -> int:
-    """How many tasks are open. The run of a virtual board counts one more, so that it never ends."""
+    """Return how many tasks are open. The run of a virtual board counts one more, so that it never ends."""
     return counted - 1 if plan_id in VIRTUAL else counted
 
 
-async def result_of(store: Store, plan_id: str, state: str, counts: Mapping[str, int]) -> PlanResult:
-    """What is to be said of a plan in one word, for a list of many; see `PlanStanding.result`."""
+async def result_of(store: Store, plan_id: str, state: str, counts: PlanCounts) -> PlanResult:
+    """Return the result of a plan for a list of plans; see `PlanStanding.result`."""
     lost = counts["failed"] or (counts["skipped"] and (await store.read(SKIPPED_BY_FAILURE, plan_id=plan_id))[0].tasks)
     if state == "ENDED":
         release = await releases.read_latest_committed(store, plan_id)
@@ -143,7 +150,7 @@ async def result_of(store: Store, plan_id: str, state: str, counts: Mapping[str,
 
 
 def _goes_on(state: str, running: int, queued: int, due: int, *, closing: bool) -> bool:
-    """Whether anything of a plan goes on by itself. Of a paused one, what runs comes to its end."""
+    """Return whether anything of a plan goes on by itself. In a paused plan, running turns come to their end."""
     if state == "PAUSED":
         return running > 0
     return state == "SUBMITTED" or (state == "RUNNING" and bool(running or queued or due or closing))
@@ -166,14 +173,14 @@ def _result(state: str, *, goes_on: bool, failed: bool) -> PlanResult:
     return "paused" if state == "PAUSED" else "waiting"
 
 
-def _closing(tasks: Iterable[dict[str, Any]]) -> str:
+def _closing(tasks: Iterable[TaskView]) -> str:
     stale = [task["task_id"] for task in tasks if task["freshness"] == "stale"]
     named = ", ".join(stale[:_NAMED]) + (" …" if len(stale) > _NAMED else "")
     return f"verifying again: {named}" if stale else "looking whether all that was proven still holds"
 
 
-def task_status_of(row: StandingRow | TaskPageRow) -> dict[str, Any]:
-    """Describe how far a task has come."""
+def task_status_of(row: StandingRow | TaskPageRow) -> TaskView:
+    """Return the status of a task."""
     completed = row.state == "COMPLETED"
     return {
         "task_id": row.task_id,
@@ -190,7 +197,7 @@ def task_status_of(row: StandingRow | TaskPageRow) -> dict[str, Any]:
         "attempt": row.attempt,
         "retries": row.retries,
         "reexecutions": row.reexecutions,
-        "missing": wire.read(bytes(row.missing)) if row.missing else [],
+        "missing": read_missing(row.missing),
         "request_id": row.request_id,
         "updated_at": row.updated_at,
         "since": row.leased_at or row.waiting_since,
@@ -203,23 +210,30 @@ def is_isolated(state: str, unisolated: int) -> bool | None:
     return False if unisolated else True if state == "COMPLETED" else None
 
 
-def sum_usage(usages: Iterable[dict[str, float] | None]) -> dict[str, float] | None:
-    """What several tasks took together; None when nothing is known of any."""
-    known = [each for each in usages if each]
-    return {name: round(sum(each[name] for each in known), 6) for name in known[0]} if known else None
+def sum_usage(usages: Iterable[TaskUsage | None]) -> TaskUsage | None:
+    """Return what several tasks took together; None when nothing is known of any."""
+    known = [usage for usage in usages if usage]
+    if not known:
+        return None
+    return {
+        "duration_s": round(sum(usage["duration_s"] for usage in known), 6),
+        "tokens": sum(usage["tokens"] for usage in known),
+        "cost_usd": round(sum(usage["cost_usd"] for usage in known), 6),
+        "tool_calls": sum(usage["tool_calls"] for usage in known),
+    }
 
 
-def sum_usage_by_agent(usages: Iterable[tuple[str, dict[str, float] | None]]) -> dict[str, dict[str, float]]:
-    """What the tasks of each agent took together, of those of whom it is known."""
-    tasks: dict[str, list[dict[str, float]]] = {}
+def sum_usage_by_agent(usages: Iterable[tuple[str, TaskUsage | None]]) -> dict[str, TaskUsage]:
+    """Return what the tasks of each agent took together, where it is known."""
+    tasks: dict[str, list[TaskUsage]] = {}
     for agent_id, usage in usages:
         if usage:
             tasks.setdefault(agent_id, []).append(usage)
-    return {agent_id: sum_usage(known) or {} for agent_id, known in sorted(tasks.items())}
+    return {agent_id: total for agent_id, known in sorted(tasks.items()) if (total := sum_usage(known))}
 
 
-def usage_of(row: StandingRow | TaskPageRow) -> dict[str, float] | None:
-    """What all attempts at a task used together; None when nothing was counted."""
+def usage_of(row: StandingRow | TaskPageRow) -> TaskUsage | None:
+    """Return what all attempts at a task used together; None when nothing was counted."""
     if not (row.seconds or row.tokens or row.cost_usd or row.tool_calls):
         return None
     return {
@@ -230,8 +244,8 @@ def usage_of(row: StandingRow | TaskPageRow) -> dict[str, float] | None:
     }
 
 
-async def read_progress(deps: Deps, plan_id: str, names: Iterable[str]) -> dict[str, Any]:
-    """How far a plan has come, and the tasks of these names that it has. Raises UsageError when there is none."""
+async def read_progress(deps: Deps, plan_id: str, names: Iterable[str]) -> PlanProgress:
+    """Return how far a plan has come, and the tasks of these names. Raises UsageError when there is no such plan."""
     store = await board_of(deps, plan_id)
     rows = await store.read(RUN_COUNTS, plan_id=plan_id)
     if not rows:
@@ -246,18 +260,24 @@ async def read_progress(deps: Deps, plan_id: str, names: Iterable[str]) -> dict[
     [(unproven,)] = await store.read(UNPROVEN_IN, plan_id=plan_id)
     [(unisolated,)] = await store.read(UNISOLATED_IN, plan_id=plan_id)
     left = count_open_tasks(plan_id, still_open)
-    counts = {"open": left, "completed": completed, "failed": failed, "skipped": skipped}
-    counts |= {"unproven": unproven, "not_isolated": unisolated}
+    counts: PlanCounts = {
+        "open": left,
+        "completed": completed,
+        "failed": failed,
+        "skipped": skipped,
+        "unproven": unproven,
+        "not_isolated": unisolated,
+    }
     return {"plan_id": plan_id, "state": state, "counts": counts, "tasks": found}
 
 
-async def read_status_overview(deps: Deps, *, plan_id: str | None = None) -> dict[str, Any]:
-    """Where everything stands, for people and programs."""
+async def read_status_overview(deps: Deps, *, plan_id: str | None = None) -> StatusOverview:
+    """Return the status of every plan, or of one."""
     found = [(board, row) for board in await list_boards(deps) for row in await board.read(PLANS)]
     return {"plans": [await _stand(board, row) for board, row in found if plan_id in {None, row.plan_id}]}
 
 
-async def _stand(board: Store, row: PlanRow) -> dict[str, Any]:
+async def _stand(board: Store, row: PlanRow) -> PlanOverview:
     plan_id, origin, dag_sha256, _, halted, sent, delivered, superseded, duplicate, dead = row
     [(in_flight,)] = await board.read(IN_FLIGHT, plan_id=plan_id)
     runs = await board.read(RUN, plan_id=plan_id)
@@ -273,7 +293,7 @@ async def _stand(board: Store, row: PlanRow) -> dict[str, Any]:
     believed = {each.task_id for each in stands if each.unproven}
     isolated = {each.task_id: is_isolated(each.state, each.unisolated) for each in stands}
     held = [denials.to_json(each) for each in await board.read(OBJECTIONS_IN, plan_id=plan_id)] if ends else []
-    return {
+    overview: PlanOverview = {
         "plan_id": plan_id,
         "board": board.name,
         "origin": origin,
@@ -292,21 +312,34 @@ async def _stand(board: Store, row: PlanRow) -> dict[str, Any]:
         "gates": held,
         "questions": [row.request_id for row in await board.read(OPEN_REQUESTS_IN, plan_id=plan_id)],
         "state": runs[0].state if ends else None,
-        **({"review": review.as_json()} if review else {}),
-        **({"release": release.as_json()} if release else {}),
         "tasks": [
-            {
-                **_task(row, fresh=fresh.get(row.task_id) if runs else None, believed=row.task_id in believed),
-                "reason": reasons.get(row.task_id),
-                "isolated": isolated.get(row.task_id),
-                "usage": taken.get(row.task_id),
-            }
+            _task(
+                row,
+                fresh=fresh.get(row.task_id) if runs else None,
+                believed=row.task_id in believed,
+                reason=reasons.get(row.task_id),
+                isolated=isolated.get(row.task_id),
+                usage=taken.get(row.task_id),
+            )
             for row in tasks
         ],
     }
+    if review:
+        overview["review"] = review.as_json()
+    if release:
+        overview["release"] = release.as_json()
+    return overview
 
 
-def _task(row: PlanTaskRow, *, fresh: bool | None, believed: bool) -> dict[str, Any]:
+def _task(
+    row: PlanTaskRow,
+    *,
+    fresh: bool | None,
+    believed: bool,
+    reason: str | None,
+    isolated: bool | None,
+    usage: TaskUsage | None,
+) -> TaskSummary:
     """A task. What an agent of a foreign plan says of itself is its claim; of its own plans the engine saw more.
 
     `fresh` says whether what the engine saw still holds; None when it saw nothing. `believed` is what is done by its
@@ -322,6 +355,15 @@ def _task(row: PlanTaskRow, *, fresh: bool | None, believed: bool) -> dict[str, 
         "trust": ("claimed" if fresh is None or believed else "observed") if done else None,
         "updated_at": row.updated_at,
         "attempt": row.attempt,
-        "missing": wire.read(bytes(row.missing)) if row.missing else [],
+        "missing": read_missing(row.missing),
         "request_id": row.request_id,
+        "reason": reason,
+        "isolated": isolated,
+        "usage": usage,
     }
+
+
+def read_missing(data: Any) -> list[Any]:
+    """Return the inputs that a task waits for, as its row stores them."""
+    missing = wire.read(bytes(data)) if data else []
+    return missing if isinstance(missing, list) else [missing]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,6 +18,21 @@ from agenttalk.engine.core.boards import VIRTUAL, board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans.supersede import files_of
 from agenttalk.engine.views import plan_status
+from agenttalk.engine.views.models.plans import (
+    AckPage,
+    ArtifactPage,
+    ArtifactSummary,
+    CommandProgress,
+    DeliveryPage,
+    GraphEdge,
+    GraphNode,
+    PlanCounts,
+    PlanGraph,
+    PlanListItem,
+    PlanPage,
+    RepositorySummary,
+)
+from agenttalk.engine.views.models.tasks import TaskPage, TaskView
 from agenttalk.ports import Store
 from agenttalk.ports.statements.core import FACTS_OF
 from agenttalk.ports.statements.messages import COUNTED_TASKS, PLAN, PLAN_DOCUMENTS, PLAN_MANIFEST
@@ -48,7 +64,6 @@ STATES: Final = ("open", "submitted", "running", "paused", "ended", "foreign")
 _OPEN: Final = frozenset(STATES[:4])
 _TOP: Final = ("9999", "")
 _LAST: Final = "\U0010ffff"
-_COUNTS: Final = ("open", "completed", "failed", "skipped")
 _NO_END: Final = {
     "_toolchain": "'GET /api/toolchain/tasks' lists what forge events came to",
     "_mail": "'GET /api/mail' lists letters",
@@ -85,15 +100,15 @@ class _PlanCursor:
         return cursors.encode([self.began_at, self.plan_id, self.foreign])
 
 
-async def list_plans(deps: Deps, asked: PlanQuery) -> dict[str, Any]:
-    """Plans, those that began last first, and then those that only lie in folders; and where the next page begins."""
+async def list_plans(deps: Deps, asked: PlanQuery) -> PlanPage:
+    """List plans, the newest first, then foreign plans, and where the next page begins."""
     if asked.state and asked.state not in STATES:
         near = find_nearest(asked.state, STATES)
         hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(STATES)}"
         raise UsageError(Code.FIELD_VALUE, f"there is no state {asked.state[:40]!r} of a plan", hint=hint)
     stores = await _boards(deps, asked.board)
     place: _PlanCursor | None = _place(asked.after)
-    found: list[dict[str, Any]] = []
+    found: list[PlanListItem] = []
     seen = 0
     while place is not None and len(found) < asked.size and seen < LOOKED_AT:
         rows, place = await _next(stores, asked, place)
@@ -115,8 +130,8 @@ async def _boards(deps: Deps, board: str) -> list[Store]:
 
 async def _next(
     stores: Sequence[Store], asked: PlanQuery, place: _PlanCursor
-) -> tuple[list[dict[str, Any]], _PlanCursor | None]:
-    """The next rows in order, and the place behind them; None at the end."""
+) -> tuple[list[PlanListItem], _PlanCursor | None]:
+    """Return the next plans in order, and the place behind them; None at the end."""
     limit = asked.size
     if place.foreign:
         rows = [
@@ -132,9 +147,9 @@ async def _next(
         for store in stores
         for row in await store.read(statement, began_at=place.began_at, plan_id=place.plan_id, limit=limit)
     ]
-    rows = sorted(rows, key=lambda each: (each["began_at"], each["plan_id"]), reverse=True)[:limit]
+    rows = sorted(rows, key=lambda plan: (plan["began_at"] or "", plan["plan_id"]), reverse=True)[:limit]
     if len(rows) == limit:
-        return rows, _PlanCursor(rows[-1]["began_at"], rows[-1]["plan_id"])
+        return rows, _PlanCursor(rows[-1]["began_at"] or "", rows[-1]["plan_id"])
     return rows, _PlanCursor("", _LAST, foreign=True) if asked.state in {"", "foreign"} else None
 
 
@@ -148,34 +163,60 @@ def _place(text: str) -> _PlanCursor:
             raise cursors.make_cursor_error()
 
 
-async def _run(store: Store, row: RunPageRow) -> dict[str, Any]:
-    counts = dict(zip(_COUNTS, (row.open, row.completed, row.failed, row.skipped), strict=True))
-    [(counts["unproven"],)] = await store.read(UNPROVEN_IN, plan_id=row.plan_id)
-    [(counts["not_isolated"],)] = await store.read(UNISOLATED_IN, plan_id=row.plan_id)
-    about = {"plan_id": row.plan_id, "board": store.name, "origin": "engine", "state": row.state, "halted": None}
-    about["result"] = await plan_status.result_of(store, row.plan_id, row.state, counts)
-    return {**about, "counts": counts, "began_at": row.began_at, "ended_at": row.ended_at}
-
-
-async def _foreign(store: Store, plan_id: str, halted: str | None) -> dict[str, Any]:
-    about = {"plan_id": plan_id, "board": store.name, "origin": "foreign", "state": "FOREIGN", "halted": halted}
-    about["result"] = "foreign"
-    return {**about, "counts": await _counts(store, plan_id), "began_at": None, "ended_at": None}
-
-
-async def _counts(store: Store, plan_id: str) -> dict[str, int]:
-    """How many tasks of a plan that the engine does not run are in which state."""
-    states: dict[str, int] = dict(await store.read(COUNTED_TASKS, plan_id=plan_id))
-    closed = {name: states.get(name.upper(), 0) for name in _COUNTS[1:]}
+async def _run(store: Store, row: RunPageRow) -> PlanListItem:
+    plan_id, state, still_open, completed, failed, skipped, began_at, ended_at = row
+    [(unproven,)] = await store.read(UNPROVEN_IN, plan_id=plan_id)
+    [(not_isolated,)] = await store.read(UNISOLATED_IN, plan_id=plan_id)
+    counts: PlanCounts = {
+        "open": still_open,
+        "completed": completed,
+        "failed": failed,
+        "skipped": skipped,
+        "unproven": unproven,
+        "not_isolated": not_isolated,
+    }
     return {
-        "open": sum(states.values()) - sum(closed.values()),
-        **closed,
-        "unproven": closed["completed"],
+        "plan_id": plan_id,
+        "board": store.name,
+        "origin": "engine",
+        "state": state,
+        "halted": None,
+        "result": await plan_status.result_of(store, plan_id, state, counts),
+        "counts": counts,
+        "began_at": began_at,
+        "ended_at": ended_at,
+    }
+
+
+async def _foreign(store: Store, plan_id: str, halted: str | None) -> PlanListItem:
+    return {
+        "plan_id": plan_id,
+        "board": store.name,
+        "origin": "foreign",
+        "state": "FOREIGN",
+        "halted": halted,
+        "result": "foreign",
+        "counts": await _counts(store, plan_id),
+        "began_at": None,
+        "ended_at": None,
+    }
+
+
+async def _counts(store: Store, plan_id: str) -> PlanCounts:
+    """Count the tasks of a foreign plan by their states. What is completed there is claimed, and never proven."""
+    states: Counter[str] = Counter(dict(await store.read(COUNTED_TASKS, plan_id=plan_id)))
+    completed, failed, skipped = states["COMPLETED"], states["FAILED"], states["SKIPPED"]
+    return {
+        "open": states.total() - completed - failed - skipped,
+        "completed": completed,
+        "failed": failed,
+        "skipped": skipped,
+        "unproven": completed,
         "not_isolated": 0,
     }
 
 
-def _fits(row: dict[str, Any], asked: PlanQuery) -> bool:
+def _fits(row: PlanListItem, asked: PlanQuery) -> bool:
     state = row["state"].lower()
     wanted = state in _OPEN if asked.state == "open" else asked.state in {"", state}
     return wanted and asked.text.lower() in row["plan_id"].lower()
@@ -236,16 +277,30 @@ async def _describe_foreign(deps: Deps, store: Store, plan_id: str) -> dict[str,
     }
 
 
-async def describe_graph(deps: Deps, plan_id: str) -> dict[str, Any]:
-    """The tasks of a plan with their states, and the lines between them."""
+async def describe_graph(deps: Deps, plan_id: str) -> PlanGraph:
+    """Return the tasks of a plan with their states, and the edges between them."""
     store = await find_plan_board(deps, plan_id)
     nodes = await _nodes(store, plan_id)
     edges = await _edges(store, plan_id, nodes)
-    lines: list[dict[str, Any]] = [{"from": source, "to": target, "kind": "depends"} for source, target in edges]
+    lines: list[GraphEdge] = [{"from": source, "to": target, "kind": "depends"} for source, target in edges]
     lines += [line for node in nodes for line in _called(node)]
-    rows = [row for row in await _all_tasks(store, plan_id) if row["cause"] != "REMOVED"]
-    keys = ("task_id", "agent_id", "state", "phase", "board", "freshness", "proven", "isolated", "cause", "updated_at")
-    return {"plan_id": plan_id, "nodes": [{key: row[key] for key in keys} for row in rows], "edges": lines}
+    nodes_shown = [_graph_node(task) for task in await _all_tasks(store, plan_id) if task["cause"] != "REMOVED"]
+    return {"plan_id": plan_id, "nodes": nodes_shown, "edges": lines}
+
+
+def _graph_node(task: TaskView) -> GraphNode:
+    return {
+        "task_id": task["task_id"],
+        "agent_id": task["agent_id"],
+        "state": task["state"],
+        "phase": task["phase"],
+        "board": task["board"],
+        "freshness": task["freshness"],
+        "proven": task["proven"],
+        "isolated": task["isolated"],
+        "cause": task["cause"],
+        "updated_at": task["updated_at"],
+    }
 
 
 async def _edges(store: Store, plan_id: str, nodes: Sequence[Node]) -> list[tuple[str, str]]:
@@ -264,17 +319,16 @@ async def _nodes(store: Store, plan_id: str) -> list[Node]:
     return list(TaskDag.from_bytes(bytes(documents[0].dag)).nodes) if documents and documents[0].dag else []
 
 
-def _called(node: Node) -> Iterable[dict[str, Any]]:
-    """Tasks that run only if a task says so: by its score, or by failing."""
+def _called(node: Node) -> Iterable[GraphEdge]:
+    """Yield the edges to tasks that run only by the score or the failure of a task."""
     for branch in node.gates.branches if node.gates else ():
-        yield from (
-            {"from": node.task_id, "to": each, "kind": "branch", "when": branch.when} for each in branch.activate
-        )
+        for task_id in branch.activate:
+            yield {"from": node.task_id, "to": task_id, "kind": "branch", "when": branch.when}
     if node.failure_policy is not None and node.failure_policy.fallback_task_id:
         yield {"from": node.task_id, "to": node.failure_policy.fallback_task_id, "kind": "fallback"}
 
 
-async def _all_tasks(store: Store, plan_id: str) -> list[dict[str, Any]]:
+async def _all_tasks(store: Store, plan_id: str) -> list[TaskView]:
     rows: list[TaskPageRow] = []
     while page := await store.read(
         PLAN_TASK_PAGE, plan_id=plan_id, task_id=rows[-1].task_id if rows else "", limit=LOOKED_AT
@@ -285,7 +339,7 @@ async def _all_tasks(store: Store, plan_id: str) -> list[dict[str, Any]]:
     return [_task(row) for row in rows]
 
 
-def _task(row: TaskPageRow) -> dict[str, Any]:
+def _task(row: TaskPageRow) -> TaskView:
     task = plan_status.task_status_of(row)
     if row.unmet is None:  # the engine does not run it, so it has seen nothing
         proven = False if task["state"] == "COMPLETED" else None
@@ -295,11 +349,11 @@ def _task(row: TaskPageRow) -> dict[str, Any]:
 
 async def list_tasks(
     deps: Deps, plan_id: str, *, state: str = "", agent_id: str = "", after: str = "", limit: int = PAGE
-) -> dict[str, Any]:
-    """Tasks of a plan by their names, from after one on. `state` is a state, or what boards call it."""
+) -> TaskPage:
+    """List tasks of a plan by name, from after one on. `state` is a state, or the word of boards for it."""
     store = await find_plan_board(deps, plan_id, ends=False)
     size = max(1, min(limit, LONGEST_PAGE))
-    shown: list[dict[str, Any]] = []
+    shown: list[TaskView] = []
     seen, last = 0, after.replace("\0", "")
     while seen < LOOKED_AT:
         rows = await store.read(PLAN_TASK_PAGE, plan_id=plan_id, task_id=last, limit=size)
@@ -315,52 +369,51 @@ async def list_tasks(
     return {"tasks": shown, "next": last}
 
 
-async def list_deliveries(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> dict[str, Any]:
-    """What became of each message of a plan: the lines of its journal."""
+async def list_deliveries(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> DeliveryPage:
+    """List what became of each message of a plan: the lines of its journal."""
     store = await find_plan_board(deps, plan_id, ends=False)
     size = max(1, min(limit, LONGEST_PAGE))
     rows = await store.read(FACTS_OF, subject=records.journal_subject(plan_id), after=after, limit=size)
-    lines = [wire.read(line) for row in rows for line in records.read_journal_lines(bytes(row.body))]
+    lines: list[Any] = [wire.read(line) for row in rows for line in records.read_journal_lines(bytes(row.body))]
     return {"deliveries": lines, "next": rows[-1].seq if len(rows) == size else None}
 
 
-async def list_acks(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> dict[str, Any]:
-    """Every command of a plan, and how far its receiver came with it: stored, injected, acted, and the receipt."""
+async def list_acks(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> AckPage:
+    """List the commands of a plan, and how far each receiver came: stored, injected, acted, and the receipt."""
     store = await find_plan_board(deps, plan_id)
     size = max(1, min(limit, LONGEST_PAGE))
     rows = await store.read(PLAN_ACKS, plan_id=plan_id, after=after, limit=size)
-    keys = (
-        "message_id", "task_id", "command_id", "command_seq", "consumer_agent_id", "state", "status", "stored_at",
-        "injected_at", "acted_at", "consumed_at", "finished_at", "details", "prompt_sha256",
-    )  # fmt: skip
-    told = [dict(zip(keys, row[1:], strict=True)) for row in rows]
-    return {"acks": told, "next": rows[-1].id if len(rows) == size else None}
+    keys = tuple(CommandProgress.__annotations__)  # the columns stand in this order
+    acks: list[Any] = [dict(zip(keys, row[1:], strict=True)) for row in rows]
+    return {"acks": acks, "next": rows[-1].id if len(rows) == size else None}
 
 
-async def list_artifacts(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> dict[str, Any]:
-    """Every version of what the tasks of a plan made, with the hashes by which its files can be had."""
+async def list_artifacts(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> ArtifactPage:
+    """List every version of the outputs of a plan, with the hashes of its files."""
     store = await find_plan_board(deps, plan_id)
     size = max(1, min(limit, LONGEST_PAGE))
     rows = await store.read(PLAN_ARTIFACTS, plan_id=plan_id, after=after, limit=size)
     return {"artifacts": [_artifact(row) for row in rows], "next": rows[-1].id if len(rows) == size else None}
 
 
-def _artifact(row: PlanArtifactRow) -> dict[str, Any]:
-    files = [
-        {"path": path, "sha256": sha256, "size_bytes": size} for path, sha256, size in files_of(bytes(row.envelope))
-    ]
-    about = {
-        "message_id": row.message_id,
-        "task_id": row.task_id,
-        "output_name": row.output_name,
-        "seq": row.seq,
-        "agent_id": row.producer,
+def _artifact(row: PlanArtifactRow) -> ArtifactSummary:
+    _, message_id, task_id, output_name, seq, producer, state, at, envelope = row
+    return {
+        "message_id": message_id,
+        "task_id": task_id,
+        "output_name": output_name,
+        "seq": seq,
+        "agent_id": producer,
+        "state": state,
+        "at": at,
+        "files": [
+            {"path": path, "sha256": sha256, "size_bytes": size} for path, sha256, size in files_of(bytes(envelope))
+        ],
     }
-    return {**about, "state": row.state, "at": row.accepted_at, "files": files}
 
 
-async def describe_repository(deps: Deps, plan_id: str) -> dict[str, Any]:
-    """Where the repository of a plan lies, and what its clones share. Raises UsageError when the plan has none."""
+async def describe_repository(deps: Deps, plan_id: str) -> RepositorySummary:
+    """Return the repository of a plan, and what its clones share. Raises UsageError when the plan has none."""
     store = await board_of(deps, plan_id)
     rows = await store.read(PLAN_MANIFEST, plan_id=plan_id)
     manifest = rows[0].manifest if rows else None

@@ -14,6 +14,7 @@ from agenttalk.engine.core.boards import TOOLCHAIN as BOARD
 from agenttalk.engine.core.boards import open_if_readable
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.engine.views.models.toolchain import BoardSummary, ToolchainWarning, WarningPage
 from agenttalk.ports import Store
 from agenttalk.ports.statements.toolchain import (
     BREAKERS,
@@ -161,25 +162,25 @@ def is_proven(state: Any, why: Any) -> bool | None:
     return why != "claimed" if state == "COMPLETED" else None
 
 
-async def list_warnings(deps: Deps, after: int = 0) -> dict[str, Any]:
-    """What operators should know of events that nobody could be given."""
+async def list_warnings(deps: Deps, after: int = 0) -> WarningPage:
+    """List events that no agent could be given."""
     if not deps.stores.has_board(BOARD):
         return {"warnings": [], "next": None}
     store = await deps.stores.board(BOARD)
     rows = await store.read(TOOLCHAIN_WARNINGS, after=after, limit=PAGE)
-    found = [
+    warnings: list[ToolchainWarning] = [
         {
-            "id": each.id,
-            "code": each.code,
-            "message": each.message,
-            "hint": each.hint,
-            "times": each.times,
-            "first_at": each.first_at,
+            "id": number,
+            "code": code,
+            "message": message,
+            "hint": hint,
+            "times": times,
+            "first_at": first_at,
+            "last_at": last_at,
         }
-        | {"last_at": each.last_at}
-        for each in rows
+        for number, code, message, hint, times, first_at, last_at in rows
     ]
-    return {"warnings": found, "next": rows[-1].id if len(rows) == PAGE else None}
+    return {"warnings": warnings, "next": rows[-1].id if len(rows) == PAGE else None}
 
 
 async def list_outgoing(deps: Deps, after: int = 0) -> dict[str, Any]:
@@ -203,11 +204,10 @@ _OUTGOING: Final = (
 )  # fmt: skip
 
 
-async def summarize_board(deps: Deps) -> dict[str, Any]:
-    """What an overview says of the board; nothing where there is none, or it cannot be read."""
+async def summarize_board(deps: Deps) -> BoardSummary | None:
+    """Return the board in brief; None where there is none, or it cannot be read."""
     store = await open_if_readable(deps, BOARD) if deps.stores.has_board(BOARD) else None
     if store is None:
-        return {}
+        return None
     rows = await store.read(TOOLCHAIN_PAGE_OPEN, after=0, limit=LONGEST_PAGE)
-    told = (await list_warnings(deps))["warnings"]
-    return {"toolchain": {"open_tasks": len(rows), "warnings": told}}
+    return {"open_tasks": len(rows), "warnings": (await list_warnings(deps))["warnings"]}

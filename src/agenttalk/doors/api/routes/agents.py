@@ -41,7 +41,7 @@ class TokenBody(Body):
 
 
 async def me(service: Service, _: Request, caller: Caller) -> Response:
-    """Whom a token belongs to."""
+    """Show the owner of the token."""
     owner: TokenOwner = {"role": caller.role, "name": caller.name, "ready": service.ready}
     if caller.attempt is not None:
         board, plan_id, task_id, epoch = caller.attempt
@@ -50,35 +50,41 @@ async def me(service: Service, _: Request, caller: Caller) -> Response:
 
 
 async def list_offers(service: Service, _: Request, caller: Caller) -> Response:
-    """What an agent elsewhere has taken, and what it could."""
-    return to_json_response(await service.elsewhere.describe_offers(caller.name))
+    """List what a remote agent has claimed, and what it can claim."""
+    return to_json_response(await service.remote_agents.describe_offers(caller.name))
 
 
 async def claim(service: Service, request: Request, caller: Caller) -> Response:
-    """Take what is offered."""
+    """Claim the next task that is offered."""
     body = await bodies.read(request, ClaimBody)
     key = bodies.read_idempotency_key(request)
-    taken = await service.elsewhere.claim(caller.name, key=key, wait=body.wait_seconds)
+    taken = await service.remote_agents.claim(caller.name, key=key, wait=body.wait_seconds)
     return to_json_response({"taken": taken})
 
 
 async def make_token(service: Service, request: Request, caller: Caller) -> Response:
-    """Let a token in: of an agent elsewhere, or of a person."""
+    """Register a token of a remote agent or of a person."""
     body = await bodies.read(request, TokenBody)
     match body.agent_id, body.role, body.name:
         case (str(agent_id), None, None):
-            return to_json_response(await service.make_token(agent_id, body.token, by=caller.name), 201)
+            return to_json_response(
+                (await access.admit_agent(service.deps, body.token, agent_id, by=caller.name)).as_json(), 201
+            )
         case (None, str(role), str(name)) if name != access.ENGINE_TOKEN_LABEL:
-            return to_json_response(await service.make_person_token(role, name, body.token, by=caller.name), 201)
+            token = await access.admit_person(service.deps, body.token, role, name, by=caller.name)
+            return to_json_response(token.as_json(), 201)
     hint = f"give agent_id; or role and name, which is not {access.ENGINE_TOKEN_LABEL!r}"
     raise UsageError(Code.FIELD_VALUE, "a token is for an agent or for a person", hint=hint)
 
 
 async def tokens(service: Service, _: Request, __: Caller) -> Response:
-    """Tokens that were made; not the tokens themselves, which nobody knows."""
-    return to_json_response({"tokens": await service.list_tokens()})
+    """List tokens without their secrets, of which only hashes are stored."""
+    return to_json_response({"tokens": [token.as_json() for token in await access.list_tokens(service.deps)]})
 
 
 async def revoke_token(service: Service, request: Request, caller: Caller) -> Response:
-    """Let a token in no longer."""
-    return to_json_response(await service.revoke_token(request.path_params["id"], by=caller.name))
+    """Revoke a token."""
+    revoked = await access.revoke(service.deps, request.path_params["id"], by=caller.name)
+    if revoked.role != "agent":
+        service.sessions.forget_links()
+    return to_json_response(revoked.as_json())

@@ -62,10 +62,11 @@ async def replay_policy(service: Service, request: Request, _: Caller) -> Respon
 
 async def verify_ledger(service: Service, _: Request, __: Caller) -> Response:
     """Whether every chain of the ledger holds. This reads all of it."""
-    if service.verify_ledger is None:
-        raise MachineError(Code.ENGINE_UNREACHABLE, "the ledger is verified by an engine, and this is none")
+    if service.tools.verify_ledger is None:
+        hint = "run 'agenttalk audit verify'"
+        raise MachineError(Code.ENGINE_UNREACHABLE, "this process cannot verify the ledger", hint=hint)
     async with _VERIFYING:
-        chains = await asyncio.to_thread(service.verify_ledger)
+        chains = await asyncio.to_thread(service.tools.verify_ledger)
     return to_json_response({"ok": all(each["intact"] for each in chains), "chains": list(chains)})
 
 

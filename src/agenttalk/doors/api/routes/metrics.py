@@ -56,7 +56,7 @@ async def get_honesty(service: Service, _: Request, __: Caller) -> Response:
 
 async def spending(service: Service, _: Request, __: Caller) -> Response:
     """What was spent today of what may be."""
-    return to_json_response({**await service.read_day_budget(), **await day_limit.describe_waiting(service.deps)})
+    return to_json_response({**await service.day.read(), **await day_limit.describe_waiting(service.deps)})
 
 
 async def limit_day(service: Service, request: Request, caller: Caller) -> Response:
@@ -64,14 +64,16 @@ async def limit_day(service: Service, request: Request, caller: Caller) -> Respo
     body = await bodies.read(request, DayBody)
     if not body.reset and "limit_usd" not in body.model_fields_set:
         raise UsageError(Code.FIELD_MISSING, "give limit_usd, null for no limit, or reset")
-    found = await service.set_day_limit(body.limit_usd, by=body.by or caller.name, reset=body.reset)
+    found = await service.day.set_limit(body.limit_usd, by=body.by or caller.name, reset=body.reset)
     return to_json_response({**found, **await day_limit.describe_waiting(service.deps)})
 
 
 async def reload_settings(service: Service, request: Request, caller: Caller) -> Response:
     """Read the settings again, without a restart."""
     body = await bodies.read(request, bodies.ReloadBody)
-    return to_json_response(await service.reload_settings(body.by or caller.name))
+    if service.tools.reload is None:
+        raise UsageError(Code.NAME_UNKNOWN, "this process reads no settings", hint="ask the engine of the root")
+    return to_json_response(await service.tools.reload(body.by or caller.name))
 
 
 async def get_metrics(service: Service, _: Request, __: Caller) -> Response:
@@ -87,7 +89,7 @@ async def get_metrics(service: Service, _: Request, __: Caller) -> Response:
 
 
 async def _day(service: Service) -> list[Metric]:
-    told = await service.read_day_budget()
+    told = await service.day.read()
     found = (
         ("limit_usd", "What may be spent on a day."),
         ("spent_usd", "What was spent today, where that is limited."),
@@ -99,7 +101,7 @@ async def _day(service: Service) -> list[Metric]:
 
 
 def _commits(service: Service) -> list[Metric]:
-    said = sorted(service.commits().items())
+    said = sorted(service.tools.commits().items())
     commits = tuple(Sample((("database", name),), each[0]) for name, each in said)
     works = tuple(Sample((("database", name),), each[1]) for name, each in said)
     return [
@@ -111,9 +113,9 @@ def _commits(service: Service) -> list[Metric]:
 
 def _spans(service: Service) -> list[Metric]:
     """What became of spans, where a tracing system is told."""
-    if service.tracing is None:
+    if service.tools.tracing is None:
         return []
-    counts = service.tracing.counts
+    counts = service.tools.tracing.counts
     failures = Sample((), counts.failures)
     return [
         Metric("spans_sent_total", "Spans that the tracing system took.", "counter", (Sample((), counts.sent),)),

@@ -32,13 +32,13 @@ async def requests(service: Service, request: Request, _: Caller) -> Response:
 
 async def request(service: Service, request: Request, _: Caller) -> Response:
     """One question."""
-    return to_json_response((await service.request(request.path_params["id"])).as_json())
+    return to_json_response((await service.messages.find_question(request.path_params["id"])).as_json())
 
 
 async def answer(service: Service, request: Request, caller: Caller) -> Response:
     """Answer a question."""
     body = await bodies.read(request, bodies.AnswerBody, limit=bodies.ANSWER_LIMIT)
-    answer = await service.answer(
+    answer = await service.messages.answer(
         request.path_params["id"],
         by=body.by or caller.name,
         proof=AnswerProof("token", caller.name),
@@ -69,9 +69,9 @@ async def deadletters(service: Service, request: Request, _: Caller) -> Response
 
 async def deadletter(service: Service, request: Request, _: Caller) -> Response:
     """One dead letter with its original."""
-    return to_json_response(await service.deadletter(request.path_params["id"]))
+    return to_json_response(await service.messages.read_dead_letter(request.path_params["id"]))
 
 
 async def replay_deadletter(service: Service, request: Request, caller: Caller) -> Response:
     """Judge a dead letter again."""
-    return to_json_response(await service.replay(request.path_params["id"], by=caller.name))
+    return to_json_response(await service.messages.replay(request.path_params["id"], by=caller.name))

@@ -22,9 +22,16 @@ from agenttalk.doors.api import bodies
 from agenttalk.doors.api.bodies import Body
 from agenttalk.doors.api.paging import read_number
 from agenttalk.doors.api.problems import to_json_response
+from agenttalk.engine.core import boards, task_comments
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.task_comments import TaskContribution, TaskName
+from agenttalk.engine.messages import sent_commands
 from agenttalk.engine.operation.service import Service
+from agenttalk.engine.people import agent_questions
+from agenttalk.engine.proof import disputes
+from agenttalk.engine.views import explain as view_explain
+from agenttalk.engine.views import promise_preview, toolchain
+from agenttalk.ports.statements.plans import LAST_SEQ
 from agenttalk.rules.agents.progress_notes import note_of
 from agenttalk.rules.commands import envelopes, generation, promise_making, validation
 from agenttalk.rules.commands.validation import NOTHING, Known
@@ -100,33 +107,45 @@ class CommandBody(Body):
 
 async def get_task(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
     """Show a task with its comments and outputs."""
-    return to_json_response(await service.task(task, after=read_number(request.query_params, "after")))
+    after = read_number(request.query_params, "after")
+    shown = await task_comments.read_task(service.deps, task, after=after)
+    return to_json_response({**shown, **await toolchain.read_toolchain_fields(service.deps, task)})
 
 
 async def add_comment(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     """Add a comment."""
     body = await bodies.read(request, bodies.CommentBody)
     remark = TaskContribution("comment", body.author, body.comment_type, body.body, body.claims)
-    return to_json_response(await service.add_remark(task, remark, caller, bodies.read_idempotency_key(request)), 201)
+    return to_json_response(
+        await task_comments.post_contribution(
+            service.deps, task, remark, caller, key=bodies.read_idempotency_key(request)
+        ),
+        201,
+    )
 
 
 async def add_output(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     """Add a text output."""
     body = await bodies.read(request, bodies.OutputBody)
     remark = TaskContribution("output", caller.name, body.type, body.content)
-    return to_json_response(await service.add_remark(task, remark, caller, bodies.read_idempotency_key(request)), 201)
+    return to_json_response(
+        await task_comments.post_contribution(
+            service.deps, task, remark, caller, key=bodies.read_idempotency_key(request)
+        ),
+        201,
+    )
 
 
 async def report_progress(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     """Report the progress of an attempt."""
     body = await bodies.read(request, bodies.ProgressBody)
-    return to_json_response(await service.report(task, note_of(body.model_dump()), caller))
+    return to_json_response(service.report_progress(task, note_of(body.model_dump()), caller))
 
 
 async def get_input(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     """A file of an input, as it is."""
     name, path = request.query_params.get("name", ""), request.query_params.get("path", "")
-    data = await service.elsewhere.read_input(task, caller, name, path)
+    data = await service.remote_agents.read_input(task, caller, name, path)
     headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
     return Response(data, headers=headers, media_type="application/octet-stream")
 
@@ -138,40 +157,40 @@ async def submit_artifact(service: Service, request: Request, caller: Caller, ta
         raise UsageError(Code.FIELD_VALUE, "a file has a text, or a content in base64", hint="give one of them")
     data = body.text.encode() if body.text is not None else _decoded(body.content or "")
     path = body.path or body.output.rpartition("/")[2]
-    return to_json_response(await service.elsewhere.submit(task, caller, body.output, path, data), 201)
+    return to_json_response(await service.remote_agents.submit(task, caller, body.output, path, data), 201)
 
 
 async def submit_result(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     """Take in what came of an attempt."""
     body = await bodies.read(request, ResultBody)
-    return to_json_response(await service.elsewhere.finish(task, caller, body.model_dump(exclude_none=True)), 201)
+    return to_json_response(await service.remote_agents.finish(task, caller, body.model_dump(exclude_none=True)), 201)
 
 
 async def preview_promise(service: Service, _: Request, __: Caller, task: TaskName) -> Response:
     """What a task promises, and what of it is not there yet."""
-    return to_json_response(await service.preview_promise(task))
+    return to_json_response(await promise_preview.preview_promise(service.deps, task))
 
 
 async def explain(service: Service, _: Request, __: Caller, task: TaskName) -> Response:
     """Why a task is in its state."""
-    return to_json_response(await service.explain(task.plan_id, task.task_id))
+    return to_json_response(await view_explain.explain_task(service.deps, task.plan_id, task.task_id))
 
 
 async def ask_question(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     """Put a question to a person."""
     body = await bodies.read(request, QuestionBody)
-    return to_json_response(await service.ask(task, caller, body.question), 201)
+    return to_json_response(await agent_questions.ask(service.deps, task, caller, body.question), 201)
 
 
 async def dispute(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     """Say that a check of the task is wrong."""
     body = await bodies.read(request, DisputeBody)
-    return to_json_response(await service.dispute(task, caller, body.check, body.reason), 201)
+    return to_json_response(await disputes.dispute(service.deps, task, caller, body.check, body.reason), 201)
 
 
 async def get_question(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
     """What came of a question."""
-    return to_json_response(await service.describe_question(task, request.path_params["id"]))
+    return to_json_response(await agent_questions.read_answer(service.deps, task, request.path_params["id"]))
 
 
 async def generate_command(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
@@ -222,7 +241,7 @@ async def _generated(service: Service, body: ParamsBody) -> JsonObject:
         raise UsageError(Code.FIELD_VALUE, "a locale is en or zh")
     known = await _known(service, body.params)
     answer = generation.generate(body.params, known, locale="zh" if body.locale == "zh" else "en").as_json()
-    await service.record_outcome("generated", _subject(body.params), answer)
+    await sent_commands.log_command(service.deps, "generated", _subject(body.params), answer)
     return answer
 
 
@@ -231,7 +250,7 @@ async def _validated(service: Service, body: CommandBody) -> JsonObject:
     known = await _known(service, said)
     check = validation.validate if said is body.command else envelopes.validate
     answer = check(body.command, known).as_json()
-    await service.record_outcome("validated", _subject(said), answer)
+    await sent_commands.log_command(service.deps, "validated", _subject(said), answer)
     return answer
 
 
@@ -251,7 +270,8 @@ async def _known(service: Service, said: JsonObject) -> Known:
     if not isinstance(plan_id, str) or not isinstance(task_id, str) or not is_id(plan_id) or not is_id(task_id):
         return found
     # What lies in folders follows the store within a second; a command that is not there yet counts all the same.
-    last = await service.last_seq(plan_id, task_id)
+    board = await boards.board_of(service.deps, plan_id)
+    last = (await board.read(LAST_SEQ, plan_id=plan_id, task_id=task_id))[0].seq
     newer = {make_command_id(task_id, seq) for seq in range(found.last_seq + 1, last + 1)}
     ids = frozenset({*found.command_ids, *newer})
     return replace(found, last_seq=max(last, found.last_seq), command_ids=ids)
@@ -266,7 +286,7 @@ def _require_own(said: JsonObject, task: TaskName) -> None:
 
 
 def _subject(said: JsonObject) -> str:
-    return "/".join(str(each)[:128] for each in generation.read_identity(said) if each) or "unknown"
+    return "/".join(str(part)[:128] for part in generation.read_identity(said) if part) or "unknown"
 
 
 def _decoded(text: str) -> bytes:

@@ -13,6 +13,7 @@ from agenttalk.doors.api.paging import read_number
 from agenttalk.doors.api.problems import to_json_response
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.operation.service import Service
+from agenttalk.engine.views import forge_audit, toolchain
 from agenttalk.engine.views.toolchain import PAGE, ToolchainQuery
 
 
@@ -44,22 +45,22 @@ async def list_tasks(service: Service, request: Request, _: Caller) -> Response:
         after=read_number(query, "after"),
         limit=read_number(query, "limit") or PAGE,
     )
-    return to_json_response(await service.toolchain_tasks(asked))
+    return to_json_response(await toolchain.list_toolchain_tasks(service.deps, asked))
 
 
 async def get_task(service: Service, request: Request, _: Caller) -> Response:
     """Show a task: what was reported, and what the forge showed."""
-    return to_json_response(await service.toolchain_task(request.path_params["id"]))
+    return to_json_response(await forge_audit.audit_task(service.deps, request.path_params["id"]))
 
 
 async def list_warnings(service: Service, request: Request, _: Caller) -> Response:
     """List warnings."""
-    return to_json_response(await service.toolchain_warnings(read_number(request.query_params, "after")))
+    return to_json_response(await toolchain.list_warnings(service.deps, read_number(request.query_params, "after")))
 
 
 async def list_outgoing(service: Service, request: Request, _: Caller) -> Response:
     """List what the engine writes at forges."""
-    return to_json_response(await service.toolchain_outgoing(read_number(request.query_params, "after")))
+    return to_json_response(await toolchain.list_outgoing(service.deps, read_number(request.query_params, "after")))
 
 
 async def reconcile(service: Service, request: Request, caller: Caller) -> Response:

@@ -39,16 +39,11 @@ def status(
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.doors.cli.plans import code
-        from agenttalk.engine.budgets import day_limit
-        from agenttalk.engine.proof import honesty
-        from agenttalk.engine.views import plan_status
-        from agenttalk.engine.views import toolchain as view_toolchain
+        from agenttalk.engine.views.root_status import read_root_status
         from agenttalk.wiring import settings
 
         await code.glanced(folder, deps)
-        told = {**await plan_status.read_status_overview(deps), **await view_toolchain.summarize_board(deps)}
-        most = settings.load(folder).limits.cost_usd_per_day
-        return {**told, "honesty": await honesty.sum_tallies(deps), "day": await day_limit.describe_day(deps, most)}
+        return dict(await read_root_status(deps, settings.load(folder).limits.cost_usd_per_day))
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     found = root_access.ask_root(folder, "/api/status", by_hand)

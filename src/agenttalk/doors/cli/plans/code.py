@@ -96,7 +96,7 @@ def verify_plan(folder: Path, plan: str) -> dict[str, Any]:
     from agenttalk.doors.cli.core import root_access
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await wiring.make_verification_service(folder, deps).verify(plan, None, by=getpass.getuser())
+        return await wiring.make_verification_service(folder, deps).plans.verify(plan, None, by=getpass.getuser())
 
     told: dict[str, Any] = root_access.ask_root(folder, f"/api/plans/{plan}/verify", by_hand, {})
     return told
@@ -111,7 +111,7 @@ async def glanced(folder: Path, deps: Deps) -> None:
     if any(watched):  # else all that looks at branches need not be loaded
         from agenttalk import wiring
 
-        await wiring.make_verification_service(folder, deps).check_branches()
+        await wiring.make_verification_service(folder, deps).plans.check_branches()
 
 
 def find_broken_checks(looked: dict[str, Any]) -> list[dict[str, Any]]:
@@ -141,7 +141,7 @@ def _note_merged(folder: Path, plan: str, commit: str, into: str | None, *, stal
     said: dict[str, Any] = {"commit": commit, "into": into, "stale": stale, "by": getpass.getuser()}
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        await wiring.make_verification_service(folder, deps).record_merge(plan, **said)
+        await wiring.make_verification_service(folder, deps).plans.record_merge(plan, **said)
         return {}
 
     root_access.ask_root(folder, f"/api/plans/{plan}/merged", by_hand, said)
@@ -184,7 +184,7 @@ async def _open_workspace(folder: Path, plan: str) -> PlanWorkspace:
     from agenttalk.engine.views import plans
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await plans.describe_repository(deps, plan)
+        return dict(await plans.describe_repository(deps, plan))
 
     told = await asyncio.to_thread(root_access.ask_root, folder, f"/api/plans/{plan}/repository", by_hand)
     home = folder / FOLDER / plan

@@ -104,7 +104,7 @@ def steer_plan(
             checkpoint=more.get("checkpoint"),
             answer=more.get("answer", ""),
         )
-        done: dict[str, Any] = await make_offline_service(deps).steer(plan, wanted)
+        done: dict[str, Any] = await make_offline_service(deps).plans.carry_out(plan, wanted)
         return done
 
     answer = root_access.ask_root(folder, f"/api/plans/{plan}/{action}", by_hand, {**more, "by": by})

@@ -289,11 +289,11 @@ def _approved(root: Path, drafting_id: str, frame: DraftFrame) -> dict[str, Any]
     import hashlib
 
     from agenttalk.doors.cli.core import root_access
-    from agenttalk.doors.cli.plans.control import make_offline_service
     from agenttalk.engine.core.deps import Deps
+    from agenttalk.engine.views.explain import explain_task
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await make_offline_service(deps).explain(drafting_id, TASK)
+        return await explain_task(deps, drafting_id, TASK)
 
     told = root_access.ask_root(root, f"/api/plans/{drafting_id}/tasks/{TASK}/explanation", by_hand)
     seen = [check.get("output", "") for check in told["attempts"][-1]["checks"] if check["id"] == "sound"]

@@ -112,7 +112,7 @@ def apply(
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         service = make_offline_service(deps)
-        return await service.apply(compiled.dag, compiled.manifest, compiled.profiles, compiled.files, by=by)
+        return await service.plans.apply(compiled.dag, compiled.manifest, compiled.profiles, compiled.files, by=by)
 
     told = root_access.ask_root(folder, "/api/plans/apply", by_hand, to_documents(compiled))
     if out.as_json:

@@ -234,7 +234,7 @@ def _run_here(
     seen: list[dict[str, Any]] = []
 
     async def job(running: Engine) -> None:
-        await running.service.submit(
+        await running.service.plans.submit(
             compiled.dag, compiled.manifest, compiled.profiles, compiled.files, traceparent=_context()
         )
         with running.dispatcher.subscribe_changes() as news, running.dispatcher.subscribe_ends() as calm:
@@ -242,8 +242,8 @@ def _run_here(
                 news.clear()
                 calm.clear()
                 began = time.monotonic()
-                look = running.service.read_plan_status if watch else running.service.read_settled_status
-                standing = await look(compiled.dag.plan_id)
+                look = running.service.plans.read_status if watch else running.service.plans.read_settled_status
+                standing: dict[str, Any] = dict(await look(compiled.dag.plan_id))
                 seen[:] = [standing]
                 show(standing)
                 if _is_over(standing, watch=watch):

@@ -36,7 +36,9 @@ def verify(
     out, folder = root_access.choose_root(ctx, root, as_json)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await wiring.make_verification_service(folder, deps).verify(plan, task_id or None, by=getpass.getuser())
+        return await wiring.make_verification_service(folder, deps).plans.verify(
+            plan, task_id or None, by=getpass.getuser()
+        )
 
     told = root_access.ask_root(folder, f"/api/plans/{plan}/verify", by_hand, {"task": task_id} if task_id else {})
     holds = all(check["state"] != "red" for check in told["checks"])

@@ -80,7 +80,7 @@ def _find_refused_webhooks(root: Path) -> Iterator[ForgeDiagnosis]:
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.views import toolchain
 
-        return await toolchain.list_warnings(deps)
+        return dict(await toolchain.list_warnings(deps))
 
     try:
         told = root_access.ask_root(root, "/api/toolchain/warnings", by_hand)["warnings"]

@@ -58,7 +58,7 @@ def tasks(
     async def told(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.views import toolchain
 
-        return await toolchain.list_warnings(deps)
+        return dict(await toolchain.list_warnings(deps))
 
     found: list[dict[str, Any]] = []
     after: int | None = 0
@@ -163,7 +163,7 @@ def warnings(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.views import toolchain
 
-        return await toolchain.list_warnings(deps)
+        return dict(await toolchain.list_warnings(deps))
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     found = root_access.ask_root(folder, "/api/toolchain/warnings", by_hand)["warnings"]

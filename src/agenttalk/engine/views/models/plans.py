@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypedDict
 
 from agenttalk.contracts.core.wire import JsonObject
-from agenttalk.engine.views.models.tasks import Freshness, GateDenial, TaskSummary, TaskUsage, TaskView
+from agenttalk.engine.budgets.denials import GateDenial
+from agenttalk.engine.views.models.tasks import Freshness, TaskSummary, TaskUsage, TaskView
 
 PlanResult = Literal["running", "done", "failed", "waiting", "paused"]
 

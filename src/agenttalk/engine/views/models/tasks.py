@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal, NotRequired, TypedDict
 
 from agenttalk.contracts.core.wire import JsonObject
+from agenttalk.engine.budgets.denials import GateDenial
+from agenttalk.rules.core.task_states import State
 
 Freshness = Literal["fresh", "stale"]
 
@@ -18,26 +20,12 @@ class TaskUsage(TypedDict):
     tool_calls: int
 
 
-class GateDenial(TypedDict):
-    """What a checkpoint held against a task."""
-
-    task_id: str
-    checkpoint: str
-    allowed: bool
-    severity: str
-    reasons: list[JsonObject]
-    trace_id: str | None
-    at: str
-    overridden_by: NotRequired[str]
-    why: NotRequired[str | None]
-
-
 class TaskView(TypedDict):
     """A task of a plan, in one line."""
 
     task_id: str
     agent_id: str
-    state: str
+    state: State
     phase: str | None
     board: str
     freshness: Freshness | None

@@ -1,0 +1,29 @@
+"""Passes of the router, a heartbeat or the monitor that a caller asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+
+from agenttalk.contracts.core.problems import find_nearest
+from agenttalk.contracts.core.wire import JsonObject
+from agenttalk.contracts.errors import Code, UsageError
+
+PassRunner: TypeAlias = "Callable[[str | None], Awaitable[JsonObject]]"
+"""Runs a pass of a part, for an agent if one is named, and returns its report."""
+
+
+class Passes:
+    """The parts of a process that can be asked for a pass."""
+
+    def __init__(self, runners: Mapping[str, PassRunner]) -> None:
+        self._runners = runners
+
+    async def run(self, part: str, agent: str | None) -> JsonObject:
+        """Run one pass of a part, and return its report. Raises UsageError when there is no such part."""
+        if part not in self._runners:
+            near = find_nearest(part, self._runners)
+            known = ", ".join(sorted(self._runners)) or "none here"
+            hint = f"did you mean {near!r}?" if near else f"there are: {known}"
+            raise UsageError(Code.NAME_UNKNOWN, f"there is no part {part[:80]!r}", hint=hint)
+        return await self._runners[part](agent)
