@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from adapters.forge.test_intake import issue_event
@@ -27,28 +28,30 @@ POSTS = "forge.jsonl"
 LATER = 7200.0
 
 
+class Account:
+    """The account of the engine at a forge."""
+
+    async def read_user(self) -> ForgeUser:
+        return ForgeUser(source=SOURCE, login="engine")
+
+
 class Posts:
-    """A forge that is a file: each text is a line, which is there whole or not at all."""
+    """The comments and issues of a forge that is a file: each text is a line, which is there whole or not at all."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    async def me(self) -> ForgeUser:
-        return ForgeUser(source=SOURCE, login="engine")
-
     async def comment(self, repository: str, number: int, comment_body: str) -> Comment:
         return self._comment(self._write({"on": f"{repository}#{number}", "body": comment_body}))
 
-    async def comments(self, repository: str, number: int) -> tuple[Comment, ...]:
+    async def list_comments(self, repository: str, number: int) -> tuple[Comment, ...]:
         return tuple(map(self._comment, self._posts(f"{repository}#{number}")))
 
-    async def create_issue(
-        self, repository: str, title: str, issue_body: str, assignees: Sequence[str] = ()
-    ) -> ForgeIssue:
+    async def create(self, repository: str, title: str, issue_body: str, assignees: Sequence[str] = ()) -> ForgeIssue:
         sent = {"on": repository, "title": title, "body": issue_body, "assignees": list(assignees)}
         return self._issue(self._write(sent))
 
-    async def issues_since(self, repository: str, _: str) -> tuple[ForgeIssue, ...]:
+    async def list_since(self, repository: str, _: str) -> tuple[ForgeIssue, ...]:
         return tuple(map(self._issue, self._posts(repository)))
 
     def _write(self, post: dict[str, Any]) -> dict[str, Any]:
@@ -81,7 +84,7 @@ def _parts(life: Life) -> tuple[ToolchainBoard, ForgePoster]:
     profiles = {each: AgentProfile(agent_id=each, driver="folder") for each in AGENTS}  # type: ignore[arg-type]
     deps = replace(life.deps, kinds={BOARD: ToolchainTaskKind()})
     board = ToolchainBoard(deps, ToolchainSetup(registry=registry(), profiles=profiles), lambda: "")
-    forges: Any = {SOURCE: Posts(life.tree.root / POSTS)}
+    forges: Any = {SOURCE: SimpleNamespace(account=Account(), issues=Posts(life.tree.root / POSTS))}
 
     async def retry(_: str, __: str) -> None:
         raise AssertionError("nobody asked for it")
