@@ -91,7 +91,7 @@ async def engine(root: Path, tasks: int) -> None:
     from agenttalk.contracts.planfile import reader as planfile_reader
     from agenttalk.contracts.planfile.yaml_text import YamlSource
     from agenttalk.engine.core.boards import DEFAULT
-    from agenttalk.ports import Tx
+    from agenttalk.ports.storage import Tx
     from agenttalk.rules.planfile.compiler import compile_plan
     from agenttalk.wiring import settings
 

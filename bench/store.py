@@ -29,7 +29,7 @@ from agenttalk.adapters.store.database import BoardStore
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.adapters.store.worker import WorkItem
 from agenttalk.adapters.store.writer import DatabaseWriter, Work
-from agenttalk.ports import Tx
+from agenttalk.ports.storage import Tx
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import postgres_cluster

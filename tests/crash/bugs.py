@@ -34,8 +34,9 @@ from agenttalk.engine.proof.closing import PlanCloser
 from agenttalk.engine.runs import leasing, resume
 from agenttalk.engine.runs.steps import StepWriter
 from agenttalk.engine.toolchain.outgoing import ForgePoster
-from agenttalk.ports import ProgramTurn, TurnEnd, Tx
+from agenttalk.ports.agents import ProgramTurn, TurnEnd
 from agenttalk.ports.statements.plans import SET_PHASE
+from agenttalk.ports.storage import Tx
 from crash.snapshot import LOG
 
 

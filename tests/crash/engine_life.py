@@ -15,7 +15,8 @@ from agenttalk.engine.people.human_driver import HumanAgents
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import plan_status
 from agenttalk.engine.views.plan_status import PlanStanding
-from agenttalk.ports import Job, Performance, Performer
+from agenttalk.ports.agents import Job, Performer
+from agenttalk.rules.proof.performance import Performance
 from kits.plankit import proved
 
 PATIENCE = 30.0

@@ -23,7 +23,7 @@ from agenttalk.engine.core import access, records, task_comments
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import human_driver, questions
-from agenttalk.ports import TurnEnd
+from agenttalk.ports.agents import TurnEnd
 from agenttalk.rules.core.tokens import attempt_token, read_token
 from agenttalk.rules.messages import routing
 from agenttalk.rules.proof import check_results, done

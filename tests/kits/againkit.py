@@ -6,7 +6,7 @@ from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.plans import control
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import Tx
+from agenttalk.ports.storage import Tx
 from kits.plankit import Engine
 
 

@@ -15,7 +15,7 @@ from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.inbox.heartbeat import Heartbeat, TickReport
-from agenttalk.ports import Driver, Processes
+from agenttalk.ports.agents import Driver, Processes
 from agenttalk.ports.statements.core import FACTS_OF
 from agenttalk.ports.statements.messages import DEADLETTERS, DELIVERY_OF, TASK, VIEWS_UNDER
 from agenttalk.ports.statements.statement import Statement

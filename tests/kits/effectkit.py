@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import format_instant
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.core import CLAIM_EFFECTS, FINISH_EFFECT, RETRY_EFFECT
+from agenttalk.ports.storage import Tx
 
 CLAIM: Final = timedelta(seconds=60)
 """How long a claim holds by default."""

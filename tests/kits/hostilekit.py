@@ -31,7 +31,7 @@ from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people.human_driver import HumanAgents
 from agenttalk.engine.plans import submission
 from agenttalk.engine.runs.dispatcher import Dispatcher
-from agenttalk.ports import ProgramTurn, TurnEnd
+from agenttalk.ports.agents import ProgramTurn, TurnEnd
 from agenttalk.wiring import open_root
 from kits.agentkit import Clock
 from kits.machinekit import Numbers, read_blobs

@@ -29,7 +29,7 @@ from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.core.task_comments import TaskContribution, TaskName
 from agenttalk.engine.inbox.heartbeat import Heartbeat, TickReport
 from agenttalk.engine.messages.router import Router, RouterReport
-from agenttalk.ports import ProcessIdentity, ProgramTurn, TurnEnd
+from agenttalk.ports.agents import ProcessIdentity, ProgramTurn, TurnEnd
 from agenttalk.wiring import open_root
 from kits.agentkit import Clock
 from kits.treekit import Tree, dumped, node, output, sha256

@@ -35,7 +35,8 @@ from agenttalk.engine.proof.evidence_store import StoredFindings
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import plan_status
 from agenttalk.engine.views.plan_status import PlanStanding
-from agenttalk.ports import Clock, Driver, Performer
+from agenttalk.ports.agents import Driver, Performer
+from agenttalk.ports.storage import Clock
 from agenttalk.rules.core.isolation import IsolationSettings
 from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
 from agenttalk.wiring import open_root

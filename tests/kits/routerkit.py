@@ -14,10 +14,9 @@ from agenttalk.contracts.record import Alert, DeadletterEntry, DeliveryEntry
 from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.messages.router import Router, RouterReport
 from agenttalk.engine.operation import fsck
-from agenttalk.ports import Clock
 from agenttalk.ports.statements.messages import IN_FLIGHT, PLAN
 from agenttalk.ports.statements.statement import Statement
-from agenttalk.ports.storage import R
+from agenttalk.ports.storage import Clock, R
 from agenttalk.wiring import open_root
 from kits.treekit import Tree, sha256
 

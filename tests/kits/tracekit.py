@@ -9,7 +9,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.tracing import SpanExportResult, TraceExporter
-from agenttalk.ports import Tx
+from agenttalk.ports.storage import Tx
 
 
 class Clock:

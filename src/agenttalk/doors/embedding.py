@@ -21,7 +21,7 @@ from agenttalk.wiring import settings
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
     from agenttalk.engine.operation.engine import Engine
-    from agenttalk.ports import Performer
+    from agenttalk.ports.agents import Performer
 
 __all__ = ["Agent", "Outcome", "Plan", "Result", "Turn", "agent", "entry_points", "run"]
 

@@ -30,7 +30,8 @@ from agenttalk.engine.operation.service import EngineTools
 from agenttalk.engine.operation.sessions import FIRST_LINK
 from agenttalk.engine.operation.tracing import TraceExporter
 from agenttalk.engine.toolchain.loops import ForgeConnections
-from agenttalk.ports import Forge, Performer
+from agenttalk.ports.agents import Performer
+from agenttalk.ports.forge import Forge
 from agenttalk.wiring import forge_sources, telemetry
 from agenttalk.wiring.forges import connect_forges
 from agenttalk.wiring.garbage_collection import GarbageCollector

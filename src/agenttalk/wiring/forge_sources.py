@@ -24,7 +24,8 @@ from agenttalk.engine.mail.task_kind import MailTaskKind
 from agenttalk.engine.toolchain import failures
 from agenttalk.engine.toolchain.board import ToolchainLimits, ToolchainSetup
 from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind, VerificationMode
-from agenttalk.ports import EventSource, Forge, Headers, TaskKind
+from agenttalk.ports.forge import EventSource, Forge, Headers
+from agenttalk.ports.kinds import TaskKind
 from agenttalk.rules.core import risk
 from agenttalk.rules.prompts.toolchain_steps import FailedJob, ForgeAddresses, ForgeContent, ReviewPoint, StepStyle
 from agenttalk.rules.toolchain.accounts import CiComment, ForgeIdentity, ForgeRegistry, same_user
@@ -47,7 +48,7 @@ _REVIEWED: Final = frozenset({"review_result", "review_comment"})
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredSource:
-    """A source as it is configured. Fulfils `ports.EventSource`."""
+    """A source as it is configured. Implements `EventSource`."""
 
     name: str
     kind: ForgeKind

@@ -13,7 +13,7 @@ from agenttalk.engine.operation.service import Service
 from agenttalk.engine.toolchain.board import ToolchainBoard, ToolchainSetup
 from agenttalk.engine.toolchain.loops import ForgeConnections
 from agenttalk.engine.toolchain.reconciler import Reconciler
-from agenttalk.ports import EventSource, Forge
+from agenttalk.ports.forge import EventSource, Forge
 from agenttalk.wiring import forge_sources
 from agenttalk.wiring.settings import Settings
 

@@ -24,7 +24,8 @@ from agenttalk.wiring.machine import RandomIds, SystemClock
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.secrets import SecretGuard
-    from agenttalk.ports import Clock, Ids, TaskKind
+    from agenttalk.ports.kinds import TaskKind
+    from agenttalk.ports.storage import Clock, Ids
     from agenttalk.rules.core.usage import BilledTokens
     from agenttalk.wiring.settings import Settings
 

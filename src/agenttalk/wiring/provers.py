@@ -12,7 +12,7 @@ from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.proving import WorkspaceProver
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.proof.evidence_store import StoredFindings
-from agenttalk.ports import Driver
+from agenttalk.ports.agents import Driver
 from agenttalk.rules.core.http_addresses import read_allowed
 from agenttalk.wiring.settings import load
 from agenttalk.wiring.settings.tables import CheckSettings

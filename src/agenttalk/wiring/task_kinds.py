@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.ports import TaskKind
+from agenttalk.ports.kinds import TaskKind
 
 LOG = logging.getLogger(__name__)
 GROUP: Final = "agenttalk.kinds"

@@ -21,7 +21,7 @@ from agenttalk.adapters.http_client import Resolve, resolve_host
 from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise
-from agenttalk.ports import Driver
+from agenttalk.ports.agents import Driver
 from agenttalk.rules.proof.evidence import CheckResult
 from agenttalk.wiring import RandomIds, SystemClock
 from kits.provekit import PYTEST_ALONE

@@ -25,7 +25,7 @@ from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.ports import ProgramTurn, TurnEnd
+from agenttalk.ports.agents import ProgramTurn, TurnEnd
 from agenttalk.rules.proof.evidence import cache_key
 from kits.sandboxkit import needs
 

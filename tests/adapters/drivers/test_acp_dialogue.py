@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenttalk.adapters.drivers.acp import MOST_WISHES, AcpDialogue
-from agenttalk.ports import PermissionRequest, SessionParameters
+from agenttalk.ports.dialogues import PermissionRequest, SessionParameters
 from agenttalk.rules.agents.events import AgentEvent
 from agenttalk.rules.agents.permissions import ToolRequest
 

@@ -23,7 +23,7 @@ from agenttalk.adapters.drivers import keeper
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.sandboxes import Sandboxes, UnconfinedError
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.ports import BindMount, Confinement, TurnEnd
+from agenttalk.ports.agents import BindMount, Confinement, TurnEnd
 from kits.sandboxkit import needs
 
 
@@ -531,7 +531,7 @@ import asyncio, sys
 from pathlib import Path
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.ports import Confinement, ProgramTurn
+from agenttalk.ports.agents import Confinement, ProgramTurn
 top = Path({str(boxed.top)!r})
 turn = ProgramTurn(lease="{lease}", argv=("sh", "-c", "setsid sleep {boxed.nap} & wait"), cwd=top, prompt="",
             timeout=1000, confinement=Confinement("bubblewrap", writable=(top / "own",), readonly=(top,)))

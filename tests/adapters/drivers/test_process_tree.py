@@ -13,7 +13,7 @@ from adapters.drivers.yard import DAEMON, PYTHON, Yard, dies, lives
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.contracts.errors import MachineError
-from agenttalk.ports import ProcessIdentity
+from agenttalk.ports.agents import ProcessIdentity
 
 FIFTY = """
 import os, signal, sys, time

@@ -18,7 +18,7 @@ from adapters.drivers.yard import dies, lives
 from agenttalk.adapters.drivers import keeper
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.ports import ProcessIdentity
+from agenttalk.ports.agents import ProcessIdentity
 
 ENDS_ITS_OWN_LEASE = """
 import asyncio, os, subprocess

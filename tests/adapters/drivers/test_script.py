@@ -20,7 +20,7 @@ from agenttalk.adapters.drivers import keeper
 from agenttalk.adapters.drivers.process_tree import LineSplitter
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.ports import ProgramTurn, TurnEnd
+from agenttalk.ports.agents import ProgramTurn, TurnEnd
 
 MEGABYTE = 1_000_000
 

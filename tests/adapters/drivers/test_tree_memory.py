@@ -14,7 +14,7 @@ import pytest
 from adapters.drivers.yard import PYTHON, Yard
 from agenttalk.adapters.drivers import keeper, memory
 from agenttalk.adapters.drivers.budgets import TurnMeter
-from agenttalk.ports import ResourceBudget
+from agenttalk.ports.agents import ResourceBudget
 
 MIB = 1 << 20
 CHILDREN = """

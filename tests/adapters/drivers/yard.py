@@ -18,7 +18,7 @@ from typing import Any
 from agenttalk.adapters.drivers import keeper
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.ports import ProgramTurn, TurnEnd
+from agenttalk.ports.agents import ProgramTurn, TurnEnd
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
 
@@ -34,7 +34,7 @@ import asyncio, sys
 from pathlib import Path
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.ports import ProgramTurn
+from agenttalk.ports.agents import ProgramTurn
 turn = ProgramTurn(lease=sys.argv[1], argv=("sh", "-c", sys.argv[2]), cwd=Path.cwd(), prompt="", timeout=1000)
 asyncio.run(ScriptDriver(LocalProcesses()).run(turn))
 """

@@ -17,7 +17,7 @@ from agenttalk.adapters.forge.client import ForgeClient, RetryPolicy
 from agenttalk.adapters.forge.gitea import DIALECT, Gitea, GiteaPullRequests
 from agenttalk.adapters.forge.github import GitHub
 from agenttalk.contracts.errors import Code, ForgeError
-from agenttalk.ports import Forge
+from agenttalk.ports.forge import Forge
 from agenttalk.testing import ForgeFault
 
 Scene = Callable[[Bench], Awaitable[None]]

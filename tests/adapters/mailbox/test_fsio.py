@@ -14,7 +14,7 @@ import pytest
 from agenttalk.adapters.mailbox import syscalls
 from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError
-from agenttalk.ports import Digest
+from agenttalk.ports.folders import Digest
 
 BAD_NAMES = [os.fsdecode(b"caf\xe9\xff.msg.json"), "two\nlines", " ", "-rf", "*", "\\", "~", "🌍" * 60]
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from agenttalk.adapters.store.root import RootStores
-from agenttalk.ports import Store
+from agenttalk.ports.storage import Store
 from kits.storekit import Clock, fact
 
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.adapters.store.writer import Work
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.core import NEXT_EFFECT_AT
+from agenttalk.ports.storage import Tx
 from kits.effectkit import Effect, claim_effects, finish_effect, retry_effect
 from kits.storekit import NOON, Place
 

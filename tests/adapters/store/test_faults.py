@@ -16,8 +16,8 @@ from agenttalk.adapters.store.dialect import DatabaseConnection
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.adapters.store.sqlite import SqliteConnection
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.core import COUNT_FACTS, FACTS_OF, PUT_BLOB, SEALED_FACTS
+from agenttalk.ports.storage import Tx
 from kits.storekit import Place, fact
 
 CHUNK = "x" * 16_000

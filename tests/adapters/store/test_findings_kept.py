@@ -11,10 +11,12 @@ from agenttalk.adapters.store.root import RootStores
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.proof import evidence_store
 from agenttalk.engine.proof.evidence_store import StoredFindings
-from agenttalk.ports import Baseline, Job, WorkProof
+from agenttalk.ports.agents import Job
+from agenttalk.ports.proof import Baseline
 from agenttalk.ports.statements.proof import EVIDENCE_OF_PLAN, EVIDENCE_OF_TASK
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
 from agenttalk.rules.proof.junit import Outcomes
+from agenttalk.rules.proof.performance import WorkProof
 from kits.storekit import Clock, Place
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -7,8 +7,8 @@ from functools import partial
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.engine.core import records
 from agenttalk.engine.messages import published_files
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.messages import JOURNAL_GROWN, UNWRITTEN_JOURNALS
+from agenttalk.ports.storage import Tx
 from kits.storekit import Place
 
 

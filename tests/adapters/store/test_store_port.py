@@ -17,8 +17,8 @@ from agenttalk.adapters.store.dialect import DatabaseConnection
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.adapters.store.writer import Work
 from agenttalk.contracts.errors import Code, ConflictError, JsonError, MachineError, UsageError
-from agenttalk.ports import Store, Tx
 from agenttalk.ports.statements.core import FACTS_OF, NEXT_EFFECT_AT, SEAL_FACT
+from agenttalk.ports.storage import Store, Tx
 from kits.storekit import Place, fact
 
 CHILD = Path(__file__).parent / "acknowledging_child.py"

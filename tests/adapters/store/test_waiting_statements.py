@@ -15,11 +15,11 @@ from agenttalk.adapters.store import queries, schema
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.adapters.store.writer import NUMBERS
 from agenttalk.contracts.errors import Code, ConflictError
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.core import FACTS_OF, GET_BLOB, PUT_BLOB
 from agenttalk.ports.statements.inbox import MARK_ARTIFACT_INJECTED, STAGES_OF
 from agenttalk.ports.statements.messages import ADD_MESSAGE, MESSAGE_BY_ID, PUT_MESSAGE, SET_MESSAGE_STATE, TALLY
 from agenttalk.ports.statements.plans import PUT_DELIVERY, RUN_STATE
+from agenttalk.ports.storage import Tx
 from kits.storekit import Place
 
 

@@ -19,8 +19,8 @@ from agenttalk.contracts.toolchain import NOT_DONE
 from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard, ToolchainSetup
 from agenttalk.engine.toolchain.outgoing import ForgePoster
 from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.toolchain import TOOLCHAIN_PAGE
+from agenttalk.ports.storage import Tx
 from crash.life import Life, Scenario, Step
 
 POSTS = "forge.jsonl"

@@ -11,7 +11,7 @@ from typing import Any
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.people import questions
-from agenttalk.ports import ProcessIdentity, ProgramTurn, TurnEnd
+from agenttalk.ports.agents import ProcessIdentity, ProgramTurn, TurnEnd
 from crash.life import Life, Scenario, Step, beat, by_hand, route
 from crash.snapshot import LOG
 from kits.treekit import Tree, node, output

@@ -9,8 +9,8 @@ from pathlib import Path
 from agenttalk.adapters.store import audit
 from agenttalk.adapters.store.blobs import put_small
 from agenttalk.adapters.store.root import list_databases
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.core import LATEST_FACT
+from agenttalk.ports.storage import Tx
 from crash.life import Life, Scenario, Step
 from crash.snapshot import opened
 from kits.effectkit import Effect, claim_effects, finish_effect

@@ -27,9 +27,9 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages import plan_registry
 from agenttalk.engine.operation.passes import PassRunner
 from agenttalk.engine.operation.service import Service
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.inbox import END_LEASE, GRANT_LEASE
 from agenttalk.ports.statements.messages import PUT_TASK, TASK
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.tokens import attempt_token, token_hash
 from agenttalk.wiring import open_root
 

@@ -19,7 +19,7 @@ from agenttalk.adapters.store.ledger_heads import HEADS, HeadsFile, read_heads
 from agenttalk.adapters.store.root import database_path
 from agenttalk.contracts.errors import MachineError
 from agenttalk.doors.cli.main import call
-from agenttalk.ports import Tx
+from agenttalk.ports.storage import Tx
 from agenttalk.wiring import open_root
 from doors.api.enginekit import until
 

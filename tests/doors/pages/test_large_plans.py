@@ -17,10 +17,9 @@ from agenttalk.doors.pages import graph, views
 from agenttalk.engine.core.boards import DEFAULT
 from agenttalk.engine.views import feed
 from agenttalk.engine.views.feed import News
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.statement import Statement
 from agenttalk.ports.statements.views import FACTS_AFTER
-from agenttalk.ports.storage import R
+from agenttalk.ports.storage import R, Tx
 from agenttalk.rules.operation.feed import encode_cursor
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from doors.pages.browserkit import PATIENCE as PATIENCE_MS

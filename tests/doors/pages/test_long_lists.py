@@ -13,8 +13,8 @@ from agenttalk.contracts.errors import UsageError
 from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine.messages import dead_letters
 from agenttalk.engine.people import questions as people_questions
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.messages import ADD_DEADLETTER
+from agenttalk.ports.storage import Tx
 from agenttalk.wiring import open_root
 from doors.api.doorkit import VIEWER, listening
 from doors.pages.pagekit import Guest, visit

@@ -24,7 +24,7 @@ from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import ledger as view_ledger
 from agenttalk.engine.views import plans, task_detail
-from agenttalk.ports import MailRules
+from agenttalk.ports.kinds import MailRules
 from agenttalk.rules.mail.letters import BOARD as MAIL
 from agenttalk.wiring import open_root
 from doors.pages.pagekit import HOSTILE, Guest, guest, text, visit

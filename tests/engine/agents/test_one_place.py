@@ -12,7 +12,7 @@ from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.runs.dispatcher import Dispatcher
-from agenttalk.ports import ProgramTurn, TurnEnd
+from agenttalk.ports.agents import ProgramTurn, TurnEnd
 from kits.agentkit import Desk
 from kits.plankit import Engine, plan, task
 from kits.treekit import Tree

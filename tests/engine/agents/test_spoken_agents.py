@@ -14,7 +14,8 @@ from agenttalk.adapters.drivers.acp import AcpDialogue
 from agenttalk.engine.agents.acp import AcpConversation, conclude_turn
 from agenttalk.engine.people import questions
 from agenttalk.engine.views.plan_status import PlanStanding
-from agenttalk.ports import SessionParameters, TurnEnd
+from agenttalk.ports.agents import TurnEnd
+from agenttalk.ports.dialogues import SessionParameters
 from agenttalk.rules.agents.permissions import PermissionPolicy
 from kits.plankit import Engine, plan, play, states, task
 from kits.sandboxkit import needs

@@ -15,8 +15,9 @@ from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.errors import UsageError
 from agenttalk.engine.views import explain_engine_task, plan_status
 from agenttalk.engine.views.plan_status import PlanStanding
-from agenttalk.ports import Job, Performance
+from agenttalk.ports.agents import Job
 from agenttalk.rules.budgets.aborts import Abort
+from agenttalk.rules.proof.performance import Performance
 from kits.plankit import Engine, plan, play, states, task
 
 TELL = """import json, os, pathlib, signal, sys, time

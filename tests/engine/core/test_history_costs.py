@@ -24,7 +24,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.unchanged_folders import SETTLED, UnchangedFolders
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages.router import Router
-from agenttalk.ports import ProgramTurn, TurnEnd
+from agenttalk.ports.agents import ProgramTurn, TurnEnd
 from agenttalk.ports.statements.messages import COUNTED_TASKS
 from agenttalk.wiring import open_root
 from effort import DEEP

@@ -21,7 +21,7 @@ from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages.router import Router
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import explain
-from agenttalk.ports import ProgramTurn, TurnEnd
+from agenttalk.ports.agents import ProgramTurn, TurnEnd
 from agenttalk.ports.statements.inbox import STAGES_OF
 from agenttalk.ports.statements.messages import DELIVERY_OF, VIEW_BODY, WITHDRAW
 from agenttalk.ports.statements.people import OPEN_REQUESTS

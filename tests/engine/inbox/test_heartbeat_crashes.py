@@ -23,7 +23,7 @@ from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.adapters.store.database import BoardStore
 from agenttalk.engine.inbox.heartbeat import Heartbeat
-from agenttalk.ports import ProgramTurn, TurnEnd
+from agenttalk.ports.agents import ProgramTurn, TurnEnd
 from agenttalk.ports.statements.messages import PLANS
 from agenttalk.wiring import open_root
 from effort import DEEP, some

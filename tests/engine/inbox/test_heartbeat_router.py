@@ -13,8 +13,8 @@ from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages.router import Router
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.messages import ADD_HANDOVER, PLAN
+from agenttalk.ports.storage import Tx
 from agenttalk.wiring import open_root
 from kits.treekit import Tree, node, output, sha256
 

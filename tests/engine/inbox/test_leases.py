@@ -17,7 +17,7 @@ import pytest
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox.heartbeat import Heartbeat
-from agenttalk.ports import ProcessIdentity, ProgramTurn, TurnEnd
+from agenttalk.ports.agents import ProcessIdentity, ProgramTurn, TurnEnd
 from agenttalk.ports.statements.inbox import ATTEMPT_TOKEN, END_LEASE, LEASES_OF
 from agenttalk.rules.core.tokens import TokenSubject, read_token, token_hash
 from kits.agentkit import WRITES, Desk

@@ -18,7 +18,8 @@ from agenttalk.engine.mail.task_kind import MailTaskKind
 from agenttalk.engine.operation.fsck import check_root
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import mail as showing
-from agenttalk.ports import MailRules, Performer
+from agenttalk.ports.agents import Performer
+from agenttalk.ports.kinds import MailRules
 from agenttalk.rules.mail.letters import BOARD
 from agenttalk.wiring import open_root
 from kits.agentkit import Clock

@@ -18,10 +18,11 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.mail.board import MailBoard
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import mail as showing
-from agenttalk.ports import Job, Performance
+from agenttalk.ports.agents import Job
 from agenttalk.ports.statements.core import FACTS_OF
 from agenttalk.ports.statements.plans import SET_ENGINE_TASK
 from agenttalk.rules.mail.letters import BOARD
+from agenttalk.rules.proof.performance import Performance
 from engine.mail.mailkit import at, box, by, draft, listed, play, sent, worked
 from kits.agentkit import Clock
 

@@ -13,7 +13,8 @@ from agenttalk.engine.mail.board import MailBoard
 from agenttalk.engine.messages.dead_letters import list_dead_letters
 from agenttalk.engine.messages.router import Router, RouterReport
 from agenttalk.engine.views import mail as showing
-from agenttalk.ports import Job, Performance
+from agenttalk.ports.agents import Job
+from agenttalk.rules.proof.performance import Performance
 from engine.mail.mailkit import at, box, draft, left, listed, play, sent, worked
 from kits.agentkit import Clock
 

@@ -18,7 +18,6 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.messages import plan_registry, published_files
 from agenttalk.engine.messages.router import Router
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.messages import (
     ADD_PLAN,
     DELIVERY_OF,
@@ -28,6 +27,7 @@ from agenttalk.ports.statements.messages import (
     PUT_TASK,
     UNSHOWN_VIEWS,
 )
+from agenttalk.ports.storage import Tx
 from kits.routerkit import Route, alerts, asked, counts, graves, inside, routed, sound, statuses
 from kits.treekit import Tree, dumped, node, output, sha256
 

@@ -18,8 +18,8 @@ from agenttalk.adapters.telemetry import notice_sender
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation import after_restore
 from agenttalk.engine.operation.notifications import TRIES, NoticeResult, NotificationTarget, Notifier
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.core import SEALED_FACTS
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.http_addresses import read_allowed
 from agenttalk.rules.operation import notices
 from agenttalk.wiring import open_root

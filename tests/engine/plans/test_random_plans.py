@@ -33,8 +33,9 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import explain_engine_task
 from agenttalk.engine.views.plan_status import PlanStanding
-from agenttalk.ports import Job, Performance
+from agenttalk.ports.agents import Job
 from agenttalk.rules.planfile.compiler import CompiledPlan
+from agenttalk.rules.proof.performance import Performance
 from agenttalk.wiring import open_root
 from kits.againkit import retry
 from kits.plankit import Engine, plan, states, task

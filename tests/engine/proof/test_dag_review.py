@@ -19,10 +19,9 @@ from agenttalk.engine.messages import published_files
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import dag_reviews
 from agenttalk.engine.views import explain_engine_task, plan_status
-from agenttalk.ports import Store
 from agenttalk.ports.statements.plans import RUN
 from agenttalk.ports.statements.statement import Statement
-from agenttalk.ports.storage import R
+from agenttalk.ports.storage import R, Store
 from kits.agentkit import Clock
 from kits.plankit import PATIENCE, Engine, plan, play, states, task
 

@@ -24,10 +24,12 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.mail.board import MailBoard
 from agenttalk.engine.proof import disputes as proof_disputes
-from agenttalk.ports import Job, KindTask, MailRules, Performance
+from agenttalk.ports.agents import Job
+from agenttalk.ports.kinds import KindTask, MailRules
 from agenttalk.rules.prompts import mail, toolchain_rules, wording
 from agenttalk.rules.prompts.toolchain_steps import StepStyle
 from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.proof.performance import Performance
 from agenttalk.rules.text import render
 from agenttalk.rules.toolchain import forge_facts
 from agenttalk.rules.toolchain.forge_facts import ForgeFacts, ForgeQuery

@@ -27,10 +27,12 @@ from agenttalk.engine.toolchain.deliveries import DeliveryProcessor
 from agenttalk.engine.toolchain.receiver import DeliveryReceiver
 from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
 from agenttalk.engine.views import toolchain
-from agenttalk.ports import FollowUp, Job, KindOutcome, KindTask, KindTurn, Performance
+from agenttalk.ports.agents import Job
+from agenttalk.ports.kinds import FollowUp, KindOutcome, KindTask, KindTurn
 from agenttalk.ports.statements.messages import PUT_TASK, TASKS_OF
 from agenttalk.rules.prompts.toolchain_steps import ForgeAddresses
 from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.proof.performance import Performance
 from agenttalk.rules.toolchain import event_tasks
 from agenttalk.rules.toolchain.accounts import ForgeIdentity
 from agenttalk.wiring import forge_sources, open_root

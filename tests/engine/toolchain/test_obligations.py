@@ -14,8 +14,8 @@ from agenttalk.engine.plans import board_run
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.toolchain.board import BOARD
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.toolchain import TOOLCHAIN_PAGE, TOOLCHAIN_TASK, TOOLCHAIN_WARNINGS
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.toolchain.accounts import ForgeIdentity
 from doors.api.enginekit import agenttalk, until

@@ -26,8 +26,10 @@ from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard, ToolchainSetup
 from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
 from agenttalk.engine.views import forge_audit, toolchain
-from agenttalk.ports import FollowUp, Job, KindOutcome, KindTask, Performance
+from agenttalk.ports.agents import Job
+from agenttalk.ports.kinds import FollowUp, KindOutcome, KindTask
 from agenttalk.rules.prompts import toolchain_steps
+from agenttalk.rules.proof.performance import Performance
 from agenttalk.rules.toolchain import event_tasks
 from agenttalk.rules.toolchain.accounts import ForgeIdentity, ForgeRegistry
 from agenttalk.rules.toolchain.demands import Verify

@@ -27,8 +27,9 @@ from agenttalk.engine.toolchain.receiver import (
     PendingDelivery,
     StoredDelivery,
 )
-from agenttalk.ports import Headers, Store
+from agenttalk.ports.forge import Headers
 from agenttalk.ports.statements.toolchain import NEW_WEBHOOKS
+from agenttalk.ports.storage import Store
 from agenttalk.wiring import forge_sources
 from engine.toolchain.kits.bench import SECRET, signed
 from engine.toolchain.test_board import play

@@ -31,7 +31,9 @@ from agenttalk.contracts.promise import (
     TestsCheck,
     Trust,
 )
-from agenttalk.ports import Clock, Driver, Folder, Ids, ProgramTurn
+from agenttalk.ports.agents import Driver, ProgramTurn
+from agenttalk.ports.folders import Folder
+from agenttalk.ports.storage import Clock, Ids
 from agenttalk.rules.proof import check_results, evidence, junit
 from agenttalk.rules.proof.check_results import Confirmation, FileFacts, GitFacts, ProgramExit, StoredOutput
 from agenttalk.rules.proof.evidence import CheckFinding, CheckResult, Fingerprint

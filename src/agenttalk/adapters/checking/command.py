@@ -17,7 +17,8 @@ from agenttalk.adapters import sandbox
 from agenttalk.adapters.checking import touched_files
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError
-from agenttalk.ports import Confinement, Driver, Ids, ProgramTurn, SandboxSelector, TurnEnd
+from agenttalk.ports.agents import Confinement, Driver, ProgramTurn, SandboxSelector, TurnEnd
+from agenttalk.ports.storage import Ids
 from agenttalk.rules.core.http_addresses import AllowedAddress
 from agenttalk.rules.proof import check_results
 from agenttalk.rules.proof.check_results import ExitKind, ProgramExit

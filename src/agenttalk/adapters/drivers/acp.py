@@ -25,7 +25,7 @@ from agenttalk.adapters.drivers.acp_session import (
 from agenttalk.adapters.drivers.acp_tool_calls import AcpReports, read_meta
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import JsonError
-from agenttalk.ports import PermissionRequest, SessionParameters
+from agenttalk.ports.dialogues import PermissionRequest, SessionParameters
 from agenttalk.rules.agents import permissions
 from agenttalk.rules.agents.codecs import LONGEST
 from agenttalk.rules.agents.events import AgentEvent
@@ -62,7 +62,7 @@ class _OpenPermission(NamedTuple):
 
 
 class AcpDialogue:
-    """One prompt of a session, with an agent that may send anything in any order. Fulfils `ports.Dialogue`."""
+    """One prompt of a session, with an agent that may send anything in any order. Implements `Dialogue`."""
 
     def __init__(
         self, opening: SessionParameters, *, most_bytes: int = MOST_BYTES, most_messages: int = MOST_MESSAGES

@@ -10,7 +10,7 @@ from acp.meta import PROTOCOL_VERSION
 from pydantic import BaseModel, ValidationError
 
 from agenttalk.contracts.core import wire
-from agenttalk.ports import SessionParameters
+from agenttalk.ports.dialogues import SessionParameters
 from agenttalk.rules.agents.events import AgentEvent
 
 _SHOWN: Final = 200

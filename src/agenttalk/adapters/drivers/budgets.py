@@ -19,7 +19,7 @@ from typing import Final
 
 from agenttalk.adapters import sandbox
 from agenttalk.adapters.drivers import keeper, memory
-from agenttalk.ports import ResourceBudget
+from agenttalk.ports.agents import ResourceBudget
 
 FIRST: Final = 0.25
 """Seconds until the first measurement."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agenttalk.ports import Dialogue, SessionParameters
+from agenttalk.ports.dialogues import Dialogue, SessionParameters
 
 REMEDY = "pip install 'agenttalk[acp]'"
 

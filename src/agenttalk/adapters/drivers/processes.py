@@ -15,7 +15,7 @@ from agenttalk.adapters.drivers.deferred_cancellation import wait_until_finished
 from agenttalk.adapters.drivers.keeper import Process
 from agenttalk.adapters.process_ids import is_alive
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.ports import ProcessIdentity
+from agenttalk.ports.agents import ProcessIdentity
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _PAUSE: Final = 0.005

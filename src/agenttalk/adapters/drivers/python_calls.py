@@ -14,10 +14,12 @@ from typing import Any, ClassVar, Final, TypeAlias
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core.base import is_path
 from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
-from agenttalk.ports import Blobs, InputContent, Job, JobMonitor, OutputContent, Performance
+from agenttalk.ports.agents import InputContent, Job, JobMonitor
+from agenttalk.ports.storage import Blobs
 from agenttalk.rules.agents.progress_notes import Note, note_of
 from agenttalk.rules.agents.results import explain_unfitness
 from agenttalk.rules.proof.evidence import read_claims
+from agenttalk.rules.proof.performance import OutputContent, Performance
 
 SMALL: Final = 64 * 1024
 """Up to this size a content travels with the message; larger ones are stored as blobs."""

@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from agenttalk.adapters import sandbox
 from agenttalk.adapters.drivers import keeper, landlock, program_files, seccomp, visible_paths
-from agenttalk.ports import Confinement
+from agenttalk.ports.agents import Confinement
 
 ChosenTier: TypeAlias = Literal["plain", "landlock", "bubblewrap"]
 REMEDIES: Final = {

@@ -20,7 +20,8 @@ from agenttalk.adapters.drivers.deferred_cancellation import wait_uncancelled
 from agenttalk.adapters.drivers.process_tree import LineSplitter, ProcessTree
 from agenttalk.adapters.drivers.sandboxes import ConfinedProgram, Sandboxes
 from agenttalk.contracts.agent import Tier
-from agenttalk.ports import Confinement, Dialogue, Processes, ProgramTurn, SessionParameters, StdioClient, TurnEnd
+from agenttalk.ports.agents import Confinement, Processes, ProgramTurn, StdioClient, TurnEnd
+from agenttalk.ports.dialogues import Dialogue, SessionParameters
 
 OURS: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME")
 """What a program gets of our own environment."""

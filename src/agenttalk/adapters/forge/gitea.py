@@ -25,7 +25,7 @@ from agenttalk.contracts.forge import (
     Push,
     Status,
 )
-from agenttalk.ports import MergeResult
+from agenttalk.ports.forge import MergeResult
 
 _OUTCOMES: Final[dict[str, CheckOutcome]] = {"success": "success", "failure": "failure", "error": "failure"}
 _CHANGES: Final[dict[str, ChangeKind]] = {
@@ -42,7 +42,7 @@ _LATER: Final = "try again later"
 
 
 class Gitea:
-    """One source of the kind gitea or forgejo. Fulfils `ports.Forge`."""
+    """One source of the kind gitea or forgejo. Implements `Forge`."""
 
     def __init__(self, source: str, client: ForgeClient, *, is_agent: IsAgent = lambda _: False) -> None:
         api = ForgeApi(source, client, DIALECT)

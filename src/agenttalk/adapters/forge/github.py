@@ -14,7 +14,7 @@ from agenttalk.adapters.forge.client import ForgeClient, PageSize, RetryPolicy, 
 from agenttalk.adapters.forge.fields import read_object, read_text
 from agenttalk.adapters.forge.rest import IsAgent, RestAccount, RestIssues, RestPulls, RestRepositories
 from agenttalk.contracts.forge import Change, ChangeKind, CheckOutcome, ForgeBranch, ForgeUser, Push, Status
-from agenttalk.ports import MergeResult
+from agenttalk.ports.forge import MergeResult
 
 _OUTCOMES: Final[dict[str, CheckOutcome]] = {
     "success": "success",
@@ -36,7 +36,7 @@ _CHANGES: Final[dict[str, ChangeKind]] = {
 
 
 class GitHub:
-    """One source of the kind github. Fulfils `ports.Forge`."""
+    """One source of the kind github. Implements `Forge`."""
 
     def __init__(self, source: str, client: ForgeClient, *, is_agent: IsAgent = lambda _: False) -> None:
         api = ForgeApi(source, client, DIALECT)

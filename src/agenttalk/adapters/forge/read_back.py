@@ -11,7 +11,8 @@ from typing import Any, Final, TypeVar
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.contracts.promise import ForgeCheck
-from agenttalk.ports import Forge, KindTask, KindTurn
+from agenttalk.ports.forge import Forge
+from agenttalk.ports.kinds import KindTask, KindTurn
 from agenttalk.ports.statements.toolchain import SIGHTING
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.evidence import CheckFinding, Reason

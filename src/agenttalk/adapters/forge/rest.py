@@ -29,7 +29,7 @@ from agenttalk.contracts.forge import (
     ReviewVerdict,
     Status,
 )
-from agenttalk.ports import DefaultBranch, MergeResult
+from agenttalk.ports.forge import DefaultBranch, MergeResult
 from agenttalk.rules.toolchain.accounts import same_user
 
 IsAgent = Callable[[ForgeUser], bool]
@@ -40,7 +40,7 @@ _OPEN: Final[dict[str, str | int]] = {"state": "open"}
 
 
 class RestAccount:
-    """The account of the token. Fulfils `ports.ForgeAccount`."""
+    """The account of the token. Implements `ForgeAccount`."""
 
     def __init__(self, api: ForgeApi) -> None:
         self._api = api
@@ -64,7 +64,7 @@ class RestAccount:
 
 
 class RestRepositories(ABC):
-    """Repositories with their branches and commits. Fulfils `ports.ForgeRepositories`."""
+    """Repositories with their branches and commits. Implements `ForgeRepositories`."""
 
     def __init__(self, api: ForgeApi, is_agent: IsAgent) -> None:
         """`is_agent` says whether an account belongs to an agent: agents do not judge their own work."""
@@ -135,7 +135,7 @@ class RestRepositories(ABC):
 
 
 class RestPulls(ABC):
-    """Pull requests and their reviews. Fulfils `ports.ForgePulls`."""
+    """Pull requests and their reviews. Implements `ForgePulls`."""
 
     def __init__(self, api: ForgeApi) -> None:
         self.api = api
@@ -228,7 +228,7 @@ class RestPulls(ABC):
 
 
 class RestIssues:
-    """Issues, and the comments and history that pull requests have, too. Fulfils `ports.ForgeIssues`."""
+    """Issues, and the comments and history that pull requests have, too. Implements `ForgeIssues`."""
 
     def __init__(self, api: ForgeApi) -> None:
         self.api = api

@@ -34,7 +34,7 @@ from agenttalk.adapters.mailbox import os_errors, syscalls
 from agenttalk.adapters.mailbox.os_errors import translate_errors
 from agenttalk.adapters.mailbox.syscalls import FOLDER, FileCalls, Rename
 from agenttalk.contracts.errors import Code, MachineError, MissingError, TakenError
-from agenttalk.ports import Digest, FolderEntry
+from agenttalk.ports.folders import Digest, FolderEntry
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -24,11 +24,14 @@ from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.core.base import write_time
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.promise import AnyCheck, HumanCheck
-from agenttalk.ports import Baseline, Blobs, CheckResultStore, Clock, Confirmer, Job, WorkProof
+from agenttalk.ports.agents import Job
+from agenttalk.ports.proof import Baseline, CheckResultStore, Confirmer
+from agenttalk.ports.storage import Blobs, Clock
 from agenttalk.rules.proof import evidence
 from agenttalk.rules.proof.check_results import hash_shown
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.evidence import CheckResult
+from agenttalk.rules.proof.performance import WorkProof
 
 _OUTPUTS: Final = "_outputs"
 """Below FOLDER: checkouts of work without a repository. The name of a plan cannot begin with an underscore."""

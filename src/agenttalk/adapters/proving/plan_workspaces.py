@@ -11,7 +11,7 @@ from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.plan import Workspace as Repository
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.ports import Job
+from agenttalk.ports.agents import Job
 from agenttalk.rules.proof import protection
 from agenttalk.rules.proof.protection import FileTree, Protection
 

@@ -30,26 +30,23 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.plan import Workspace as Repository
 from agenttalk.contracts.promise import AnyCheck, JsonCheck
-from agenttalk.ports import (
+from agenttalk.ports.agents import InputContent, Job
+from agenttalk.ports.proof import (
     NO_EXHIBIT,
     AcceptedWork,
     Baseline,
-    Blobs,
     BranchTip,
     CheckResultStore,
-    Clock,
     Confirmer,
     Exhibit,
-    InputContent,
-    Job,
-    Performance,
     Shipment,
     ShipmentReport,
-    WorkProof,
 )
+from agenttalk.ports.storage import Blobs, Clock
 from agenttalk.rules.core import scope
 from agenttalk.rules.proof import findings_json, protection, rework
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
+from agenttalk.rules.proof.performance import Performance, WorkProof
 from agenttalk.rules.proof.protection import FileTree
 from agenttalk.rules.proof.staleness import EvidenceBasis
 from agenttalk.rules.text import check_words, verdict_words
@@ -61,7 +58,7 @@ _SHOWN: Final = 48 * 1024
 
 
 class WorkspaceProver:
-    """Proves the work of all plans of a root. Implements `ports.Prover`."""
+    """Proves the work of all plans of a root. Implements `Prover`."""
 
     def __init__(
         self,

@@ -18,10 +18,9 @@ from agenttalk.adapters.store.root import HEAD_SEALED, SYSTEM, list_databases, o
 from agenttalk.adapters.store.sqlite import Sqlite
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code, JsonError, UsageError
-from agenttalk.ports import Value
 from agenttalk.ports.statements.core import COUNT_FACTS, SEALED_FACTS, UNSEALED_FACTS, LedgerEntry
 from agenttalk.ports.statements.statement import Statement
-from agenttalk.ports.storage import R
+from agenttalk.ports.storage import R, Value
 
 PAGE: Final = 2_000
 _ONE_VIEW: Final[dict[DialectName, str]] = {"sqlite": "BEGIN", "postgres": "BEGIN ISOLATION LEVEL REPEATABLE READ"}

@@ -14,9 +14,9 @@ from agenttalk.adapters.store.database import BoardStore
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import is_hash
 from agenttalk.contracts.errors import Code, MachineError, UsageError
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.core import GET_BLOB, HAS_BLOB, PUT_BLOB
 from agenttalk.ports.statements.views import BLOB_PIECE, BLOB_SIZE
+from agenttalk.ports.storage import Tx
 
 SMALL: Final = 64 * 1024
 """Up to this size a content lies in the database."""

@@ -12,9 +12,8 @@ from agenttalk.adapters.store.ledger import ChainHead
 from agenttalk.adapters.store.wake_signal import WakeSignal
 from agenttalk.adapters.store.worker import BatchWorker, WorkItem
 from agenttalk.adapters.store.writer import CommitHooks, DatabaseWriter
-from agenttalk.ports import Clock, Tx, UncancellableFuture, Value
 from agenttalk.ports.statements.statement import Statement
-from agenttalk.ports.storage import R
+from agenttalk.ports.storage import Clock, R, Tx, UncancellableFuture, Value
 
 T = TypeVar("T")
 Question: TypeAlias = tuple[Statement[Any], dict[str, Value]]

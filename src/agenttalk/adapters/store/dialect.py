@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 from agenttalk.contracts.errors import AgentTalkError
-from agenttalk.ports import Value
+from agenttalk.ports.storage import Value
 
 Params: TypeAlias = Mapping[str, Value]
 Columns: TypeAlias = tuple[Any, ...]

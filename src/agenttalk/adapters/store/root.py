@@ -17,8 +17,8 @@ from agenttalk.adapters.store.sqlite import Sqlite
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.ports import Clock, Tx
 from agenttalk.ports.statements.core import LATEST_FACT, SEALED_FACTS
+from agenttalk.ports.storage import Clock, Tx
 
 if TYPE_CHECKING:
     from agenttalk.adapters.store.postgres import Postgres

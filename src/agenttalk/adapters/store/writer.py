@@ -19,7 +19,6 @@ from agenttalk.adapters.store.worker import BatchWorker, WorkItem
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import format_instant
 from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError
-from agenttalk.ports import Clock, Tx, Value
 from agenttalk.ports.statements.core import (
     APPEND_FACT,
     APPEND_SEALED,
@@ -32,7 +31,7 @@ from agenttalk.ports.statements.core import (
 )
 from agenttalk.ports.statements.messages import FREE_DELIVERIES, FREE_MESSAGES, FREE_ROWS
 from agenttalk.ports.statements.statement import Statement
-from agenttalk.ports.storage import R
+from agenttalk.ports.storage import Clock, R, Tx, Value
 
 Work: TypeAlias = Callable[[Tx], Any]
 LOG = logging.getLogger(__name__)

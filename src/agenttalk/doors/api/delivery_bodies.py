@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from agenttalk.contracts.errors import Code, JsonError, MachineError
-from agenttalk.ports import DeliverySignature
+from agenttalk.ports.forge import DeliverySignature
 
 LARGEST: Final = 25 * 1024 * 1024
 """Bytes of a body; GitHub sends no more either."""

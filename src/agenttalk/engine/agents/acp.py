@@ -15,7 +15,8 @@ from agenttalk.contracts.agent import AcpUse
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError
 from agenttalk.engine.agents.coding_cli import CodingAgents, CodingAttempt
 from agenttalk.engine.people.permission_requests import PermissionRequests
-from agenttalk.ports import Dialogue, DialogueFactory, Job, PermissionRequest, ProgramInput, SessionParameters, TurnEnd
+from agenttalk.ports.agents import Job, ProgramInput, TurnEnd
+from agenttalk.ports.dialogues import Dialogue, DialogueFactory, PermissionRequest, SessionParameters
 from agenttalk.rules.agents import acp_table, cli_table, permissions
 from agenttalk.rules.agents.acp_table import AcpAgent
 from agenttalk.rules.agents.events import AgentEvent, RunSummary

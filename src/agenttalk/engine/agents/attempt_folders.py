@@ -11,7 +11,7 @@ from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.engine.core.attempt_paths import AttemptPaths
-from agenttalk.ports import Folder
+from agenttalk.ports.folders import Folder
 
 LOG = logging.getLogger(__name__)
 _WORKSPACE: Final = "workspace"

@@ -21,7 +21,7 @@ from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.agents.transcript import ENDING, Transcript
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.attempt_paths import AttemptPaths
-from agenttalk.ports import BindMount, Confinement, Job, Performance, ProgramTurn, SandboxSelector, TurnEnd
+from agenttalk.ports.agents import BindMount, Confinement, Job, ProgramTurn, SandboxSelector, TurnEnd
 from agenttalk.rules.agents import cli_table, codecs, model_services, results
 from agenttalk.rules.agents import events as events_rules
 from agenttalk.rules.agents.cli_table import CodingAgent, LaunchSpec, RunLocation
@@ -29,6 +29,7 @@ from agenttalk.rules.agents.events import AgentEvent, RunSummary
 from agenttalk.rules.agents.progress_notes import Note
 from agenttalk.rules.core.usage import NOTHING, Bill, UsageTotals
 from agenttalk.rules.prompts.missing_work import render_missing_work
+from agenttalk.rules.proof.performance import Performance
 from agenttalk.rules.text import render
 
 LOG = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, JsonError
 from agenttalk.engine.core.secrets import SecretGuard
-from agenttalk.ports import Folder
+from agenttalk.ports.folders import Folder
 from agenttalk.rules.core.usage import UsageTotals, read_number
 
 _NOTE: Final = "session.json"

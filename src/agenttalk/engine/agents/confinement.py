@@ -14,7 +14,8 @@ from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.attempt_paths import AttemptPaths, EngineAddress
-from agenttalk.ports import Confinement, Folder, FolderEntry
+from agenttalk.ports.agents import Confinement
+from agenttalk.ports.folders import Folder, FolderEntry
 from agenttalk.rules.agents import writable_view
 from agenttalk.rules.agents.writable_view import TreeListing, WritableView
 

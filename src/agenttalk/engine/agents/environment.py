@@ -13,7 +13,7 @@ from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.attempt_paths import AttemptPaths, EngineAddress
-from agenttalk.ports import ResourceBudget
+from agenttalk.ports.agents import ResourceBudget
 
 _MIB: Final = 1024 * 1024
 _UNLIMITED: Final = ProgramLimits()

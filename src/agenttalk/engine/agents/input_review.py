@@ -13,9 +13,11 @@ from agenttalk.engine.budgets.turn_monitor import start_counting
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import human_driver
 from agenttalk.engine.plans import rework_rounds
-from agenttalk.ports import Confirmer, Exhibit, Job, Judge, Performer, Prover, Store
+from agenttalk.ports.agents import Job, Judge, Performer
+from agenttalk.ports.proof import Confirmer, Exhibit, Prover
 from agenttalk.ports.statements.core import LATEST_FACT
 from agenttalk.ports.statements.people import REQUEST
+from agenttalk.ports.storage import Store
 from agenttalk.rules.prompts.judge_input import render_judge_prompt
 from agenttalk.rules.proof import check_results, rework
 from agenttalk.rules.proof.rework import Judgement

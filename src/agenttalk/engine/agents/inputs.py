@@ -10,9 +10,10 @@ from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import InputContent, Tx
+from agenttalk.ports.agents import InputContent
 from agenttalk.ports.statements.core import GET_BLOB
 from agenttalk.ports.statements.plans import VERSIONS_FROM
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.messages.inbox_inputs import map_input_paths
 from agenttalk.rules.plans.input_selection import InputCandidate
 from agenttalk.rules.prompts.execute import InputText

@@ -17,12 +17,13 @@ from agenttalk.engine.agents.program import ProgramAgents, read_input_file
 from agenttalk.engine.agents.transcript import ENDING, Transcript
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.attempt_paths import AttemptPaths, EngineAddress
-from agenttalk.ports import Job, Performance, ProgramTurn, TurnEnd
+from agenttalk.ports.agents import Job, ProgramTurn, TurnEnd
 from agenttalk.rules.agents import model_protocol, model_services, results
 from agenttalk.rules.agents.model_answers import AnswerSpec
 from agenttalk.rules.agents.model_protocol import ModelRequest, ModelRun
 from agenttalk.rules.agents.progress_notes import Note
 from agenttalk.rules.prompts.execute import InputText, render_long_inputs
+from agenttalk.rules.proof.performance import Performance
 
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes of all inputs that a model is shown."""

@@ -12,7 +12,8 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, InputError, MissingError
 from agenttalk.engine.core import records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
-from agenttalk.ports import Folder, TurnEnd
+from agenttalk.ports.agents import TurnEnd
+from agenttalk.ports.folders import Folder
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import AgentResult, TurnFault
 

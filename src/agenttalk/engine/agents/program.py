@@ -16,11 +16,12 @@ from agenttalk.engine.core import trace_context
 from agenttalk.engine.core.agent_in_plan import AgentInPlan, open_agent_in_plan
 from agenttalk.engine.core.attempt_paths import TURNS, AttemptPaths, EngineAddress, open_attempt_socket
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Driver, InputContent, Job, OutputContent, Performance, ProgramTurn, TurnEnd
+from agenttalk.ports.agents import Driver, InputContent, Job, ProgramTurn, TurnEnd
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import TurnFault, find_reported_object
 from agenttalk.rules.core.task_states import ProgramEnding
 from agenttalk.rules.proof import rework
+from agenttalk.rules.proof.performance import OutputContent, Performance
 from agenttalk.rules.text import verdict_words
 
 _JUDGEMENT: Final = 1024 * 1024

@@ -14,7 +14,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.engine.core.attempt_paths import TURNS
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Folder
+from agenttalk.ports.folders import Folder
 from agenttalk.ports.statements.messages import TASK
 from agenttalk.ports.statements.views import TASK_ORDERS
 

@@ -11,7 +11,8 @@ from agenttalk.engine.agents.model import ModelAgents
 from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.core.attempt_paths import EngineAddress
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import DialogueDriver, Driver, Performer, SandboxSelector
+from agenttalk.ports.agents import Driver, Performer, SandboxSelector
+from agenttalk.ports.dialogues import DialogueDriver
 
 
 def make_performers(

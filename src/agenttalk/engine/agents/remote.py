@@ -23,13 +23,15 @@ from agenttalk.engine.core import access, boards, records, task_comments, trace_
 from agenttalk.engine.core.access import ELSEWHERE, Caller
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
-from agenttalk.ports import Job, OutputContent, Performance, Tx
+from agenttalk.ports.agents import Job
 from agenttalk.ports.statements.agents import DROP_HANDED_IN, HAND_IN, HANDED_IN, QUEUED_FOR, HandedInRow
 from agenttalk.ports.statements.core import HOLD_ATTEMPT
 from agenttalk.ports.statements.plans import SET_PHASE
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import TurnFault
 from agenttalk.rules.core.tokens import token_hash
+from agenttalk.rules.proof.performance import OutputContent, Performance
 
 _PATH: Final[TypeAdapter[str]] = TypeAdapter(RelativePath)
 OFFERED: Final = "offered"

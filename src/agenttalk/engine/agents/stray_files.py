@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.engine.core.attempt_paths import AttemptPaths
-from agenttalk.ports import Folder, Job
+from agenttalk.ports.agents import Job
+from agenttalk.ports.folders import Folder
 from agenttalk.rules.core import scope
 
 _DEEPEST: Final = 40

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from agenttalk.engine.budgets.spending import Budgets
     from agenttalk.engine.budgets.turn_monitor import TurnMonitors
     from agenttalk.engine.core.deps import Deps
-    from agenttalk.ports import Tx
+    from agenttalk.ports.storage import Tx
 
 _NAME: Final = "cost_usd"
 _PAGE: Final = 1_000

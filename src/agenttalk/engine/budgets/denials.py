@@ -8,7 +8,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.ports.statements.budgets import OBJECTIONS_TO, OVERRIDE, PUT_OBJECTION, ObjectionRow
 
 if TYPE_CHECKING:
-    from agenttalk.ports import Tx
+    from agenttalk.ports.storage import Tx
     from agenttalk.rules.proof.checkpoints import CheckpointDecision
 
 

@@ -13,7 +13,7 @@ from agenttalk.rules.core.usage import NOTHING, UsageTotals
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
-    from agenttalk.ports import Tx
+    from agenttalk.ports.storage import Tx
     from agenttalk.rules.budgets.budgets import Scope
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from agenttalk.engine.budgets.spending import Allowance, Budgets
-from agenttalk.ports import Job
+from agenttalk.ports.agents import Job
 from agenttalk.rules.agents import progress_notes
 from agenttalk.rules.agents.progress_notes import Note
 from agenttalk.rules.budgets import budgets, stuck

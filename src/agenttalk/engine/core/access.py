@@ -13,7 +13,6 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from agenttalk.contracts.errors import Code, ConflictError, UsageError
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.core import (
     ADD_AGENT_TOKEN,
     ADD_TOKEN,
@@ -27,6 +26,7 @@ from agenttalk.ports.statements.core import (
     TOKENS,
 )
 from agenttalk.ports.statements.operation import DROP_SESSIONS
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.tokens import TokenSubject, read_token, token_hash
 
 Role = Literal["operator", "viewer", "worker", "agent", "remote"]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from agenttalk.contracts.core import root_layout
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Blobs, Folder, Store
+from agenttalk.ports.folders import Folder
+from agenttalk.ports.storage import Blobs, Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from agenttalk.ports.statements.plans import RUN_STATE
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
-    from agenttalk.ports import Store
+    from agenttalk.ports.storage import Store
 
 LOG = logging.getLogger(__name__)
 DEFAULT: Final = "default"

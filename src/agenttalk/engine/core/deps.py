@@ -14,7 +14,9 @@ from agenttalk.rules.core.isolation import OperatorIsolation
 from agenttalk.rules.core.usage import PriceLookup, unpriced
 
 if TYPE_CHECKING:
-    from agenttalk.ports import Clock, Folder, Ids, Stores, TaskKind
+    from agenttalk.ports.folders import Folder
+    from agenttalk.ports.kinds import TaskKind
+    from agenttalk.ports.storage import Clock, Ids, Stores
 
 
 @dataclass(frozen=True, slots=True)

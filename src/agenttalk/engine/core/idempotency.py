@@ -19,8 +19,8 @@ from agenttalk.contracts.core.base import format_instant
 from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.core import API_KEY, BEGIN_KEY, DROP_MANY_KEYS, DROP_OLD_KEYS, END_KEY, FORGET_KEY
+from agenttalk.ports.storage import Tx
 
 LASTS: Final = timedelta(hours=24)
 MOST: Final = 50_000

@@ -11,9 +11,9 @@ from agenttalk.contracts.errors import InputError, MissingError
 from agenttalk.contracts.record import Ack, TaskStateReport
 from agenttalk.engine.core import records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.inbox import DROP_HANDOVER, HANDOVERS_IN, HandoverRow
 from agenttalk.ports.statements.messages import ADD_HANDOVER, HANDED_OVER, MESSAGE_BY_ID
+from agenttalk.ports.storage import Tx
 
 _AT_ONCE: Final = 200
 

@@ -9,8 +9,8 @@ from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.plan import Policies
 from agenttalk.engine.core.records import SMALL, store_content
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.plans import RUN
+from agenttalk.ports.storage import Tx
 
 
 @lru_cache(maxsize=32)

@@ -10,7 +10,7 @@ from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import MissingError
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Folder
+from agenttalk.ports.folders import Folder
 from agenttalk.rules.messages.routing import RESERVED
 
 ProfileOverlay: TypeAlias = "Callable[[str, Mapping[str, Any]], dict[str, Any]]"

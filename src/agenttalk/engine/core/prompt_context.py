@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agenttalk.ports import KindTask
+from agenttalk.ports.kinds import KindTask
 from agenttalk.rules.prompts.context import PromptContext
 from agenttalk.rules.prompts.wording import Locale
 

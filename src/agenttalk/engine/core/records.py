@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agenttalk.contracts.core import root_layout
     from agenttalk.contracts.errors import Problem
     from agenttalk.contracts.record import DeliveryStatus
-    from agenttalk.ports import Tx
+    from agenttalk.ports.storage import Tx
 
 SMALL: Final = 64 * 1024
 """Up to this size a content lies in the database."""

@@ -14,8 +14,10 @@ from agenttalk.rules.core import redaction
 from agenttalk.rules.core.redaction import NO_SECRETS, Secrets
 
 if TYPE_CHECKING:
-    from agenttalk.ports import Folder, TurnEnd, WorkProof
+    from agenttalk.ports.agents import TurnEnd
+    from agenttalk.ports.folders import Folder
     from agenttalk.rules.proof.evidence import CheckResult
+    from agenttalk.rules.proof.performance import WorkProof
 
 LOG = logging.getLogger(__name__)
 TOKEN: Final = "AGENTTALK_TOKEN"  # noqa: S105 - the name of a variable

@@ -14,9 +14,9 @@ from agenttalk.contracts.errors import Code, ConflictError, UsageError
 from agenttalk.engine.core import boards, records
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Store, Tx
 from agenttalk.ports.statements.core import ADD_COMMENT, ANSWER_KEY, COMMENTS_OF, HOLD_ATTEMPT, TAKE_KEY, CommentRow
 from agenttalk.ports.statements.messages import CONTROL, TASK, MessageTaskRow
+from agenttalk.ports.storage import Store, Tx
 
 CommentType = Literal[
     "general",

@@ -8,10 +8,11 @@ from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts.core import wire
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Job, Store, Tx
+from agenttalk.ports.agents import Job
 from agenttalk.ports.statements.core import LATEST_FACT, FactBodyRow
 from agenttalk.ports.statements.operation import ADD_CURSOR
 from agenttalk.ports.statements.plans import CURSOR_VALUE
+from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.operation.spans import SpanContext, TraceIds, read_traceparent
 
 ORIGIN: Final = "traces.origin"

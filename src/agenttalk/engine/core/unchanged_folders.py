@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from agenttalk.ports import FolderEntry
+from agenttalk.ports.folders import FolderEntry
 
 SETTLED: Final = 3.0
 """Seconds after which a change cannot have the same time as one before: file systems count in ticks of up to two."""

@@ -13,7 +13,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code, InputError, Missing
 from agenttalk.contracts.record import InputIndex
 from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
-from agenttalk.ports import Folder, Tx
+from agenttalk.ports.folders import Folder
 from agenttalk.ports.statements.inbox import (
     CLAIMED_MESSAGES,
     FINISH_DELIVERY,
@@ -23,6 +23,7 @@ from agenttalk.ports.statements.inbox import (
     RETIRE_INPUT,
     ClaimedMessageRow,
 )
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.core import artifacts
 from agenttalk.rules.core.artifacts import ArtifactFile
 from agenttalk.rules.messages import archive

@@ -19,7 +19,7 @@ from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.inbox.origins import OriginJudge
 from agenttalk.engine.messages import control_files
 from agenttalk.engine.messages.recall import recall
-from agenttalk.ports import Folder, FolderEntry, Tx
+from agenttalk.ports.folders import Folder, FolderEntry
 from agenttalk.ports.statements.inbox import (
     ADD_TASK,
     CLAIM_DELIVERY,
@@ -30,6 +30,7 @@ from agenttalk.ports.statements.inbox import (
     KnownDeliveryRow,
 )
 from agenttalk.ports.statements.messages import ADD_DELIVERY, ADD_MESSAGE, ADD_PLAN, NEWEST_ORDER, PLAN, WITHDRAW
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.messages import routing
 from agenttalk.rules.messages.archive import make_claimed_name, original_name
 from agenttalk.rules.messages.routing import CommandOrder, OutboxMessage, Rejection

@@ -19,12 +19,13 @@ from agenttalk.engine.inbox.leases import Lease
 from agenttalk.engine.inbox.ready_commands import ClaimedCommand, build_question, hand_request_over
 from agenttalk.engine.messages import plan_journal
 from agenttalk.engine.people import questions
-from agenttalk.ports import OutputContent, Performance, Tx
 from agenttalk.ports.statements.inbox import DELIVERY_STATE, FINISH_DELIVERY, STOP_WAITING
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import AgentResult, TurnFault
 from agenttalk.rules.messages.control_files import kind_of
 from agenttalk.rules.proof import turn_outcome
+from agenttalk.rules.proof.performance import OutputContent, Performance
 from agenttalk.rules.proof.turn_outcome import TaskHistory, TurnOutcome
 
 ConclusionKind = Literal["done", "again", "failed", "dropped"]

@@ -13,9 +13,9 @@ from agenttalk.contracts.errors import MissingError
 from agenttalk.engine.core import outbox_writer
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.inbox import archive
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.inbox import UNSETTLED
 from agenttalk.ports.statements.messages import FREE_PAYLOADS, SET_SHOWN
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.messages.archive import make_claimed_name
 
 _AT_ONCE: Final = 50

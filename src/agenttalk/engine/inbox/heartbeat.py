@@ -33,9 +33,11 @@ from agenttalk.engine.inbox.origins import OriginJudge
 from agenttalk.engine.inbox.ready_commands import CommandScan, CommandScanner, ReadyCommand
 from agenttalk.engine.inbox.status_file import StatusFile
 from agenttalk.engine.inbox.turn import TurnSetting, take_turn
-from agenttalk.ports import Driver, FolderEntry, Processes, SandboxSelector, Store
+from agenttalk.ports.agents import Driver, Processes, SandboxSelector
+from agenttalk.ports.folders import FolderEntry
 from agenttalk.ports.statements.inbox import DELIVERY_STATE, PLANS_OF_AGENT
 from agenttalk.ports.statements.plans import RUN
+from agenttalk.ports.storage import Store
 
 _WHEN_BUSY, _WHEN_IDLE = 0.5, 3.0
 """Parts of the poll interval after which it looks again, whether or not anything woke it."""

@@ -12,7 +12,7 @@ from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox.ready_commands import ClaimedCommand
-from agenttalk.ports import Processes, ProcessIdentity, Store, Tx
+from agenttalk.ports.agents import Processes, ProcessIdentity
 from agenttalk.ports.statements.inbox import (
     ADD_TASK,
     DELIVERY_STATE,
@@ -24,6 +24,7 @@ from agenttalk.ports.statements.inbox import (
     AgentLeaseRow,
 )
 from agenttalk.ports.statements.messages import TASK
+from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.core.tokens import attempt_token, token_hash
 from agenttalk.rules.messages.leases import TurnHistory, attempt_number
 from agenttalk.rules.proof.turn_outcome import SCORE_CODES

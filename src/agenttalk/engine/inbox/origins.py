@@ -20,8 +20,8 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages import plan_registry
 from agenttalk.engine.messages.plan_journal import JournalSearch, MessageIdentity
 from agenttalk.engine.messages.plan_registry import PlanFiles
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.messages import ADD_PLAN, PLAN
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.messages import routing
 from agenttalk.rules.messages.routing import OutboxMessage, PlanFacts, Rejection
 

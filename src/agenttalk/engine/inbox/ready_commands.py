@@ -21,7 +21,7 @@ from agenttalk.engine.inbox.archive import build_archive_path
 from agenttalk.engine.inbox.origins import PlanFileFacts
 from agenttalk.engine.messages import recall
 from agenttalk.engine.people import questions
-from agenttalk.ports import Folder, Tx
+from agenttalk.ports.folders import Folder
 from agenttalk.ports.statements.inbox import (
     ADD_TASK,
     CLAIMED_ORDERS,
@@ -31,6 +31,7 @@ from agenttalk.ports.statements.inbox import (
     ClaimedOrderRow,
 )
 from agenttalk.ports.statements.messages import TASK, MessageTaskRow
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.messages import inbox_inputs
 from agenttalk.rules.messages.inbox_inputs import InboxFiles, InputResolution
 

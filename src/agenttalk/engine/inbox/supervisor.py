@@ -17,7 +17,7 @@ from agenttalk.engine.core.loops import WakeBroadcaster, wait_for_first
 from agenttalk.engine.core.profiles import ProfileOverlay, list_agents, profile_of
 from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.inbox.heartbeat import Heartbeat, TickReport
-from agenttalk.ports import Driver, Processes
+from agenttalk.ports.agents import Driver, Processes
 
 LOG = logging.getLogger(__name__)
 

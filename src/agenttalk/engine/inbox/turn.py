@@ -21,12 +21,14 @@ from agenttalk.engine.inbox.archive import show_file
 from agenttalk.engine.inbox.conclusion import ConclusionKind
 from agenttalk.engine.inbox.leases import Lease
 from agenttalk.engine.inbox.ready_commands import ClaimedCommand, InputSource, ReadyCommand
-from agenttalk.ports import Job, Performance, ProgramTurn, Tx
+from agenttalk.ports.agents import Job, ProgramTurn
 from agenttalk.ports.statements.inbox import DELIVERY_STATE, HOLDS_LEASE, MARK_ARTIFACT_INJECTED, MARK_INJECTED
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.agents import results
 from agenttalk.rules.messages.leases import time_limit
 from agenttalk.rules.people.attestation import list_exposed_agents
 from agenttalk.rules.prompts.execute import Handover, InputText, render_execute_prompt, render_tools_note
+from agenttalk.rules.proof.performance import Performance
 from agenttalk.rules.text import render
 
 _TEXT: Final = 16 * 1024

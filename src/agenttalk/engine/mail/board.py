@@ -25,7 +25,7 @@ from agenttalk.engine.mail import letters
 from agenttalk.engine.mail.letters import LetterDraft
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import KindTask, KindTurn, Store, Tx
+from agenttalk.ports.kinds import KindTask, KindTurn
 from agenttalk.ports.statements.mail import (
     MAIL_FOR,
     MAIL_ITEM,
@@ -44,6 +44,7 @@ from agenttalk.ports.statements.mail import (
     LyingLetterRow,
 )
 from agenttalk.ports.statements.plans import RUN_STATE
+from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.mail import letters as letters_rules
 from agenttalk.rules.mail.letters import BOARD, ReadHow

@@ -18,7 +18,7 @@ from agenttalk.engine.core.task_comments import TaskName, require_current_attemp
 from agenttalk.engine.plans import board_run, reset
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import KindTask, MailKind, MailRules, Tx
+from agenttalk.ports.kinds import KindTask, MailKind, MailRules
 from agenttalk.ports.statements.mail import (
     ADD_MAIL,
     ADD_MAIL_ITEM,
@@ -39,6 +39,7 @@ from agenttalk.ports.statements.mail import (
 )
 from agenttalk.ports.statements.messages import TASK
 from agenttalk.ports.statements.plans import ACKNOWLEDGE_BY_HAND
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.mail import letters
 from agenttalk.rules.mail.letters import BOARD, OPERATOR, AnsweredLetter, LetterObservation

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.engine.core import prompt_context
-from agenttalk.ports import FollowUp, KindOutcome, KindTask, KindTurn, MailRules, Tx
+from agenttalk.ports.kinds import FollowUp, KindOutcome, KindTask, KindTurn, MailRules
 from agenttalk.ports.statements.mail import (
     CLOSE_MAIL,
     MAIL_ITEM,
@@ -17,6 +17,7 @@ from agenttalk.ports.statements.mail import (
     LetterItemRow,
     UnreadNoteRow,
 )
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.mail import letters
 from agenttalk.rules.prompts.context import PromptContext, PromptSection
 from agenttalk.rules.prompts.mail import render_mail_sections
@@ -42,7 +43,7 @@ class Replies(Protocol):
 
 @dataclass(slots=True)
 class MailTaskKind:
-    """The kind of tasks on `_mail`. Fulfils `ports.MailKind`."""
+    """The kind of tasks on `_mail`. Implements `MailKind`."""
 
     rules: MailRules = field(default_factory=MailRules)
     replies: Replies | None = None

@@ -19,7 +19,6 @@ from agenttalk.engine.messages.incoming import IncomingFile, output_of
 from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.engine.plans import validator_verdicts
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.messages import (
     ADD_DELIVERY,
     ADD_LEAVING,
@@ -33,6 +32,7 @@ from agenttalk.ports.statements.messages import (
     TASK,
 )
 from agenttalk.ports.statements.plans import ADD_ARRIVED_ARTIFACT
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.messages import artifact_versions, routing
 from agenttalk.rules.messages.artifact_versions import ArtifactVersion
 from agenttalk.rules.messages.routing import CommandOrder, OutboxMessage, Rejection

@@ -24,7 +24,6 @@ from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.engine.people import questions
 from agenttalk.engine.proof import disputes
-from agenttalk.ports import Performance, Tx
 from agenttalk.ports.statements.messages import (
     ACKNOWLEDGE,
     CONTROL,
@@ -37,10 +36,12 @@ from agenttalk.ports.statements.messages import (
     VIEW_BODY,
 )
 from agenttalk.ports.statements.plans import LAST_SEQ
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.messages import control_files, routing
 from agenttalk.rules.messages.control_files import ControlFile, Step
 from agenttalk.rules.messages.routing import Rejection
 from agenttalk.rules.proof import turn_outcome
+from agenttalk.rules.proof.performance import Performance
 
 LOG = logging.getLogger(__name__)
 CollectOutcome = Literal["new", "same", "dead"]

@@ -21,8 +21,9 @@ from agenttalk.engine.messages import admission, delivery, incoming, outbox_read
 from agenttalk.engine.messages.incoming import IncomingFile
 from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import PlanRegistry, RoutedPlan
-from agenttalk.ports import Blobs, FolderEntry, Store, Tx
+from agenttalk.ports.folders import FolderEntry
 from agenttalk.ports.statements.messages import DEADLETTER, DEADLETTERS, MESSAGE_BY_ID, TRY_DEADLETTER, DeadLetterRow
+from agenttalk.ports.storage import Blobs, Store, Tx
 from agenttalk.rules.messages import routing
 from agenttalk.rules.messages.routing import OutboxMessage, Rejection
 

@@ -14,8 +14,9 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.unchanged_folders import UnchangedFolders
 from agenttalk.engine.messages import control_files
-from agenttalk.ports import Folder, Store, Tx
+from agenttalk.ports.folders import Folder
 from agenttalk.ports.statements.messages import DELIVERY_OF, MESSAGE, OPEN_BOXES, PLAN
+from agenttalk.ports.storage import Store, Tx
 
 _MOST: Final = 1_000
 """Files of one folder that are read."""

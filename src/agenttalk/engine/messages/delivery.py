@@ -19,7 +19,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code, InputError, Machine
 from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.records import JournalMessage, RecordSource
-from agenttalk.ports import Blobs, Folder, Store, Tx
+from agenttalk.ports.folders import Folder
 from agenttalk.ports.statements.messages import (
     DELIVERIES_UNDER_WAY,
     FREE_PAYLOADS,
@@ -31,6 +31,7 @@ from agenttalk.ports.statements.messages import (
     UNDELIVERED_OF,
     WITHDRAWN_DELIVERIES,
 )
+from agenttalk.ports.storage import Blobs, Store, Tx
 
 AT_ONCE: Final = 500
 Payload: TypeAlias = "tuple[str, bytes]"

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.generation import Repair
 from agenttalk.engine.core import records
-from agenttalk.ports import Tx
+from agenttalk.ports.storage import Tx
 
 _PLACES = re.compile(r"\[\d+\]")
 

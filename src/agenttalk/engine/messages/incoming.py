@@ -21,7 +21,7 @@ from agenttalk.engine.core.records import SMALL
 from agenttalk.engine.messages import outbox_reader
 from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import RoutedPlan
-from agenttalk.ports import Blobs
+from agenttalk.ports.storage import Blobs
 from agenttalk.rules.core import media_types
 from agenttalk.rules.messages import routing
 from agenttalk.rules.messages.control_files import kind_of

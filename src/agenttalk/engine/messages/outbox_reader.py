@@ -16,7 +16,7 @@ from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError, MissingError
 from agenttalk.engine.core.unchanged_folders import UnchangedFolders
-from agenttalk.ports import Folder, FolderEntry
+from agenttalk.ports.folders import Folder, FolderEntry
 from agenttalk.rules.core.redaction import NO_SECRETS, Secrets
 from agenttalk.rules.messages.control_files import kind_of
 

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import InputError, JsonError, MissingError
-from agenttalk.ports import Folder
+from agenttalk.ports.folders import Folder
 
 _TAIL: Final = 256 * 1024
 """Bytes at the end of a journal that are searched first: a line was written when its message was delivered."""

@@ -34,7 +34,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.profiles import list_agents
 from agenttalk.engine.core.unchanged_folders import UnchangedFolders
 from agenttalk.engine.messages import form_notices, recall
-from agenttalk.ports import Folder, Store, Tx
+from agenttalk.ports.folders import Folder
 from agenttalk.ports.statements.messages import (
     ADD_PLAN,
     HALT_PLAN,
@@ -47,6 +47,7 @@ from agenttalk.ports.statements.messages import (
     TASKS_OF,
     UNSHOW_VIEW,
 )
+from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.messages import foreign_forms
 from agenttalk.rules.messages.routing import RESERVED, PlanFacts
 

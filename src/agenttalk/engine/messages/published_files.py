@@ -16,7 +16,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code, InputError, Missing
 from agenttalk.contracts.plan import PlanStatus
 from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Folder, Store, Tx
+from agenttalk.ports.folders import Folder
 from agenttalk.ports.statements.core import FACTS_OF, NEWEST_FACT
 from agenttalk.ports.statements.keys import NewestRow
 from agenttalk.ports.statements.messages import (
@@ -45,6 +45,7 @@ from agenttalk.ports.statements.plans import (
     EngineCommandRow,
 )
 from agenttalk.ports.statements.statement import Statement
+from agenttalk.ports.storage import Store, Tx
 
 _Row = TypeVar("_Row", EngineCommandRow, EndedAckRow)
 _AT_ONCE: Final = 500

@@ -15,7 +15,6 @@ from agenttalk.contracts.errors import Code
 from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.records import JournalMessage
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.inbox import STOP_WAITING
 from agenttalk.ports.statements.messages import (
     EARLIER_ORDERS,
@@ -27,6 +26,7 @@ from agenttalk.ports.statements.messages import (
     EarlierOrderRow,
     MessageTaskRow,
 )
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.messages.routing import CommandOrder
 
 _WAITING: Final = frozenset({"BLOCKED_WAITING_INPUT", "BLOCKED_WAITING_HUMAN", "READY", "RUNNING"})

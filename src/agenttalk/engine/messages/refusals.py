@@ -15,9 +15,9 @@ from agenttalk.contracts.errors import Code
 from agenttalk.contracts.validation import ArtifactValidationResult
 from agenttalk.engine.core import plan_settings, records
 from agenttalk.engine.messages.plan_registry import RoutedPlan
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.messages import DELIVERY_OF
 from agenttalk.ports.statements.plans import ADD_REFUSAL, ENGINE_TASK, OUTPUTS_IN_FORCE, RUN_STATE
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.messages import routing
 from agenttalk.rules.messages.routing import RESERVED, OutboxMessage, Rejection
 

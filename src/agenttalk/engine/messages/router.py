@@ -28,7 +28,7 @@ from agenttalk.engine.messages.incoming import IncomingFile
 from agenttalk.engine.messages.outbox_reader import OutboxFile, OutboxProblem, OutboxRemoval
 from agenttalk.engine.messages.plan_registry import UNROUTED, PlanRegistry, RoutedPlan
 from agenttalk.engine.messages.standing_files import ReadControlFile, StandingFiles
-from agenttalk.ports import Blobs, Folder, Store, Tx
+from agenttalk.ports.folders import Folder
 from agenttalk.ports.statements.messages import (
     ADD_PLAN,
     IN_FLIGHT,
@@ -39,6 +39,7 @@ from agenttalk.ports.statements.messages import (
     PLANS_UNDER_WAY,
     UNBALANCED_PLANS,
 )
+from agenttalk.ports.storage import Blobs, Store, Tx
 from agenttalk.rules.core.redaction import Secrets
 from agenttalk.rules.messages.control_files import ControlFile
 from agenttalk.rules.messages.routing import MessageTally, Rejection

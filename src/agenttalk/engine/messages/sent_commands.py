@@ -17,7 +17,8 @@ from agenttalk.engine.messages.admission import AdmissionOutcome
 from agenttalk.engine.messages.incoming import IncomingFile
 from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import PlanRegistry, RoutedPlan
-from agenttalk.ports import FolderEntry, Tx
+from agenttalk.ports.folders import FolderEntry
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.commands import envelopes
 from agenttalk.rules.messages.routing import OutboxMessage, Rejection
 

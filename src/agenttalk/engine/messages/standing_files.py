@@ -18,8 +18,9 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages import admission, control_files
 from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import RoutedPlan
-from agenttalk.ports import Folder, Tx
+from agenttalk.ports.folders import Folder
 from agenttalk.ports.statements.inbox import KNOWN_DELIVERY
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.messages.archive import make_claimed_name
 from agenttalk.rules.messages.control_files import ControlFile
 from agenttalk.rules.messages.routing import Rejection

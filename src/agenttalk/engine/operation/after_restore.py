@@ -14,9 +14,9 @@ from agenttalk.engine.core.boards import SYSTEM, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import control
 from agenttalk.engine.runs.resume import NO_OWNER
-from agenttalk.ports import Store, Tx
 from agenttalk.ports.statements.operation import DISOWN_LEASES, DOUBT_OUTGOING, DROP_NOTICES, PAUSE_SCHEDULES
 from agenttalk.ports.statements.plans import OPEN_RUNS
+from agenttalk.ports.storage import Store, Tx
 
 BY: Final = "restore"
 """In whose name plans are paused."""

@@ -53,7 +53,8 @@ from agenttalk.engine.proof import honesty
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.toolchain.board import BOARD
 from agenttalk.engine.toolchain.loops import ForgeConnections, ForgeLoops
-from agenttalk.ports import Driver, Performer, Processes, Prover
+from agenttalk.ports.agents import Driver, Performer, Processes
+from agenttalk.ports.proof import Prover
 from agenttalk.ports.statements.plans import OPEN_RUNS
 from agenttalk.rules.mail.letters import BOARD as MAIL
 

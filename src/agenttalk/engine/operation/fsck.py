@@ -13,7 +13,6 @@ from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Blobs, Store, Tx
 from agenttalk.ports.statements.core import FACTS_OF
 from agenttalk.ports.statements.messages import COUNTED_DEADLETTERS, COUNTED_MESSAGES, PLAN, PLANS
 from agenttalk.ports.statements.operation import (
@@ -25,6 +24,7 @@ from agenttalk.ports.statements.operation import (
     FSCK_UNDELIVERED,
     KEPT_CONTENTS,
 )
+from agenttalk.ports.storage import Blobs, Store, Tx
 from agenttalk.rules.messages.routing import MessageTally
 
 _AT_ONCE: Final = 1_000

@@ -20,8 +20,9 @@ from agenttalk.engine.messages import control_files, form_notices, outbox_reader
 from agenttalk.engine.messages.plan_registry import UNROUTED, PlanRegistry, RoutedPlan
 from agenttalk.engine.messages.router import check_conservation
 from agenttalk.engine.messages.standing_files import ReadControlFile, StandingFiles
-from agenttalk.ports import Folder, Store, Tx
+from agenttalk.ports.folders import Folder
 from agenttalk.ports.statements.messages import ADD_PLAN, COUNTED_TASKS, PLANS
+from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.messages import foreign_forms
 from agenttalk.rules.messages.control_files import ControlFile
 from agenttalk.rules.messages.routing import Rejection

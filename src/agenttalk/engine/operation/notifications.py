@@ -19,7 +19,6 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import format_instant
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Store, Tx
 from agenttalk.ports.statements.core import (
     CLAIM_EFFECTS,
     FINISH_EFFECT,
@@ -31,6 +30,7 @@ from agenttalk.ports.statements.core import (
     LedgerEntry,
 )
 from agenttalk.ports.statements.plans import CURSOR_VALUE, SET_CURSOR
+from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.core import circuit_breaker
 from agenttalk.rules.core.circuit_breaker import CircuitBreaker
 from agenttalk.rules.operation import notices

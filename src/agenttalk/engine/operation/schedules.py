@@ -25,7 +25,6 @@ from agenttalk.contracts.schedule import Schedule
 from agenttalk.engine.core.boards import SYSTEM, board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import submission
-from agenttalk.ports import Store, Tx
 from agenttalk.ports.statements.operation import (
     ADD_SCHEDULE,
     BEGIN_SCHEDULE,
@@ -39,6 +38,7 @@ from agenttalk.ports.statements.operation import (
     ScheduleRow,
 )
 from agenttalk.ports.statements.plans import RUN_STATE
+from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from agenttalk.rules.plans import schedules
 

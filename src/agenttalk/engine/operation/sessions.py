@@ -13,8 +13,8 @@ from typing import Final, Literal
 from agenttalk.contracts.core.base import format_instant
 from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.operation import ADD_SESSION, DROP_SESSIONS, END_SESSION, SESSION_OF
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.tokens import token_hash
 
 SessionRole = Literal["operator", "viewer"]

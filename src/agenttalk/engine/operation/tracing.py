@@ -21,10 +21,11 @@ from agenttalk.engine.agents.transcript import LARGEST
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.trace_context import read_naming
-from agenttalk.ports import Folder, Store, Tx
+from agenttalk.ports.folders import Folder
 from agenttalk.ports.statements.core import LEDGER_HEAD, SEALED_FACTS, LedgerEntry
 from agenttalk.ports.statements.operation import DROP_TRACED, PUT_TRACED, TRACED
 from agenttalk.ports.statements.plans import CURSOR_VALUE, SET_CURSOR
+from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.core import circuit_breaker
 from agenttalk.rules.core.circuit_breaker import CircuitBreaker
 from agenttalk.rules.operation import otlp, spans

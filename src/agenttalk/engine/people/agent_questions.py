@@ -13,8 +13,8 @@ from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.people import questions
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.people import REQUEST
+from agenttalk.ports.storage import Tx
 
 
 async def ask(deps: Deps, task: TaskName, caller: Caller, question: str) -> dict[str, Any]:

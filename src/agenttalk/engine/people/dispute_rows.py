@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from agenttalk.contracts.human import HumanInterventionResponse
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.proof import ANSWER_DISPUTE, DISPUTE_OF_REQUEST, DISPUTES_OF
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.proof import disputes
 from agenttalk.rules.proof.disputes import Dispute, DisputeOutcome
 

@@ -11,9 +11,12 @@ from agenttalk.engine.budgets.denials import GateDenial
 from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import questions
-from agenttalk.ports import Exhibit, InputContent, OutputContent, Tx
+from agenttalk.ports.agents import InputContent
+from agenttalk.ports.proof import Exhibit
 from agenttalk.ports.statements.budgets import OBJECTIONS_TO
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.redaction import Secrets
+from agenttalk.rules.proof.performance import OutputContent
 
 MOST_FILES: Final = 100
 """Files that a question names."""

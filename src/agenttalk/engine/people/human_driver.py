@@ -15,11 +15,14 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import exhibits, questions
-from agenttalk.ports import NO_EXHIBIT, Exhibit, InputContent, Job, OutputContent, Performance, Store, Tx
+from agenttalk.ports.agents import InputContent, Job
+from agenttalk.ports.proof import NO_EXHIBIT, Exhibit
 from agenttalk.ports.statements.people import REQUEST
+from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.agents import results
 from agenttalk.rules.people.attestation import AnswerProof
 from agenttalk.rules.proof.check_results import Confirmation
+from agenttalk.rules.proof.performance import OutputContent, Performance
 
 POLL: Final = 1.0
 """Seconds between looks for an answer."""

@@ -12,8 +12,9 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import human_driver, questions
-from agenttalk.ports import Job, Tx
+from agenttalk.ports.agents import Job
 from agenttalk.ports.statements.people import REQUEST
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.agents.permissions import ToolRequest
 
 

@@ -21,11 +21,11 @@ from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventio
 from agenttalk.engine.core import boards, cursors, outbox_writer, plan_settings, profiles, records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import dispute_rows
-from agenttalk.ports import Store, Tx
 from agenttalk.ports.statements.inbox import FINISH_DELIVERY, KNOWN_DELIVERY, ORDER_OF, STOP_WAITING
 from agenttalk.ports.statements.messages import ADD_DELIVERY, ADD_MESSAGE, SET_TASK_STATE, TASK
 from agenttalk.ports.statements.people import ADD_REQUEST, ANSWER_REQUEST, OPEN_REQUESTS, REQUEST, RequestRow
 from agenttalk.ports.statements.plans import ADD_ARRIVED_ARTIFACT, ENGINE_TASK, NOTE_REQUEST, RUN
+from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.messages.routing import Rejection
 from agenttalk.rules.people import choices
 from agenttalk.rules.people.attestation import UNKNOWN, AnswerProof, list_exposed_agents, read_proof

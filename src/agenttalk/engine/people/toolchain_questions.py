@@ -10,8 +10,8 @@ from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.people import REQUEST
+from agenttalk.ports.storage import Tx
 
 SEEN: Final = ("seen",)
 _LONGEST: Final = 500

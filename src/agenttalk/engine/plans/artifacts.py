@@ -13,10 +13,11 @@ from agenttalk.engine.core import records
 from agenttalk.engine.plans import validator_verdicts
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import OutputContent, Tx
 from agenttalk.ports.statements.core import PUT_BLOB
 from agenttalk.ports.statements.messages import ADD_DELIVERY, PUT_MESSAGE
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.plans.input_selection import InputCandidate
+from agenttalk.rules.proof.performance import OutputContent
 from agenttalk.rules.proof.release import VALIDATION
 
 FOLDER = "folder"

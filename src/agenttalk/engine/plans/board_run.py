@@ -19,18 +19,8 @@ from agenttalk.engine.plans import submission
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.submission import TaskLinks
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import (
-    Confirmer,
-    ForgeWaiter,
-    KindOutcome,
-    KindTask,
-    KindTurn,
-    Performance,
-    Store,
-    Submission,
-    TaskKind,
-    Tx,
-)
+from agenttalk.ports.kinds import ForgeWaiter, KindOutcome, KindTask, KindTurn, Submission, TaskKind
+from agenttalk.ports.proof import Confirmer
 from agenttalk.ports.statements.core import COMMENTS_OF, CommentRow
 from agenttalk.ports.statements.messages import PUT_DOCUMENTS, PUT_PLAN
 from agenttalk.ports.statements.plans import (
@@ -43,10 +33,12 @@ from agenttalk.ports.statements.plans import (
     SUBMITTED,
     WITHDRAW_DIRECT,
 )
+from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.proof import done, turn_outcome
 from agenttalk.rules.proof.done import Evidence, Verdict
+from agenttalk.rules.proof.performance import Performance
 from agenttalk.rules.toolchain import read_back
 
 _NO_DAG: Final = b"{}"

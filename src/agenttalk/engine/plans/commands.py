@@ -27,9 +27,9 @@ from agenttalk.contracts.dag import Node, Output
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine.core import records
 from agenttalk.engine.plans.definition import PlanDefinition
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.messages import ADD_DELIVERY, PUT_MESSAGE
 from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, LAST_SEQ, PUT_DELIVERY
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.proof import rework as reworks
 from agenttalk.rules.proof import score_gates
 

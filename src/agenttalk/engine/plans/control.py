@@ -16,7 +16,6 @@ from agenttalk.engine.plans.commands import FOLDER
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.reset import PlanSnapshot
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.budgets import ObjectionRow
 from agenttalk.ports.statements.people import OPEN_REQUESTS_IN, OPEN_REQUESTS_OF
 from agenttalk.ports.statements.plans import (
@@ -35,6 +34,7 @@ from agenttalk.ports.statements.plans import (
     EngineTaskRow,
 )
 from agenttalk.ports.statements.proof import DROP_REVIEWS
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.core import task_states
 from agenttalk.rules.plans.input_selection import PickedInputs

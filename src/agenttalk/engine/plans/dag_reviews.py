@@ -11,7 +11,7 @@ from agenttalk.ports.statements.people import REQUEST
 from agenttalk.ports.statements.proof import LATEST_REVIEW, ReviewRow
 
 if TYPE_CHECKING:
-    from agenttalk.ports import Store, Tx
+    from agenttalk.ports.storage import Store, Tx
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,10 @@ from agenttalk.contracts.plan import PlanLimits, PlanManifest, Policies, Workspa
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise
 from agenttalk.engine.core.plan_settings import read_settings
 from agenttalk.engine.core.trace_context import Trace, trace_of
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.messages import PLAN_MANIFEST
 from agenttalk.ports.statements.plans import NODE, NODES_OF, RUN, RunRow
 from agenttalk.ports.statements.proof import JOINED_CHECKS, JoinedCheckRow
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.commands import promises
 from agenttalk.rules.proof import done, staleness
 from agenttalk.rules.proof.staleness import InheritedCheck

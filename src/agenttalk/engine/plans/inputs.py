@@ -7,8 +7,8 @@ from typing import Final, TypeAlias
 
 from agenttalk.contracts.dag import Node
 from agenttalk.engine.plans.definition import PlanDefinition
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.plans import ENGINE_TASK, VERSIONS_FROM
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.plans import failure
 from agenttalk.rules.plans.input_selection import InputCandidate
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from agenttalk.contracts.dag import Node
 from agenttalk.engine.budgets.turn_monitor import TurnMonitor
-from agenttalk.ports import Job, KindTask
+from agenttalk.ports.agents import Job
+from agenttalk.ports.kinds import KindTask
 from agenttalk.rules.proof.checkpoints import CheckpointDecision
 
 

@@ -11,7 +11,7 @@ from agenttalk.contracts.human import HumanInterventionRequest, ReplanRequest
 from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans.definition import PlanDefinition
-from agenttalk.ports import Tx
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.plans.input_selection import AmbiguousInput
 
 

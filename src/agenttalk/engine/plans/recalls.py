@@ -14,9 +14,9 @@ from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.record import Ack
 from agenttalk.engine.core import records
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.messages import SET_MESSAGE_STATE, WITHDRAW
 from agenttalk.ports.statements.plans import ORDER_OF_DELIVERY, WITHDRAW_DIRECT
+from agenttalk.ports.storage import Tx
 
 if TYPE_CHECKING:
     from agenttalk.engine.plans.definition import PlanDefinition

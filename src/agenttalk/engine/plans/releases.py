@@ -14,7 +14,7 @@ from agenttalk.ports.statements.proof import ADD_RELEASE, APPROVED_RELEASE, LATE
 if TYPE_CHECKING:
     from agenttalk.contracts.plan import Policies
     from agenttalk.engine.core.deps import Deps
-    from agenttalk.ports import Store, Tx
+    from agenttalk.ports.storage import Store, Tx
 
 MANIFEST: Final = "release_manifest.json"
 RECORD: Final = "decision_record.json"

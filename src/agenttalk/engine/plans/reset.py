@@ -20,7 +20,6 @@ from agenttalk.engine.plans import recalls, supersede
 from agenttalk.engine.plans.commands import FOLDER
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.messages import DELIVERY_OF, MESSAGE_BY_ID, SET_MESSAGE_STATE, WITHDRAW
 from agenttalk.ports.statements.plans import (
     COMMAND_OF_DELIVERY,
@@ -36,6 +35,7 @@ from agenttalk.ports.statements.plans import (
     VERSIONS_FROM,
     WITHDRAW_DIRECT,
 )
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.task_states import Cause, State
 from agenttalk.rules.plans import failure
 from agenttalk.rules.proof import score_gates

@@ -22,7 +22,6 @@ from agenttalk.engine.core.plan_settings import encode_settings, store_settings
 from agenttalk.engine.plans import commands, control, recalls, releases, submission, submission_gate, supersede
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import Tx, Value
 from agenttalk.ports.statements.messages import PLAN, PLAN_DOCUMENTS, PUT_DOCUMENTS, PUT_PLAN
 from agenttalk.ports.statements.plans import (
     DROP_EDGES,
@@ -43,6 +42,7 @@ from agenttalk.ports.statements.plans import (
     STANDINGS,
 )
 from agenttalk.ports.statements.proof import DROP_EVIDENCE, DROP_JOINED
+from agenttalk.ports.storage import Tx, Value
 from agenttalk.rules.commands import promises
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause, State

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.engine.plans.definition import PlanDefinition
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.core import FACTS_OF, LATEST_FACT, FactOfSubjectRow
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.proof.rework import RoundHistory
 
 ORDERED: Final = "rework.ordered"

@@ -29,7 +29,6 @@ from agenttalk.engine.core.plan_settings import encode_settings, store_settings
 from agenttalk.engine.plans import submission_gate
 from agenttalk.engine.plans.definition import cache_tasks
 from agenttalk.engine.plans.submission_gate import PrePlanDecision
-from agenttalk.ports import Store, Tx
 from agenttalk.ports.statements.messages import PUT_DOCUMENTS, PUT_PLAN, SHOW_VIEW, SHOW_VIEWS
 from agenttalk.ports.statements.plans import (
     ADD_RUN,
@@ -43,6 +42,7 @@ from agenttalk.ports.statements.plans import (
     RUN,
     SUBMITTED,
 )
+from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.commands import promises
 from agenttalk.rules.proof import staleness
 

@@ -12,8 +12,8 @@ from agenttalk.contracts.plan import PlanManifest, Policies
 from agenttalk.engine.budgets import denials
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import dag_reviews
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.proof import ADD_REVIEW, DROP_REVIEWS
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.proof import checkpoints
 from agenttalk.rules.proof import dag_review as rules
 from agenttalk.rules.proof.checkpoints import CheckpointDecision

@@ -17,7 +17,6 @@ from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import inputs as plan_inputs
 from agenttalk.engine.plans import recalls
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.messages import FREE_PAYLOADS, SET_MESSAGE_STATE, VIEW_EXISTS
 from agenttalk.ports.statements.people import OPEN_REQUESTS_OF
 from agenttalk.ports.statements.plans import (
@@ -35,6 +34,7 @@ from agenttalk.ports.statements.plans import (
     DependantRow,
     OutputInForceRow,
 )
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.plans import failure, input_selection
 from agenttalk.rules.plans.input_selection import PickedInputs
 

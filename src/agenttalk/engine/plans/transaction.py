@@ -18,7 +18,6 @@ from agenttalk.engine.people import questions
 from agenttalk.engine.plans import commands, inputs, releases
 from agenttalk.engine.plans.commands import PreparedCommand
 from agenttalk.engine.plans.definition import DefinitionCache, PlanDefinition
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.inbox import MARK_ARTIFACT_INJECTED
 from agenttalk.ports.statements.messages import JOURNAL_GROWN
 from agenttalk.ports.statements.people import REQUEST
@@ -35,6 +34,7 @@ from agenttalk.ports.statements.plans import (
     SET_RUN_STATE,
 )
 from agenttalk.ports.statements.proof import WATCH_BRANCH
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause, State
 from agenttalk.rules.plans.input_selection import AmbiguousInput, MissingInputs, PickedInputs

@@ -13,10 +13,11 @@ from agenttalk.contracts.promise import ArtifactCheck
 from agenttalk.contracts.validation import ArtifactValidationResult
 from agenttalk.engine.core import records
 from agenttalk.engine.plans.definition import PlanDefinition, read_definition
-from agenttalk.ports import Blobs, Job, Store, Tx
+from agenttalk.ports.agents import Job
 from agenttalk.ports.statements.core import GET_BLOB
 from agenttalk.ports.statements.plans import RUN
 from agenttalk.ports.statements.proof import ARTIFACTS_NAMED, JUDGEMENTS_OF, PUT_JUDGEMENT, NamedArtifactRow
+from agenttalk.ports.storage import Blobs, Store, Tx
 from agenttalk.rules.core.artifacts import hash_files
 from agenttalk.rules.messages.inbox_inputs import map_input_paths
 from agenttalk.rules.proof.check_results import StoredOutput

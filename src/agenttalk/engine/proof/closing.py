@@ -22,8 +22,9 @@ from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import regressions, staleness
 from agenttalk.engine.proof.staleness import EvidenceRecheck, StalenessReport
-from agenttalk.ports import Prover, Store
+from agenttalk.ports.proof import Prover
 from agenttalk.ports.statements.proof import LEAVE_BRANCH, WATCH_BRANCH, WATCHED_BRANCH
+from agenttalk.ports.storage import Store
 from agenttalk.rules.core.isolation import OperatorIsolation
 from agenttalk.rules.proof.evidence import CheckResult
 

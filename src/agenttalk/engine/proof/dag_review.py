@@ -25,11 +25,11 @@ from agenttalk.engine.plans import control, dag_reviews, submission, validator_v
 from agenttalk.engine.plans.dag_reviews import DagReviewRecord
 from agenttalk.engine.plans.definition import PlanDefinition, read_definition
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import Store, Tx
 from agenttalk.ports.statements.messages import PLAN_DOCUMENTS
 from agenttalk.ports.statements.people import REQUEST
 from agenttalk.ports.statements.plans import RUN, RUN_STATE
 from agenttalk.ports.statements.proof import ARTIFACTS_NAMED, DECIDE_REVIEW, RELEASE_TASK
+from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.planfile.compiler import compile_plan
 from agenttalk.rules.prompts.dag_review import render_coordination_prompt, render_review_prompt
 from agenttalk.rules.proof import dag_review as rules

@@ -15,11 +15,11 @@ from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.people import dispute_rows as kept
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans.definition import DefinitionCache
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.core import FACT
 from agenttalk.ports.statements.messages import TASK
 from agenttalk.ports.statements.plans import ENGINE_TASK, LAST_SEQ, RUN
 from agenttalk.ports.statements.proof import ADD_DISPUTE
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.messages.routing import Rejection
 from agenttalk.rules.proof import disputes

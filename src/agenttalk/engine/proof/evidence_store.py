@@ -8,7 +8,8 @@ from typing import Any
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Baseline, Job, Store, Tx, Value, WorkProof
+from agenttalk.ports.agents import Job
+from agenttalk.ports.proof import Baseline
 from agenttalk.ports.statements.proof import (
     BASELINE,
     CHECK_RESULT,
@@ -18,8 +19,10 @@ from agenttalk.ports.statements.proof import (
     KEEP_CHECK_RESULT,
     PUT_EVIDENCE,
 )
+from agenttalk.ports.storage import Store, Tx, Value
 from agenttalk.rules.proof import evidence, findings_json
 from agenttalk.rules.proof.evidence import CheckResult
+from agenttalk.rules.proof.performance import WorkProof
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from agenttalk.rules.proof.honesty import NOTHING, HonestySubject, HonestyTally
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
-    from agenttalk.ports import Store, Tx
+    from agenttalk.ports.storage import Store, Tx
 
 COUNT_INTERVAL: Final = 30.0
 """Seconds between two passes."""

@@ -15,8 +15,9 @@ from agenttalk.engine.plans import dag_reviews
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import release
 from agenttalk.engine.proof.dag_review import DagReviewCoordinator
-from agenttalk.ports import Prover, Store
+from agenttalk.ports.proof import Prover
 from agenttalk.ports.statements.proof import UNDECIDED
+from agenttalk.ports.storage import Store
 
 LOG = logging.getLogger(__name__)
 StoreTransactionRunner = Callable[[Store, Callable[[TaskTransitions], object]], Awaitable[object]]

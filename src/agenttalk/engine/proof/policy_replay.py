@@ -19,11 +19,11 @@ from agenttalk.engine.budgets import denials
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import rework_rounds
-from agenttalk.ports import Store
 from agenttalk.ports.statements.budgets import OBJECTIONS_TO
 from agenttalk.ports.statements.core import FACTS_OF, NEWEST_FACT
 from agenttalk.ports.statements.plans import ENGINE_TASK, NODE
 from agenttalk.ports.statements.views import DONES_BEFORE, ORDER_NAMED
+from agenttalk.ports.storage import Store
 from agenttalk.rules.proof import done, policy_replay
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.policy_replay import ReplayedWork, ReplayVerdict

@@ -21,7 +21,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import releases, validator_verdicts
 from agenttalk.engine.plans.definition import DefinitionCache, PlanDefinition
 from agenttalk.engine.plans.releases import Release
-from agenttalk.ports import Prover, Shipment, ShipmentReport, Store, Tx
+from agenttalk.ports.proof import Prover, Shipment, ShipmentReport
 from agenttalk.ports.statements.plans import RUN
 from agenttalk.ports.statements.proof import (
     ARTIFACTS_NAMED,
@@ -34,6 +34,7 @@ from agenttalk.ports.statements.proof import (
     RELEASE_TASK,
 )
 from agenttalk.ports.statements.views import UNISOLATED_IN
+from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.core.artifacts import hash_files
 from agenttalk.rules.proof import checkpoints
 from agenttalk.rules.proof import release as rules

@@ -19,7 +19,6 @@ from agenttalk.engine.plans import commands, questions, rework_rounds, supersede
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import OutputContent, Performance, Tx, WorkProof
 from agenttalk.ports.statements.core import PUT_BLOB
 from agenttalk.ports.statements.plans import (
     ADD_ROUND,
@@ -29,11 +28,13 @@ from agenttalk.ports.statements.plans import (
     WAIT_FOR_INPUT,
     EngineTaskRow,
 )
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.plans.input_selection import PickedInputs
 from agenttalk.rules.proof import rework, turn_outcome
 from agenttalk.rules.proof.check_results import hash_shown
 from agenttalk.rules.proof.done import Evidence, Verdict
+from agenttalk.rules.proof.performance import OutputContent, Performance, WorkProof
 from agenttalk.rules.proof.rework import Judgement
 
 _FILES: Final = 200

@@ -18,7 +18,7 @@ from agenttalk.engine.plans import artifacts, control, questions, rework_rounds,
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework as proof_rework
-from agenttalk.ports import AcceptedWork, Tx
+from agenttalk.ports.proof import AcceptedWork
 from agenttalk.ports.statements.people import REQUEST
 from agenttalk.ports.statements.plans import (
     ADD_ROUND,
@@ -30,6 +30,7 @@ from agenttalk.ports.statements.plans import (
     SET_RUN_STATE,
     EngineTaskRow,
 )
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.proof import done, rework, turn_outcome
 from agenttalk.rules.proof.done import Evidence, Trust, Verdict
 from agenttalk.rules.proof.rework import ReworkDecision, RoundGrant, TaskAbandonment, WorkAcceptance

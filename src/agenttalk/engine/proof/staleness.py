@@ -16,9 +16,11 @@ from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
 from agenttalk.contracts.promise import AnyCheck
 from agenttalk.engine.plans import commands
 from agenttalk.engine.plans.definition import DefinitionCache, PlanDefinition
-from agenttalk.ports import BranchTip, Job, Prover, Store, Tx
+from agenttalk.ports.agents import Job
+from agenttalk.ports.proof import BranchTip, Prover
 from agenttalk.ports.statements.plans import ENGINE_TASK
 from agenttalk.ports.statements.proof import EVIDENCE_OF_PLAN, PlanEvidenceRow
+from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.core.isolation import IsolationSettings
 from agenttalk.rules.proof import findings_json, staleness
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint, is_about_work

@@ -22,7 +22,8 @@ from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.checkpoints import PLAIN, PreTurnDecision
-from agenttalk.ports import InputContent, Job, KindTask, TaskKind
+from agenttalk.ports.agents import InputContent, Job
+from agenttalk.ports.kinds import KindTask, TaskKind
 from agenttalk.ports.statements.messages import MESSAGE_BY_ID
 from agenttalk.ports.statements.plans import ENGINE_TASK
 from agenttalk.rules.agents import results

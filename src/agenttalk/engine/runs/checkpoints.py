@@ -20,7 +20,6 @@ from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import Performance
 from agenttalk.ports.statements.budgets import HELD_BY
 from agenttalk.ports.statements.people import REQUEST
 from agenttalk.ports.statements.plans import ENGINE_TASK, LAST_SEQ, WITHDRAW_DIRECT
@@ -29,6 +28,7 @@ from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.core import usage
 from agenttalk.rules.proof import checkpoints, turn_outcome
 from agenttalk.rules.proof.checkpoints import CheckpointDecision, Objection
+from agenttalk.rules.proof.performance import Performance
 from agenttalk.rules.proof.turn_outcome import TurnFacts
 
 

@@ -24,7 +24,6 @@ from agenttalk.engine.proof import rework
 from agenttalk.engine.runs.resume import UNCOUNTED, VERIFYING, OrphanedLease
 from agenttalk.engine.runs.turn_fact import decide_receipt, render_fact
 from agenttalk.engine.runs.turn_outcome import decide_outcome, model_of
-from agenttalk.ports import OutputContent, Performance, WorkProof
 from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK
 from agenttalk.ports.statements.proof import DROP_PERFORMANCE
 from agenttalk.ports.statements.runs import END_DELIVERY, END_TURN
@@ -33,7 +32,7 @@ from agenttalk.rules.core import isolation, task_states, usage
 from agenttalk.rules.core.task_states import TurnEnding
 from agenttalk.rules.core.usage import UsageTotals
 from agenttalk.rules.proof import score_gates
-from agenttalk.rules.proof.performance import NO_PROOF
+from agenttalk.rules.proof.performance import NO_PROOF, OutputContent, Performance, WorkProof
 from agenttalk.rules.proof.turn_outcome import SCORE_CODES, TurnOutcome, decide_after_attempt
 from agenttalk.rules.text import verdict_words
 

@@ -33,10 +33,12 @@ from agenttalk.engine.runs.recovery import Recovery
 from agenttalk.engine.runs.state import BoardState, DispatcherState, make_tasks_ready
 from agenttalk.engine.runs.steps import PAUSE, TOGETHER, StepWriter
 from agenttalk.engine.runs.turn_runner import TurnRunner
-from agenttalk.ports import Performer, Processes, Prover, Store
+from agenttalk.ports.agents import Performer, Processes
+from agenttalk.ports.proof import Prover
 from agenttalk.ports.statements.budgets import HELD_BY
 from agenttalk.ports.statements.plans import OPEN_RUNS
 from agenttalk.ports.statements.runs import ANSWERED_FAILURES, QUEUEING_AGENTS
+from agenttalk.ports.storage import Store
 
 LOG = logging.getLogger(__name__)
 POLL: Final = 10.0

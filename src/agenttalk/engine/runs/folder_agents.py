@@ -18,7 +18,6 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework
 from agenttalk.engine.proof.rework import WorkRefusal
 from agenttalk.engine.runs import checkpoints as run_checkpoints
-from agenttalk.ports import OutputContent, Performance
 from agenttalk.ports.statements.plans import (
     ACKNOWLEDGE_BY_HAND,
     COMMAND_OF_DELIVERY,
@@ -31,6 +30,7 @@ from agenttalk.ports.statements.runs import END_BY_HAND, END_REFUSAL, OPEN_REFUS
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.proof import checkpoints, done, score_gates, turn_outcome
+from agenttalk.rules.proof.performance import OutputContent, Performance
 from agenttalk.rules.proof.rework import Judgement
 
 FINAL: Final = frozenset({"SUCCEEDED", "FAILED"})

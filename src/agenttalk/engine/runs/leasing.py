@@ -23,7 +23,7 @@ from agenttalk.engine.runs import attempt as run_attempt
 from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.attempt import AttemptBuilder
 from agenttalk.engine.runs.checkpoints import PLAIN
-from agenttalk.ports import InputContent, Tx
+from agenttalk.ports.agents import InputContent
 from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK, EngineTaskRow
 from agenttalk.ports.statements.proof import CONSUMED_AT
 from agenttalk.ports.statements.runs import (
@@ -37,6 +37,7 @@ from agenttalk.ports.statements.runs import (
     TAKE_DELIVERY,
     NextTaskRow,
 )
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.messages.leases import TurnHistory
 from agenttalk.rules.plans.input_selection import PickedInputs

@@ -23,11 +23,11 @@ from agenttalk.engine.proof import rework_decisions
 from agenttalk.engine.runs.recovery import Recovery
 from agenttalk.engine.runs.state import BoardState, DispatcherState, make_tasks_ready
 from agenttalk.engine.runs.steps import StepWriter
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.budgets import OBJECTIONS_TO
 from agenttalk.ports.statements.plans import ENGINE_TASK, RUN
 from agenttalk.ports.statements.proof import LEAVE_BRANCH, WATCHED_BRANCH, WATCHED_BRANCHES
 from agenttalk.ports.statements.runs import WORKING_IN_PLAN
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.people.attestation import UNKNOWN, AnswerProof
 from agenttalk.rules.planfile import plan_remarks

@@ -17,10 +17,12 @@ from agenttalk.engine.runs import checkpoints, conclusion, resume
 from agenttalk.engine.runs.resume import VERIFYING, OrphanedLease
 from agenttalk.engine.runs.state import BoardState, DispatcherState
 from agenttalk.engine.runs.steps import StepWriter
-from agenttalk.ports import Performance, ProcessIdentity, Tx
+from agenttalk.ports.agents import ProcessIdentity
 from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK
 from agenttalk.ports.statements.runs import WORKING_TASKS
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.usage import NOTHING, UsageTotals
+from agenttalk.rules.proof.performance import Performance
 
 
 class Recovery:

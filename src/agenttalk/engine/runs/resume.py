@@ -17,11 +17,13 @@ from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import attempt, leasing
 from agenttalk.engine.runs.leasing import LeaseContext
-from agenttalk.ports import InputContent, Job, OutputContent, Performance, ProcessIdentity, Tx
+from agenttalk.ports.agents import InputContent, Job, ProcessIdentity
 from agenttalk.ports.statements.plans import ENGINE_TASK, SET_PHASE
 from agenttalk.ports.statements.proof import LEAVE_LEASE, PERFORMANCE, PUT_PERFORMANCE, RENEW_LEASE
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.task_states import TurnEnding
 from agenttalk.rules.proof import evidence
+from agenttalk.rules.proof.performance import OutputContent, Performance
 from agenttalk.rules.proof.rework import Judgement
 from agenttalk.rules.proof.turn_outcome import decide_after_attempt
 

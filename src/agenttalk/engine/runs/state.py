@@ -17,7 +17,9 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import folder_agents
 from agenttalk.engine.runs.conclusion import FinishedTurn
 from agenttalk.engine.runs.leasing import LeaseContext
-from agenttalk.ports import Performer, Processes, Prover, Store
+from agenttalk.ports.agents import Performer, Processes
+from agenttalk.ports.proof import Prover
+from agenttalk.ports.storage import Store
 from agenttalk.rules.core.usage import UsageTotals
 
 

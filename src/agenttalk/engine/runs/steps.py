@@ -22,7 +22,8 @@ from agenttalk.engine.runs import conclusion, leasing
 from agenttalk.engine.runs.conclusion import FinishedTurn
 from agenttalk.engine.runs.state import BoardState, DispatcherState
 from agenttalk.engine.runs.turn_runner import TurnRunner
-from agenttalk.ports import Performance, Tx, UncancellableFuture
+from agenttalk.ports.storage import Tx, UncancellableFuture
+from agenttalk.rules.proof.performance import Performance
 
 LOG = logging.getLogger(__name__)
 TOGETHER: Final = 256

@@ -13,13 +13,12 @@ from agenttalk.contracts.errors import Code
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import checkpoints
-from agenttalk.ports import Performance, WorkProof
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import AgentResult, TurnFault
 from agenttalk.rules.proof import turn_outcome
 from agenttalk.rules.proof.done import Verdict
 from agenttalk.rules.proof.evidence import Claims
-from agenttalk.rules.proof.performance import NO_PROOF
+from agenttalk.rules.proof.performance import NO_PROOF, Performance, WorkProof
 from agenttalk.rules.proof.turn_outcome import NO_CLAIMS, TurnOutcome
 from agenttalk.rules.text import verdict_words
 

@@ -13,11 +13,11 @@ from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework
 from agenttalk.engine.runs import checkpoints as run_checkpoints
-from agenttalk.ports import Performance, WorkProof
 from agenttalk.ports.statements.core import FACT
 from agenttalk.ports.statements.plans import ENGINE_TASK
 from agenttalk.ports.statements.runs import SCORE_OF
 from agenttalk.rules.proof import honesty, turn_outcome
+from agenttalk.rules.proof.performance import Performance, WorkProof
 from agenttalk.rules.proof.turn_outcome import DAYS, TaskHistory, TurnFacts, TurnOutcome
 from agenttalk.rules.toolchain import read_back
 

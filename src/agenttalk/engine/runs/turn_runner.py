@@ -21,14 +21,15 @@ from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.proof import evidence_store as kept
 from agenttalk.engine.runs import resume, turn_outcome
 from agenttalk.engine.runs.state import BoardState, DispatcherState
-from agenttalk.ports import NO_EXHIBIT, Exhibit, Job, Performance, Performer, Prover, WorkProof
+from agenttalk.ports.agents import Job, Performer
+from agenttalk.ports.proof import NO_EXHIBIT, Exhibit, Prover
 from agenttalk.ports.statements.plans import SET_PHASE
 from agenttalk.ports.statements.runs import SET_AWAITING
 from agenttalk.rules.core import media_types
 from agenttalk.rules.people.attestation import list_exposed_agents
 from agenttalk.rules.proof.check_results import Confirmation
 from agenttalk.rules.proof.done import Evidence
-from agenttalk.rules.proof.performance import NO_PROOF
+from agenttalk.rules.proof.performance import NO_PROOF, Performance, WorkProof
 from agenttalk.rules.proof.rework import Judgement
 from agenttalk.rules.text import verdict_words
 

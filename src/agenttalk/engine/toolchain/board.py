@@ -27,7 +27,7 @@ from agenttalk.engine.plans import board_run
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.toolchain import forge_names
-from agenttalk.ports import KindTask, Tx
+from agenttalk.ports.kinds import KindTask
 from agenttalk.ports.statements.messages import TASK
 from agenttalk.ports.statements.toolchain import (
     ADD_TOOLCHAIN_TASK,
@@ -44,6 +44,7 @@ from agenttalk.ports.statements.toolchain import (
     KnownTaskRow,
     TaskByKeyRow,
 )
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.prompts.toolchain_steps import ForgeAddresses, ForgeContent, StepStyle, render_task
 from agenttalk.rules.toolchain import dedup_keys, deployments, event_tasks, reconciliation, sightings
 from agenttalk.rules.toolchain.accounts import ForgeRegistry

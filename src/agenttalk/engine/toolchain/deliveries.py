@@ -19,8 +19,9 @@ from agenttalk.contracts.toolchain import PipelineResult, ProposedTask
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.toolchain.board import EventOutcome, ToolchainBoard
-from agenttalk.ports import EventSource, Tx
+from agenttalk.ports.forge import EventSource
 from agenttalk.ports.statements.toolchain import END_WEBHOOK, NEW_WEBHOOKS, NewWebhookRow
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.prompts.toolchain_steps import ForgeContent
 from agenttalk.rules.toolchain import event_tasks, mention_tasks
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.toolchain import NOT_DONE
-from agenttalk.ports import FollowUp, KindOutcome, KindTask
+from agenttalk.ports.kinds import FollowUp, KindOutcome, KindTask
 from agenttalk.rules.text import verdict_words
 from agenttalk.rules.toolchain import triage
 

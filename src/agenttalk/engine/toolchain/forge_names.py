@@ -11,8 +11,8 @@ from typing import Any
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Repository
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.toolchain import PUT_SIGHTING, SIGHTING
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.toolchain import dedup_keys
 from agenttalk.rules.toolchain.accounts import ForgeRegistry
 

@@ -25,7 +25,7 @@ from agenttalk.engine.toolchain.deliveries import (
 from agenttalk.engine.toolchain.outgoing import ForgePoster, Retry
 from agenttalk.engine.toolchain.receiver import DeliveryReceiver
 from agenttalk.engine.toolchain.reconciler import Reconciler
-from agenttalk.ports import EventSource, Forge
+from agenttalk.ports.forge import EventSource, Forge
 
 _NEVER: Final = 1e9
 """Seconds that nobody waits for."""

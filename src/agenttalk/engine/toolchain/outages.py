@@ -9,8 +9,8 @@ from agenttalk.contracts.core.base import format_instant, parse_instant
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import toolchain_questions
 from agenttalk.engine.toolchain.board import ToolchainBoard, progress_of
-from agenttalk.ports import Tx
 from agenttalk.ports.statements.toolchain import BREAKER, PUT_BREAKER, TOOLCHAIN_BY_KEY, BreakerRow
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.core import circuit_breaker as rules
 from agenttalk.rules.core.circuit_breaker import CLOSED, CircuitBreaker
 from agenttalk.rules.prompts.toolchain_failures import WORDING

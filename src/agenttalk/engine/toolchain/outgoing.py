@@ -22,7 +22,7 @@ from agenttalk.engine.toolchain import outages
 from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard
 from agenttalk.engine.toolchain.outages import Outages
 from agenttalk.engine.toolchain.triage import RETRY_CHOICES, UNSEEN_REPOSITORY_CHOICES, Triage
-from agenttalk.ports import Forge, Store, Tx
+from agenttalk.ports.forge import Forge
 from agenttalk.ports.statements.people import REQUEST
 from agenttalk.ports.statements.toolchain import (
     ANSWERED_OUTGOING,
@@ -38,6 +38,7 @@ from agenttalk.ports.statements.toolchain import (
     SENT_SINCE,
     OutgoingRow,
 )
+from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.core import circuit_breaker
 from agenttalk.rules.prompts.toolchain_failures import WORDING, FailureWording, render_line
 from agenttalk.rules.toolchain import triage

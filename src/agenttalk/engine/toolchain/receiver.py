@@ -21,8 +21,9 @@ from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.records import SMALL
-from agenttalk.ports import EventSource, Headers, Store, Tx, Value
+from agenttalk.ports.forge import EventSource, Headers
 from agenttalk.ports.statements.toolchain import ADD_WEBHOOK, WEBHOOK, WEBHOOK_AGAIN, WEBHOOK_BEFORE
+from agenttalk.ports.storage import Store, Tx, Value
 
 LOG = logging.getLogger(__name__)
 MOST: Final = 64

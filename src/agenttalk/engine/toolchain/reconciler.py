@@ -22,7 +22,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.toolchain import forge_names
 from agenttalk.engine.toolchain.board import BOARD, EventOutcome, ToolchainBoard, derive_events
 from agenttalk.engine.toolchain.deliveries import ContentReader, WriteAccessReader
-from agenttalk.ports import Forge
+from agenttalk.ports.forge import Forge
 from agenttalk.ports.statements.toolchain import TOOLCHAIN_PAGE_OPEN, TOOLCHAIN_TASK, ToolchainTaskRow
 from agenttalk.rules.prompts.toolchain_steps import ForgeContent
 from agenttalk.rules.toolchain import dedup_keys, event_tasks, reconciliation

@@ -10,7 +10,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise, HumanCheck
 from agenttalk.contracts.toolchain import NOTICES
 from agenttalk.engine.core import prompt_context
-from agenttalk.ports import FollowUp, KindOutcome, KindTask, KindTurn, Tx
+from agenttalk.ports.kinds import FollowUp, KindOutcome, KindTask, KindTurn
 from agenttalk.ports.statements.toolchain import (
     CLOSE_TOOLCHAIN_TASK,
     REOPEN_TOOLCHAIN_TASK,
@@ -18,6 +18,7 @@ from agenttalk.ports.statements.toolchain import (
     TOOLCHAIN_TASK,
     ToolchainTaskRow,
 )
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.prompts.context import PromptContext, PromptSection
 from agenttalk.rules.prompts.toolchain_promise import PROMISE_LINES
 from agenttalk.rules.prompts.toolchain_sections import render_toolchain_sections
@@ -41,7 +42,7 @@ async def _not_read(_: KindTask, __: KindTurn) -> Sequence[Evidence]:
 
 @dataclass(frozen=True, slots=True)
 class ToolchainTaskKind:
-    """The kind of tasks on `_toolchain`. Fulfils `ports.TaskKind`."""
+    """The kind of tasks on `_toolchain`. Implements `TaskKind`."""
 
     verify: Mapping[str, VerificationMode] = field(default_factory=dict)
     """Source → what being done takes. A source that is not named here takes `transition`."""

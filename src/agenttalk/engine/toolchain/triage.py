@@ -21,7 +21,7 @@ from agenttalk.engine.people import toolchain_questions
 from agenttalk.engine.plans import rework_rounds
 from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard
 from agenttalk.engine.toolchain.outages import Outages
-from agenttalk.ports import KindTask, Store, Tx
+from agenttalk.ports.kinds import KindTask
 from agenttalk.ports.statements.core import ADD_COMMENT, CLAIM_EFFECTS, COMMENTS_OF, FINISH_EFFECT, NEXT_EFFECT_AT
 from agenttalk.ports.statements.toolchain import (
     ADD_OUTGOING,
@@ -31,6 +31,7 @@ from agenttalk.ports.statements.toolchain import (
     PUT_SIGHTING,
     SIGHTING,
 )
+from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.prompts import toolchain_failures as texts
 from agenttalk.rules.prompts.toolchain_failures import WORDING, FailureWording

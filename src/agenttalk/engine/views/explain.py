@@ -10,10 +10,10 @@ from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox import leases
 from agenttalk.engine.views import explain_engine_task
-from agenttalk.ports import Store
 from agenttalk.ports.statements.inbox import ENDED_TURNS
 from agenttalk.ports.statements.messages import DELIVERY_OF, NEWEST_ORDER, PLAN, TASK
 from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, RUN, VERSIONS_FROM
+from agenttalk.ports.storage import Store
 
 _RUNS: Final = "it ends when its agent's program does, or at its time limit"
 _NO_COMMAND: Final = "somebody has to send a command for it: the engine does not run this plan"

@@ -19,13 +19,13 @@ from agenttalk.engine.plans.dag_reviews import DagReviewRecord
 from agenttalk.engine.plans.definition import read_definition, read_joined_checks
 from agenttalk.engine.views.models.tasks import TaskUsage
 from agenttalk.engine.views.plan_status import sum_usage
-from agenttalk.ports import Store
 from agenttalk.ports.statements.budgets import OBJECTIONS_TO
 from agenttalk.ports.statements.core import FACT, FACTS_OF, LATEST_FACT
 from agenttalk.ports.statements.people import OPEN_REQUESTS_OF
 from agenttalk.ports.statements.plans import ENGINE_TASK, NODE, RUN
 from agenttalk.ports.statements.proof import DISPUTES_OF, JOINED_CHECKS, STALE_TASKS
 from agenttalk.ports.statements.views import SUPERSEDED_ORDERS
+from agenttalk.ports.storage import Store
 from agenttalk.rules.budgets import budgets
 from agenttalk.rules.core import usage
 from agenttalk.rules.planfile import plan_remarks

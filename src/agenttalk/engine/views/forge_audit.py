@@ -11,9 +11,9 @@ from agenttalk.engine.core.boards import TOOLCHAIN as BOARD
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.views.toolchain import read_toolchain_fields
-from agenttalk.ports import Store
 from agenttalk.ports.statements.core import COMMENTS_OF, FACT, CommentRow
 from agenttalk.ports.statements.plans import ENGINE_TASK
+from agenttalk.ports.storage import Store
 from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.toolchain import read_back
 from agenttalk.rules.toolchain.read_back import VerifyResult

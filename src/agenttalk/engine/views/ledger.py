@@ -11,10 +11,10 @@ from agenttalk.engine.core.boards import SYSTEM, VIRTUAL, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.views import plans, toolchain
 from agenttalk.engine.views.plans import LONGEST_PAGE, LOOKED_AT, PAGE
-from agenttalk.ports import Store, Tx
 from agenttalk.ports.statements.core import NEWEST_FACT
 from agenttalk.ports.statements.toolchain import REPLAY_WEBHOOK, WEBHOOK, WEBHOOK_PAGE
 from agenttalk.ports.statements.views import LEDGER_OF, LEDGER_PAGE, PLAN_FACTS, FactRow
+from agenttalk.ports.storage import Store, Tx
 
 LARGEST_BODY: Final = 64 * 1024
 """Bytes of a fact that are shown in a list."""

@@ -8,7 +8,6 @@ from typing import Any, Final, get_args
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.mail.letters import letter_of, row_of, unknown_letter_error
 from agenttalk.engine.views.toolchain import STATUSES, require_one_of, status_of
-from agenttalk.ports import Store
 from agenttalk.ports.statements.mail import (
     MAIL_HAS_WORD,
     MAIL_ITEMS_OF,
@@ -24,6 +23,7 @@ from agenttalk.ports.statements.mail import (
     LetterPageRow,
     LetterRow,
 )
+from agenttalk.ports.storage import Store
 from agenttalk.rules.mail import letters
 from agenttalk.rules.mail.letters import BOARD
 

@@ -15,11 +15,11 @@ from agenttalk.engine.proof import honesty
 from agenttalk.engine.views import plans, toolchain
 from agenttalk.engine.views.models.plans import PlanListItem
 from agenttalk.engine.views.plans import PlanQuery
-from agenttalk.ports import Store
 from agenttalk.ports.statements.agents import QUEUED_FOR
 from agenttalk.ports.statements.core import COUNTED_OPEN, NEWEST_FACT
 from agenttalk.ports.statements.messages import VIEWS_UNDER
 from agenttalk.ports.statements.views import AT_WORK, QUEUE_LENGTHS, RECENT_TURNS, TROUBLED_TASKS
+from agenttalk.ports.storage import Store
 from agenttalk.rules.proof.honesty import NOTHING, HonestyTally
 
 PLANS: Final = 10

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agenttalk.engine.views.models.plans import PlanCounts, PlanOverview, PlanProgress, PlanResult, PlanView
     from agenttalk.engine.views.models.root import StatusOverview
     from agenttalk.engine.views.models.tasks import TaskSummary, TaskUsage, TaskView
-    from agenttalk.ports import Store
+    from agenttalk.ports.storage import Store
 
 _NAMED: Final = 5
 

@@ -33,7 +33,6 @@ from agenttalk.engine.views.models.plans import (
     RepositorySummary,
 )
 from agenttalk.engine.views.models.tasks import TaskPage, TaskView
-from agenttalk.ports import Store
 from agenttalk.ports.statements.core import FACTS_OF
 from agenttalk.ports.statements.messages import COUNTED_TASKS, PLAN, PLAN_DOCUMENTS, PLAN_MANIFEST
 from agenttalk.ports.statements.plans import NODES_OF, RUN_STATE
@@ -52,6 +51,7 @@ from agenttalk.ports.statements.views import (
     RunPageRow,
     TaskPageRow,
 )
+from agenttalk.ports.storage import Store
 from agenttalk.rules.core.task_states import board_status
 from agenttalk.rules.plans.timeline import TimelineSpan
 

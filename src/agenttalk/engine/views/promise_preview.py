@@ -15,16 +15,17 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import PAGE, TaskName, board_of_task
 from agenttalk.engine.plans.definition import read_definition, read_joined_checks
 from agenttalk.engine.toolchain.board import BOARD
-from agenttalk.ports import OutputContent, Performance, Store
 from agenttalk.ports.statements.agents import HANDED_IN
 from agenttalk.ports.statements.core import COMMENTS_OF
 from agenttalk.ports.statements.mail import MAIL_ITEM
 from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK, NODE, RUN
 from agenttalk.ports.statements.proof import CLAIMS_OF, JOINED_CHECKS
+from agenttalk.ports.storage import Store
 from agenttalk.rules.agents import results
 from agenttalk.rules.mail import letters
 from agenttalk.rules.proof import done, turn_outcome
 from agenttalk.rules.proof.evidence import collect_claims, read_claims
+from agenttalk.rules.proof.performance import OutputContent, Performance
 from agenttalk.rules.proof.score_gates import ScoreGateResult
 from agenttalk.rules.toolchain import demands
 

@@ -19,11 +19,12 @@ from agenttalk.engine.plans.definition import read_definition, read_joined_check
 from agenttalk.engine.plans.supersede import files_of
 from agenttalk.engine.views import explain, plans
 from agenttalk.engine.views.plan_status import is_isolated, usage_of
-from agenttalk.ports import Folder, Store
+from agenttalk.ports.folders import Folder
 from agenttalk.ports.statements.messages import TASK
 from agenttalk.ports.statements.plans import NODE, RUN, VERSIONS_BEFORE, VERSIONS_FROM, NewestOutputRow, StandingRow
 from agenttalk.ports.statements.proof import EVIDENCE_OF_TASK, JOINED_CHECKS, EvidenceRow
 from agenttalk.ports.statements.views import TASK_ORDERS, TASK_STANDING, TaskOrderRow
+from agenttalk.ports.storage import Store
 from agenttalk.rules.proof import checklist
 from agenttalk.rules.proof.checklist import ChecklistItem, CheckSummary
 

@@ -15,7 +15,6 @@ from agenttalk.engine.core.boards import open_if_readable
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.views.models.toolchain import BoardSummary, ToolchainWarning, WarningPage
-from agenttalk.ports import Store
 from agenttalk.ports.statements.toolchain import (
     BREAKERS,
     OUTGOING_PAGE,
@@ -27,6 +26,7 @@ from agenttalk.ports.statements.toolchain import (
     TOOLCHAIN_WARNINGS,
     ToolchainPageRow,
 )
+from agenttalk.ports.storage import Store
 from agenttalk.rules.core import task_states
 
 PAGE: Final = 100

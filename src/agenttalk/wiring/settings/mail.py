@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.ports import MailRules
+from agenttalk.ports.kinds import MailRules
 from agenttalk.wiring.settings.tables import Settings
 
 

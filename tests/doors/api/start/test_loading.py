@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from agenttalk import ports
 from doors.api.enginekit import PATIENCE, agenttalk, clean, engine
 
 PLAN = """
@@ -130,10 +129,3 @@ def test_where_an_engine_runs_a_command_loads_nothing_but_what_asks_it(root: Pat
     assert [each for each in ASKED if not among(found[each], ASKING)] == []
     more = {each: among(found[each], (*RUNNING, *STORING, *MODELS, *DRAWING)) for each in ASKED}
     assert {each: modules for each, modules in more.items() if modules} == {}
-
-
-def test_every_port_is_where_the_package_says() -> None:
-    assert sorted(ports.__all__) == sorted(ports._HOMES)
-    assert all(getattr(ports, name) is not None for name in ports.__all__)
-    with pytest.raises(AttributeError, match="has no attribute 'Nobody'"):
-        _ = ports.Nobody  # type: ignore[attr-defined]

@@ -28,7 +28,7 @@ from agenttalk.engine.operation import fsck
 from agenttalk.engine.operation.monitor import Monitor
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import plan_status
-from agenttalk.ports import Tx
+from agenttalk.ports.storage import Tx
 from agenttalk.wiring import open_root
 from doors.api.enginekit import REPORTS, agenttalk, clean, engine, programmed, until
 from kits.treekit import Tree, dumped, node, output, question, sha256

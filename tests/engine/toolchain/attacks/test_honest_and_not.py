@@ -11,7 +11,7 @@ import pytest
 from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.adapters.forge.read_back import ReadBack
 from agenttalk.engine.views import forge_audit, toolchain
-from agenttalk.ports import Job
+from agenttalk.ports.agents import Job
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
 from engine.toolchain.test_read_back import QUICK, REGISTRY, REPO, SOURCE, Place, approved, asked, called, only, play
 

@@ -13,9 +13,10 @@ from adapters.forge.test_intake import comment, issue_event
 from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.engine.people import questions
 from agenttalk.engine.toolchain.board import ToolchainLimits
-from agenttalk.ports import KindTask, Performance
+from agenttalk.ports.kinds import KindTask
 from agenttalk.ports.statements.core import ADD_COMMENT, FACTS_OF
 from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.proof.performance import Performance
 from agenttalk.testing import ForgeFault
 from engine.toolchain.kits.saying import Stage, ended
 

@@ -10,7 +10,7 @@ import pytest
 
 from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.engine.views import toolchain
-from agenttalk.ports import Job
+from agenttalk.ports.agents import Job
 from agenttalk.rules.toolchain.accounts import ForgeIdentity
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
 from engine.toolchain.attacks.test_honest_and_not import ended, merge, rejected

@@ -15,7 +15,8 @@ from typing import Any
 
 from agenttalk import wiring
 from agenttalk.adapters.store import operator_folder
-from agenttalk.ports import Job, Performance
+from agenttalk.ports.agents import Job
+from agenttalk.rules.proof.performance import Performance
 from agenttalk.wiring import settings
 from doors.api.enginekit import until
 from engine.toolchain.kits.bench import AGENTS, ENDED, SECRET, asked, signed

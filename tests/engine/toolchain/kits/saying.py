@@ -22,9 +22,11 @@ from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard, ToolchainLim
 from agenttalk.engine.toolchain.outgoing import ForgePoster
 from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
 from agenttalk.engine.views import toolchain
-from agenttalk.ports import Job, KindTask, KindTurn, Performance
+from agenttalk.ports.agents import Job
+from agenttalk.ports.kinds import KindTask, KindTurn
 from agenttalk.rules.prompts.toolchain_steps import ForgeAddresses
 from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.proof.performance import Performance
 from agenttalk.testing import FakeGitea
 from agenttalk.wiring import open_root
 from engine.toolchain.test_board import PROFILES

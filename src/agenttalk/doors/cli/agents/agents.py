@@ -17,7 +17,7 @@ from agenttalk.doors.cli.core.root_discovery import find_root
 if TYPE_CHECKING:
     from agenttalk.adapters.drivers.script import ScriptDriver
     from agenttalk.contracts.agent import AcpUse, AgentProfile
-    from agenttalk.ports import ProgramTurn, TurnEnd
+    from agenttalk.ports.agents import ProgramTurn, TurnEnd
     from agenttalk.rules.agents.cli_table import CodingAgent
     from agenttalk.rules.agents.events import AgentEvent, RunSummary
     from agenttalk.rules.core.redaction import Secrets
@@ -186,7 +186,7 @@ async def _try_profile(
 
     from agenttalk.adapters.drivers.processes import LocalProcesses
     from agenttalk.adapters.drivers.script import ScriptDriver
-    from agenttalk.ports import Confinement, ProgramTurn
+    from agenttalk.ports.agents import Confinement, ProgramTurn
     from agenttalk.rules.agents.codecs import LONGEST, make_codec
     from agenttalk.rules.agents.events import RunSummary
     from agenttalk.rules.core import redaction
@@ -238,7 +238,7 @@ async def _ask_model(
     import sys
 
     from agenttalk.contracts.model_use import LlmUse
-    from agenttalk.ports import ProgramTurn
+    from agenttalk.ports.agents import ProgramTurn
     from agenttalk.rules.agents import model_protocol, model_services
     from agenttalk.rules.agents.events import RunSummary
     from agenttalk.rules.agents.model_answers import AnswerSpec
@@ -286,7 +286,7 @@ async def _run_acp_turn(
 ) -> TurnEnd:
     """A turn of an agent that is spoken with. There is nobody to be asked, so what would be asked is refused."""
     from agenttalk.engine.agents.acp import AcpConversation, conclude_turn
-    from agenttalk.ports import SessionParameters
+    from agenttalk.ports.dialogues import SessionParameters
     from agenttalk.rules.agents import acp_table
     from agenttalk.rules.agents.permissions import PermissionPolicy
 

@@ -24,7 +24,7 @@ from agenttalk.doors.cli.core.root_discovery import find_root
 
 if TYPE_CHECKING:
     from agenttalk.contracts.agent import Tier
-    from agenttalk.ports import TurnEnd
+    from agenttalk.ports.agents import TurnEnd
     from agenttalk.rules.agents.cli_table import CodingAgent
 
 app = typer.Typer(add_completion=False)
@@ -305,7 +305,7 @@ def _started(entry: CodingAgent, tier: Tier) -> TurnEnd:
 
     from agenttalk.adapters.drivers.processes import LocalProcesses
     from agenttalk.adapters.drivers.script import ScriptDriver
-    from agenttalk.ports import Confinement, ProgramTurn
+    from agenttalk.ports.agents import Confinement, ProgramTurn
 
     with tempfile.TemporaryDirectory(prefix="agenttalk-doctor-") as folder:
         turn = ProgramTurn(

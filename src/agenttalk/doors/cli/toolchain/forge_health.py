@@ -12,7 +12,7 @@ from agenttalk.contracts.errors import AgentTalkError
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
-    from agenttalk.ports import Forge
+    from agenttalk.ports.forge import Forge
     from agenttalk.wiring.settings.tables import Settings
 
 _SECONDS: Final = 15.0
