@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -40,8 +44,6 @@ _NOT_SO: Final = 1
 @app.command("list")
 def list_agents(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """List the coding agents of the table, and whether they are installed here."""
-    import shutil
-
     from agenttalk.rules.agents import acp_table, cli_table
 
     out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
@@ -133,9 +135,6 @@ def _profile(name: str, root: Path | None, driver: str) -> AgentProfile:
 @contextmanager
 def _place(folder: Path | None) -> Iterator[tuple[Path, Path]]:
     """Where it works, and a folder for what it needs besides."""
-    import shutil
-    import tempfile
-
     made = Path(tempfile.mkdtemp(prefix="agenttalk-try-")).resolve()
     try:
         for name in ("work", "attempt"):
@@ -182,7 +181,6 @@ class TrialResult:
 async def _try_profile(
     profile: AgentProfile, prompt: str, cwd: Path, base: Path, seconds: float, show: Callable[[AgentEvent], None]
 ) -> TrialResult:
-    import os
 
     from agenttalk.adapters.drivers.processes import LocalProcesses
     from agenttalk.adapters.drivers.script import ScriptDriver
@@ -234,9 +232,6 @@ async def _ask_model(
     show: Callable[[AgentEvent], None],
 ) -> TrialResult:
     """A turn of an agent that is a model: one answer, in the form that every task asks for."""
-    import os
-    import sys
-
     from agenttalk.contracts.model_use import LlmUse
     from agenttalk.ports.agents import ProgramTurn
     from agenttalk.rules.agents import model_protocol, model_services

@@ -8,9 +8,12 @@ from __future__ import annotations
 import os
 import sys
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
+from agenttalk.contracts.errors import Code, MachineError, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 
 report_app = typer.Typer(add_completion=False)
@@ -68,8 +71,6 @@ def dispute(
     as_json: JsonOption = False,
 ) -> int:
     """Say that a check of your own task is itself wrong. A person decides; the check stays in force meanwhile."""
-    from agenttalk.contracts.errors import Code, UsageError
-
     said = _as_attempt(ctx, root, as_json)
     if said is None:
         hint = "an operator changes a check in the plan file: 'agenttalk plan apply FILE'"
@@ -129,8 +130,7 @@ def _as_attempt(ctx: typer.Context, root: Any, as_json: bool) -> tuple[CommandOu
 
 
 def _as_operator(ctx: typer.Context, root: Any, as_json: bool) -> tuple[CommandOutput, Any]:  # noqa: FBT001 - as given
-    from agenttalk.contracts.errors import Code, MachineError
-    from agenttalk.doors.cli.core import engine_client, root_access
+    from agenttalk.doors.cli.core import engine_client
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     client = engine_client.connect_to_running_engine(folder)
@@ -141,8 +141,6 @@ def _as_operator(ctx: typer.Context, root: Any, as_json: bool) -> tuple[CommandO
 
 def _place(task: str, board: str) -> str:
     """Where a task is: `_toolchain/tasks/tc-1` or `default/tasks/plan:task`."""
-    from urllib.parse import quote
-
     plan, slash, name = task.partition("/")
     if not slash:
         plan, name = os.environ.get("AGENTTALK_PLAN_ID", "_toolchain"), task

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
-
-if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
 
 app = typer.Typer(no_args_is_help=True, help="Tokens of agents elsewhere, and of people.", add_completion=False)
 
@@ -38,8 +38,6 @@ def create(
     """
     from agenttalk.adapters.store import operator_folder
     from agenttalk.contracts.core.base import is_id
-    from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.doors.cli.core import root_access
     from agenttalk.engine.core import access
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -52,10 +50,9 @@ def create(
         return _for_person(out, folder, name, role)
     token = f"rem_{secrets.token_urlsafe(32)}"
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return (await access.admit_agent(deps, token, name)).as_json()
-
-    made = root_access.ask_root(folder, "/api/tokens", by_hand, {"agent_id": name, "token": token})
+    made = root_access.ask_root(
+        folder, "/api/tokens", lambda local: local.admit_agent(token, name), {"agent_id": name, "token": token}
+    )
     path = operator_folder.keep_agent_token(folder, name, token)
     if out.as_json:
         out.write_json({"ok": True, **made, "file": str(path), **({"token": token} if show else {})})
@@ -70,8 +67,6 @@ def create(
 
 def _for_person(out: CommandOutput, folder: Path, name: str, role: str) -> int:
     """A token that is shown once."""
-    from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.doors.cli.core import root_access
     from agenttalk.engine.core import access
 
     given = next((each for each in access.PERSON_ROLES if each == role), None)
@@ -80,10 +75,12 @@ def _for_person(out: CommandOutput, folder: Path, name: str, role: str) -> int:
         raise UsageError(Code.OPTION_INVALID, f"{role!r} is not a role", hint=hint)
     token = f"{given[:3]}_{secrets.token_urlsafe(32)}"
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return (await access.admit_person(deps, token, given, name)).as_json()
-
-    made = root_access.ask_root(folder, "/api/tokens", by_hand, {"role": given, "name": name, "token": token})
+    made = root_access.ask_root(
+        folder,
+        "/api/tokens",
+        lambda local: local.admit_person(token, given, name),
+        {"role": given, "name": name, "token": token},
+    )
     if out.as_json:
         out.write_json({"ok": True, **made, "token": token})
     else:
@@ -98,16 +95,9 @@ def _for_person(out: CommandOutput, folder: Path, name: str, role: str) -> int:
 @app.command("list")
 def list_tokens(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """List the tokens that were made, revoked ones too."""
-    from agenttalk.doors.cli.core import root_access
-
     out, folder = root_access.choose_root(ctx, root, as_json)
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.core import access
-
-        return {"tokens": [each.as_json() for each in await access.list_tokens(deps)]}
-
-    found = root_access.ask_root(folder, "/api/tokens", by_hand)["tokens"]
+    found = root_access.ask_root(folder, "/api/tokens", lambda local: local.list_tokens())["tokens"]
     if out.as_json:
         out.write_json(found)
     else:
@@ -127,18 +117,11 @@ def revoke(
     as_json: JsonOption = False,
 ) -> int:
     """Let a token in no longer. When it was a person's, all who are logged in to the pages have to log in again."""
-    from urllib.parse import quote
-
-    from agenttalk.doors.cli.core import root_access
-
     out, folder = root_access.choose_root(ctx, root, as_json)
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.core import access
-
-        return (await access.revoke(deps, token_id)).as_json()
-
-    revoked = root_access.ask_root(folder, f"/api/tokens/{quote(token_id, safe='')}/revoke", by_hand, {})
+    revoked = root_access.ask_root(
+        folder, f"/api/tokens/{quote(token_id, safe='')}/revoke", lambda local: local.revoke_token(token_id), {}
+    )
     _tell(out, revoked)
     return 0
 

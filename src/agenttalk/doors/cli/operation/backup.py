@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agenttalk.contracts.errors import Code, MachineError, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
@@ -35,7 +41,6 @@ def backup(
     from agenttalk import __version__
     from agenttalk.adapters.store.backup import backup as keeping
     from agenttalk.contracts.core.base import format_instant
-    from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import SystemClock, settings
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -72,8 +77,6 @@ def restore(
 
     What was going on is paused, because it may have gone on elsewhere since: 'agenttalk resume PLAN' has it go on.
     """
-    from agenttalk.contracts.errors import Code, UsageError
-
     given = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=given.as_json)
     if given.root is None:
@@ -100,14 +103,11 @@ def restore(
 def _restored(archive: Path, root: Path, *, go_on: bool) -> dict[str, Any]:
     """Unpack beside the root, check everything, make it safe, and only then give it its name."""
     import asyncio
-    import shutil
-    import tempfile
 
     from agenttalk.adapters.store import files, operator_folder
     from agenttalk.adapters.store.backup import archive as backup_archive
     from agenttalk.adapters.store.backup import backup, postgres_dump
     from agenttalk.adapters.store.ledger_heads import forget_heads
-    from agenttalk.contracts.errors import Code, MachineError, UsageError
     from agenttalk.wiring import settings
 
     if root.is_symlink() or (root.exists() and (not root.is_dir() or any(root.iterdir()))):
@@ -158,9 +158,6 @@ async def _settled(root: Path, configured: Configured, made_at: str, token: str,
 
 def _secrets(root: Path, configured: Configured) -> tuple[frozenset[Path], frozenset[bytes]]:
     """Files that hold secrets, and the values that are known here."""
-    import os
-    import re
-
     named = [configured.store.url_file, *(each for one in configured.sources.values() for each in one.files)]
     hidden = frozenset((root / each).absolute() for each in named if each)
     telling = re.compile(r"(?i)token|secret|passw|credential|api_?key")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import statistics
+import tempfile
+import time
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption
 
 if TYPE_CHECKING:
@@ -31,9 +37,6 @@ def bench(
     First one after the other, then side by side. Run it when nothing else is going on.
     """
     import asyncio
-    import tempfile
-
-    from agenttalk.contracts.errors import Code, UsageError
 
     out = CommandOutput(as_json=CommonOptions.merge(ctx, None, as_json).as_json)
     if not folder.is_dir():
@@ -58,9 +61,6 @@ def bench(
 
 def _syncs(folder: Path) -> float:
     """Bare synced appends a second."""
-    import os
-    import time
-
     with (folder / "syncs").open("wb", buffering=0) as file:
         began = time.perf_counter()
         for _ in range(100):
@@ -71,10 +71,6 @@ def _syncs(folder: Path) -> float:
 
 async def _measured(root: Path, steps: int, *, chain: bool) -> dict[str, float]:
     """Run a plan of steps that do nothing."""
-    import statistics
-    import time
-    from itertools import pairwise
-
     from agenttalk.doors.embedding import Plan, run
 
     calls: list[tuple[float, float, float]] = []

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import getpass
+import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agenttalk.engine.core.deps import Deps
 
 app = typer.Typer(no_args_is_help=True, help="See and change what a day may cost.", add_completion=False)
 
@@ -30,10 +33,6 @@ def set_limit(
     as_json: JsonOption = False,
 ) -> int:
     """Change what a day may cost, at once and until it is changed again. What waits for a higher limit goes on."""
-    import math
-
-    from agenttalk.contracts.errors import Code, UsageError
-
     try:
         most = None if limit == "none" else float(limit.removeprefix("$"))
     except ValueError:
@@ -50,24 +49,16 @@ def reset(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fal
 
 
 def _ask_day(ctx: typer.Context, root: Path | None, as_json: bool, body: dict[str, Any] | None) -> int:  # noqa: FBT001 - as given
-    import getpass
-
-    from agenttalk.doors.cli.core import root_access
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     by = getpass.getuser()
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.budgets import day_limit
-        from agenttalk.wiring import settings
-
-        if body is not None:
-            said = body.get("limit_usd")
-            await (day_limit.reset(deps, by=by) if "reset" in body else day_limit.set_limit(deps, said, by=by))
-        told = await day_limit.describe_day(deps, settings.load(folder).limits.cost_usd_per_day)
-        return {**told, **await day_limit.describe_waiting(deps)}
-
-    found = root_access.ask_root(folder, "/api/spending", by_hand, None if body is None else {**body, "by": by})
+    found = root_access.ask_root(
+        folder,
+        "/api/spending",
+        lambda local: local.read_day() if body is None else local.limit_day(body, by=by),
+        None if body is None else {**body, "by": by},
+    )
     if out.as_json:
         out.write_json({"ok": True, **found})
     else:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 from typing import Annotated
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import JsonOption, RootOption, sanitize
 
 app = typer.Typer(no_args_is_help=True, help="What is set, and where.", add_completion=False)
@@ -20,7 +23,6 @@ def show(
     as_json: JsonOption = False,
 ) -> int:
     """Show every setting as it holds in this root: from agenttalk.toml, from a variable, or by default."""
-    from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import settings
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -41,10 +43,7 @@ def reload(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fa
     Agents, schedules, limits.max_running, limits.cost_usd_per_day, log.level and locale hold at once; of all others
     it says that they need a restart. Settings that are wrong change nothing.
     """
-    import getpass
-
-    from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.doors.cli.core import engine_client, root_access
+    from agenttalk.doors.cli.core import engine_client
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     client = engine_client.connect_to_running_engine(folder)

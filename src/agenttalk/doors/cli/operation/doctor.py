@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 from agenttalk.doors.cli.core.root_discovery import find_root
 
@@ -86,7 +87,6 @@ def doctor(
 def run_probes(machine: Machine, only: tuple[str, ...] | list[str] = ()) -> Iterator[ProbeResult]:
     """What each probe finds. Raises UsageError for one that does not exist."""
     from agenttalk.contracts.core.problems import find_nearest
-    from agenttalk.contracts.errors import Code, UsageError
 
     for name in only:
         if name not in PROBES:
@@ -102,7 +102,6 @@ def run_probes(machine: Machine, only: tuple[str, ...] | list[str] = ()) -> Iter
 
 
 def _machine(root: Path | None) -> Machine:
-    from agenttalk.contracts.errors import AgentTalkError
     from agenttalk.wiring import settings
 
     if root is None:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 import typer
 
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
+from agenttalk.doors.cli.agents import skill
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 from agenttalk.doors.cli.core.root_discovery import INIT
 
@@ -117,15 +119,10 @@ def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[st
 
 def _admitted(where: Path, agent: str, token: str) -> bool:
     """Let the token of an agent in; False when it was revoked."""
-    from agenttalk.doors.cli.core import root_access
-    from agenttalk.engine.core import access
-    from agenttalk.engine.core.deps import Deps
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return (await access.admit_agent(deps, token, agent)).as_json()
-
     try:
-        root_access.ask_root(where, "/api/tokens", by_hand, {"agent_id": agent, "token": token})
+        root_access.ask_root(
+            where, "/api/tokens", lambda local: local.admit_agent(token, agent), {"agent_id": agent, "token": token}
+        )
     except AgentTalkError as error:
         if error.code != Code.STORE_CONFLICT:
             raise
@@ -234,8 +231,6 @@ def _add_to_file(folder: SafeFolder, piece: FileAddition, mode: int) -> dict[str
 
 def _skills(folder: SafeFolder) -> Iterator[dict[str, str]]:
     """Write the skills that are not there. A file that somebody changed is left as it is."""
-    from agenttalk.doors.cli.agents import skill
-
     for base in skill.FOLDERS:
         for name in sorted(skill.SCHEMAS):
             told = {_skill_file(folder, f"{base}/{name}/{path}", data) for path, data in skill.read_skill_files(name)}

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
 route_app = typer.Typer(add_completion=False)
@@ -25,7 +27,6 @@ def route(ctx: typer.Context, once: OnceOption = False, root: RootOption = None,
 
     Works on any tree that follows the folder contract. Beside a running engine, it asks that one to route.
     """
-    from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import parts
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -37,7 +38,6 @@ def route(ctx: typer.Context, once: OnceOption = False, root: RootOption = None,
 @monitor_app.command("monitor")
 def monitor(ctx: typer.Context, once: OnceOption = False, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Publish where plans and agents stand, and say what does not add up, until stopped or --once."""
-    from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import parts
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -60,7 +60,6 @@ def heartbeat(
     as_json: JsonOption = False,
 ) -> int:
     """Work an agent's inbox: file its inputs, run its commands one after the other, until stopped or --once."""
-    from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import parts
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -78,7 +77,6 @@ def heartbeat(
 def _require_agent(root: Path, agent: str) -> None:
     from agenttalk.adapters.mailbox.fsio import SafeFolder
     from agenttalk.contracts.core.problems import find_nearest
-    from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.engine.core.profiles import list_agents
 
     with SafeFolder.open(root) as folder:
@@ -103,7 +101,7 @@ def _run(
 ) -> int:
     import asyncio
 
-    from agenttalk.doors.cli.core import engine_client, root_access
+    from agenttalk.doors.cli.core import engine_client
 
     seen: list[dict[str, Any]] = []
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
-
-if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
-    from agenttalk.engine.operation.schedules import Scheduler
+from agenttalk.doors.cli.core.root_access import UseCase
+from agenttalk.doors.cli.plans import templates
 
 app = typer.Typer(no_args_is_help=True, help="Run plans on schedule.", add_completion=False)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule.")]
@@ -45,22 +46,20 @@ def add(
     as_json: JsonOption = False,
 ) -> int:
     """Run a plan file, or a prompt for an agent, by a cron expression. `agenttalk serve` starts the runs."""
-    import getpass
-
-    from agenttalk.contracts.errors import AgentTalkError
-
     said: dict[str, Any] = {"cron": cron, "timezone": timezone, "catch_up": catch_up}
     said |= {"plan": str(plan.absolute())} if plan is not None else {}
     said |= {key: value for key, value in (("agent", agent), ("prompt", prompt)) if value is not None}
     by = getpass.getuser()
     made = _from_template(ctx, root, name, template, said, team or []) if template is not None else None
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await _schedules(deps, ctx, root).add(name, said, by=by)
-
     try:
         out, answer = _ask_schedules(
-            ctx, root, as_json, "/api/schedules", by_hand, {"name": name, "schedule": said, "by": by}
+            ctx,
+            root,
+            as_json,
+            "/api/schedules",
+            lambda local: local.service.scheduling.add(name, said, by=by),
+            {"name": name, "schedule": said, "by": by},
         )
     except AgentTalkError:
         if made is not None:  # a schedule that was refused leaves no file
@@ -80,9 +79,6 @@ def _from_template(
 ) -> Path:
     """Make the plan file of a schedule, which then says the rest."""
     from agenttalk.contracts.core.base import is_id
-    from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.doors.cli.core import root_access
-    from agenttalk.doors.cli.plans import templates
 
     _, folder = root_access.choose_root(ctx, root, as_json=True)
     editor = str(said.pop("agent", ""))
@@ -98,11 +94,7 @@ def _from_template(
 @app.command("list")
 def list_schedules(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """List schedules: when they are due next, and how the last run went."""
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return {"schedules": await _schedules(deps, ctx, root).describe_all()}
-
-    out, answer = _ask_schedules(ctx, root, as_json, "/api/schedules", by_hand)
+    out, answer = _ask_schedules(ctx, root, as_json, "/api/schedules", lambda local: local.list_schedules())
     if out.as_json:
         out.write_json({"ok": True, **answer})
         return 0
@@ -143,14 +135,17 @@ def run(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOp
 
 
 def _act(ctx: typer.Context, root: Path | None, as_json: bool, name: str, action: str, words: str) -> int:  # noqa: FBT001 - as given
-    import getpass
 
     by = getpass.getuser()
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await _schedules(deps, ctx, root).apply_action(name, action, by=by)
-
-    out, answer = _ask_schedules(ctx, root, as_json, f"/api/schedules/{name}/{action}", by_hand, {"by": by})
+    out, answer = _ask_schedules(
+        ctx,
+        root,
+        as_json,
+        f"/api/schedules/{name}/{action}",
+        lambda local: local.service.scheduling.apply_action(name, action, by=by),
+        {"by": by},
+    )
     if out.as_json:
         out.write_json({"ok": True, **answer})
     else:
@@ -163,20 +158,9 @@ def _ask_schedules(
     root: Path | None,
     as_json: bool,  # noqa: FBT001 - as given
     path: str,
-    by_hand: Any,
+    offline: UseCase[dict[str, Any]],
     body: dict[str, Any] | None = None,
 ) -> tuple[CommandOutput, Any]:
-    from agenttalk.doors.cli.core import root_access
 
     out, folder = root_access.choose_root(ctx, root, as_json)
-    return out, root_access.ask_root(folder, path, by_hand, body)
-
-
-def _schedules(deps: Deps, ctx: typer.Context, root: Path | None) -> Scheduler:
-    """Those of a root that has no engine."""
-    from agenttalk import wiring
-    from agenttalk.doors.cli.core import root_access
-    from agenttalk.wiring import settings
-
-    _, folder = root_access.choose_root(ctx, root, as_json=True)
-    return wiring.make_scheduler(folder, deps, settings.load(folder))
+    return out, root_access.ask_root(folder, path, offline, body)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import getpass
+import sys
 from typing import Annotated, Any, Literal
 
 import typer
 
+from agenttalk.doors.cli.core import logs, root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, SandboxOption, sanitize
 
 app = typer.Typer(add_completion=False)
@@ -29,12 +32,9 @@ def serve(
     Ends with SIGTERM or Ctrl-C. Programs under way are ended then, and run again by the next start.
     """
     import asyncio
-    import getpass
-    import sys
 
     from agenttalk import wiring
     from agenttalk.doors.api.server import ServerAddresses
-    from agenttalk.doors.cli.core import logs, root_access
     from agenttalk.wiring import settings
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -57,8 +57,6 @@ def serve(
 
 def _tell_pages(out: CommandOutput, link: str) -> None:
     """The link is a secret until it was used, so it goes to a terminal and into no log."""
-    import sys
-
     if sys.stdout.isatty():
         out.say("[bold]Look at it in the browser[/] (this link works once):")
         out.say(sanitize(link))

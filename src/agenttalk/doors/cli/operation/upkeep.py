@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize, sanitize_line
+from agenttalk.doors.cli.operation import budget
 from agenttalk.doors.cli.plans import decisions
 from agenttalk.doors.cli.plans.live_view import describe_gate, describe_open_questions, describe_usage
 from agenttalk.doors.cli.proof.honesty import format_honesty
-
-if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
 
 status_app = typer.Typer(add_completion=False)
 fsck_app = typer.Typer(add_completion=False)
@@ -33,20 +33,9 @@ def status(
 ) -> int:
     """Show plans, their tasks and what became of their messages."""
     from agenttalk.contracts.core.problems import find_nearest
-    from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.doors.cli.core import root_access
-    from agenttalk.doors.cli.operation import budget
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.doors.cli.plans import code
-        from agenttalk.engine.views.root_status import read_root_status
-        from agenttalk.wiring import settings
-
-        await code.glanced(folder, deps)
-        return dict(await read_root_status(deps, settings.load(folder).limits.cost_usd_per_day))
 
     out, folder = root_access.choose_root(ctx, root, as_json)
-    found = root_access.ask_root(folder, "/api/status", by_hand)
+    found = root_access.ask_root(folder, "/api/status", lambda local: local.read_status())
     plans, toolchain, believed = found["plans"], found.get("toolchain"), found["honesty"]
     known = [each["plan_id"] for each in plans]
     if plan is not None and plan not in known:
@@ -74,7 +63,6 @@ def status(
 
 
 def _tell_plan(out: CommandOutput, plan: dict[str, Any], *, served: bool) -> None:
-    from agenttalk.doors.cli.core import root_access
 
     counts = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in plan["messages"].items() if count)
     out.say(f"[bold]{sanitize(plan['plan_id'])}[/]  [dim]{plan['origin']}, board {sanitize(plan['board'])}[/]")
@@ -131,15 +119,8 @@ def _remark(task: dict[str, Any]) -> str:
 @fsck_app.command("fsck")
 def fsck(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Check that every message is in exactly one state, and every other invariant that the store shows."""
-    from agenttalk.doors.cli.core import root_access
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.operation import fsck as check
-
-        return {"faults": [each.as_json() for each in await check.check_root(deps)]}
-
     out, folder = root_access.choose_root(ctx, root, as_json)
-    faults = root_access.ask_root(folder, "/api/fsck", by_hand)["faults"]
+    faults = root_access.ask_root(folder, "/api/fsck", lambda local: local.find_faults())["faults"]
     if out.as_json:
         out.write_json({"ok": not faults, "faults": faults})
     else:
@@ -154,16 +135,8 @@ def fsck(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fals
 @republish_app.command("republish")
 def republish(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Write everything under system_runtime/ anew from the store."""
-    from agenttalk.doors.cli.core import root_access
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.core.boards import list_boards
-        from agenttalk.engine.messages import published_files
-
-        return {"written": sum([await published_files.republish(deps, board) for board in await list_boards(deps)])}
-
     out, folder = root_access.choose_root(ctx, root, as_json)
-    written = root_access.ask_root(folder, "/api/republish", by_hand, {})["written"]
+    written = root_access.ask_root(folder, "/api/republish", lambda local: local.republish(), {})["written"]
     if out.as_json:
         out.write_json({"ok": True, "written": written})
     else:
@@ -182,17 +155,11 @@ def gc(
 
     How long they are kept, and how many of them, says [gc] in agenttalk.toml.
     """
-    from agenttalk.doors.cli.core import root_access
-
     out, folder = root_access.choose_root(ctx, root, as_json)
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.wiring import settings
-        from agenttalk.wiring.garbage_collection import GarbageCollector
-
-        return await GarbageCollector(deps, settings.load(folder).gc.keeps).collect(dry_run=dry_run)
-
-    found = root_access.ask_root(folder, "/api/gc", by_hand, {"dry_run": dry_run})
+    found = root_access.ask_root(
+        folder, "/api/gc", lambda local: local.collect_garbage(dry_run=dry_run), {"dry_run": dry_run}
+    )
     if out.as_json:
         out.write_json({"ok": True, **found})
         return 0

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import getpass
 import shlex
+from base64 import b64encode
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import (
     CommandOutput,
     JsonOption,
@@ -18,9 +21,6 @@ from agenttalk.doors.cli.core.output import (
     tell_check_output,
 )
 
-if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
-
 inbox_app = typer.Typer(add_completion=False)
 answer_app = typer.Typer(add_completion=False)
 approve_app = typer.Typer(add_completion=False)
@@ -29,15 +29,10 @@ approve_app = typer.Typer(add_completion=False)
 @inbox_app.command("inbox")
 def inbox(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """List the questions that wait for a person, the oldest first."""
-    from agenttalk.doors.cli.core import root_access
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.people import questions
-
-        return {"requests": [each.as_json() for each in await questions.list_open(deps)]}
-
     out, folder = root_access.choose_root(ctx, root, as_json)
-    requests = root_access.ask_root_for_all(folder, "/api/human-requests", "requests", by_hand)
+    requests = root_access.ask_root_for_all(
+        folder, "/api/human-requests", "requests", lambda local: local.list_questions()
+    )
     if out.as_json:
         out.write_json({"ok": True, "requests": requests})
         return 0
@@ -113,9 +108,7 @@ def answer(
     as_json: JsonOption = False,
 ) -> int:
     """Answer a question. Files become messages to the agents that wait for them, and the task goes on."""
-    from base64 import b64encode
-
-    from agenttalk.doors.cli.core import engine_client, root_access
+    from agenttalk.doors.cli.core import engine_client
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     asked = _read_question(folder, request_id)
@@ -128,14 +121,10 @@ def answer(
         "by": name or getpass.getuser(),
     }
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.people import questions
-
-        proof = await root_access.prove_operator(folder, deps)
-        return await questions.answer(deps, request_id, files=given, proof=proof, **said)
-
     body = {**said, "files": {key: b64encode(data).decode() for key, data in given.items()}}
-    response = root_access.ask_root(folder, f"/api/human-requests/{request_id}/answer", by_hand, body)
+    response = root_access.ask_root(
+        folder, f"/api/human-requests/{request_id}/answer", lambda local: local.answer(request_id, given, said), body
+    )
     if out.as_json:
         out.write_json({"ok": True, "response": response})
     else:
@@ -175,9 +164,6 @@ def approve(
     Without --seen the question is shown first, and nothing is approved; with the hash that is shown beside it, it is.
     So nobody says yes to what has changed since it was looked at.
     """
-    from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.doors.cli.core import root_access
-
     out, folder = root_access.choose_root(ctx, root, as_json)
     asked = _read_question(folder, request_id)
     needed = asked["request"].get("needed", {})
@@ -195,21 +181,15 @@ def approve(
 
 def _read_question(folder: Path, request_id: str) -> dict[str, Any]:
     """A question, with its hash."""
-    from agenttalk.doors.cli.core import root_access
-
-    async def look(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.people import questions
-
-        return (await questions.find_question(deps, request_id))[1].as_json()
-
-    return root_access.ask_root(folder, f"/api/human-requests/{request_id}", look)
+    question: dict[str, Any] = root_access.ask_root(
+        folder, f"/api/human-requests/{request_id}", lambda local: local.read_question(request_id)
+    )
+    return question
 
 
 def _decision(text: str | None, something_given: bool) -> Any:  # noqa: FBT001 - one of two
-    from typing import get_args
 
     from agenttalk.contracts.core.problems import find_nearest
-    from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.engine.people.questions import AnswerDecision
 
     allowed = get_args(AnswerDecision)
@@ -227,7 +207,6 @@ def _decision(text: str | None, something_given: bool) -> Any:  # noqa: FBT001 -
 
 def _files(given: list[str], asked: dict[str, Any]) -> dict[str, bytes]:
     from agenttalk.adapters.mailbox import fsio
-    from agenttalk.contracts.errors import Code, UsageError
 
     needed = [file["name"] for file in asked["request"].get("needed", {}).get("files", [])]
     found = {}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import getpass
 from typing import Annotated
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import JsonOption, RootOption, sanitize
 
 app = typer.Typer(add_completion=False)
@@ -25,10 +28,7 @@ def login(
 
     It works once, within ten minutes; the browser stays in for twelve hours.
     """
-    import getpass
-
-    from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.doors.cli.core import engine_client, root_access
+    from agenttalk.doors.cli.core import engine_client
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     client = engine_client.connect_to_running_engine(folder)

@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
+from urllib.parse import quote, urlencode
 
 import typer
 
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import (
     CommandOutput,
     CommonOptions,
@@ -22,11 +25,7 @@ from agenttalk.doors.cli.core.output import (
     sanitize,
     sanitize_line,
 )
-
-if TYPE_CHECKING:
-    # Loaded only by those who open the root themselves: most go through the engine.
-    from agenttalk.engine.core.deps import Deps
-    from agenttalk.engine.mail.letters import LetterDraft
+from agenttalk.doors.cli.core.root_access import UseCase
 
 app = typer.Typer(no_args_is_help=True, help="Letters between agents and people.", add_completion=False)
 _COLOURS: Final = {"done": "green", "failed": "red", "working": "cyan", "review": "cyan"}
@@ -69,7 +68,7 @@ def send(
         **_letter_fields(text, request, deadline, mail_id),
     }
     body = {key: value for key, value in said.items() if value is not None}
-    return _send_letter(ctx, root, as_json, "/api/mail", body, lambda post, draft, me: post.send(draft, me, via="cli"))
+    return _send_letter(ctx, root, as_json, "/api/mail", body)
 
 
 @app.command("reply")
@@ -88,7 +87,7 @@ def reply(
     said = {"subject": subject, **_letter_fields(text, request, deadline, mail_id)}
     body = {key: value for key, value in said.items() if value is not None}
     path = f"/api/mail/{_quoted(mail)}/reply"
-    return _send_letter(ctx, root, as_json, path, body, lambda post, draft, me: post.reply(mail, draft, me, via="cli"))
+    return _send_letter(ctx, root, as_json, path, body, answers=mail)
 
 
 @app.command("list")
@@ -107,23 +106,17 @@ def list_(
     as_json: JsonOption = False,
 ) -> int:
     """List letters, the newest first; an agent in its turn sees its own."""
-    from urllib.parse import urlencode
-
     named = {"from": sender, "to": to, "kind": kind, "status": status, "thread": thread, "search": search}
     query = {key: value for key, value in named.items() if value} | {"limit": limit}
     query |= {"before": before} if before else {}
     query |= {"unread": "true"} if unread else {}
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.views import mail as showing
-        from agenttalk.rules.mail.letters import OPERATOR
-
-        whose = to or (OPERATOR if unread else "")
-        asked = showing.MailQuery(sender, whose, kind, status, thread, search, unread, before, limit)
-        return await showing.list_letters(deps, asked)
-
     out, ask = _connect(ctx, root, as_json)
-    found = ask(f"/api/mail?{urlencode(query)}", by_hand, None)
+    found = ask(
+        f"/api/mail?{urlencode(query)}",
+        lambda local: local.list_letters(named, unread=unread, before=before, limit=limit),
+        None,
+    )
     if out.as_json:
         out.write_json({"ok": True, **found})
         return 0
@@ -139,17 +132,8 @@ def list_(
 @app.command("read")
 def read(ctx: typer.Context, mail: MailArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Show a letter. Whoever it is for has read it then."""
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.mail.board import MailBoard
-        from agenttalk.engine.views import mail as showing
-        from agenttalk.rules.mail.letters import OPERATOR
-
-        await MailBoard(deps).mark_read(mail, OPERATOR)
-        return await showing.read_letter(deps, mail)
-
     out, ask = _connect(ctx, root, as_json)
-    found = ask(f"/api/mail/{_quoted(mail)}", by_hand, None)
+    found = ask(f"/api/mail/{_quoted(mail)}", lambda local: local.read_letter(mail), None)
     if out.as_json:
         out.write_json({"ok": True, **found})
         return 0
@@ -187,7 +171,6 @@ def _moment(text: str) -> str:
     span = _SPAN.fullmatch(text.strip())
     if span is None:
         return text
-    from datetime import timedelta
 
     from agenttalk.contracts.core.base import write_time
     from agenttalk.wiring import SystemClock
@@ -201,21 +184,10 @@ def _send_letter(
     as_json: bool,  # noqa: FBT001 - as given
     path: str,
     body: dict[str, Any],
-    do: Callable[[Any, LetterDraft, Any], Awaitable[dict[str, Any]]],
+    answers: str | None = None,
 ) -> int:
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.core.access import Caller
-        from agenttalk.engine.mail.board import MailBoard
-        from agenttalk.engine.mail.letters import parse_draft
-        from agenttalk.rules.mail.letters import OPERATOR
-
-        post = MailBoard(deps)
-        sent = await do(post, parse_draft(OPERATOR, body), Caller("operator", OPERATOR))
-        await post.pass_()
-        return sent
-
     out, ask = _connect(ctx, root, as_json)
-    sent = ask(path, by_hand, body)
+    sent = ask(path, lambda local: local.send_letter(body, answers=answers), body)
     if out.as_json:
         out.write_json({"ok": True, **sent})
     else:
@@ -223,7 +195,7 @@ def _send_letter(
     return 0
 
 
-Ask = Callable[[str, Callable[["Deps"], Awaitable[dict[str, Any]]], "dict[str, Any] | None"], dict[str, Any]]
+Ask: TypeAlias = "Callable[[str, UseCase[dict[str, Any]], dict[str, Any] | None], dict[str, Any]]"
 
 
 def _connect(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[CommandOutput, Ask]:  # noqa: FBT001 - as given
@@ -236,23 +208,21 @@ def _connect(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[Comm
 
         client = EngineClient(RunningEngine(pid=0, http=http, socket=socket), token)
 
-        def in_turn(path: str, _: Any, body: dict[str, Any] | None) -> dict[str, Any]:
+        def ask_in_turn(path: str, _: UseCase[dict[str, Any]], body: dict[str, Any] | None) -> dict[str, Any]:
             found: dict[str, Any] = client.get(path) if body is None else client.post(path, body)
             return found
 
-        return CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json), in_turn
-    from agenttalk.doors.cli.core import root_access
+        return CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json), ask_in_turn
 
     out, folder = root_access.choose_root(ctx, root, as_json)
 
-    def as_operator(path: str, by_hand: Any, body: dict[str, Any] | None) -> dict[str, Any]:
-        found: dict[str, Any] = root_access.ask_root(folder, path, by_hand, body)
+    def ask_as_operator(path: str, offline: UseCase[dict[str, Any]], body: dict[str, Any] | None) -> dict[str, Any]:
+        found: dict[str, Any] = root_access.ask_root(folder, path, offline, body)
         return found
 
-    return out, as_operator
+    return out, ask_as_operator
 
 
 def _quoted(text: str) -> str:
-    from urllib.parse import quote
 
     return quote(text, safe="")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
     from agenttalk.adapters.workspaces.workspace import PlanWorkspace
-    from agenttalk.engine.core.deps import Deps
 
 diff_app = typer.Typer(add_completion=False)
 merge_app = typer.Typer(add_completion=False)
@@ -26,8 +28,6 @@ def diff(
 ) -> int:
     """Show what a plan has merged so far, or what the last attempt at a task left."""
     import asyncio
-
-    from agenttalk.doors.cli.core import root_access
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     plan, _, task = what.partition("/")
@@ -66,7 +66,6 @@ def merge(
     import asyncio
 
     from agenttalk.adapters.workspaces.landing import LandingResult
-    from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import SystemClock
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -90,28 +89,11 @@ def merge(
 
 def verify_plan(folder: Path, plan: str) -> dict[str, Any]:
     """What came of looking, where the plan's branch stands now, whether what it proved still holds."""
-    import getpass
-
-    from agenttalk import wiring
-    from agenttalk.doors.cli.core import root_access
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await wiring.make_verification_service(folder, deps).plans.verify(plan, None, by=getpass.getuser())
-
-    told: dict[str, Any] = root_access.ask_root(folder, f"/api/plans/{plan}/verify", by_hand, {})
+    by = getpass.getuser()
+    told: dict[str, Any] = root_access.ask_root(
+        folder, f"/api/plans/{plan}/verify", lambda local: local.service.plans.verify(plan, by=by), {}
+    )
     return told
-
-
-async def glanced(folder: Path, deps: Deps) -> None:
-    """Have seen, without an engine, whether what ended plans proved has changed since. Nothing is run for it."""
-    from agenttalk.engine.core.boards import list_boards
-    from agenttalk.ports.statements.proof import WATCHED_BRANCHES
-
-    watched = [await each.read(WATCHED_BRANCHES, plan_id="", limit=1) for each in await list_boards(deps)]
-    if any(watched):  # else all that looks at branches need not be loaded
-        from agenttalk import wiring
-
-        await wiring.make_verification_service(folder, deps).plans.check_branches()
 
 
 def find_broken_checks(looked: dict[str, Any]) -> list[dict[str, Any]]:
@@ -133,18 +115,9 @@ def _tell_broken(out: CommandOutput, plan: str, broken: list[dict[str, Any]]) ->
 
 def _note_merged(folder: Path, plan: str, commit: str, into: str | None, *, stale: bool) -> None:
     """Have it written down who merged what, and whether they looked first."""
-    import getpass
-
-    from agenttalk import wiring
-    from agenttalk.doors.cli.core import root_access
-
     said: dict[str, Any] = {"commit": commit, "into": into, "stale": stale, "by": getpass.getuser()}
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        await wiring.make_verification_service(folder, deps).plans.record_merge(plan, **said)
-        return {}
-
-    root_access.ask_root(folder, f"/api/plans/{plan}/merged", by_hand, said)
+    root_access.ask_root(folder, f"/api/plans/{plan}/merged", lambda local: local.record_merge(plan, said), said)
 
 
 def _tell_landed(out: CommandOutput, commit: str, how: str, *, stale: bool) -> None:
@@ -160,14 +133,9 @@ def _tell_landed(out: CommandOutput, commit: str, how: str, *, stale: bool) -> N
 
 def _last_attempt(folder: Path, plan: str, task: str) -> tuple[str, str, int]:
     """Task, command and number of the last attempt that ended."""
-    from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.doors.cli.core import root_access
-    from agenttalk.engine.views import explain_engine_task
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await explain_engine_task.explain_engine_task(deps, plan, task)
-
-    told = root_access.ask_root(folder, f"/api/plans/{plan}/tasks/{task}/explanation", by_hand)
+    told = root_access.ask_root(
+        folder, f"/api/plans/{plan}/tasks/{task}/explanation", lambda local: local.explain_task(plan, task)
+    )
     if not told["attempts"]:
         raise UsageError(Code.NAME_UNKNOWN, f"{plan}/{task} has not been tried yet", hint="there is nothing to show")
     last = told["attempts"][-1]
@@ -180,13 +148,10 @@ async def _open_workspace(folder: Path, plan: str) -> PlanWorkspace:
     from agenttalk.adapters.proving import FOLDER
     from agenttalk.adapters.workspaces.workspace import PlanWorkspace
     from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
-    from agenttalk.doors.cli.core import root_access
-    from agenttalk.engine.views import plans
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return dict(await plans.describe_repository(deps, plan))
-
-    told = await asyncio.to_thread(root_access.ask_root, folder, f"/api/plans/{plan}/repository", by_hand)
+    told = await asyncio.to_thread(
+        root_access.ask_root, folder, f"/api/plans/{plan}/repository", lambda local: local.describe_repository(plan)
+    )
     home = folder / FOLDER / plan
     return await PlanWorkspace.open(
         WorkspaceSettings(Path(told["repo"]), plan, home, told["base"], link=tuple(told["link"]))
@@ -196,7 +161,6 @@ async def _open_workspace(folder: Path, plan: str) -> PlanWorkspace:
 async def _ends(space: PlanWorkspace, attempt: tuple[str, str, int] | None) -> tuple[str, str]:
     """Between which commits to look: an attempt's start and end, or the plan's."""
     from agenttalk.adapters.workspaces.results import WorkspaceAttempt
-    from agenttalk.contracts.errors import Code, UsageError
 
     if attempt is None:
         tip = await space.ensure()

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
@@ -94,9 +95,7 @@ def send(
     as_json: JsonOption = False,
 ) -> int:
     """Send a command in the operator's name. It goes to the agent that the DAG names, and nowhere else."""
-    from agenttalk.doors.cli.core import root_access, sources
-    from agenttalk.engine.core.deps import Deps
-    from agenttalk.engine.messages import sent_commands as engine
+    from agenttalk.doors.cli.core import sources
     from agenttalk.rules.commands import validation
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -108,10 +107,12 @@ def send(
         _tell_validated(out, answer, file)
         return BAD
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await engine.send_command(deps, command)
-
-    sent = root_access.ask_root(folder, "/api/commands/send", by_hand, {"command": command.as_json()})
+    sent = root_access.ask_root(
+        folder,
+        "/api/commands/send",
+        lambda local: local.service.messages.send(command, None),
+        {"command": command.as_json()},
+    )
     if out.as_json:
         out.write_json({"ok": True, **sent})
     else:
@@ -196,9 +197,6 @@ def _known(settings: CommonOptions, document: object, besides: bytes | None = No
 
 def _log(out: CommandOutput, settings: CommonOptions, what: str, document: object, outcome: dict[str, Any]) -> None:
     """Every command that is made or checked for a root is in the root's ledger. What cannot be logged is said."""
-    from agenttalk.contracts.errors import AgentTalkError
-    from agenttalk.doors.cli.core import root_access
-    from agenttalk.engine.core.deps import Deps
     from agenttalk.engine.messages import sent_commands
     from agenttalk.rules.commands import generation
 
@@ -207,13 +205,11 @@ def _log(out: CommandOutput, settings: CommonOptions, what: str, document: objec
     fields = document if isinstance(document, dict) else {}
     subject = "/".join(str(each)[:128] for each in generation.read_identity(fields) if each) or "unknown"
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        await sent_commands.log_command(deps, "generated" if what == "generated" else "validated", subject, outcome)
-        return {}
-
     body = {"what": what, "subject": subject, **sent_commands.summarize_outcome(outcome)}
     try:
-        root_access.ask_root(settings.root.absolute(), "/api/commands/log", by_hand, body)
+        root_access.ask_root(
+            settings.root.absolute(), "/api/commands/log", lambda local: local.log_command(what, subject, outcome), body
+        )
     except AgentTalkError as error:
         out.say(f"[yellow]![/] not logged: {sanitize(error.message)}", err=True)
 

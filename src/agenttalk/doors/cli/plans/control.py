@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
-
-if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
-    from agenttalk.engine.operation.service import Service
 
 pause_app = typer.Typer(add_completion=False)
 resume_app = typer.Typer(add_completion=False)
@@ -66,8 +65,6 @@ def retry(
 
 def parse_task_name(task: str) -> tuple[str, str]:
     """Plan and task of PLAN/TASK."""
-    from agenttalk.contracts.errors import Code, UsageError
-
     plan, slash, task_id = task.partition("/")
     if not slash or not task_id:
         raise UsageError(Code.OPTION_INVALID, f"which task? {task!r} is no PLAN/TASK", hint="e.g. shop/build")
@@ -84,30 +81,11 @@ def steer_plan(
     words: str,
 ) -> int:
     """Have an engine, or the root itself, do something with a plan, and say so."""
-    import getpass
-
-    from agenttalk.doors.cli.core import root_access
-
     out, folder = root_access.choose_root(ctx, root, as_json)
-    by = getpass.getuser()
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.runs.plan_actions import PlanAction
-
-        wanted = PlanAction(
-            name=action,
-            by=by,
-            proof=await root_access.prove_operator(folder, deps),
-            task_id=more.get("task"),
-            onwards=more.get("from", False),
-            why=more.get("why", ""),
-            checkpoint=more.get("checkpoint"),
-            answer=more.get("answer", ""),
-        )
-        done: dict[str, Any] = await make_offline_service(deps).plans.carry_out(plan, wanted)
-        return done
-
-    answer = root_access.ask_root(folder, f"/api/plans/{plan}/{action}", by_hand, {**more, "by": by})
+    body = {**more, "by": getpass.getuser()}
+    answer = root_access.ask_root(
+        folder, f"/api/plans/{plan}/{action}", lambda local: local.carry_out(plan, action, body), body
+    )
     if out.as_json:
         out.write_json({"ok": True, **answer})
     else:
@@ -123,12 +101,3 @@ def _say(out: CommandOutput, plan: str, words: str, answer: dict[str, Any]) -> N
     if len(answer.get("tasks", ())) > 1:
         count = f": {len(answer['tasks'])} tasks"
     out.say(f"[green]✓[/] [bold]{sanitize(plan)}[/]: {words}{count}")
-
-
-def make_offline_service(deps: Deps) -> Service:
-    """What steers plans of a root that has no engine. It begins nothing."""
-    from agenttalk.adapters.drivers.processes import LocalProcesses
-    from agenttalk.engine.operation.service import Service
-    from agenttalk.engine.runs.dispatcher import Dispatcher
-
-    return Service(deps, dispatcher=Dispatcher(deps, {}, LocalProcesses(), max_running=0))

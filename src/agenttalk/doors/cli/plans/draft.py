@@ -6,6 +6,7 @@ and running the same command again goes on where it was.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
 import shutil
@@ -17,8 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 import typer
 
-from agenttalk.contracts.errors import Code, MachineError, UsageError
+from agenttalk.contracts.errors import Code, ContractError, MachineError, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
+from agenttalk.doors.cli.plans import run as runs
 from agenttalk.doors.cli.plans import templates
 
 if TYPE_CHECKING:
@@ -100,9 +103,6 @@ def draft(
 
     Ends with 3 while somebody is awaited: answer in 'agenttalk inbox', and run the same command again.
     """
-    from agenttalk.doors.cli.core import root_access
-    from agenttalk.doors.cli.plans import run as runs
-
     out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
     folder = root_access.make_root(ctx, root)
     said = _goal(goal)
@@ -174,9 +174,6 @@ def assemble(
     frame: Annotated[str, typer.Option("--frame", help="What is settled for it, as JSON.")],
 ) -> int:
     """Say whether a draft can become a plan. The engine asks this of every draft."""
-    import hashlib
-
-    from agenttalk.contracts.errors import ContractError
     from agenttalk.contracts.planfile.reader import plan_of
     from agenttalk.contracts.planfile.yaml_text import YamlSource
     from agenttalk.rules.planfile.compiler import compile_plan
@@ -286,16 +283,9 @@ def _files(repository: Path) -> list[str]:
 
 def _approved(root: Path, drafting_id: str, frame: DraftFrame) -> dict[str, Any]:
     """The plan that was approved. What lies there has to be what was checked, to the byte."""
-    import hashlib
-
-    from agenttalk.doors.cli.core import root_access
-    from agenttalk.engine.core.deps import Deps
-    from agenttalk.engine.views.explain import explain_task
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await explain_task(deps, drafting_id, TASK)
-
-    told = root_access.ask_root(root, f"/api/plans/{drafting_id}/tasks/{TASK}/explanation", by_hand)
+    told = root_access.ask_root(
+        root, f"/api/plans/{drafting_id}/tasks/{TASK}/explanation", lambda local: local.explain_task(drafting_id, TASK)
+    )
     seen = [check.get("output", "") for check in told["attempts"][-1]["checks"] if check["id"] == "sound"]
     data = (root / "system_runtime" / "artifacts" / drafting_id / TASK / OUTPUT / OUTPUT).read_bytes()
     digest = f"{_MARK}sha256:{hashlib.sha256(data).hexdigest()}"

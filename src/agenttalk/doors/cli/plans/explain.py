@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import (
     CommandOutput,
     JsonOption,
@@ -16,11 +17,9 @@ from agenttalk.doors.cli.core.output import (
 )
 from agenttalk.doors.cli.plans import decisions
 from agenttalk.doors.cli.plans.control import parse_task_name
+from agenttalk.doors.cli.plans.live_view import describe_gate, describe_usage
 from agenttalk.doors.cli.plans.prompt import show_prompt
 from agenttalk.doors.cli.proof.rework import tell_rounds
-
-if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
 
 explain_app = typer.Typer(add_completion=False)
 LINES = 20
@@ -38,21 +37,14 @@ def explain(
     as_json: JsonOption = False,
 ) -> int:
     """Say in plain words why a task is in its state, and what moves it on."""
-    from agenttalk.doors.cli.core import root_access
-
     plan, task_id = parse_task_name(task)
     if prompt:
         return show_prompt(*root_access.choose_root(ctx, root, as_json), plan, task_id)
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.doors.cli.plans import code
-        from agenttalk.engine.views import explain as view_explain
-
-        await code.glanced(folder, deps)
-        return await view_explain.explain_task(deps, plan, task_id)
-
     out, folder = root_access.choose_root(ctx, root, as_json)
-    told = root_access.ask_root(folder, f"/api/plans/{plan}/tasks/{task_id}/explanation", by_hand)
+    told = root_access.ask_root(
+        folder, f"/api/plans/{plan}/tasks/{task_id}/explanation", lambda local: local.explain_task(plan, task_id)
+    )
     if _needs_engine(told) and not root_access.is_served(folder):
         told |= {"moves_on": root_access.NOT_SERVED}
     if out.as_json:
@@ -70,8 +62,6 @@ def _needs_engine(told: dict[str, Any]) -> bool:
 
 def tell_explanation(out: CommandOutput, told: dict[str, Any]) -> None:
     """Why a task is in its state, for people."""
-    from agenttalk.doors.cli.plans.live_view import describe_gate, describe_usage
-
     why = f": {summarize_lines(told['reason'])}" if told["reason"] else ""
     out.say(f"[bold]{sanitize(told['plan_id'])}/{sanitize(told['task_id'])}[/] is [bold]{told['state']}[/]{why}")
     asked = f": {sanitize(told['asked'][:200])}" if told["asked"] else ""
@@ -143,8 +133,6 @@ def _where(tier: str | None) -> str:
 
 def _tell_attempt(out: CommandOutput, turn: dict[str, Any]) -> None:
     """How an attempt ended, what was said then, and what was seen of it."""
-    from agenttalk.doors.cli.plans.live_view import describe_usage
-
     usage = {"duration_s": 0, **turn.get("usage", {})}
     said = str(turn.get("reason") or turn.get("result") or "").strip()
     where = _where(turn.get("sandbox"))

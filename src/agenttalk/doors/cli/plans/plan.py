@@ -5,13 +5,18 @@ Rules and contracts are imported where they are used: whoever asks for help does
 
 from __future__ import annotations
 
+import getpass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agenttalk.contracts.errors import ContractError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 from agenttalk.doors.cli.plans import decisions, draft
+from agenttalk.doors.cli.plans.run import tell_refused, to_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,12 +53,9 @@ def check(
 
     With --root agents are also looked for in the root's agenttalk.toml and in agents/.
     """
-    from dataclasses import replace
-
     from agenttalk.adapters.mailbox.plan_file_folder import with_check_files
     from agenttalk.contracts.core import wire
     from agenttalk.contracts.core.large_documents import pause_collector
-    from agenttalk.contracts.errors import ContractError
     from agenttalk.contracts.planfile import reader
     from agenttalk.doors.cli.core import sources
     from agenttalk.doors.cli.plans import warnings as plan_warnings
@@ -96,12 +98,6 @@ def apply(
 
     Programs of tasks that changed or are gone are ended. 'agenttalk run' goes on with the plan.
     """
-    import getpass
-
-    from agenttalk.doors.cli.core import root_access
-    from agenttalk.doors.cli.plans.control import make_offline_service
-    from agenttalk.doors.cli.plans.run import tell_refused, to_documents
-    from agenttalk.engine.core.deps import Deps
     from agenttalk.wiring.plan_files import compile_plan_file
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -110,11 +106,14 @@ def apply(
         return tell_refused(out, compiled)
     by = getpass.getuser()
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        service = make_offline_service(deps)
-        return await service.plans.apply(compiled.dag, compiled.manifest, compiled.profiles, compiled.files, by=by)
-
-    told = root_access.ask_root(folder, "/api/plans/apply", by_hand, to_documents(compiled))
+    told = root_access.ask_root(
+        folder,
+        "/api/plans/apply",
+        lambda local: local.service.plans.apply(
+            compiled.dag, compiled.manifest, compiled.profiles, compiled.files, by=by
+        ),
+        to_documents(compiled),
+    )
     if out.as_json:
         out.write_json({"ok": True, "plan_id": compiled.dag.plan_id, **told})
     else:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import os
+import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenttalk.contracts.errors import Code
+from agenttalk.contracts.errors import Code, ContractError, MachineError, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import (
     CommandOutput,
     CommonOptions,
@@ -18,6 +24,7 @@ from agenttalk.doors.cli.core.output import (
     sanitize,
 )
 from agenttalk.doors.cli.core.root_discovery import find_root
+from agenttalk.doors.cli.plans.live_view import LivePlanView
 
 if TYPE_CHECKING:
     from agenttalk.contracts.agent import Tier
@@ -54,7 +61,6 @@ def run(
     Ends with 0 when everything is done, 1 when something failed, 3 when somebody else is awaited. Running the same
     plan again goes on where it was.
     """
-    from agenttalk.doors.cli.core import root_access
     from agenttalk.doors.cli.plans import warnings
     from agenttalk.wiring.plan_files import compile_plan_file
 
@@ -79,10 +85,6 @@ def run(
 
 def _with_uncommitted(compiled: CompiledPlan) -> CompiledPlan:
     """The plan, begun with what is not committed in its repository. Raises UsageError when it has none."""
-    from dataclasses import replace
-
-    from agenttalk.contracts.errors import Code, UsageError
-
     workspace = compiled.manifest.workspace
     if workspace is None:
         raise UsageError(Code.OPTION_INVALID, "the plan works on no repository", hint="leave out --take-uncommitted")
@@ -92,7 +94,6 @@ def _with_uncommitted(compiled: CompiledPlan) -> CompiledPlan:
 
 def run_plan_file(out: CommandOutput, file: Path, folder: Path, *, quiet: bool = False) -> dict[str, Any]:
     """Run a plan file in a root until it ends or waits; how it stands. Raises ContractError when it is no good plan."""
-    from agenttalk.contracts.errors import ContractError
     from agenttalk.wiring.plan_files import compile_plan_file
 
     compiled = compile_plan_file(file, folder)
@@ -112,7 +113,6 @@ def _run_compiled(
 ) -> dict[str, Any]:
     """Run a plan and show how it goes; with `quiet`, what it comes to is left to be told by the caller."""
     from agenttalk.doors.cli.plans import warnings
-    from agenttalk.doors.cli.plans.live_view import LivePlanView
     from agenttalk.rules.planfile.compiler import compute_waves
 
     _warn_of_checks(out, compiled, folder)
@@ -174,10 +174,7 @@ def _run_until_settled(
     An engine that only ran another plan may end before: then the next one is followed, or the plan goes on here. One
     that serves is waited for when it ends, because whoever ended it means to start it again, or to have it stopped.
     """
-    import time
-
     from agenttalk.adapters.store.root_lock import running_parts
-    from agenttalk.contracts.errors import Code, MachineError
     from agenttalk.doors.cli.core import engine_client
     from agenttalk.doors.cli.plans import warnings
 
@@ -207,8 +204,6 @@ def _run_until_settled(
 
 def _context() -> str:
     """Where whoever called us stands in a trace, if the environment tells it."""
-    import os
-
     from agenttalk.rules.operation.spans import read_traceparent
 
     told = os.environ.get("TRACEPARENT", "")
@@ -224,11 +219,8 @@ def _run_here(
     sandbox: Tier | None,
 ) -> dict[str, Any]:
     import asyncio
-    import time
-    from contextlib import suppress
 
     from agenttalk import wiring
-    from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import settings
 
     seen: list[dict[str, Any]] = []
@@ -267,7 +259,6 @@ def _run_here(
 def _run_in_engine(
     client: EngineClient, compiled: CompiledPlan, show: Callable[[dict[str, Any]], None], *, watch: bool
 ) -> dict[str, Any]:
-    import time
 
     context = _context()
     client.post("/api/plans", to_documents(compiled), {"traceparent": context} if context else {})
@@ -285,8 +276,6 @@ def _run_in_engine(
 
 def to_documents(compiled: CompiledPlan) -> dict[str, Any]:
     """A plan as an engine takes it."""
-    import base64
-
     return {
         "dag": compiled.dag.as_json(),
         "manifest": compiled.manifest.as_json(),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenttalk.contracts.errors import Code, Problem, UsageError
+from agenttalk.contracts.errors import AgentTalkError, Code, Problem, UsageError
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize
 from agenttalk.rules.planfile.compiler import CompiledPlan
 
@@ -27,7 +28,6 @@ def require_repository(compiled: CompiledPlan) -> None:
 def find_repository_warnings(compiled: CompiledPlan, repo: Path | None = None) -> list[Problem]:
     """What people should know of a plan's repository before it begins there; nothing if it cannot be looked at."""
     from agenttalk.adapters.workspaces.user_folder import survey_folder
-    from agenttalk.contracts.errors import AgentTalkError
     from agenttalk.rules.planfile import plan_remarks
 
     workspace = compiled.manifest.workspace
@@ -61,8 +61,6 @@ def warn_of_sandboxes(out: CommandOutput, compiled: CompiledPlan, root: Path, sa
 
 def warn_of_logins(out: CommandOutput, compiled: CompiledPlan, root: Path, sandbox: Tier | None = None) -> None:
     """A coding agent in a sandbox that has neither a key nor a login fails; better said before its first turn."""
-    import os
-
     from agenttalk.rules.agents import acp_table, cli_table
     from agenttalk.wiring import settings
 

@@ -21,6 +21,7 @@ from agenttalk.doors.cli.core.output import (
     shorten_json,
 )
 from agenttalk.doors.cli.core.root_discovery import resolve_root
+from agenttalk.doors.cli.proof import replay as proof_replay
 
 if TYPE_CHECKING:
     from agenttalk.adapters.store.audit import ChainReport
@@ -156,8 +157,6 @@ def replay(
 
     Ends with 0 when it would have kept everything, and with 1 when it would have refused something or cannot tell.
     """
-    from agenttalk.doors.cli.proof import replay as proof_replay
-
     return proof_replay.replay(ctx, root, as_json, policy, since, plan)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.cli.core.output import JsonOption, RootOption
 from agenttalk.doors.cli.plans.control import parse_task_name, steer_plan
 
@@ -37,7 +38,6 @@ def override(
     as_json: JsonOption = False,
 ) -> int:
     """Let a task begin that a checkpoint holds up, in your name. It counts for the reasons shown, and no others."""
-    from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.rules.proof.checkpoints import CHECKPOINTS
 
     plan, task_id = parse_task_name(task)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, format_count, sanitize
-
-if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
 
 honesty_app = typer.Typer(add_completion=False)
 
@@ -17,15 +15,8 @@ honesty_app = typer.Typer(add_completion=False)
 @honesty_app.command("honesty")
 def honesty(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Show how often agents called work finished, and how often that held."""
-    from agenttalk.doors.cli.core import root_access
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.proof import honesty as counting
-
-        return await counting.build_report(deps)
-
     out, folder = root_access.choose_root(ctx, root, as_json)
-    found = root_access.ask_root(folder, "/api/honesty", by_hand)
+    found = root_access.ask_root(folder, "/api/honesty", lambda local: local.read_honesty())
     if out.as_json:
         out.write_json({"ok": True, **found})
         return 0

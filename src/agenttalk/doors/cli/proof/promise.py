@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -64,8 +65,6 @@ def new(
 
     In a plan file it stands under `promise` of a task; a command carries it under `promise`.
     """
-    import secrets
-
     from agenttalk.contracts.core import wire
     from agenttalk.rules.commands import promise_making
     from agenttalk.wiring import SystemClock
@@ -170,8 +169,6 @@ def check(
 
 def _answer_hook(own: LocalAttempt, language: Locale) -> int:
     """Keep an agent from stopping while something is missing. A look that fails is our fault, and keeps nobody."""
-    import json
-
     from agenttalk.rules.text import answer_words
     from agenttalk.rules.text.render import translate
 

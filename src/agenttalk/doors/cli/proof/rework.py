@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.cli.core.output import (
     CommandOutput,
     JsonOption,
@@ -15,6 +16,7 @@ from agenttalk.doors.cli.core.output import (
     sanitize_line,
     tell_check_output,
 )
+from agenttalk.doors.cli.plans.control import parse_task_name, steer_plan
 
 app = typer.Typer(add_completion=False)
 
@@ -33,9 +35,6 @@ def rework(
 
     The question in 'agenttalk inbox' asks the same.
     """
-    from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.doors.cli.plans.control import parse_task_name, steer_plan
-
     chosen = [*([f"grant {grant}"] if grant is not None else []), *["accept"] * accept, *["abort"] * abort]
     if len(chosen) != 1:
         message = "say one of --grant N, --accept and --abort"

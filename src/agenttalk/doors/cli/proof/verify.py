@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import getpass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
-
-if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
 
 verify_app = typer.Typer(add_completion=False)
 _MARKS = {"fresh": "[green]✓[/]", "verified": "[green]✓[/]", "red": "[bold red]✗[/]"}
@@ -29,18 +27,15 @@ def verify(
     Checks whose evidence is stale are made again. What does not pass goes back to whoever broke it, and a plan that had
     ended goes on. Ends with 0 when everything holds, with 1 when something does not.
     """
-    from agenttalk import wiring
-    from agenttalk.doors.cli.core import root_access
-
     plan, _, task_id = what.partition("/")
     out, folder = root_access.choose_root(ctx, root, as_json)
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await wiring.make_verification_service(folder, deps).plans.verify(
-            plan, task_id or None, by=getpass.getuser()
-        )
-
-    told = root_access.ask_root(folder, f"/api/plans/{plan}/verify", by_hand, {"task": task_id} if task_id else {})
+    told = root_access.ask_root(
+        folder,
+        f"/api/plans/{plan}/verify",
+        lambda local: local.service.plans.verify(plan, task_id or None, by=getpass.getuser()),
+        {"task": task_id} if task_id else {},
+    )
     holds = all(check["state"] != "red" for check in told["checks"])
     if out.as_json:
         out.write_json({"ok": holds, **told})

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agenttalk.contracts.errors import AgentTalkError
+from agenttalk.doors.cli.core import root_access
 
 if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
     from agenttalk.ports.forge import Forge
     from agenttalk.wiring.settings.tables import Settings
 
@@ -71,19 +71,13 @@ async def _check_source(name: str, login: str | None, forge: Forge, settings: Se
 def _find_refused_webhooks(root: Path) -> Iterator[ForgeDiagnosis]:
     """Webhooks that were refused, as the engine noted it."""
     from agenttalk.contracts.core.base import format_instant
-    from agenttalk.doors.cli.core import root_access
 
     if not (root / "data").is_dir():
         return
     since = format_instant(datetime.now(UTC) - _LATELY)  # noqa: TID251 - a door reads the clock
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.views import toolchain
-
-        return dict(await toolchain.list_warnings(deps))
-
     try:
-        told = root_access.ask_root(root, "/api/toolchain/warnings", by_hand)["warnings"]
+        told = root_access.ask_root(root, "/api/toolchain/warnings", lambda local: local.list_warnings())["warnings"]
     except AgentTalkError:
         return
     for each in told:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlencode
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote, urlencode
 
 import typer
 
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize_line
-
-if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
 
 app = typer.Typer(no_args_is_help=True, help="Tasks that forge events came to.", add_completion=False)
 _WAYS = {"sent": "green", "waiting": "yellow", "held": "red", "dropped": "dim", "answered": "green"}
@@ -36,36 +35,15 @@ def tasks(
     as_json: JsonOption = False,
 ) -> int:
     """List tasks, closed ones too, the oldest first; with --json as a list. Warnings come after them."""
-    from pathlib import Path
-
-    from agenttalk.doors.cli.core import root_access
-
     out, folder = root_access.choose_root(ctx, root, as_json)
 
-    def page(folder: Path, after: int) -> dict[str, Any]:
-        async def by_hand(deps: Deps) -> dict[str, Any]:
-            from agenttalk.engine.views import toolchain
-
-            return await toolchain.list_toolchain_tasks(
-                deps, toolchain.ToolchainQuery(assignee, status, action_type, after, _PAGE)
-            )
-
-        named = {"assignee": assignee, "status": status, "action_type": action_type, "after": str(after)}
-        query = urlencode({key: value for key, value in named.items() if value} | {"limit": _PAGE})
-        found: dict[str, Any] = root_access.ask_root(folder, f"/api/toolchain/tasks?{query}", by_hand)
-        return found
-
-    async def told(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.views import toolchain
-
-        return dict(await toolchain.list_warnings(deps))
-
+    filters = {"assignee": assignee, "status": status, "action_type": action_type}
     found: list[dict[str, Any]] = []
     after: int | None = 0
     while after is not None:
-        answer = page(folder, after)
-        found += answer["tasks"]
-        after = answer["next"]
+        page = _read_task_page(folder, filters, after)
+        found += page["tasks"]
+        after = page["next"]
     if out.as_json:
         out.write_json(found)
         return 0
@@ -78,10 +56,20 @@ def tasks(
             out.say(f"  [dim]{sanitize_line(each['closed_why'])}[/]")
     if not found:
         out.say("no tasks")
-    for each in root_access.ask_root(folder, "/api/toolchain/warnings", told)["warnings"]:
+    for each in _list_warnings(folder):
         out.say(f"[yellow]![/] {sanitize_line(each['message'])} ({each['times']} times) [dim]\\[{each['code']}][/]")
         out.say(f"  [cyan]→[/] {sanitize_line(each['hint'])}")
     return 0
+
+
+def _read_task_page(folder: Path, filters: dict[str, str], after: int) -> dict[str, Any]:
+    query = urlencode({key: value for key, value in filters.items() if value} | {"after": after, "limit": _PAGE})
+    page: dict[str, Any] = root_access.ask_root(
+        folder,
+        f"/api/toolchain/tasks?{query}",
+        lambda local: local.list_toolchain_tasks(**filters, after=after, limit=_PAGE),
+    )
+    return page
 
 
 @app.command("task")
@@ -92,17 +80,10 @@ def task(
     as_json: JsonOption = False,
 ) -> int:
     """Show a task: each turn with what its agent reported, what was read at the forge, and what that came to."""
-    from urllib.parse import quote
-
-    from agenttalk.doors.cli.core import root_access
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.views import forge_audit
-
-        return await forge_audit.audit_task(deps, task_id)
-
     out, folder = root_access.choose_root(ctx, root, as_json)
-    found = root_access.ask_root(folder, f"/api/toolchain/tasks/{quote(task_id, safe='')}", by_hand)
+    found = root_access.ask_root(
+        folder, f"/api/toolchain/tasks/{quote(task_id, safe='')}", lambda local: local.audit_toolchain_task(task_id)
+    )
     if out.as_json:
         out.write_json(found)
         return 0
@@ -158,15 +139,8 @@ def _tell_result(out: CommandOutput, verify: dict[str, Any]) -> None:
 @app.command("warnings")
 def warnings(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """List events that nobody could be given, with the account that no agent has."""
-    from agenttalk.doors.cli.core import root_access
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.views import toolchain
-
-        return dict(await toolchain.list_warnings(deps))
-
     out, folder = root_access.choose_root(ctx, root, as_json)
-    found = root_access.ask_root(folder, "/api/toolchain/warnings", by_hand)["warnings"]
+    found = root_access.ask_root(folder, "/api/toolchain/warnings", lambda local: local.list_warnings())["warnings"]
     if out.as_json:
         out.write_json({"ok": True, "warnings": found})
         return 0
@@ -177,6 +151,14 @@ def warnings(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = 
     return 0
 
 
+def _list_warnings(folder: Path) -> list[dict[str, Any]]:
+    answer: dict[str, Any] = root_access.ask_root(
+        folder, "/api/toolchain/warnings", lambda local: local.list_warnings()
+    )
+    warnings: list[dict[str, Any]] = answer["warnings"]
+    return warnings
+
+
 @app.command("outgoing")
 def outgoing(
     ctx: typer.Context,
@@ -185,21 +167,12 @@ def outgoing(
     as_json: JsonOption = False,
 ) -> int:
     """List what the engine has to say at forges: what waits, how often it was tried, and what a person must decide."""
-    from agenttalk.doors.cli.core import root_access
-
     out, folder = root_access.choose_root(ctx, root, as_json)
     found: list[dict[str, Any]] = []
     away: list[dict[str, Any]] = []
     after: int | None = 0
     while after is not None:
-        at = after
-
-        async def by_hand(deps: Deps, at: int = at) -> dict[str, Any]:
-            from agenttalk.engine.views import toolchain
-
-            return await toolchain.list_outgoing(deps, at)
-
-        answer: dict[str, Any] = root_access.ask_root(folder, f"/api/toolchain/outgoing?after={at}", by_hand)
+        answer = _read_outgoing_page(folder, after)
         found += [each for each in answer["outgoing"] if every or each["state"] in {"waiting", "held"}]
         away, after = answer["away"], answer["next"]
     if out.as_json:
@@ -219,6 +192,13 @@ def outgoing(
     return 0
 
 
+def _read_outgoing_page(folder: Path, after: int) -> dict[str, Any]:
+    page: dict[str, Any] = root_access.ask_root(
+        folder, f"/api/toolchain/outgoing?after={after}", lambda local: local.list_outgoing(after)
+    )
+    return page
+
+
 @app.command("reconcile")
 def reconcile(
     ctx: typer.Context,
@@ -230,17 +210,11 @@ def reconcile(
 
     Ends with 1 when something could not be read; nothing follows from that.
     """
-    from agenttalk.doors.cli.core import root_access
-
     out, folder = root_access.choose_root(ctx, root, as_json)
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk import wiring
-        from agenttalk.wiring import settings
-
-        return await wiring.reconcile_forges(folder, deps, settings.load(folder), dry_run=dry_run)
-
-    told = root_access.ask_root(folder, "/api/toolchain/reconcile", by_hand, {"dry_run": dry_run})
+    told = root_access.ask_root(
+        folder, "/api/toolchain/reconcile", lambda local: local.reconcile(dry_run=dry_run), {"dry_run": dry_run}
+    )
     if out.as_json:
         out.write_json(told)
         return 0 if told["ok"] else 1

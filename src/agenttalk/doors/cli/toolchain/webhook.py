@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import http.client
 import json
+import os
 import secrets
 import time
 from typing import Annotated, Any
@@ -13,6 +14,8 @@ from urllib.parse import urlsplit
 
 import typer
 
+from agenttalk.contracts.errors import Code, MachineError, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import JsonOption, RootOption, sanitize, sanitize_line
 
 app = typer.Typer(no_args_is_help=True, help="Try webhooks out.", add_completion=False)
@@ -35,10 +38,7 @@ def send_sample(
 
     The sample is a comment in a repository that does not exist and calls nobody, so no task is made.
     """
-    import os
-
-    from agenttalk.contracts.errors import Code, MachineError, UsageError
-    from agenttalk.doors.cli.core import engine_client, root_access
+    from agenttalk.doors.cli.core import engine_client
     from agenttalk.wiring import forge_sources, settings
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -98,7 +98,6 @@ def _headers(kind: str, body: bytes, secret: str) -> dict[str, str]:
 
 
 def _sent(address: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, dict[str, Any]]:
-    from agenttalk.contracts.errors import Code, MachineError
 
     where = urlsplit(address)
     connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=PATIENCE)
