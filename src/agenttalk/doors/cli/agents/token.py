@@ -1,4 +1,4 @@
-"""`agenttalk token`: tokens of agents that work elsewhere, and of people and their programs."""
+"""`agenttalk token`: makes, lists and revokes tokens of remote agents, people and pipelines."""
 
 from __future__ import annotations
 
@@ -13,28 +13,32 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
-app = typer.Typer(no_args_is_help=True, help="Tokens of agents elsewhere, and of people.", add_completion=False)
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Make, list and revoke tokens of remote agents, people and pipelines.",
+    add_completion=False,
+)
 
 
 @app.command("create")
 def create(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token it is: an agent, or a person with --role.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Owner of the token: an agent, or a person with --role.")],
     role: Annotated[
         str | None,
         typer.Option(
-            "--role", metavar="ROLE", help="For a person: viewer (may look only) or operator. For a pipeline: worker."
+            "--role", metavar="ROLE", help="For a person: viewer (read only) or operator. For a pipeline: worker."
         ),
     ] = None,
-    show: Annotated[bool, typer.Option("--show", help="Print the token, to take it to another machine.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Print the token, e.g. to copy it to another machine.")] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Make a token for an agent. It lets that agent take tasks that are offered to it, and nothing else.
+    """Make a token for a remote agent. With it, the agent can only claim and do tasks that are offered to it.
 
-    The token is kept in your own configuration folder, where 'agenttalk mcp --agent NAME' finds it. The root keeps
-    nothing but its hash. With --role it is for whoever uses the HTTP API under that name, such as Prometheus or a
-    colleague; it is printed, and kept nowhere. A pipeline that reports deployments needs no more than --role worker.
+    The token is stored in your configuration folder, where 'agenttalk mcp --agent NAME' finds it. The root stores only
+    its hash. With --role, the token is for a user of the HTTP API, such as a colleague or Prometheus: it is printed,
+    and stored nowhere. A pipeline that reports deployments needs only --role worker.
     """
     from agenttalk.adapters.store import operator_folder
     from agenttalk.contracts.core.base import is_id
@@ -66,10 +70,10 @@ def create(
 
 
 def _for_person(out: CommandOutput, folder: Path, name: str, role: str) -> int:
-    """A token that is shown once."""
+    """Make a token of a person or pipeline, and print it once."""
     from agenttalk.engine.core import access
 
-    given = next((each for each in access.PERSON_ROLES if each == role), None)
+    given = next((known for known in access.PERSON_ROLES if known == role), None)
     if given is None:
         hint = f"use --role with one of: {', '.join(access.PERSON_ROLES)}"
         raise UsageError(Code.OPTION_INVALID, f"{role!r} is not a role", hint=hint)
@@ -85,7 +89,7 @@ def _for_person(out: CommandOutput, folder: Path, name: str, role: str) -> int:
         out.write_json({"ok": True, **made, "token": token})
     else:
         out.say(
-            f"[green]✓[/] token [bold]{sanitize(made['id'])}[/] of {sanitize(name)}, {given}; it is shown only now",
+            f"[green]✓[/] token [bold]{sanitize(made['id'])}[/] of {sanitize(name)}, {given}; it is shown only once",
             err=True,
         )
         typer.echo(token)
@@ -94,7 +98,7 @@ def _for_person(out: CommandOutput, folder: Path, name: str, role: str) -> int:
 
 @app.command("list")
 def list_tokens(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """List the tokens that were made, revoked ones too."""
+    """List all tokens, revoked ones included."""
     out, folder = root_access.choose_root(ctx, root, as_json)
 
     found = root_access.ask_root(folder, "/api/tokens", lambda local: local.list_tokens())["tokens"]
@@ -112,11 +116,11 @@ def list_tokens(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
 @app.command("revoke")
 def revoke(
     ctx: typer.Context,
-    token_id: Annotated[str, typer.Argument(metavar="ID", help="As 'agenttalk token list' shows it.")],
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the token, from 'agenttalk token list'.")],
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Let a token in no longer. When it was a person's, all who are logged in to the pages have to log in again."""
+    """Revoke a token. If it belonged to a person, everyone must log in to the web pages again."""
     out, folder = root_access.choose_root(ctx, root, as_json)
 
     revoked = root_access.ask_root(
@@ -130,4 +134,4 @@ def _tell(out: CommandOutput, revoked: dict[str, Any]) -> None:
     if out.as_json:
         out.write_json({"ok": True, **revoked})
     else:
-        out.say(f"[green]✓[/] token {sanitize(revoked['id'])} of {sanitize(revoked['name'])} is good no longer")
+        out.say(f"[green]✓[/] token {sanitize(revoked['id'])} of {sanitize(revoked['name'])} is revoked")

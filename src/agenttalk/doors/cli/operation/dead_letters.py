@@ -1,4 +1,4 @@
-"""`agenttalk deadletter`: what was refused, why, and trying it once more."""
+"""`agenttalk deadletter`: messages that the router refused."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import JsonOption, RootOption, sanitize
 
 app = typer.Typer(no_args_is_help=True, help="List, show and replay messages that were refused.", add_completion=False)
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The dead letter, as 'deadletter list' names it.")]
+IdArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="Id of the dead letter, from 'agenttalk deadletter list'.")
+]
 SHOWN = 4_000
-"""How much of an original is shown on a terminal."""
+"""How many bytes of an original are shown."""
 
 
 @app.command("list")
 def list_(
     ctx: typer.Context,
-    plan: Annotated[str | None, typer.Option("--plan", help="Only those of one plan.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Also those that were replayed.")] = False,
+    plan: Annotated[str | None, typer.Option("--plan", help="List only those of one plan.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Include those that were replayed.")] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -48,7 +50,7 @@ def list_(
 def show(
     ctx: typer.Context,
     deadletter_id: IdArgument,
-    raw: Annotated[bool, typer.Option("--raw", help="Write the original's bytes, and nothing else.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Write only the bytes of the original.")] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -77,15 +79,15 @@ def show(
         ):
             out.say(f"[bold]{key:<14}[/] {sanitize('-' if letter[key] is None else letter[key])}")
         out.say("")
-        out.say(sanitize(content[:SHOWN].decode(errors="backslashreplace")) or "[dim]nothing was kept of it[/]")
+        out.say(sanitize(content[:SHOWN].decode(errors="backslashreplace")) or "[dim]its content was not kept[/]")
         if len(content) > SHOWN:
-            out.say(f"[dim]… {len(content) - SHOWN} more bytes; --raw writes all[/]")
+            out.say(f"[dim]… {len(content) - SHOWN} more bytes; --raw writes all of them[/]")
     return 0
 
 
 @app.command("replay")
 def replay(ctx: typer.Context, deadletter_id: IdArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Judge a dead letter again and deliver it, now that its reason is gone. At most three times."""
+    """Check a dead letter again and deliver it, once its cause is fixed. At most three times."""
     out, folder = root_access.choose_root(ctx, root, as_json)
     outcome = root_access.ask_root(
         folder,
@@ -98,5 +100,5 @@ def replay(ctx: typer.Context, deadletter_id: IdArgument, root: RootOption = Non
     elif outcome["ok"]:
         out.say(f"[green]✓[/] {sanitize(deadletter_id)}: {outcome['fate']}")
     else:
-        out.error(outcome["code"], f"refused again: {outcome['reason']}", "remove the reason, then replay it")
+        out.error(outcome["code"], f"refused again: {outcome['reason']}", "fix the cause, then replay it")
     return 0 if outcome["ok"] else 1

@@ -1,4 +1,4 @@
-"""What steers a plan: pause, resume, cancel, retry."""
+"""`agenttalk pause`, `resume`, `cancel` and `retry`: control plans."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ PlanArgument = Annotated[str, typer.Argument(metavar="PLAN", help="The plan's id
 
 @pause_app.command("pause")
 def pause(ctx: typer.Context, plan: PlanArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Begin nothing new of a plan. What runs goes on to its end."""
-    return steer_plan(ctx, root, as_json, plan, "pause", {}, "paused; what runs goes on to its end")
+    """Pause a plan: start no new tasks. Running tasks finish."""
+    return steer_plan(ctx, root, as_json, plan, "pause", {}, "paused; running tasks finish")
 
 
 @resume_app.command("resume")
 def resume(ctx: typer.Context, plan: PlanArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Let a paused plan go on."""
-    return steer_plan(ctx, root, as_json, plan, "resume", {}, "goes on")
+    """Resume a paused plan."""
+    return steer_plan(ctx, root, as_json, plan, "resume", {}, "resumed")
 
 
 @cancel_app.command("cancel")
 def cancel(
     ctx: typer.Context,
     plan: PlanArgument,
-    why: Annotated[str | None, typer.Option("--why", help="The reason; it stands on every task.")] = None,
+    why: Annotated[str | None, typer.Option("--why", help="The reason, which every task shows.")] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Call a plan off: programs under way are ended, and everything still open fails."""
+    """Cancel a plan: end its running programs, and fail all tasks that are still open."""
     return steer_plan(ctx, root, as_json, plan, "cancel", {"why": why} if why else {}, "cancelled")
 
 
@@ -48,26 +48,28 @@ def retry(
     ctx: typer.Context,
     task: Annotated[str, typer.Argument(metavar="PLAN/TASK", help="A task that failed.")],
     onwards: Annotated[
-        bool, typer.Option("--from", help="Also what is done: run the plan again from this task on.")
+        bool, typer.Option("--from", help="Run the plan again from this task on, tasks that are done included.")
     ] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Try a failed task again. What its failure stopped waits for it again.
+    """Retry a failed task. Tasks that its failure stopped wait for it again.
 
-    With --from the task may also be done or skipped, and everything that depends on it begins anew.
+    With --from, the task may also be done or skipped, and all tasks that depend on it start over.
     """
     plan, task_id = parse_task_name(task)
-    words = f"runs again from {task_id} on" if onwards else f"{task_id} is tried again"
+    words = f"runs again from {task_id} on" if onwards else f"{task_id} is retried"
     more: dict[str, Any] = {"task": task_id, "from": True} if onwards else {"task": task_id}
     return steer_plan(ctx, root, as_json, plan, "retry", more, words)
 
 
 def parse_task_name(task: str) -> tuple[str, str]:
-    """Plan and task of PLAN/TASK."""
+    """Split PLAN/TASK into both. Raises UsageError."""
     plan, slash, task_id = task.partition("/")
     if not slash or not task_id:
-        raise UsageError(Code.OPTION_INVALID, f"which task? {task!r} is no PLAN/TASK", hint="e.g. shop/build")
+        raise UsageError(
+            Code.OPTION_INVALID, f"invalid task {task!r}: expected PLAN/TASK", hint="write e.g. shop/build"
+        )
     return plan, task_id
 
 
@@ -80,7 +82,7 @@ def steer_plan(
     more: dict[str, Any],
     words: str,
 ) -> int:
-    """Have an engine, or the root itself, do something with a plan, and say so."""
+    """Carry out an action on a plan, and print the result."""
     out, folder = root_access.choose_root(ctx, root, as_json)
     body = {**more, "by": getpass.getuser()}
     answer = root_access.ask_root(

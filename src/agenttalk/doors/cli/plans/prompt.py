@@ -1,4 +1,4 @@
-"""The prompt of a task, as its agent got it."""
+"""Shows the prompt of a task, as its agent got it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize
 
 _PROMPTS: Final = {
-    "differs": "its hash is not the one that was recorded: secrets were taken out of it, or the file was changed",
+    "differs": "its hash differs from the recorded one: secrets were removed from it, or the file was changed",
     "hash_only": "only its hash was kept",
-    "not_yet": "no agent has got a prompt for it yet",
+    "not_yet": "no agent has received a prompt for it yet",
 }
 
 
 def show_prompt(out: CommandOutput, folder: Path, plan: str, task_id: str) -> int:
-    """The last prompt of a task: its text on standard output, what is to be said about it on standard error."""
+    """Print the last prompt of a task to standard output, and remarks about it to standard error."""
     told = root_access.ask_root(
         folder, f"/api/plans/{plan}/tasks/{task_id}/prompt", lambda local: local.read_prompt(plan, task_id)
     )

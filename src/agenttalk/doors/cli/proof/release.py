@@ -1,4 +1,4 @@
-"""`agenttalk release`: what was decided about a plan's release, and why."""
+"""`agenttalk release`: shows the decision about the release of a plan."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ release_app = typer.Typer(add_completion=False)
 def release(
     ctx: typer.Context,
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="The plan's id.")],
-    again: Annotated[bool, typer.Option("--again", help="Look at every gate again and decide anew.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Check every gate again, and decide again.")] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show the last decision about a plan's release, with every gate and every reason.
+    """Show the last decision about the release of a plan, with every gate and reason.
 
-    Ends with 0 when it is approved, else with 1; 3 while it is not decided.
+    Exits with 0 when the release is approved, 3 while it is not decided, else with 1.
     """
     out, folder = root_access.choose_root(ctx, root, as_json)
     by = getpass.getuser()
 
-    code.verify_plan(folder, plan)  # what an approval rests on may have changed since
+    code.verify_plan(folder, plan)  # the evidence of an approval may have become stale
     told = root_access.ask_root(
         folder,
         f"/api/plans/{plan}/release",
