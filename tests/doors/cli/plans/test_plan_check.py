@@ -73,13 +73,13 @@ def test_a_plan_is_explained_in_order(tmp_path: Path) -> None:
         "makes bread.md → taster",
         "makes crumbs → taster (optional)",
         "done: It is warm (touch: run, seal: handed in)",
-        "done: It is good (a person says so)",
+        "done: It is good (a person decides)",
         "wave 2 2 in parallel",
         "taste by taster after bread",
         "makes praise.md (deliverable, when score > 90)",
         "done: verdict.md stored as declared and a score (derived)",
         "done: a result that is not empty (derived)",
-        "again by baker after taste only when taste says so",
+        "again by baker after taste only if taste activates it",
     ):
         assert line in lines, line
     assert lines[-1].endswith("bakery can be submitted, and 3 remarks")

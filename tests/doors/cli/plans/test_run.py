@@ -297,7 +297,7 @@ def test_checks_that_nobody_can_make_are_told(desk: Desk) -> None:
         "checks": [{"id": "merged", "kind": "forge", "repo": "a/b", "pull_request": 1, "pr_merged": True}],
     }
     shown = desk("run", desk.plan(task("one", promise=promise, max_reexecute_times=0)), code=1)
-    assert "these tasks are never done: one" in shown
+    assert "these tasks cannot be done: one" in shown
 
 
 def test_a_branch_that_is_not_taken_is_fine(desk: Desk) -> None:
