@@ -1,6 +1,6 @@
 """The merge train of a plan: attempts that are ready to merge, checked side by side and landed in order.
 
-`rules.proof.merge_train` decides what is built on what. This module waits for it, and stops checks of a candidate that
+`rules.core.merge_train` decides what is built on what. This module waits for it, and stops checks of a candidate that
 has to be built again. A lost race costs checks, never a turn of an agent.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
-from agenttalk.rules.proof.merge_train import MergeLine
+from agenttalk.rules.core.merge_train import MergeLine
 
 T = TypeVar("T")
 

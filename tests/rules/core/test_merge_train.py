@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.proof.merge_train import MergeLine
+from agenttalk.rules.core.merge_train import MergeLine
 
 
 def line_of(*leases: str) -> MergeLine:
