@@ -29,7 +29,7 @@ class AcpAgent(CodingAgent):
     asking: Mapping[str, str] = field(default_factory=dict)
     """Variables that make it ask before each action."""
     free: Mapping[str, str] | None = None
-    """Variables that replace `asking` in our sandbox, if the profile sets no permissions. For an agent that can only ask
+    """Variables instead of `asking` in our sandbox, if the profile sets no permissions, for an agent that can ask only
     with a sandbox of its own, which does not work within ours."""
     inherits: bool = False
     """Whether servers that it starts inherit its variables. Then we do not pass these again, because it would put them

@@ -2,10 +2,10 @@
 
 To support another coding agent, add an entry. The table has no code; one of `codecs` reads the agent's output.
 
-Arguments may have placeholders: `{base}` is the folder of the attempt, `{session}` the session to resume, `{mcp_file}` a
-file that names our MCP server; `{model}`, `{prompt}` and `{prompt_file}` are clear. An argument that is only `{MODEL}`,
-`{GUARD}`, `{MCP}`, `{HOOK}` or `{ARGS}` becomes any number of arguments: for the model, the permissions, our MCP server,
-the command to run before the agent stops, and those that its profile adds.
+Arguments may have placeholders: `{base}` is the folder of the attempt, `{session}` the session to resume, `{mcp_file}`
+a file that names our MCP server; `{model}`, `{prompt}` and `{prompt_file}` are clear. An argument that is only
+`{MODEL}`, `{GUARD}`, `{MCP}`, `{HOOK}` or `{ARGS}` becomes any number of arguments: for the model, the permissions, our
+MCP server, the command to run before the agent stops, and those that its profile adds.
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ def read_result(
 ) -> AgentResult | TurnFault:
     """Read the result: from the result file, else the last line of the output with a `result`, else the whole output.
 
-    A valid score is kept even if none is required; an invalid one is then left out. An agent that `may_refuse` may return
-    the command with a `self_assessment`; the field of any other agent is ignored.
+    A valid score is kept even if none is required; an invalid one is then left out. An agent that `may_refuse` may
+    return the command with a `self_assessment`; the field of any other agent is ignored.
     """
     if file is not None:
         try:

@@ -114,7 +114,7 @@ class _ViewDraft:
     def places(self) -> set[str]:
         """Return the folders that have to be writable places: outermost ones, and those on the way to read-only places.
 
-        A place of a sandbox cannot be renamed. So the work cannot move a protected file away and put another in its place.
+        A place of a sandbox cannot be renamed, so the work cannot move a protected file away and put another there.
         """
         found: set[str] = set()
         for folder in sorted(self.writable):
