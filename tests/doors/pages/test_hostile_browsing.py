@@ -23,6 +23,7 @@ from agenttalk.adapters.store import blobs
 from agenttalk.engine.core.boards import DEFAULT
 from doors.pages.browserkit import Eyes, Served, elsewhere, eyes, served
 from kits.plankit import plan, task
+from kits.standingkit import read_standing
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
@@ -99,10 +100,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 async def _still(found: Served) -> None:
-    from agenttalk.engine.views import plan_status
-
     async with asyncio.timeout(300):
-        while (await plan_status.read_plan_status(found.running.service.deps, "p")).result == "running":  # noqa: ASYNC110 - as people do
+        while (await read_standing(found.running.service.deps, "p")).result == "running":  # noqa: ASYNC110 - as people do
             await asyncio.sleep(0.05)
 
 
@@ -171,7 +170,8 @@ def asked(site: Served, inside: BrowserContext, path: str, **headers: str) -> tu
 
 def state_of(page: Page, site: Served) -> str:
     page.goto(f"{site.http}/plans/p")
-    return page.inner_text("h1")
+    heading: str = page.inner_text("h1")
+    return heading
 
 
 ATTEMPTS = """async (engine) => {

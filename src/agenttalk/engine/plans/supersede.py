@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.envelope import CommandEnvelope
@@ -279,11 +279,20 @@ def _used(tx: Tx, sheet: PlanDefinition, task_id: str, producer: str) -> dict[st
     return found
 
 
-def files_of(envelope: bytes) -> list[tuple[str, str, int]]:
-    """Path inside its output, hash and size of each file of an artifact."""
+class DeliveredFile(NamedTuple):
+    """A file of an artifact."""
+
+    path: str
+    """Its path inside the output."""
+    sha256: str
+    size_bytes: int
+
+
+def files_of(envelope: bytes) -> list[DeliveredFile]:
+    """Return the files of an artifact."""
     payload: Any = json.loads(envelope)["payload"]  # ours, and checked when it was accepted
     return [
-        (plan_inputs.path_inside_output(file["path"]), file["sha256"], file.get("size_bytes") or 0)
+        DeliveredFile(plan_inputs.path_inside_output(file["path"]), file["sha256"], file.get("size_bytes") or 0)
         for file in payload["files"]
     ]
 

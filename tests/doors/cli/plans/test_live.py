@@ -13,7 +13,7 @@ from agenttalk.doors.cli.plans.live_view import LivePlanView, describe_usage
 
 def task(task_id: str, board: str = "done", usage: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     told = {"task_id": task_id, "agent_id": "a", "board": board, "state": board.upper(), "usage": usage}
-    return {**told, "score": None, "reexecutions": 0, "reason": None, "request_id": None, **more}
+    return {**told, "score": None, "rounds": 0, "reason": None, "request_id": None, **more}
 
 
 def standing(*tasks: dict[str, Any], result: str = "done", usage: dict[str, Any] | None = None) -> dict[str, Any]:
