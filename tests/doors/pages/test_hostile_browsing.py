@@ -23,7 +23,6 @@ from agenttalk.adapters.store import blobs
 from agenttalk.engine.core.boards import DEFAULT
 from doors.pages.browserkit import Eyes, Served, elsewhere, eyes, served
 from kits.plankit import plan, task
-from kits.standingkit import read_standing
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
@@ -100,8 +99,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 async def _still(found: Served) -> None:
+    from agenttalk.engine.views import plan_status
+
     async with asyncio.timeout(300):
-        while (await read_standing(found.running.service.deps, "p")).result == "running":  # noqa: ASYNC110 - as people do
+        while (await plan_status.read_plan_status(found.running.service.deps, "p"))["result"] == "running":  # noqa: ASYNC110 - as people do
             await asyncio.sleep(0.05)
 
 
@@ -170,8 +171,8 @@ def asked(site: Served, inside: BrowserContext, path: str, **headers: str) -> tu
 
 def state_of(page: Page, site: Served) -> str:
     page.goto(f"{site.http}/plans/p")
-    heading: str = page.inner_text("h1")
-    return heading
+    title: str = page.inner_text("h1")
+    return title
 
 
 ATTEMPTS = """async (engine) => {

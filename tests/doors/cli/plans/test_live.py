@@ -84,7 +84,7 @@ def test_tasks_stand_in_the_order_of_the_plan(capsys: pytest.CaptureFixture[str]
 def test_a_task_that_came_back_and_is_done_again_is_told_again(capsys: pytest.CaptureFixture[str]) -> None:
     live = LivePlanView(CommandOutput(as_json=False), "shop")
     live.show(standing(task("one"), result="running"))
-    live.show(standing(task("one", reexecutions=1)))
+    live.show(standing(task("one", rounds=1)))
     assert capsys.readouterr().err.splitlines() == ["✓ one a", "✓ one a round 2"]
 
 
