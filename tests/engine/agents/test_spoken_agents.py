@@ -13,13 +13,13 @@ import pytest
 from agenttalk.adapters.drivers.acp import AcpDialogue
 from agenttalk.engine.agents.acp import AcpConversation, conclude_turn
 from agenttalk.engine.people import questions
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports.agents import TurnEnd
 from agenttalk.ports.dialogues import SessionParameters
 from agenttalk.rules.agents.permissions import PermissionPolicy
 from kits.plankit import Engine, plan, play, states, task
 from kits.sandboxkit import needs
 from kits.spokenkit import events, run, speaks, told
+from kits.standingkit import PlanStanding
 
 
 def test_from_the_greeting_to_the_end_all_is_written_down(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof.pending_decisions import PendingDecisions
 from agenttalk.engine.runs import checkpoints
+from agenttalk.engine.runs.branch_watch import BranchWatch
 from agenttalk.engine.runs.leasing import LeaseContext
 from agenttalk.engine.runs.operator import OperatorActions
 from agenttalk.engine.runs.recovery import Recovery
@@ -48,7 +49,7 @@ POLL: Final = 10.0
 class Dispatcher:
     """Runs the engine's plans of a root: passes over its boards, and wakes the rest.
 
-    `operator` does what operators ask for.
+    `operator` does what operators ask for, and `branches` watches the branches of ended plans.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Dispatcher:
         self._steps = StepWriter(self._state, TurnRunner(self._state), self._has_review_among)
         self._recovery = Recovery(self._state, self._steps)
         self.operator = OperatorActions(self._state, self._steps, self._recovery)
+        self.branches = BranchWatch(self._state, self._steps)
         self.days = day_limit.DayLimitTracker(deps, budgets, day_cost_usd, self._state.watches)
         self._deciding = PendingDecisions(
             deps,
