@@ -20,8 +20,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.records import JournalMessage
 from agenttalk.engine.inbox import conclusion, heartbeat
 from agenttalk.engine.inbox import turn as inbox_turn
-from agenttalk.engine.inbox.conclusion import ConclusionKind
-from agenttalk.engine.inbox.leases import Lease
+from agenttalk.engine.inbox.leases import CommandLease
 from agenttalk.engine.inbox.ready_commands import ReadyCommand
 from agenttalk.engine.inbox.turn import TurnSetting
 from agenttalk.engine.messages import admission
@@ -37,6 +36,7 @@ from agenttalk.engine.toolchain.outgoing import ForgePoster
 from agenttalk.ports.agents import ProgramTurn, TurnEnd
 from agenttalk.ports.statements.plans import SET_PHASE
 from agenttalk.ports.storage import Tx
+from agenttalk.rules.core.task_states import State
 from crash.snapshot import LOG
 
 
@@ -82,13 +82,15 @@ def _let_it_hear(loop: asyncio.AbstractEventLoop) -> None:
 def _start_before_commit() -> None:
     """A program runs, and then it is recorded that it is about to."""
 
-    async def take_turn(seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand, lease: Lease) -> ConclusionKind:
-        layout, laid = await inbox_turn._lay_out(seat, ready, inbox_turn.build_attempt_paths(seat, ready.order, lease))
-        turn = await inbox_turn._turn(seat, setting, ready, lease, layout, laid)
-        job = inbox_turn.build_job(seat, setting, ready.order, lease, turn)
-        performance = await setting.carry_out(seat, job, layout, turn)
-        await seat.store.transact(lambda tx: inbox_turn._inject(tx, seat, ready.order, lease, turn.prompt, laid))
-        return await conclusion.conclude(seat, ready.order, lease, performance)
+    async def take_turn(
+        seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand, lease: CommandLease
+    ) -> State | None:
+        inputs = await inbox_turn.read_inputs(seat, ready)
+        lease.attempt.inputs = inputs.files
+        granted = lease.grant(ready.order, lease.attempt.render_prompt())
+        performance = await inbox_turn.run_job(seat, setting.runner, granted)
+        await seat.store.transact(lambda tx: inbox_turn._inject(tx, seat, ready.order, granted, inputs))
+        return await conclusion.conclude(seat, ready.order, granted, performance)
 
     _replace(heartbeat, take_turn=take_turn)
 
@@ -112,7 +114,7 @@ def _deliver_before_commit() -> None:
 def _no_epoch_check() -> None:
     """Whoever once had a lease has it still."""
     statements = queries.load_statements("sqlite")
-    for name in ("end_lease", "holds_lease"):
+    for name in ("end_turn", "holds_lease"):
         statement = statements[name].replace(" AND epoch = :epoch AND lease = :lease", "")
         if statement == statements[name]:
             raise RuntimeError(f"{name} checks nothing")

@@ -272,6 +272,6 @@ except OSError: (out / "made.txt").write_text("kept out")
     message_id = desk.command(timeout=60)
     assert desk.once().failed == 0
     [ended] = desk.facts(message_id, "turn.ended")
-    assert (ended["sandbox"], ended["step"]) == ("bubblewrap", "done")
+    assert (ended["sandbox"], ended["state"]) == ("bubblewrap", "COMPLETED")
     assert not (tmp_path / "root" / "agents" / "other" / "x").exists()
     assert [path.read_text() for path in desk.outbox().rglob("made.txt")] == ["kept out"]

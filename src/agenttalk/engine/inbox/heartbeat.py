@@ -17,8 +17,7 @@ from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import AgentId, is_id
 from agenttalk.contracts.errors import AgentTalkError, Code, MissingError
-from agenttalk.engine.agents.coding_cli import CodingAgents
-from agenttalk.engine.agents.program import ProgramAgents
+from agenttalk.engine.agents.registry import make_performers
 from agenttalk.engine.core import records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan, open_agent_in_plan
 from agenttalk.engine.core.attempt_paths import EngineAddress
@@ -28,16 +27,17 @@ from agenttalk.engine.core.loops import WakeSource
 from agenttalk.engine.core.slots import AgentSlot, Slots
 from agenttalk.engine.core.unchanged_folders import UnchangedFolders
 from agenttalk.engine.inbox import archive, claims, file_sync, leases
-from agenttalk.engine.inbox.conclusion import ConclusionKind
 from agenttalk.engine.inbox.origins import OriginJudge
 from agenttalk.engine.inbox.ready_commands import CommandScan, CommandScanner, ReadyCommand
 from agenttalk.engine.inbox.status_file import StatusFile
 from agenttalk.engine.inbox.turn import TurnSetting, take_turn
-from agenttalk.ports.agents import Driver, Processes, SandboxSelector
+from agenttalk.engine.runs.job_runner import JobRunner
+from agenttalk.ports.agents import Driver, Processes
 from agenttalk.ports.folders import FolderEntry
 from agenttalk.ports.statements.inbox import DELIVERY_STATE, PLANS_OF_AGENT
 from agenttalk.ports.statements.plans import RUN
 from agenttalk.ports.storage import Store
+from agenttalk.rules.core.task_states import State
 
 _WHEN_BUSY, _WHEN_IDLE = 0.5, 3.0
 """Parts of the poll interval after which it looks again, whether or not anything woke it."""
@@ -93,8 +93,8 @@ class _Run:
 
     seat: AgentInPlan
     ready: ReadyCommand
-    lease: leases.Lease
-    task: asyncio.Task[ConclusionKind]
+    lease: str
+    task: asyncio.Task[State | None]
 
 
 class Heartbeat:
@@ -121,9 +121,7 @@ class Heartbeat:
         self._processes = processes
         self._api = api
         self._environ = dict(environ or {})
-        self._programs = ProgramAgents(deps, driver, lambda: api, self._environ)
-        tiers = driver if isinstance(driver, SandboxSelector) else None
-        self._coding = CodingAgents(deps, driver, lambda: api, self._environ, tiers=tiers) if tiers else None
+        self._runner = JobRunner(deps, make_performers(deps, driver, lambda: api, self._environ))
         self._orders = CommandScanner()
         self._inbound = OriginJudge(deps, agent_id)
         self._resumed: set[str] = set()
@@ -270,15 +268,14 @@ class Heartbeat:
         best.sort(key=lambda each: each[1].order.priority)
         for seat, ready in best if best and self._place.acquire() else ():
             try:
-                lease = await leases.grant_lease(seat, ready.order, self._processes, ready.resolution.missing)
+                lease = await leases.lease_command(seat, ready, self._processes, profile)
             except AgentTalkError as error:
                 tick.errors.append(error.message)
                 return
             if lease is not None:
-                agents = self._coding if self._coding and profile.driver == "cli" else self._programs
-                setting = TurnSetting(profile, agents.carry_out, self._api, self._environ)
+                setting = TurnSetting(self._runner, self._environ)
                 task = asyncio.create_task(take_turn(seat, setting, ready, lease))
-                self._run = _Run(seat, ready, lease, task)
+                self._run = _Run(seat, ready, lease.attempt.lease, task)
                 tick.waiting -= 1
                 return
 
@@ -291,7 +288,7 @@ class Heartbeat:
         self._leave_turn(run)
         tick.ran += 1
         try:
-            how = run.task.result()
+            state = run.task.result()
         except asyncio.CancelledError:
             tick.errors.append("a turn was cancelled")
         except AgentTalkError as error:
@@ -303,7 +300,7 @@ class Heartbeat:
             self._no_run_before = time.monotonic() + _PAUSE
             await self._report_fault(run.seat.plan_id, error)
         else:
-            tick.failed += how == "failed"
+            tick.failed += state == "FAILED"
 
     async def _end_if_withdrawn(self, tick: TickReport) -> None:
         """Cancel the turn under way when a newer command took its place."""
@@ -334,7 +331,7 @@ class Heartbeat:
             tick.errors.append(error.message)
 
     def _leave_turn(self, run: _Run) -> None:
-        self._deps.held_leases.discard(run.lease.id)
+        self._deps.held_leases.discard(run.lease)
         self._others_first = self._place.release(come_back=True)
 
     async def _recover(self, tick: TickReport) -> bool:
@@ -402,7 +399,7 @@ class Heartbeat:
             tick.errors.append(f"{root_layout.PROFILE}: it is that of {profile.agent_id!r}; correct agent_id")
             await self._tell(tick, [], [])
             return None
-        if profile.driver == "script" or (profile.driver == "cli" and self._coding is not None):
+        if profile.driver == "script" or (profile.driver == "cli" and "cli" in self._runner.performers):
             return self._deps.operator.words.apply_to(profile)
         if profile.driver == "folder":
             tick.waiting = await asyncio.to_thread(self._count_lying)

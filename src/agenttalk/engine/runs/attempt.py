@@ -47,8 +47,13 @@ _FIRST: Final = {"human": "asking", "remote": "offered"}
 
 
 def hash_token(job: Job) -> str:
-    """What the store knows of an attempt's token."""
+    """Hash the token of an attempt, as the store keeps it."""
     return token_hash(job.token)
+
+
+def build_turn_subject(plan_id: str, message_id: str) -> str:
+    """Name the subject under which the ledger keeps the turns of a command."""
+    return f"turns/{plan_id}/{message_id}"
 
 
 @dataclass(slots=True)
@@ -70,6 +75,12 @@ class AttemptBuilder:
     """Promises of the plan's other tasks in the same repository."""
     kind: tuple[TaskKind, KindTask] | None = None
     """What sets the task apart, if its board has a kind of its own."""
+    foreign: bool = False
+    """Whether another party commands it, so that no check of its promise is run."""
+    missing: tuple[str, ...] = ()
+    """Inputs that it begins without."""
+    sent_back: str = ""
+    """Why the last answer to the command was sent back, if it was."""
     number: int = 1
     lease: str = ""
     token: str = ""
@@ -104,9 +115,11 @@ class AttemptBuilder:
         }
 
     def render_prompt(self) -> str:
-        """What the agent is told."""
-        told = self._render_task()
-        return told + render_tools_note(locale=self.profile.locale) if self.profile.has_tools else told
+        """Render the prompt of the agent."""
+        prompt, locale = self._render_task(), self.profile.locale
+        if self.profile.has_tools:
+            prompt += render_tools_note(locale=locale)
+        return f"{prompt}\n# {render.translate(self.sent_back, locale)}\n" if self.sent_back else prompt
 
     def _render_task(self) -> str:
         command = render.translate_command(self.command, self.profile.locale)
@@ -122,15 +135,15 @@ class AttemptBuilder:
             [
                 plan_inputs.to_input_text(each, "" if is_model else f"{base}/inputs/")
                 for each in self.inputs
-                if not _is_in_prompt(each)
+                if self.foreign or not _is_in_prompt(each)
             ],
-            (),
+            self.missing,
             Handover(f"{base}/outputs", f"{base}/result.json", outputs, possible, by=self.profile.result_by),
             fence=self.fence,
             locale=self.profile.locale,
             may_refuse=self.profile.self_assessment,
         )
-        if command.promise is not None:
+        if command.promise is not None and not self.foreign:
             again = command.reexecute is not None
             told += render_limits(
                 command.promise, in_tree=self.repo is not None, again=again, locale=self.profile.locale

@@ -8,7 +8,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.inbox import leases
+from agenttalk.engine.runs.attempt import build_turn_subject
 from agenttalk.engine.views import explain_engine_task
 from agenttalk.ports.statements.inbox import ENDED_TURNS
 from agenttalk.ports.statements.messages import DELIVERY_OF, NEWEST_ORDER, PLAN, TASK
@@ -87,7 +87,7 @@ async def _command(store: Store, plan_id: str, agent_id: str, delivery: int) -> 
 async def _turns(store: Store, plan_id: str, message_id: str) -> list[dict[str, Any]]:
     """How each attempt at a command ended, in order."""
     found = []
-    for (body,) in await store.read(ENDED_TURNS, subject=leases.build_turn_subject(plan_id, message_id)):
+    for (body,) in await store.read(ENDED_TURNS, subject=build_turn_subject(plan_id, message_id)):
         told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
         told["reason"] = told.get("error")
         keys = ("command_id", "attempt", "how", "reason", "result", "score", "usage")
