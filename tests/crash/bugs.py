@@ -18,7 +18,7 @@ from agenttalk.contracts.core import root_layout
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.records import JournalMessage
-from agenttalk.engine.inbox import conclusion, heartbeat
+from agenttalk.engine.inbox import conclusion, current_turn
 from agenttalk.engine.inbox import turn as inbox_turn
 from agenttalk.engine.inbox.leases import CommandLease
 from agenttalk.engine.inbox.ready_commands import ReadyCommand
@@ -92,7 +92,7 @@ def _start_before_commit() -> None:
         await seat.store.transact(lambda tx: inbox_turn._inject(tx, seat, ready.order, granted, inputs))
         return await conclusion.conclude(seat, ready.order, granted, performance)
 
-    _replace(heartbeat, take_turn=take_turn)
+    _replace(current_turn, take_turn=take_turn)
 
 
 def _deliver_before_commit() -> None:

@@ -15,7 +15,8 @@ from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.agents.registry import make_performers
 from agenttalk.engine.core.deps import Deps, EngineLimits
-from agenttalk.engine.inbox.heartbeat import Heartbeat, TickReport
+from agenttalk.engine.inbox.heartbeat import Heartbeat
+from agenttalk.engine.inbox.tick_report import TickReport
 from agenttalk.engine.runs.conclusion import build_orphan_end
 from agenttalk.engine.runs.job_runner import JobRunner
 from agenttalk.ports.agents import Driver, Processes

@@ -464,8 +464,8 @@ def test_waiting_commands_however_many_never_hold_up_one_that_can_run(desk: Desk
     async def scenario(beat: Heartbeat, _: Deps) -> None:
         for _round in range(8):
             await beat.tick()
-            if beat._run is not None:
-                await beat._run.task
+            if beat._turn.task is not None:
+                await beat._turn.task
         desk.clock.forward(101)
         asked = 0
         for _round in range(8):
@@ -508,7 +508,7 @@ def test_a_newer_command_cancels_the_one_that_runs(desk: Desk) -> None:
 
     async def scenario(beat: Heartbeat, _: Deps) -> None:
         await beat.tick()
-        assert beat._run is not None
+        assert beat._turn.task is not None
         async with asyncio.timeout(300):
             while not began.exists():  # noqa: ASYNC110 - else the new program may be what the old attempt starts
                 await asyncio.sleep(0.01)

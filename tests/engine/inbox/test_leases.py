@@ -82,7 +82,7 @@ def left_behind(desk: Desk, processes: Any) -> dict[str, Any]:
 
     async def scenario(beat: Heartbeat, _: Deps) -> None:
         await beat.tick()
-        run, beat._run = beat._run, None
+        run, beat._turn._run = beat._turn._run, None
         assert run is not None
         await driver.began.wait()
         run.task.cancel()
@@ -150,8 +150,8 @@ def test_what_an_attempt_writes_with_an_old_epoch_is_dropped(desk: Desk) -> None
 
         replace_driver(beat, deps, Usurped())
         await beat.tick()
-        assert beat._run is not None
-        await asyncio.wait({beat._run.task})
+        assert beat._turn.task is not None
+        await asyncio.wait({beat._turn.task})
         replace_driver(beat, deps, Ends())
         tick = await beat.tick()
         assert "has lost its lease" in tick.errors[0]
