@@ -58,7 +58,9 @@ class Recovery:
     async def _settle(self, board: BoardState, left: OrphanedLease, *, wanted: bool, stopping: bool) -> None:
         """Decide about a lease that nobody takes care of. Who cannot verify leaves that to somebody who can."""
         apart = left.phase == access.ELSEWHERE
-        leaves = stopping or not ("remote" in self._state.performers if apart else self._can_verify(board.store.name))
+        leaves = stopping or not (
+            "remote" in self._state.jobs.performers if apart else self._can_verify(board.store.name)
+        )
         needs = (apart or left.phase == "verifying") and wanted and not leaves
         ticket = self._state.slots.acquire(left.agent_id, apart=apart) if needs else None
         found: list[tuple[LeasedAttempt, Performance | None]] = []

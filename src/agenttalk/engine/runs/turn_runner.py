@@ -16,7 +16,7 @@ from agenttalk.engine.people import human_driver
 from agenttalk.engine.plans import board_run, validator_verdicts
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.runs import resume, turn_outcome
-from agenttalk.engine.runs.job_runner import JobRunner, describe_error
+from agenttalk.engine.runs.job_runner import describe_error
 from agenttalk.engine.runs.state import BoardState, DispatcherState
 from agenttalk.ports.agents import Job
 from agenttalk.ports.proof import NO_EXHIBIT, Exhibit, Prover
@@ -36,13 +36,12 @@ class TurnRunner:
 
     def __init__(self, state: DispatcherState) -> None:
         self._state = state
-        self._jobs = JobRunner(state.deps, state.performers)
 
     async def run_watched(
         self, board: BoardState, granted: LeasedAttempt, known: Performance | None
     ) -> tuple[Performance, WorkProof]:
         """Run a turn under its monitor. With a `known` performance, its work is only proven."""
-        performance, proof = await self._jobs.run_watched(granted.watch, self._run(board, granted, known))
+        performance, proof = await self._state.jobs.run_watched(granted.watch, self._run(board, granted, known))
         if performance.how == "aborted":
             self._state.working.add(granted.job.lease)
         return performance, proof
@@ -73,7 +72,7 @@ class TurnRunner:
         prover = self._state.prover
         if prover is None and (job.needs_proof or job.criteria):
             return Performance("not_started", error="checks and repositories are not supported here"), NO_PROOF
-        if why := self._jobs.find_missing_isolation(job.profile):
+        if why := self._state.jobs.find_missing_isolation(job.profile):
             return Performance("not_started", error=why), NO_PROOF
         try:
             judgements = await self._judge_inputs(board, granted, prover) if prover is not None and job.criteria else {}
@@ -82,7 +81,7 @@ class TurnRunner:
         if not all(each.accepted for each in judgements.values()):
             return Performance("refused", judgements=judgements), NO_PROOF
         if prover is None or not job.needs_proof:
-            performance = await self._jobs.perform(board.store, job)
+            performance = await self._state.jobs.perform(board.store, job)
             if granted.kind_task is not None and performance.how == "finished" and performance.code is None:
                 await board.store.transact(lambda tx: resume.keep_performance(tx, job, performance))
                 self._state.announce(ended=False)
@@ -92,7 +91,7 @@ class TurnRunner:
             job = await prover.begin(job)
         except AgentTalkError as error:
             return Performance("not_started", error=describe_error(error)), NO_PROOF
-        performance = replace(await self._jobs.perform(board.store, job), judgements=judgements)
+        performance = replace(await self._state.jobs.perform(board.store, job), judgements=judgements)
         if performance.how != "finished" or performance.code is not None:
             return performance, NO_PROOF
         await board.store.transact(lambda tx: resume.keep_performance(tx, job, performance))
@@ -145,7 +144,7 @@ class TurnRunner:
         """Have inputs looked at before they are used."""
         await self._enter(board, granted.job, "validating")
         confirm = partial(self._confirm, board, granted)
-        found = await InputReviewer(self._state.deps, board.store, self._state.performers, prover, confirm).judge(
+        found = await InputReviewer(self._state.deps, board.store, self._state.jobs.performers, prover, confirm).judge(
             granted.job
         )
         await self._enter(board, granted.job, "executing")
