@@ -20,7 +20,9 @@ import postgres_cluster
 from effort import DEEP, cases
 from kits.sandboxkit import PLAIN_VARIABLE
 
-sys.dont_write_bytecode = False  # else each worker, and each process that it starts, compiles everything anew
+# Else each worker, and each process that it starts, compiles everything anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile(
     "agenttalk",
