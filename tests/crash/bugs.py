@@ -20,7 +20,6 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.records import JournalMessage
 from agenttalk.engine.inbox import conclusion, current_turn
 from agenttalk.engine.inbox import turn as inbox_turn
-from agenttalk.engine.inbox.leases import CommandLease
 from agenttalk.engine.inbox.ready_commands import ReadyCommand
 from agenttalk.engine.inbox.turn import TurnSetting
 from agenttalk.engine.messages import admission
@@ -31,6 +30,7 @@ from agenttalk.engine.proof import regressions
 from agenttalk.engine.proof import release as proof_release
 from agenttalk.engine.proof.closing import PlanCloser
 from agenttalk.engine.runs import leasing, resume
+from agenttalk.engine.runs.attempt import AttemptBuilder
 from agenttalk.engine.runs.steps import StepWriter
 from agenttalk.engine.toolchain.outgoing import ForgePoster
 from agenttalk.ports.agents import ProgramTurn, TurnEnd
@@ -83,11 +83,11 @@ def _start_before_commit() -> None:
     """A program runs, and then it is recorded that it is about to."""
 
     async def take_turn(
-        seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand, lease: CommandLease
+        seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand, attempt: AttemptBuilder
     ) -> State | None:
         inputs = await inbox_turn.read_inputs(seat, ready)
-        lease.attempt.inputs = inputs.files
-        granted = lease.grant(ready.order, lease.attempt.render_prompt())
+        attempt.inputs = inputs.files
+        granted = inbox_turn._lease_to(attempt, ready.order, attempt.render_prompt())
         performance = await inbox_turn.run_job(seat, setting.runner, granted)
         await seat.store.transact(lambda tx: inbox_turn._inject(tx, seat, ready.order, granted, inputs))
         return await conclusion.conclude(seat, ready.order, granted, performance)
@@ -112,9 +112,13 @@ def _deliver_before_commit() -> None:
 
 
 def _no_epoch_check() -> None:
-    """Whoever once had a lease has it still."""
-    statements = queries.load_statements("sqlite")
-    for name in ("end_turn", "holds_lease"):
+    """A turn that once had a lease still has it."""
+    _drop_epoch_check("end_turn")
+    _drop_epoch_check("holds_lease")
+
+
+def _drop_epoch_check(name: str) -> None:
+    for statements in (queries.load_statements("sqlite"), queries.load_silent_statements("sqlite")):
         statement = statements[name].replace(" AND epoch = :epoch AND lease = :lease", "")
         if statement == statements[name]:
             raise RuntimeError(f"{name} checks nothing")
@@ -171,12 +175,8 @@ def _wait_until(is_so: Callable[[], bool]) -> None:
 
 
 def _no_check_at_the_end_of_a_turn() -> None:
-    """Whoever once had a task ends its turn."""
-    for statements in (queries.load_statements("sqlite"), queries.load_silent_statements("sqlite")):
-        statement = statements["end_turn"].replace(" AND epoch = :epoch AND lease = :lease", "")
-        if statement == statements["end_turn"]:
-            raise RuntimeError("end_turn checks nothing")
-        statements["end_turn"] = statement
+    """A process that once had a task ends its turn."""
+    _drop_epoch_check("end_turn")
 
 
 def _process_without_keeper() -> None:

@@ -95,13 +95,13 @@ class CurrentTurn:
             return
         for seat, ready in ready_commands:
             try:
-                lease = await leases.lease_command(seat, ready, self._processes, profile)
+                attempt = await leases.lease_command(seat, ready, self._processes, profile)
             except AgentTalkError as error:
                 tick.errors.append(error.message)
                 return
-            if lease is not None:
-                task = asyncio.create_task(take_turn(seat, self._setting(), ready, lease))
-                self._run = _Run(seat, ready, lease.attempt.lease, task)
+            if attempt is not None:
+                task = asyncio.create_task(take_turn(seat, self._setting(), ready, attempt))
+                self._run = _Run(seat, ready, attempt.lease, task)
                 tick.waiting -= 1
                 return
 

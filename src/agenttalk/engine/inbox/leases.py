@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import wire
@@ -11,8 +11,7 @@ from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.inbox.ready_commands import ClaimedCommand, ReadyCommand
-from agenttalk.engine.plans.leased_attempt import LeasedAttempt
+from agenttalk.engine.inbox.ready_commands import ReadyCommand
 from agenttalk.engine.runs.attempt import AttemptBuilder, build_turn_subject
 from agenttalk.engine.runs.conclusion import build_orphan_end
 from agenttalk.engine.runs.recovery import is_orphaned
@@ -21,38 +20,21 @@ from agenttalk.ports.statements.inbox import ADD_TASK, DELIVERY_STATE, MESSAGE_O
 from agenttalk.ports.statements.plans import ENGINE_TASK
 from agenttalk.ports.statements.runs import END_TURN, LEASE_COMMAND, WORKING_COMMANDS, CommandLeaseRow
 from agenttalk.ports.storage import Store, Tx
-from agenttalk.rules.messages.leases import TurnHistory, attempt_number
-
-
-@dataclass(frozen=True, slots=True)
-class CommandLease:
-    """The right to run one attempt at a command."""
-
-    attempt: AttemptBuilder
-    history: TurnHistory
-    fact: int | None = field(default=None, kw_only=True)
-    """The fact of the turn before."""
-
-    def grant(self, order: ClaimedCommand, prompt: str) -> LeasedAttempt:
-        """Build the leased attempt with its job."""
-        no_ticket = 0  # the heartbeat of the agent holds its slot
-        return self.attempt.lease_to(
-            prompt, self.history, order.delivery, order.message_id, no_ticket, order.consumed_at, self.fact
-        )
+from agenttalk.rules.messages.leases import NO_TURNS, TurnHistory, attempt_number
 
 
 async def lease_command(
     seat: AgentInPlan, ready: ReadyCommand, processes: Processes, profile: AgentProfile
-) -> CommandLease | None:
+) -> AttemptBuilder | None:
     """Lease a task for a command; None when it is leased already, or its agent must not run the command any more."""
     owner = wire.write(processes.me()._asdict()).decode()
-    lease = await seat.store.transact(lambda tx: _lease(tx, seat, ready, owner, profile))
-    if lease is not None:
-        seat.deps.held_leases.add(lease.attempt.lease)
-    return lease
+    attempt = await seat.store.transact(lambda tx: _lease(tx, seat, ready, owner, profile))
+    if attempt is not None:
+        seat.deps.held_leases.add(attempt.lease)
+    return attempt
 
 
-def _lease(tx: Tx, seat: AgentInPlan, ready: ReadyCommand, owner: str, profile: AgentProfile) -> CommandLease | None:
+def _lease(tx: Tx, seat: AgentInPlan, ready: ReadyCommand, owner: str, profile: AgentProfile) -> AttemptBuilder | None:
     order, missing, at = ready.order, ready.resolution.missing, seat.deps.stamp()
     about = {"plan_id": seat.plan_id, "task_id": order.task_id}
     state = tx.run(DELIVERY_STATE, id=order.delivery)
@@ -63,7 +45,7 @@ def _lease(tx: Tx, seat: AgentInPlan, ready: ReadyCommand, owner: str, profile: 
     if task.lease is not None:
         return None
     number = attempt_number(task.delivery, order.delivery, task.attempt)
-    history = TurnHistory(task.retries, task.sent_back) if number > 1 else TurnHistory()
+    history = TurnHistory(task.retries, task.sent_back) if number > 1 else NO_TURNS
     attempt = AttemptBuilder(
         owner,
         str(seat.root.path.absolute()),
@@ -78,6 +60,8 @@ def _lease(tx: Tx, seat: AgentInPlan, ready: ReadyCommand, owner: str, profile: 
         foreign=True,
         missing=missing,
         sent_back=task.reason or "" if history.bad_scores else "",
+        history=history,
+        fact=task.fact if number > 1 else None,
         number=number,
     )
     tx.run(
@@ -107,7 +91,7 @@ def _lease(tx: Tx, seat: AgentInPlan, ready: ReadyCommand, owner: str, profile: 
         message_id=order.message_id,
         command_id=order.command.command_id,
     )
-    return CommandLease(attempt, history, fact=task.fact if number > 1 else None)
+    return attempt
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,9 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.inbox import conclusion
 from agenttalk.engine.inbox.archive import show_file
-from agenttalk.engine.inbox.leases import CommandLease
 from agenttalk.engine.inbox.ready_commands import ClaimedCommand, InputSource, ReadyCommand
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
-from agenttalk.engine.runs.attempt import build_turn_subject
+from agenttalk.engine.runs.attempt import AttemptBuilder, build_turn_subject
 from agenttalk.engine.runs.job_runner import JobRunner
 from agenttalk.ports.agents import InputContent
 from agenttalk.ports.statements.inbox import DELIVERY_STATE, MARK_ARTIFACT_INJECTED, MARK_INJECTED
@@ -52,7 +51,9 @@ class CommandInputs:
     """Messages that brought them."""
 
 
-async def take_turn(seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand, lease: CommandLease) -> State | None:
+async def take_turn(
+    seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand, attempt: AttemptBuilder
+) -> State | None:
     """Run an attempt from its lease to its end, and write its end down.
 
     Returns the state of the task, or None if the command was replaced meanwhile. Raises LEASE_LOST when the lease was
@@ -63,17 +64,22 @@ async def take_turn(seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand
         inputs = await read_inputs(seat, ready)
     except InputError as error:
         performance = Performance("not_started", code=error.code, error=error.message)
-        return await conclusion.conclude(seat, order, lease.grant(order, ""), performance)
-    lease.attempt.inputs = inputs.files
+        return await conclusion.conclude(seat, order, _lease_to(attempt, order, ""), performance)
+    attempt.inputs = inputs.files
     # The prompt is recorded as the agent gets it, so secrets that the profile hands over must be known before.
     guard = seat.deps.secret_guard
-    guard.register(pick_variables(lease.attempt.profile, setting.environ))
-    granted = lease.grant(order, guard.secrets.redact(lease.attempt.render_prompt()))
+    guard.register(pick_variables(attempt.profile, setting.environ))
+    granted = _lease_to(attempt, order, guard.secrets.redact(attempt.render_prompt()))
     # The commit comes before the program: after a crash in between, the fact says what was about to start.
     if not await seat.store.transact(lambda tx: _inject(tx, seat, order, granted, inputs)):
         return None
     performance = await run_job(seat, setting.runner, granted)
     return await conclusion.conclude(seat, order, granted, performance)
+
+
+def _lease_to(attempt: AttemptBuilder, order: ClaimedCommand, prompt: str) -> LeasedAttempt:
+    no_ticket = 0  # the heartbeat holds the slot of the agent
+    return attempt.lease_to(prompt, order.delivery, order.message_id, no_ticket, order.consumed_at)
 
 
 async def run_job(seat: AgentInPlan, runner: JobRunner, granted: LeasedAttempt) -> Performance:

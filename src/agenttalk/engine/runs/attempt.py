@@ -29,7 +29,7 @@ from agenttalk.ports.statements.plans import ENGINE_TASK
 from agenttalk.rules.agents import results
 from agenttalk.rules.budgets import stuck
 from agenttalk.rules.core.tokens import attempt_token, token_hash
-from agenttalk.rules.messages.leases import TurnHistory, time_limit
+from agenttalk.rules.messages.leases import NO_TURNS, TurnHistory, time_limit
 from agenttalk.rules.prompts.execute import (
     Handover,
     render_execute_prompt,
@@ -81,6 +81,10 @@ class AttemptBuilder:
     """Inputs that it begins without."""
     sent_back: str = ""
     """Why the last answer to the command was sent back, if it was."""
+    history: TurnHistory = NO_TURNS
+    """The turns of the command before this one."""
+    fact: int | None = None
+    """The fact of the task's turn before this one."""
     number: int = 1
     lease: str = ""
     token: str = ""
@@ -169,20 +173,17 @@ class AttemptBuilder:
     def lease_to(
         self,
         prompt: str,
-        history: TurnHistory,
         delivery: int,
         message_id: str,
         ticket: int,
         consumed_at: str,
-        fact: int | None,
     ) -> LeasedAttempt:
-        """The attempt with its lease. `fact` is that of the task's turn before this one."""
+        """Build the leased attempt, with the job for the performer."""
         return LeasedAttempt(
-            self.build_job(prompt, history), delivery, message_id, history.crashes, history.bad_scores, ticket,
-            consumed_at, fact, self.node, self.watch(), self.passage.decisions, self.own_task)  # fmt: skip
+            self._build_job(prompt), delivery, message_id, self.history.crashes, self.history.bad_scores, ticket,
+            consumed_at, self.fact, self.node, self.watch(), self.passage.decisions, self.own_task)  # fmt: skip
 
-    def build_job(self, prompt: str, history: TurnHistory) -> Job:
-        """What the driver gets."""
+    def _build_job(self, prompt: str) -> Job:
         command = self.command
         return Job(
             command.plan_id,
@@ -196,7 +197,7 @@ class AttemptBuilder:
             self.profile,
             command,
             prompt,
-            time_limit(command, history),
+            time_limit(command, self.history),
             self.inputs,
             {each.name: each.content_type for each in self.node.outputs if each.content_type is not None},
             tuple(each.name for each in self.node.outputs),
