@@ -25,7 +25,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import toolchain_questions
 from agenttalk.engine.plans import board_run
 from agenttalk.engine.plans.definition import DefinitionCache
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.toolchain import forge_names
 from agenttalk.ports.kinds import KindTask
 from agenttalk.ports.statements.messages import TASK
@@ -171,7 +171,7 @@ class ToolchainBoard:
 
         def work(tx: Tx) -> None:
             moves = self._begin(tx)
-            _warn(tx, problem, moves.at)
+            _warn(tx, problem, moves.now)
             moves.finish()
 
         await store.transact(work)
@@ -186,7 +186,7 @@ class ToolchainBoard:
         at = self._deps.stamp()
         board_run.open_run(tx, self.setup.policies, self.setup.profiles, at)
         self._sheets.forget(BOARD)
-        moves = TaskTransitions(tx, self._deps, self._sheets, at)
+        moves = PlanTransaction(tx, self._deps, self._sheets, at)
         made = self._make(moves, task, _NOTHING)
         moves.finish()
         return made
@@ -207,7 +207,7 @@ class ToolchainBoard:
             for shown in derive_events(found, registry):
                 forge_names.remember_names(tx, shown, registry)
                 event, now = forge_names.resolve_repository_name(tx, shown), self.read_registry(tx, shown.source)
-                forge_names.note_deletion(tx, event, moves.at)
+                forge_names.note_deletion(tx, event, moves.now)
                 decision = _decided(found, event, now, read_known_state(tx, event))
                 written.append((event, self._write(moves, event, decision, content)))
             moves.finish()
@@ -220,37 +220,37 @@ class ToolchainBoard:
         except _UndoneError as undone:
             return undone.written
 
-    def _begin(self, tx: Tx) -> TaskTransitions:
+    def _begin(self, tx: Tx) -> PlanTransaction:
         at = self._deps.stamp()
         board_run.open_run(tx, self.setup.policies, self.setup.profiles, at)
         self._sheets.forget(BOARD)
-        return TaskTransitions(tx, self._deps, self._sheets, at)
+        return PlanTransaction(tx, self._deps, self._sheets, at)
 
-    def _decide(self, moves: TaskTransitions, event: ForgeEvent, content: Mapping[str, ForgeContent]) -> EventOutcome:
+    def _decide(self, moves: PlanTransaction, event: ForgeEvent, content: Mapping[str, ForgeContent]) -> EventOutcome:
         tx = moves.tx
         forge_names.remember_names(tx, event, self.setup.registry)
         placed = forge_names.resolve_repository_name(tx, event)
-        forge_names.note_deletion(tx, placed, moves.at)
+        forge_names.note_deletion(tx, placed, moves.now)
         decision = event_tasks.decide(placed, self.read_registry(tx, event.source), read_known_state(tx, placed))
         return self._write(moves, placed, decision, content)
 
     def _write(
-        self, moves: TaskTransitions, event: ForgeEvent, decision: EventDecision, content: Mapping[str, ForgeContent]
+        self, moves: PlanTransaction, event: ForgeEvent, decision: EventDecision, content: Mapping[str, ForgeContent]
     ) -> EventOutcome:
         tx = moves.tx
         for sighting in decision.sightings:
             _remember(tx, sighting)
         if decision.deployed is not None:
-            _remember_deployed(tx, decision.deployed, moves.at)
+            _remember_deployed(tx, decision.deployed, moves.now)
         if decision.held:
-            _hold(tx, event, moves.at, format_instant(self._deps.now() - FAILURE_RETENTION))
+            _hold(tx, event, moves.now, format_instant(self._deps.now() - FAILURE_RETENTION))
         made = {task.key: self._make(moves, task, content.get(task.key, _NOTHING)) for task in decision.tasks}
         replaced = [(key, "another task takes its place") for task in decision.tasks for key in task.replaces]
         gone = [*replaced, *((task.key, task.reason) for task in decision.withdrawn)]
         withdrawn = [(self._withdraw(moves, key, why), why) for key, why in gone]
         restored = [self._restore(moves, key) for key in decision.restored]
         for problem in decision.warnings:
-            _warn(tx, problem, moves.at)
+            _warn(tx, problem, moves.now)
         return EventOutcome(
             made=_some(made.values()),
             tasks=tuple(task for task in decision.tasks if made[task.key] is not None),
@@ -261,7 +261,7 @@ class ToolchainBoard:
             decision=decision,
         )
 
-    def _make(self, moves: TaskTransitions, task: ProposedTask, content: ForgeContent) -> str | None:
+    def _make(self, moves: PlanTransaction, task: ProposedTask, content: ForgeContent) -> str | None:
         kind = self._deps.kinds[BOARD]
         task_id = self._new_id(moves.tx)
         place = replace(self.setup.places.get(task.source, ForgeAddresses("gitea", "")), engine_url=self._engine_url())
@@ -292,12 +292,12 @@ class ToolchainBoard:
             reviewer=task.reviewer,
             verdict=task.context.get("result"),
             event_at=task.at,
-            at=moves.at,
+            at=moves.now,
         ):
             return None
         body = {"key": task.key, "action_type": task.action_type, "assignee": task.assignee, "title": text.title}
         moves.tx.record("toolchain.task", f"{BOARD}/{task_id}", body)
-        added = kind.task(moves.tx, task_id) or _as_kind_task(task, task_id, text.title, text.description, moves.at)
+        added = kind.task(moves.tx, task_id) or _as_kind_task(task, task_id, text.title, text.description, moves.now)
         limits = {"retry_times": self.setup.retry_times}
         board_run.add_task(
             moves, kind, added, **limits, **({"timeout": self.setup.timeout} if self.setup.timeout else {})
@@ -315,7 +315,7 @@ class ToolchainBoard:
                 return task_id
         raise AssertionError("numbers do not end")
 
-    def _withdraw(self, moves: TaskTransitions, key: str, why: str) -> str | None:
+    def _withdraw(self, moves: PlanTransaction, key: str, why: str) -> str | None:
         rows = moves.tx.run(TOOLCHAIN_BY_KEY, key=key)
         if not rows or rows[0].state in _NOT_IDLE:
             return None
@@ -323,7 +323,7 @@ class ToolchainBoard:
         board_run.withdraw(moves, row.task_id, row.state, row.delivery, why)
         return str(row.task_id)
 
-    def _restore(self, moves: TaskTransitions, key: str) -> str | None:
+    def _restore(self, moves: PlanTransaction, key: str) -> str | None:
         rows = moves.tx.run(TOOLCHAIN_BY_KEY, key=key)
         if not rows or progress_of(rows[0].state, rows[0].epoch) != "withdrawn":
             return None
