@@ -13,13 +13,12 @@ from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.sandboxes import Sandboxes
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.agents.program import ProgramAgents
-from agenttalk.engine.views import explain_engine_task
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.rules.core.isolation import IsolationSettings
 from kits.agentkit import WRITES, Desk
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import git, repository
 from kits.sandboxkit import BEST, PLAIN, needs
+from kits.standingkit import PlanStanding, explain_json
 from kits.treekit import Tree
 
 pytestmark = pytest.mark.usefixtures("_bubblewrap")
@@ -64,7 +63,7 @@ def run(root: Path, compiled: Any, **keys: Any) -> tuple[PlanStanding, dict[str,
     async def use(engine: Engine) -> tuple[PlanStanding, dict[str, Any]]:
         await engine.submit(compiled)
         found = await engine.ended("p")
-        return found, await explain_engine_task.explain_engine_task(engine.deps, "p", compiled.dag.nodes[0].task_id)
+        return found, await explain_json(engine.deps, "p", compiled.dag.nodes[0].task_id)
 
     found: tuple[PlanStanding, dict[str, Any]] = play(root / "root", use, proving=True, **{"words": BEST, **keys})
     return found

@@ -19,12 +19,12 @@ from agenttalk.engine.core import access
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import EngineLimits
 from agenttalk.engine.core.task_comments import TaskName
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports.statements.messages import TASK
 from agenttalk.ports.statements.proof import LEAVE_LEASE, RENEW_LEASE
 from agenttalk.rules.core.tokens import TokenSubject
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from kits.plankit import PATIENCE, Engine, engine, plan, task
+from kits.standingkit import PlanStanding
 
 NOTE = {"outputs": [{"name": "note.txt", "deliverable": True}]}
 REMOTE = {"far": {"driver": "remote"}}

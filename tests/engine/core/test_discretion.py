@@ -17,9 +17,9 @@ from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.secrets import SecretGuard
 from agenttalk.engine.core.task_comments import TaskContribution, TaskName, post_contribution
-from agenttalk.engine.views.plan_status import PlanStanding
 from kits.agentkit import Desk
 from kits.plankit import Engine, plan, play, states, task
+from kits.standingkit import PlanStanding
 from kits.treekit import Tree
 
 CANARY = "sk-canary/4711+\"ü' &x=z"

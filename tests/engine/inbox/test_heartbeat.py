@@ -19,12 +19,12 @@ from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages.router import Router
 from agenttalk.engine.people import questions
-from agenttalk.engine.views import explain
 from agenttalk.ports.agents import ProgramTurn, TurnEnd
 from agenttalk.ports.statements.inbox import STAGES_OF
 from agenttalk.ports.statements.messages import DELIVERY_OF, VIEW_BODY, WITHDRAW
 from agenttalk.ports.statements.people import OPEN_REQUESTS
 from kits.agentkit import WRITES, Desk, replace_driver
+from kits.standingkit import explain_json
 from kits.treekit import Tree
 
 TELLS = """
@@ -748,7 +748,7 @@ def test_an_agent_that_nobody_asks_how_fit_it_is_cannot_return_a_command(desk: D
 
 
 def explained(desk: Desk, task_id: str = "build") -> dict[str, Any]:
-    return desk.play(lambda _, deps: explain.explain_task(deps, desk.tree.plan_id, task_id))
+    return desk.play(lambda _, deps: explain_json(deps, desk.tree.plan_id, task_id))
 
 
 def test_what_is_known_of_a_task_that_the_engine_does_not_run_is_told(desk: Desk) -> None:

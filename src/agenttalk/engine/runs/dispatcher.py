@@ -27,6 +27,7 @@ from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof.pending_decisions import PendingDecisions
 from agenttalk.engine.runs import checkpoints
+from agenttalk.engine.runs.branch_watch import BranchWatch
 from agenttalk.engine.runs.job_runner import JobRunner
 from agenttalk.engine.runs.leasing import LeaseContext
 from agenttalk.engine.runs.operator import OperatorActions
@@ -49,7 +50,7 @@ POLL: Final = 10.0
 class Dispatcher:
     """Runs the engine's plans of a root: passes over its boards, and wakes the rest.
 
-    `operator` does what operators ask for.
+    `operator` does what operators ask for, and `branches` watches the branches of ended plans.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Dispatcher:
         self._steps = StepWriter(self._state, TurnRunner(self._state), self._deciding.has_review_among)
         self._recovery = Recovery(self._state, self._steps)
         self.operator = OperatorActions(self._state, self._steps, self._recovery)
+        self.branches = BranchWatch(self._state, self._steps)
         self.days = day_limit.DayLimitTracker(deps, budgets, day_cost_usd, self._state.watches)
         self._ignores_open_plans = False
         self._pass_waiters: list[asyncio.Future[None]] = []
