@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from agenttalk.contracts.command import Command
-from agenttalk.rules.proof.turn_outcome import SCORE_CODES
 
 LONGEST: Final = 10**9
 """Seconds; beyond it no timer is precise."""
@@ -21,11 +20,8 @@ class TurnHistory:
     bad_scores: int = 0
     """Turns whose score was missing or invalid."""
 
-    @classmethod
-    def from_codes(cls, codes: list[str | None]) -> TurnHistory:
-        """Make it from the codes with which the turns ended."""
-        bad = sum(code in SCORE_CODES for code in codes)
-        return cls(crashes=len(codes) - bad, bad_scores=bad)
+
+NO_TURNS: Final = TurnHistory()
 
 
 def time_limit(command: Command, history: TurnHistory) -> float:
