@@ -53,18 +53,18 @@ class LocalRoot:
         return wiring.make_local_service(self.folder, self.deps, self._settings)
 
     async def read_status(self) -> dict[str, Any]:
-        """Return the status of everything, after a look at the branches of ended plans."""
+        """Return the status of everything."""
         from agenttalk.engine.views.root_status import read_root_status
 
-        await self._check_branches()
-        return dict(await read_root_status(self.deps, self._settings.limits.cost_usd_per_day))
+        limit, stale = self._settings.limits.cost_usd_per_day, await self._find_stale_tasks()
+        return dict(await read_root_status(self.deps, limit, stale))
 
     async def explain_task(self, plan_id: str, task_id: str) -> dict[str, Any]:
         """Explain why a task is in its state."""
         from agenttalk.engine.views import explain
 
-        await self._check_branches()
-        return await explain.explain_task(self.deps, plan_id, task_id)
+        stale = (await self._find_stale_tasks(plan_id)).get(plan_id, ())
+        return dict(await explain.explain_task(self.deps, plan_id, task_id, stale))
 
     async def read_prompt(self, plan_id: str, task_id: str) -> dict[str, Any]:
         """Return the last prompt of a task."""
@@ -289,14 +289,15 @@ class LocalRoot:
 
         return await GarbageCollector(self.deps, self._settings.gc.keeps).collect(dry_run=dry_run)
 
-    async def _check_branches(self) -> None:
-        """Find out whether what ended plans proved has changed since. No check is run for it."""
+    async def _find_stale_tasks(self, plan_id: str = "") -> dict[str, frozenset[str]]:
+        """Return tasks of ended plans that are stale because a branch has moved, which is not stored yet."""
         from agenttalk.engine.core.boards import list_boards
         from agenttalk.ports.statements.proof import WATCHED_BRANCHES
 
-        watched = [await board.read(WATCHED_BRANCHES, plan_id="", limit=1) for board in await list_boards(self.deps)]
-        if any(watched):  # without one, the service and all that reads repositories need not be loaded
-            await self.service.plans.check_branches()
+        boards = await list_boards(self.deps)
+        if not any([await board.read(WATCHED_BRANCHES, plan_id="", limit=1) for board in boards]):
+            return {}  # the service, and all that reads repositories, need not be loaded
+        return await self.service.plans.find_all_stale_tasks(plan_id or None)
 
     async def _prove_operator(self) -> AnswerProof:
         """Return the proof that the operator is here: the token in a folder that no agent in a sandbox sees.

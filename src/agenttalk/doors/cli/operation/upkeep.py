@@ -79,7 +79,7 @@ def _tell_plan(out: CommandOutput, plan: dict[str, Any], *, served: bool) -> Non
         out.say(f"  [{colour}]{task['state']:<22}[/] {task_id:<{wide}}  [dim]{agent_id}[/]{padding}{remark}")
     for gate in plan.get("gates", ()):
         out.say(f"  {describe_gate(gate)}")
-    if plan.get("state") == "RUNNING" and not served:
+    if plan["origin"] == "engine" and plan["state"] == "RUNNING" and not served:
         out.say(f"  [yellow]![/] {root_access.NOT_SERVED}")
     if plan.get("questions"):
         out.say(f"  [yellow]?[/] {describe_open_questions(plan['questions'])}")
@@ -111,7 +111,7 @@ def _remark(task: dict[str, Any]) -> str:
     elif task.get("freshness") == "stale":
         said = "[yellow]stale: its evidence is out of date, and is checked again before the plan ends[/]"
     else:
-        said = "[dim]claimed by the agent, not verified[/]" if task["trust"] == "claimed" else ""
+        said = "[dim]claimed by the agent, not verified[/]" if task["proven"] is False else ""
     apart = "[yellow]not isolated[/]" if task.get("isolated") is False else ""
     return " [dim]·[/] ".join(part for part in (describe_usage(task.get("usage")), apart, said) if part)
 
