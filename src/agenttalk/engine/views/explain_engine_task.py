@@ -16,7 +16,7 @@ from agenttalk.engine.people import dispute_rows
 from agenttalk.engine.plans import dag_reviews, releases
 from agenttalk.engine.plans import rework_rounds as rounds_of
 from agenttalk.engine.plans.dag_reviews import DagReviewRecord
-from agenttalk.engine.plans.definition import read_definition, read_joined_checks
+from agenttalk.engine.plans.definition import read_definition
 from agenttalk.engine.views.models.tasks import TaskUsage
 from agenttalk.engine.views.plan_status import sum_usage
 from agenttalk.ports.statements.budgets import OBJECTIONS_TO
@@ -105,8 +105,7 @@ async def explain_engine_task(deps: Deps, plan_id: str, task_id: str) -> dict[st
     row = rows[0]
     agent_id, state, phase, cause, reason = row.agent_id, row.state, row.phase, row.cause, row.reason
     [run] = await store.read(RUN, plan_id=plan_id)
-    sheet = read_definition(plan_id, run)
-    sheet.joined_checks = read_joined_checks(await store.read(JOINED_CHECKS, plan_id=plan_id))
+    sheet = read_definition(plan_id, run, await store.read(JOINED_CHECKS, plan_id=plan_id))
     turns = await _turns(store, row.fact)
     about = rounds_of.ledger_subject(plan_id, task_id)
     history = rounds_of.read_rounds(await store.read(FACTS_OF, subject=about, after=0, limit=rounds_of.ALL))

@@ -15,7 +15,7 @@ from agenttalk.engine.core import task_comments
 from agenttalk.engine.core.attempt_paths import TURNS
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
-from agenttalk.engine.plans.definition import read_definition, read_joined_checks
+from agenttalk.engine.plans.definition import read_definition
 from agenttalk.engine.plans.versions import files_of
 from agenttalk.engine.views import explain, plans
 from agenttalk.engine.views.plan_status import is_isolated, usage_of
@@ -235,8 +235,8 @@ async def checklist_of(store: Store, told: dict[str, Any]) -> list[ChecklistItem
     """Each line of a task's promise; `told` is what `explain` tells of the task."""
     plan_id, task_id = told["plan_id"], told["task_id"]
     node = Node.model_validate_json(bytes((await store.read(NODE, plan_id=plan_id, task_id=task_id))[0].node))
-    sheet = read_definition(plan_id, (await store.read(RUN, plan_id=plan_id))[0])
-    sheet.joined_checks = read_joined_checks(await store.read(JOINED_CHECKS, plan_id=plan_id))
+    [run] = await store.read(RUN, plan_id=plan_id)
+    sheet = read_definition(plan_id, run, await store.read(JOINED_CHECKS, plan_id=plan_id))
     kept = await store.read(EVIDENCE_OF_TASK, plan_id=plan_id, task_id=task_id)
     attempts = [turn for turn in told["attempts"] if "verdict" in turn]
     ended_at = (await store.read(TASK, plan_id=plan_id, task_id=task_id))[0].updated_at
