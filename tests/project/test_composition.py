@@ -7,13 +7,11 @@ import re
 from collections.abc import Iterator
 from typing import Final, TypeGuard
 
-from project.test_house import modules, tree
+from project.sourcekit import modules, nodes, tree
 
 MOST: Final = 20
 """Methods that a class may have, with those of its bases."""
 LARGER: Final = {
-    "Dispatcher": 71, "OperatorActions": 33, "TurnRunner": 24, "RemoteAgents": 24,
-    "OnDemandHeartbeat": 30, "Heartbeat": 29,  # these share their state by inheritance
     "GitObjects": 27,  # one method for each command of git
     "GiteaState": 45, "GiteaPulls": 42, "GiteaIssues": 25, "BareRepository": 22,  # a forge for tests
     "DecisionDraft": 22,  # one method for each kind of task
@@ -34,9 +32,12 @@ ASSIGNED: Final = {
     "params.n_ctx", "params.n_parallel", "params.verbosity", "params.warmup",  # nor llama.cpp its parameters
 }  # fmt: skip
 STATE: Final = {
-    "account.broken", "self.account.broken", "account.cost_usd", "account.estimated", "account.read",
-    "account.requests", "account.written",  # what a turn used, counted by whatever it asks
-    "attempt.lease", "attempt.number", "attempt.passage", "attempt.token",  # an attempt, while it is being leased
+    "self.account.broken", "account.cost_usd", "account.estimated", "account.read",
+    "account.requests", "account.written",  # what a turn used, counted where it asks a model
+    "attempt.epoch", "attempt.fact", "attempt.history", "attempt.inputs", "attempt.lease", "attempt.number",
+    "attempt.passage", "attempt.sent_back", "attempt.token",  # an attempt, while it is being leased
+    "tick.archived", "tick.asked", "tick.claimed", "tick.dead", "tick.errors", "tick.failed", "tick.ran",
+    "tick.running", "tick.waiting",  # what a heartbeat reports of one tick
     "board.ends", "board.writing", "self._state.ended", "self._state.revoked",  # what parts of the dispatcher share
     "job.error", "job.value",  # the answer of a thread of the store
 }  # fmt: skip
@@ -48,7 +49,7 @@ CONSTANT: Final = {
 
 
 def classes() -> dict[str, ast.ClassDef]:
-    return {node.name: node for name in modules() for node in ast.walk(tree(name)) if isinstance(node, ast.ClassDef)}
+    return {node.name: node for name in modules() for node in nodes(name) if isinstance(node, ast.ClassDef)}
 
 
 def methods(name: str, known: dict[str, ast.ClassDef]) -> set[str]:
@@ -69,7 +70,7 @@ def test_no_class_has_more_methods_than_one_can_look_through() -> None:
 def declared(name: str) -> set[str]:
     """The fields of the classes of a module: a module may keep its own state."""
     fields: set[str] = set()
-    for node in ast.walk(tree(name)):
+    for node in nodes(name):
         if isinstance(node, ast.ClassDef):
             fields |= {part.target.id for part in node.body if isinstance(part, ast.AnnAssign)
                        and isinstance(part.target, ast.Name)}  # fmt: skip
@@ -87,7 +88,7 @@ def is_own(node: ast.AST) -> TypeGuard[ast.Attribute]:
 def assigned(name: str) -> Iterator[str]:
     """Attributes of objects of other modules that a module assigns."""
     own = declared(name)
-    for node in ast.walk(tree(name)):
+    for node in nodes(name):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and not is_own(node):
             yield from () if node.attr in own else (ast.unparse(node),)
 
@@ -115,7 +116,7 @@ def containers(module: ast.Module) -> set[str]:
 def changed(name: str) -> Iterator[str]:
     """The names of a module that its functions change."""
     names = containers(tree(name))
-    for function in ast.walk(tree(name)):
+    for function in nodes(name):
         for node in ast.walk(function) if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) else ():
             target: ast.expr | None = None
             if isinstance(node, ast.Global):
@@ -130,7 +131,7 @@ def changed(name: str) -> Iterator[str]:
 
 def unbounded(name: str) -> Iterator[str]:
     """Functions whose answers are kept, and nothing says how many."""
-    for node in ast.walk(tree(name)):
+    for node in nodes(name):
         for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
             assert isinstance(node, ast.FunctionDef)
             text = ast.unparse(decorator).removeprefix("functools.")

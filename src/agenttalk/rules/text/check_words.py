@@ -354,10 +354,6 @@ OTHER_THAN_IN_TREE: Final = MessageTemplate(
     "{path}: the output is not the file of that name in the tree",
     "{path}：输出与工作树中的同名文件不同",
 )
-MERGED_MEANWHILE: Final = MessageTemplate(
-    "others merged again and again while this was checked",
-    "检查期间其他人一再合并",
-)
 TOO_NESTED: Final = MessageTemplate(
     "it is nested deeper than {depth:d} folders",
     "嵌套超过 {depth} 层文件夹",
