@@ -150,7 +150,9 @@ def _build_fault(performance: Performance, outcome: TurnOutcome) -> TurnFault:
     """Build the reason why a turn is not done, for receipts and alerts."""
     known = Code.AGENT_UNFIT if performance.how == "unfit" else Code.COMMAND_FAILED
     remark = f"; {performance.remark}" if performance.remark else ""
-    return TurnFault(Code(performance.code) if performance.code else known, f"{performance.error or outcome.reason or ''}{remark}")
+    return TurnFault(
+        Code(performance.code) if performance.code else known, f"{performance.error or outcome.reason or ''}{remark}"
+    )
 
 
 async def _keep_large(seat: AgentInPlan, performance: Performance) -> str | None:
