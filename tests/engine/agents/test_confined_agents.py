@@ -164,8 +164,8 @@ def test_an_output_that_leads_out_of_its_folder_is_not_followed(tmp_path: Path) 
 def test_a_sandbox_that_does_not_work_starts_nothing(tmp_path: Path) -> None:
     async def use(engine: Engine) -> PlanStanding:
         driver = ScriptDriver(LocalProcesses(), sandboxes=Sandboxes(bubblewrap=lambda: None))
-        engine.dispatcher._state.performers = {
-            **engine.dispatcher._state.performers,
+        engine.dispatcher._state.jobs.performers = {
+            **engine.dispatcher._state.jobs.performers,
             "script": ProgramAgents(engine.deps, driver),
         }
         text = f"touch {tmp_path}/ran; echo done"
@@ -191,8 +191,8 @@ def test_a_judge_that_cannot_be_confined_has_not_judged(tmp_path: Path) -> None:
 
     async def use(engine: Engine) -> PlanStanding:
         driver = ScriptDriver(LocalProcesses(), sandboxes=Sandboxes(bubblewrap=lambda: None))
-        engine.dispatcher._state.performers = {
-            **engine.dispatcher._state.performers,
+        engine.dispatcher._state.jobs.performers = {
+            **engine.dispatcher._state.jobs.performers,
             "script": ProgramAgents(engine.deps, driver),
         }
         compiled = plan(
@@ -271,6 +271,6 @@ except OSError: (out / "made.txt").write_text("kept out")
     message_id = desk.command(timeout=60)
     assert desk.once().failed == 0
     [ended] = desk.facts(message_id, "turn.ended")
-    assert (ended["sandbox"], ended["step"]) == ("bubblewrap", "done")
+    assert (ended["sandbox"], ended["state"]) == ("bubblewrap", "COMPLETED")
     assert not (tmp_path / "root" / "agents" / "other" / "x").exists()
     assert [path.read_text() for path in desk.outbox().rglob("made.txt")] == ["kept out"]

@@ -88,8 +88,8 @@ rest()""",
     )
     assert found["state"] == "FAILED"
     assert found["reason"].startswith(
-        "not permitted to the agent: edit (docs/b.md lies outside of its task's scope): b; "
-        "edit (/etc/d lies outside of where it works): d; "
+        "not permitted to the agent: edit (docs/b.md is not in its task's scope): b; "
+        "edit (/etc/d is not in its working folder): d; "
         "execute (there is no sandbox to do it in): make (do without it, or permit it by acp.allow)"
     )
     assert ("text", "['yes', 'no', 'yes', 'no', 'no']") in told(tmp_path)

@@ -56,10 +56,10 @@ def program(top: Path, text: str) -> dict[str, Any]:
 
 def run(top: Path, compiled: Any, *, remark: str = "") -> PlanStanding:
     async def use(engine: Engine) -> PlanStanding:
-        scripts = engine.dispatcher._state.performers["script"]
+        scripts = engine.dispatcher._state.jobs.performers["script"]
         assert isinstance(scripts, ProgramAgents)
         programs = ProgramAgents(scripts.deps, scripts.driver, environ=ENVIRON)
-        engine.dispatcher._state.performers = {**engine.dispatcher._state.performers, "script": programs}
+        engine.dispatcher._state.jobs.performers = {**engine.dispatcher._state.jobs.performers, "script": programs}
         await engine.submit(compiled)
         found = await engine.ended("p")
         if remark:

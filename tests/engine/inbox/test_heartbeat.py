@@ -7,7 +7,6 @@ import hashlib
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from agenttalk.ports.agents import ProgramTurn, TurnEnd
 from agenttalk.ports.statements.inbox import STAGES_OF
 from agenttalk.ports.statements.messages import DELIVERY_OF, VIEW_BODY, WITHDRAW
 from agenttalk.ports.statements.people import OPEN_REQUESTS
-from kits.agentkit import WRITES, Desk
+from kits.agentkit import WRITES, Desk, replace_driver
 from kits.standingkit import explain_json
 from kits.treekit import Tree
 
@@ -80,8 +79,26 @@ def test_a_command_runs_and_its_output_is_handed_over_with_a_receipt(desk: Desk)
     assert desk.names(".processed") == [f"{message_id}__cmd_build_001.msg.json"]
     assert (desk.task()["state"], desk.task()["lease"]) == ("COMPLETED", None)
     [fact] = desk.facts(message_id, "turn.ended")
-    assert (fact["result"], fact["exit_code"], fact["step"]) == ("fine\n", 0, "done")
+    assert (fact["result"], fact["exit_code"], fact["cause"]) == ("fine\n", 0, "FULFILLED")
     assert json.loads(desk.outbox("task_state_build.json").read_bytes())["state"] == "COMPLETED"
+
+
+def test_a_program_that_goes_in_circles_is_stopped_as_in_a_plan_of_the_engine(desk: Desk) -> None:
+    desk.program(
+        """
+        import json, time
+        while True:
+            print(json.dumps({"agenttalk": {"progress": "reads the file"}}), flush=True)
+            time.sleep(0.005)
+        """.replace("\n        ", "\n")
+    )
+    message_id = desk.command(retry_times=3)
+    assert desk.once().failed == 1
+    ack = desk.ack(message_id)
+    assert (ack["status"], desk.task()["attempt"]) == ("FAILED", 1)
+    assert ack["result"]["details"] == "COMMAND_FAILED: stuck: the same 20 times: 'reads the file'"
+    [fact] = desk.facts(message_id, "turn.ended")
+    assert (fact["how"], fact["cause"]) == ("aborted", "ABORTED")
 
 
 def test_the_same_again_does_nothing(desk: Desk) -> None:
@@ -137,7 +154,7 @@ def test_what_is_started_is_recorded_before_it_starts_and_what_came_of_it_apart(
             assert (await stages(made))[0] is not None
             return ended()
 
-        beat._programs = replace(beat._programs, driver=Played(play))
+        replace_driver(beat, deps, Played(play))
         await beat.run_once()
         assert (await stages(message_id))[2] is not None
 
@@ -465,8 +482,8 @@ def test_waiting_commands_however_many_never_hold_up_one_that_can_run(desk: Desk
     async def scenario(beat: Heartbeat, _: Deps) -> None:
         for _round in range(8):
             await beat.tick()
-            if beat._run is not None:
-                await beat._run.task
+            if beat._turn.task is not None:
+                await beat._turn.task
         desk.clock.forward(101)
         asked = 0
         for _round in range(8):
@@ -509,7 +526,7 @@ def test_a_newer_command_cancels_the_one_that_runs(desk: Desk) -> None:
 
     async def scenario(beat: Heartbeat, _: Deps) -> None:
         await beat.tick()
-        assert beat._run is not None
+        assert beat._turn.task is not None
         async with asyncio.timeout(300):
             while not began.exists():  # noqa: ASYNC110 - else the new program may be what the old attempt starts
                 await asyncio.sleep(0.01)
@@ -544,7 +561,7 @@ def test_what_a_superseded_turn_hands_in_at_its_end_is_dropped(desk: Desk) -> No
             )
             return ended()
 
-        beat._programs = replace(beat._programs, driver=Played(play))
+        replace_driver(beat, deps, Played(play))
         await beat.run_once()
 
     desk.play(scenario)
@@ -624,14 +641,14 @@ def test_a_new_file_wakes_it_at_once(desk: Desk) -> None:
     desk.program(WRITES)
     desk.inbox().mkdir(parents=True)
 
-    async def scenario(beat: Heartbeat, _: Deps) -> None:
+    async def scenario(beat: Heartbeat, deps: Deps) -> None:
         watch, stop, began = FolderWatcher(desk.tree.root, plans=False), asyncio.Event(), asyncio.Event()
 
         async def play(_: ProgramTurn) -> TurnEnd:
             began.set()
             return ended()
 
-        beat._programs = replace(beat._programs, driver=Played(play))
+        replace_driver(beat, deps, Played(play))
         await watch.start()
         running = asyncio.create_task(beat.run(stop, watch))
         try:

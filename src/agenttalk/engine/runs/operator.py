@@ -126,16 +126,14 @@ class OperatorActions:
         board = await self._state.board_of(plan_id)
         detail = f"stopped by {by}" + (f": {why}" if why else "")
         watch = self._state.watches.find(board.store.name, plan_id, task_id)
-        turns = [self._state.turns[lease] for lease, each in await self._under_way(board, plan_id) if each == task_id]
+        rows = await board.store.read(WORKING_IN_PLAN, plan_id=plan_id)
+        leases = [row.lease for row in rows if row.task_id == task_id]
+        turns = [self._state.turns[lease] for lease in leases if lease in self._state.turns]
         if watch is not None and turns:
             watch.stop(Abort("user-aborted", detail))
             await asyncio.wait(turns)
         await self._recovery.recover()
         return await self._steps.run(board, lambda moves: control.abort(moves, plan_id, task_id, detail=detail))
-
-    async def _under_way(self, board: BoardState, plan_id: str) -> list[tuple[str, str]]:
-        rows = await board.store.read(WORKING_IN_PLAN, plan_id=plan_id)
-        return [(lease, task_id) for lease, task_id in rows if lease in self._state.turns]
 
     async def override(
         self, plan_id: str, task_id: str, *, checkpoint: str, by: str, why: str, proof: AnswerProof = UNKNOWN
