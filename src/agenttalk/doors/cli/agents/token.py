@@ -55,7 +55,10 @@ def create(
     token = f"rem_{secrets.token_urlsafe(32)}"
 
     made = root_access.ask_root(
-        folder, "/api/tokens", lambda local: local.admit_agent(token, name), {"agent_id": name, "token": token}
+        folder,
+        "/api/tokens",
+        lambda local: local.operation.admit_agent(token, name),
+        {"agent_id": name, "token": token},
     )
     path = operator_folder.keep_agent_token(folder, name, token)
     if out.as_json:
@@ -82,7 +85,7 @@ def _for_person(out: CommandOutput, folder: Path, name: str, role: str) -> int:
     made = root_access.ask_root(
         folder,
         "/api/tokens",
-        lambda local: local.admit_person(token, given, name),
+        lambda local: local.operation.admit_person(token, given, name),
         {"role": given, "name": name, "token": token},
     )
     if out.as_json:
@@ -101,7 +104,7 @@ def list_tokens(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
     """List all tokens, revoked ones included."""
     out, folder = root_access.choose_root(ctx, root, as_json)
 
-    found = root_access.ask_root(folder, "/api/tokens", lambda local: local.list_tokens())["tokens"]
+    found = root_access.ask_root(folder, "/api/tokens", lambda local: local.operation.list_tokens())["tokens"]
     if out.as_json:
         out.write_json(found)
     else:
@@ -124,7 +127,10 @@ def revoke(
     out, folder = root_access.choose_root(ctx, root, as_json)
 
     revoked = root_access.ask_root(
-        folder, f"/api/tokens/{quote(token_id, safe='')}/revoke", lambda local: local.revoke_token(token_id), {}
+        folder,
+        f"/api/tokens/{quote(token_id, safe='')}/revoke",
+        lambda local: local.operation.revoke_token(token_id),
+        {},
     )
     _tell(out, revoked)
     return 0

@@ -58,7 +58,7 @@ def _ask_day(ctx: typer.Context, root: Path | None, as_json: bool, body: dict[st
     found = root_access.ask_root(
         folder,
         "/api/spending",
-        lambda local: local.read_day() if body is None else local.limit_day(body, by=by),
+        lambda local: local.operation.read_day() if body is None else local.operation.limit_day(body, by=by),
         None if body is None else {**body, "by": by},
     )
     if out.as_json:

@@ -31,7 +31,7 @@ def list_(
     """List dead letters, the oldest first."""
     out, folder = root_access.choose_root(ctx, root, as_json)
     found = root_access.ask_root_for_all(
-        folder, "/api/deadletters", "deadletters", lambda local: local.list_dead_letters()
+        folder, "/api/deadletters", "deadletters", lambda local: local.messages.list_dead_letters()
     )[::-1]
     found = [each for each in found if plan in {None, each["plan_id"]} and (every or each["state"] == "open")]
     if out.as_json:
@@ -57,7 +57,7 @@ def show(
     """Show a dead letter with its original."""
     out, folder = root_access.choose_root(ctx, root, as_json)
     letter = root_access.ask_root(
-        folder, f"/api/deadletters/{deadletter_id}", lambda local: local.read_dead_letter(deadletter_id)
+        folder, f"/api/deadletters/{deadletter_id}", lambda local: local.messages.read_dead_letter(deadletter_id)
     )
     content = b64decode(letter["content"]) if letter["content"] is not None else b""
     if raw:

@@ -121,7 +121,10 @@ def _admitted(where: Path, agent: str, token: str) -> bool:
     """Register the token of an agent. Returns False when it was revoked."""
     try:
         root_access.ask_root(
-            where, "/api/tokens", lambda local: local.admit_agent(token, agent), {"agent_id": agent, "token": token}
+            where,
+            "/api/tokens",
+            lambda local: local.operation.admit_agent(token, agent),
+            {"agent_id": agent, "token": token},
         )
     except AgentTalkError as error:
         if error.code != Code.STORE_CONFLICT:

@@ -96,7 +96,7 @@ def _from_template(
 @app.command("list")
 def list_schedules(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """List schedules, with their next and their last run."""
-    out, answer = _ask_schedules(ctx, root, as_json, "/api/schedules", lambda local: local.list_schedules())
+    out, answer = _ask_schedules(ctx, root, as_json, "/api/schedules", lambda local: local.operation.list_schedules())
     if out.as_json:
         out.write_json({"ok": True, **answer})
         return 0

@@ -120,7 +120,7 @@ def _remark(task: dict[str, Any]) -> str:
 def fsck(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Check every invariant of the store, such as that every message is in exactly one state."""
     out, folder = root_access.choose_root(ctx, root, as_json)
-    faults = root_access.ask_root(folder, "/api/fsck", lambda local: local.find_faults())["faults"]
+    faults = root_access.ask_root(folder, "/api/fsck", lambda local: local.operation.find_faults())["faults"]
     if out.as_json:
         out.write_json({"ok": not faults, "faults": faults})
     else:
@@ -136,7 +136,7 @@ def fsck(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fals
 def republish(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Write everything under system_runtime/ again from the store."""
     out, folder = root_access.choose_root(ctx, root, as_json)
-    written = root_access.ask_root(folder, "/api/republish", lambda local: local.republish(), {})["written"]
+    written = root_access.ask_root(folder, "/api/republish", lambda local: local.operation.republish(), {})["written"]
     if out.as_json:
         out.write_json({"ok": True, "written": written})
     else:
@@ -158,7 +158,7 @@ def gc(
     out, folder = root_access.choose_root(ctx, root, as_json)
 
     found = root_access.ask_root(
-        folder, "/api/gc", lambda local: local.collect_garbage(dry_run=dry_run), {"dry_run": dry_run}
+        folder, "/api/gc", lambda local: local.operation.collect_garbage(dry_run=dry_run), {"dry_run": dry_run}
     )
     if out.as_json:
         out.write_json({"ok": True, **found})

@@ -31,7 +31,7 @@ def inbox(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fal
     """List the questions that wait for a person, the oldest first."""
     out, folder = root_access.choose_root(ctx, root, as_json)
     requests = root_access.ask_root_for_all(
-        folder, "/api/human-requests", "requests", lambda local: local.list_questions()
+        folder, "/api/human-requests", "requests", lambda local: local.messages.list_questions()
     )
     if out.as_json:
         out.write_json({"ok": True, "requests": requests})
@@ -127,7 +127,10 @@ def answer(
 
     body = {**said, "files": {key: b64encode(data).decode() for key, data in given.items()}}
     response = root_access.ask_root(
-        folder, f"/api/human-requests/{request_id}/answer", lambda local: local.answer(request_id, given, said), body
+        folder,
+        f"/api/human-requests/{request_id}/answer",
+        lambda local: local.messages.answer(request_id, given, said),
+        body,
     )
     if out.as_json:
         out.write_json({"ok": True, "response": response})
@@ -192,7 +195,7 @@ def approve(
 def _read_question(folder: Path, request_id: str) -> dict[str, Any]:
     """Return a question with its hash."""
     question: dict[str, Any] = root_access.ask_root(
-        folder, f"/api/human-requests/{request_id}", lambda local: local.read_question(request_id)
+        folder, f"/api/human-requests/{request_id}", lambda local: local.messages.read_question(request_id)
     )
     return question
 

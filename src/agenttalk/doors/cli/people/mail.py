@@ -123,7 +123,7 @@ def list_(
     out, ask = _connect(ctx, root, as_json)
     found = ask(
         f"/api/mail?{urlencode(query)}",
-        lambda local: local.list_letters(named, unread=unread, before=before, limit=limit),
+        lambda local: local.messages.list_letters(named, unread=unread, before=before, limit=limit),
         None,
     )
     if out.as_json:
@@ -142,7 +142,7 @@ def list_(
 def read(ctx: typer.Context, mail: MailArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Show a letter, and mark it as read by you."""
     out, ask = _connect(ctx, root, as_json)
-    found = ask(f"/api/mail/{_quoted(mail)}", lambda local: local.read_letter(mail), None)
+    found = ask(f"/api/mail/{_quoted(mail)}", lambda local: local.messages.read_letter(mail), None)
     if out.as_json:
         out.write_json({"ok": True, **found})
         return 0
@@ -196,7 +196,7 @@ def _send_letter(
     answers: str | None = None,
 ) -> int:
     out, ask = _connect(ctx, root, as_json)
-    sent = ask(path, lambda local: local.send_letter(body, answers=answers), body)
+    sent = ask(path, lambda local: local.messages.send_letter(body, answers=answers), body)
     if out.as_json:
         out.write_json({"ok": True, **sent})
     else:

@@ -116,7 +116,9 @@ def _note_merged(folder: Path, plan: str, commit: str, into: str | None, *, stal
     """Record who merged what, and whether the proof was checked first."""
     merge: dict[str, Any] = {"commit": commit, "into": into, "stale": stale, "by": getpass.getuser()}
 
-    root_access.ask_root(folder, f"/api/plans/{plan}/merged", lambda local: local.record_merge(plan, merge), merge)
+    root_access.ask_root(
+        folder, f"/api/plans/{plan}/merged", lambda local: local.plans.record_merge(plan, merge), merge
+    )
 
 
 def _tell_landed(out: CommandOutput, commit: str, how: str, *, stale: bool) -> None:
@@ -133,7 +135,7 @@ def _tell_landed(out: CommandOutput, commit: str, how: str, *, stale: bool) -> N
 def _last_attempt(folder: Path, plan: str, task: str) -> tuple[str, str, int]:
     """Return the task, command and number of the last attempt that ended. Raises UsageError when there is none."""
     explanation = root_access.ask_root(
-        folder, f"/api/plans/{plan}/tasks/{task}/explanation", lambda local: local.explain_task(plan, task)
+        folder, f"/api/plans/{plan}/tasks/{task}/explanation", lambda local: local.plans.explain_task(plan, task)
     )
     if not explanation["attempts"]:
         raise UsageError(
@@ -151,7 +153,10 @@ async def _open_workspace(folder: Path, plan: str) -> PlanWorkspace:
     from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
 
     told = await asyncio.to_thread(
-        root_access.ask_root, folder, f"/api/plans/{plan}/repository", lambda local: local.describe_repository(plan)
+        root_access.ask_root,
+        folder,
+        f"/api/plans/{plan}/repository",
+        lambda local: local.plans.describe_repository(plan),
     )
     home = folder / FOLDER / plan
     return await PlanWorkspace.open(

@@ -211,7 +211,10 @@ def _log(out: CommandOutput, settings: CommonOptions, what: str, document: objec
     body = {"what": what, "subject": subject, **sent_commands.summarize_outcome(outcome)}
     try:
         root_access.ask_root(
-            settings.root.absolute(), "/api/commands/log", lambda local: local.log_command(what, subject, outcome), body
+            settings.root.absolute(),
+            "/api/commands/log",
+            lambda local: local.messages.log_command(what, subject, outcome),
+            body,
         )
     except AgentTalkError as error:
         out.say(f"[yellow]![/] not logged: {sanitize(error.message)}", err=True)

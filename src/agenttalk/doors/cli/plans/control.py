@@ -86,7 +86,7 @@ def steer_plan(
     out, folder = root_access.choose_root(ctx, root, as_json)
     body = {**more, "by": getpass.getuser()}
     answer = root_access.ask_root(
-        folder, f"/api/plans/{plan}/{action}", lambda local: local.carry_out(plan, action, body), body
+        folder, f"/api/plans/{plan}/{action}", lambda local: local.plans.carry_out(plan, action, body), body
     )
     if out.as_json:
         out.write_json({"ok": True, **answer})

@@ -293,7 +293,9 @@ def _files(repository: Path) -> list[str]:
 def _read_approved_plan(root: Path, drafting_id: str, frame: DraftFrame) -> dict[str, Any]:
     """Return the approved plan. Raises MachineError unless the draft is the one that was checked, to the byte."""
     told = root_access.ask_root(
-        root, f"/api/plans/{drafting_id}/tasks/{TASK}/explanation", lambda local: local.explain_task(drafting_id, TASK)
+        root,
+        f"/api/plans/{drafting_id}/tasks/{TASK}/explanation",
+        lambda local: local.plans.explain_task(drafting_id, TASK),
     )
     seen = [check.get("output", "") for check in told["attempts"][-1]["checks"] if check["id"] == "sound"]
     data = (root / "system_runtime" / "artifacts" / drafting_id / TASK / OUTPUT / OUTPUT).read_bytes()

@@ -43,7 +43,7 @@ def explain(
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     told = root_access.ask_root(
-        folder, f"/api/plans/{plan}/tasks/{task_id}/explanation", lambda local: local.explain_task(plan, task_id)
+        folder, f"/api/plans/{plan}/tasks/{task_id}/explanation", lambda local: local.plans.explain_task(plan, task_id)
     )
     if _needs_engine(told) and not root_access.is_served(folder):
         told |= {"moves_on": root_access.NOT_SERVED}

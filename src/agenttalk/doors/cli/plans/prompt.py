@@ -20,7 +20,7 @@ _PROMPTS: Final = {
 def show_prompt(out: CommandOutput, folder: Path, plan: str, task_id: str) -> int:
     """Print the last prompt of a task to standard output, and remarks about it to standard error."""
     told = root_access.ask_root(
-        folder, f"/api/plans/{plan}/tasks/{task_id}/prompt", lambda local: local.read_prompt(plan, task_id)
+        folder, f"/api/plans/{plan}/tasks/{task_id}/prompt", lambda local: local.plans.read_prompt(plan, task_id)
     )
     if out.as_json:
         out.write_json({"ok": True, **told})

@@ -16,7 +16,7 @@ honesty_app = typer.Typer(add_completion=False)
 def honesty(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Show how often agents claimed that work was done, and how often that held."""
     out, folder = root_access.choose_root(ctx, root, as_json)
-    found = root_access.ask_root(folder, "/api/honesty", lambda local: local.read_honesty())
+    found = root_access.ask_root(folder, "/api/honesty", lambda local: local.plans.read_honesty())
     if out.as_json:
         out.write_json({"ok": True, **found})
         return 0

@@ -33,7 +33,7 @@ def release(
     told = root_access.ask_root(
         folder,
         f"/api/plans/{plan}/release",
-        lambda local: local.carry_out(plan, "release", {"by": by}) if again else local.read_release(plan),
+        lambda local: local.plans.carry_out(plan, "release", {"by": by}) if again else local.plans.read_release(plan),
         {"by": by} if again else None,
     )
     if out.as_json:

@@ -62,7 +62,7 @@ def replay(
 
 def _read_page(folder: Path, policy: AuditPolicy, request: dict[str, Any]) -> dict[str, Any]:
     page: dict[str, Any] = root_access.ask_root(
-        folder, "/api/audit/replay", lambda local: local.replay_policy(policy, request), request
+        folder, "/api/audit/replay", lambda local: local.plans.replay_policy(policy, request), request
     )
     return page
 

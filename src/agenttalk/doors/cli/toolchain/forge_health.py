@@ -77,7 +77,9 @@ def _find_refused_webhooks(root: Path) -> Iterator[ForgeDiagnosis]:
     since = format_instant(datetime.now(UTC) - _LATELY)  # noqa: TID251 - a door reads the clock
 
     try:
-        told = root_access.ask_root(root, "/api/toolchain/warnings", lambda local: local.list_warnings())["warnings"]
+        told = root_access.ask_root(root, "/api/toolchain/warnings", lambda local: local.forges.list_warnings())[
+            "warnings"
+        ]
     except AgentTalkError:
         return
     for each in told:

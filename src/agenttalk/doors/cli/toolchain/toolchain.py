@@ -67,7 +67,7 @@ def _read_task_page(folder: Path, filters: dict[str, str], after: int) -> dict[s
     page: dict[str, Any] = root_access.ask_root(
         folder,
         f"/api/toolchain/tasks?{query}",
-        lambda local: local.list_toolchain_tasks(**filters, after=after, limit=_PAGE),
+        lambda local: local.forges.list_tasks(**filters, after=after, limit=_PAGE),
     )
     return page
 
@@ -82,7 +82,7 @@ def task(
     """Show a task: for each turn, the agent's report, what the forge showed, and the verdict."""
     out, folder = root_access.choose_root(ctx, root, as_json)
     found = root_access.ask_root(
-        folder, f"/api/toolchain/tasks/{quote(task_id, safe='')}", lambda local: local.audit_toolchain_task(task_id)
+        folder, f"/api/toolchain/tasks/{quote(task_id, safe='')}", lambda local: local.forges.audit_task(task_id)
     )
     if out.as_json:
         out.write_json(found)
@@ -140,7 +140,9 @@ def _tell_result(out: CommandOutput, verify: dict[str, Any]) -> None:
 def warnings(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """List events that no agent could get, because no agent has the account."""
     out, folder = root_access.choose_root(ctx, root, as_json)
-    found = root_access.ask_root(folder, "/api/toolchain/warnings", lambda local: local.list_warnings())["warnings"]
+    found = root_access.ask_root(folder, "/api/toolchain/warnings", lambda local: local.forges.list_warnings())[
+        "warnings"
+    ]
     if out.as_json:
         out.write_json({"ok": True, "warnings": found})
         return 0
@@ -153,7 +155,7 @@ def warnings(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = 
 
 def _list_warnings(folder: Path) -> list[dict[str, Any]]:
     answer: dict[str, Any] = root_access.ask_root(
-        folder, "/api/toolchain/warnings", lambda local: local.list_warnings()
+        folder, "/api/toolchain/warnings", lambda local: local.forges.list_warnings()
     )
     warnings: list[dict[str, Any]] = answer["warnings"]
     return warnings
@@ -194,7 +196,7 @@ def outgoing(
 
 def _read_outgoing_page(folder: Path, after: int) -> dict[str, Any]:
     page: dict[str, Any] = root_access.ask_root(
-        folder, f"/api/toolchain/outgoing?after={after}", lambda local: local.list_outgoing(after)
+        folder, f"/api/toolchain/outgoing?after={after}", lambda local: local.forges.list_outgoing(after)
     )
     return page
 
@@ -213,7 +215,7 @@ def reconcile(
     out, folder = root_access.choose_root(ctx, root, as_json)
 
     told = root_access.ask_root(
-        folder, "/api/toolchain/reconcile", lambda local: local.reconcile(dry_run=dry_run), {"dry_run": dry_run}
+        folder, "/api/toolchain/reconcile", lambda local: local.forges.reconcile(dry_run=dry_run), {"dry_run": dry_run}
     )
     if out.as_json:
         out.write_json(told)
