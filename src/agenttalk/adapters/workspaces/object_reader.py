@@ -36,7 +36,7 @@ def is_object_id(name: str) -> bool:
     return _ID.match(name) is not None
 
 
-class Remembered(Generic[K, V]):
+class ObjectCache(Generic[K, V]):
     """What was found for the newest keys. Threads may use it at once."""
 
     def __init__(self, limit: int) -> None:
@@ -169,7 +169,7 @@ class GitDialogue:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class GitCommit:
     """A commit, as far as it is needed."""
 
     tree: str
@@ -201,8 +201,8 @@ class ObjectReader:
     def __init__(self, start: Callable[[], subprocess.Popen[bytes]], seconds: float) -> None:
         """`start` starts `git cat-file --batch`, which has so many `seconds` for an answer."""
         self._dialogue = GitDialogue(start, seconds)
-        self._commits: Remembered[str, Commit] = Remembered(_COMMITS)
-        self._trees: Remembered[str, Folder] = Remembered(_TREES)
+        self._commits: ObjectCache[str, GitCommit] = ObjectCache(_COMMITS)
+        self._trees: ObjectCache[str, Folder] = ObjectCache(_TREES)
 
     def close(self) -> None:
         """End the process of git, and forget what was read."""
@@ -217,7 +217,7 @@ class ObjectReader:
             raise missing_object(oid)
         return found[1], found[2]
 
-    def commit(self, oid: str) -> Commit:
+    def commit(self, oid: str) -> GitCommit:
         """Read a commit."""
         known = self._commits.get(oid)
         if known is not None:
@@ -279,7 +279,7 @@ class ObjectReader:
                 yield path, was_leaf, now_leaf
 
 
-def parse_commit(data: bytes) -> Commit:
+def parse_commit(data: bytes) -> GitCommit:
     """Parse the content of a commit."""
     head, _, message = data.partition(b"\n\n")
     tree, parents = "", []
@@ -291,7 +291,7 @@ def parse_commit(data: bytes) -> Commit:
             parents.append(value.decode())
     last = message.decode(errors="replace").strip("\n").rpartition("\n\n")[2]
     found = [_TRAILER.match(line) for line in last.split("\n")]
-    return Commit(tree, tuple(parents), {match[1]: match[2] for match in found if match is not None})
+    return GitCommit(tree, tuple(parents), {match[1]: match[2] for match in found if match is not None})
 
 
 def parse_tree(data: bytes, size: int) -> Folder:

@@ -21,7 +21,7 @@ from agenttalk.adapters.workspaces.object_reader import (
     FOLDER_MODE,
     GitDialogue,
     ObjectReader,
-    Remembered,
+    ObjectCache,
     TreeItem,
     is_object_id,
     missing_object,
@@ -147,7 +147,7 @@ class GitObjects:
         self._depot = depot
         self._at = GitLocation(depot, objects=objects)
         self.reader = ObjectReader(lambda: git.start("cat-file", "--batch", at=self._at), git.limit)
-        self._listings: Remembered[str, Listing] = Remembered(_LISTINGS)
+        self._listings: ObjectCache[str, Listing] = ObjectCache(_LISTINGS)
 
     def close(self) -> None:
         """End the processes of git that stay open, and forget what was read. Both comes back when it is needed."""
