@@ -104,7 +104,7 @@ class GitDialogue:
         if self._process is None:
             self._answer.clear()
             self._process = self._start()
-            self._end_later(_IDLE, self._process)
+            threading.Thread(target=self._end_when_idle, args=(self._process,), daemon=True).start()
         self._used = time.monotonic()
         assert self._process.stdin is not None  # noqa: S101 - for mypy: both are pipes
         assert self._process.stdout is not None  # noqa: S101 - as above
@@ -134,21 +134,17 @@ class GitDialogue:
             raise OSError(f"git cat-file did not answer within {self._seconds:g} seconds")
         self._answer += data
 
-    def _end_idle(self, process: subprocess.Popen[bytes]) -> None:
-        """End the process if it was not used lately; else look again later."""
-        with self._lock:
-            if self._process is not process:
-                return
-            left = self._used + _IDLE - time.monotonic()
-            if left <= 0:
-                self._end()
-                return
-        self._end_later(left, process)
-
-    def _end_later(self, seconds: float, process: subprocess.Popen[bytes]) -> None:
-        timer = threading.Timer(seconds, self._end_idle, (process,))
-        timer.daemon = True
-        timer.start()
+    def _end_when_idle(self, process: subprocess.Popen[bytes]) -> None:
+        """End the process as soon as it was not used for a while."""
+        left = _IDLE
+        while left > 0:
+            time.sleep(left)
+            with self._lock:
+                if self._process is not process:
+                    return
+                left = self._used + _IDLE - time.monotonic()
+                if left <= 0:
+                    self._end()
 
     def close(self) -> None:
         """End the process. It is started again when something is asked."""
