@@ -88,7 +88,7 @@ class GitDialogue:
         self._used = 0.0
 
     def ask(self, name: str) -> tuple[str, str, bytes] | None:
-        """Ask for an object: its id, its kind, and its content if that is answered. None when there is none of that name.
+        """Ask for an object: its id, its kind, and its content if that is answered; None when there is none.
 
         A process that died is started again, once.
         """
