@@ -30,7 +30,7 @@ from agenttalk.rules.prompts import mail, toolchain_rules, wording
 from agenttalk.rules.prompts.toolchain_steps import StepStyle
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.performance import Performance
-from agenttalk.rules.text import render
+from agenttalk.rules.text.catalogue import CATALOGUE
 from agenttalk.rules.toolchain import forge_facts
 from agenttalk.rules.toolchain.forge_facts import ForgeFacts, ForgeQuery
 from engine.mail import mailkit
@@ -47,7 +47,7 @@ ENGLISH = re.compile(r"(?:\b[a-z']+[ ,]+){3}[a-z']+")
 
 def fragments() -> set[str]:
     """What our English sentences say by themselves."""
-    own = [each.en for each in render.list_templates()]
+    own = [template.en for template in CATALOGUE.values()]
     said = [*wording.EXECUTE["en"], *wording.JUDGE["en"], *mail.WORDS["en"], *toolchain_rules.RULES["en"]]
     own += [each for each in said if isinstance(each, str)]
     return {text.strip() for each in own for text, *_ in Formatter().parse(each) if _is_sentence(text)}

@@ -50,6 +50,7 @@ from agenttalk.rules.proof.performance import Performance, WorkProof
 from agenttalk.rules.proof.protection import FileTree
 from agenttalk.rules.proof.staleness import EvidenceBasis
 from agenttalk.rules.text import check_words, verdict_words
+from agenttalk.rules.text.message import join
 
 _TRIES: Final = 5
 """How often a new candidate is made because another task merged meanwhile."""
@@ -162,7 +163,7 @@ class WorkspaceProver:
             odd = await inputs.find_tampered(space, protected, candidate, since, ours)
             odd += await inputs.find_strange_files(space, promise, protected, tree, candidate)
             if odd := [*odd, *await inputs.find_twins(space, performance, candidate)]:
-                return replace(dropped, refused="; ".join(odd[: inputs.BREACHES]), foreign=foreign)
+                return replace(dropped, refused=join(odd[: inputs.BREACHES]), foreign=foreign)
             facts, results = await self._check_candidate(space, job, performance, taken, candidate, base, tree)
             exhibit = await self._make_exhibit(space, job, performance, candidate)
             ask = partial(confirm, exhibit=exhibit)

@@ -28,6 +28,7 @@ from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.core.tokens import attempt_token, token_hash
 from agenttalk.rules.messages.leases import TurnHistory, attempt_number
 from agenttalk.rules.proof.turn_outcome import SCORE_CODES
+from agenttalk.rules.text.catalogue import read_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def _grant(
     )
     bodies = _read_ended_turns(tx, seat, order)
     history = TurnHistory.from_codes([body.get("code") for body in bodies])
-    sent_back = bodies[-1]["error"] if bodies and bodies[-1].get("code") in SCORE_CODES else ""
+    sent_back = read_text(bodies[-1], "error") if bodies and bodies[-1].get("code") in SCORE_CODES else ""
     return Lease(lease, order.task_id, order.delivery, epoch + 1, number, token, history, sent_back)
 
 

@@ -29,7 +29,8 @@ from agenttalk.rules.messages.leases import time_limit
 from agenttalk.rules.people.attestation import list_exposed_agents
 from agenttalk.rules.prompts.execute import Handover, InputText, render_execute_prompt, render_tools_note
 from agenttalk.rules.proof.performance import Performance
-from agenttalk.rules.text import render
+from agenttalk.rules.text import reexecution
+from agenttalk.rules.text.message import render
 
 _TEXT: Final = 16 * 1024
 """Up to this size an input is shown in the prompt."""
@@ -179,7 +180,7 @@ async def _turn(
     profile, command = setting.profile, ready.order.command
     prompt = render_execute_prompt(
         profile.prompt or "",
-        render.translate_command(command, profile.locale),
+        reexecution.render_command(command, profile.locale),
         [InputText(each.name, str(root / each.path), each.sha256, each.text) for each in laid],
         ready.resolution.missing,
         Handover(
@@ -196,7 +197,7 @@ async def _turn(
     if profile.has_tools:
         prompt += render_tools_note(locale=profile.locale)
     if lease.sent_back:
-        prompt = f"{prompt}\n# {render.translate(lease.sent_back, profile.locale)}\n"
+        prompt = f"{prompt}\n# {render(lease.sent_back, profile.locale)}\n"
     feedback = next((each.path for each in laid if each.path.endswith(f"/{FEEDBACK}")), None)
     seat.deps.secret_guard.register(pick_variables(profile, setting.environ))
     argv = argv_of(seat, profile)

@@ -37,6 +37,7 @@ from agenttalk.ports.statements.plans import (
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.plans import failure, input_selection
 from agenttalk.rules.plans.input_selection import PickedInputs
+from agenttalk.rules.text import task_words
 
 if TYPE_CHECKING:
     from agenttalk.contracts.command import ResolvedInput
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 HISTORY: Final = "superseded"
 """Folder of a plan that keeps what was refused or replaced."""
-_WHY: Final = "another version takes the place of what it was given"
+_WHY: Final = task_words.REPLACED_INPUT()
 _NOT_ASKED: Final = "the task does not wait for it any more"
 
 
@@ -82,7 +83,7 @@ def _replaced(moves: PlanTransaction, sheet: PlanDefinition, producer: str) -> N
     for task_id, state, _ in _dependants(moves, sheet, producer):
         if state in {"READY", "RUNNING", "COMPLETED"} and _is_outdated(tx, sheet, task_id, producer):
             if state == "COMPLETED":
-                mark_stale(moves, sheet, task_id, f"{producer} made another version of what it was given")
+                mark_stale(moves, sheet, task_id, task_words.OTHER_VERSION(task=producer))
             else:
                 _begin_anew(moves, sheet, task_id)
 

@@ -42,6 +42,9 @@ from agenttalk.rules.plans import failure, input_selection
 from agenttalk.rules.plans.failure import DependencyStanding
 from agenttalk.rules.plans.input_selection import AmbiguousInput, MissingInputs, PickedInputs
 from agenttalk.rules.proof.checkpoints import CheckpointDecision
+from agenttalk.rules.text import task_words
+from agenttalk.rules.text.catalogue import read_column, to_columns
+from agenttalk.rules.text.message import join
 
 _COUNTED: Final[dict[State, str]] = {"COMPLETED": "completed", "SKIPPED": "skipped"}
 Ends: TypeAlias = "deque[tuple[str, DependencyStanding, tuple[str, ...]]]"
@@ -117,7 +120,7 @@ class TaskTransitions(PlanTransaction):
             states = {task_id: state for task_id, state in states.items() if task_id == only}
         nodes = [self._before(sheet, dependant, failed) for dependant in states]
         fallbacks: dict[str, None] = {}
-        why = f"{failed} failed"
+        why = task_words.TASK_FAILED(task=failed)
         for task_id, consequence in failure.decide_consequences(nodes, failed).items():
             match consequence:
                 case failure.SkipConsequence():
@@ -159,7 +162,7 @@ class TaskTransitions(PlanTransaction):
             return
         row = self.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=task_id)[0]
         if row.state == "PENDING" and row.held and not self._any_open(sheet, sheet.spec(self.tx, task_id).activators):
-            self._skip(sheet, task_id, "BRANCH_NOT_TAKEN", "nothing called for it", ends)
+            self._skip(sheet, task_id, "BRANCH_NOT_TAKEN", task_words.NOT_CALLED_FOR(), ends)
 
     def _any_open(self, sheet: PlanDefinition, tasks: Sequence[str]) -> bool:
         rows = [self.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=each)[0] for each in tasks]
@@ -233,7 +236,7 @@ class TaskTransitions(PlanTransaction):
         """Inputs are missing that nobody before this task will bring. What comes from outside is asked for at once."""
         outside = [need.name for need in node.needs if need.external and need.name in missing.names]
         request_id = questions.ask_for_files(self.tx, sheet, node, outside, at=self.at) if outside else None
-        reason = f"waits for {', '.join(missing.names)}"
+        reason = task_words.WAITS_FOR(names=", ".join(missing.names))
         names = missing.names
         self.move_task(
             sheet, node.task_id, "PENDING", "INPUTS_MISSING", reason=reason, missing=names, request_id=request_id
@@ -261,7 +264,7 @@ class TaskTransitions(PlanTransaction):
             return
         names = missing.names
         request_id = request_id or questions.ask_for_files(self.tx, sheet, node, names, at=self.at)
-        reason = f"has waited more than {patience} seconds for {', '.join(names)}"
+        reason = task_words.WAITED_TOO_LONG(seconds=patience, names=", ".join(names))
         state: State = "BLOCKED_WAITING_INPUT"
         self.move_task(sheet, node.task_id, state, "WAIT_TIMEOUT", reason=reason, missing=names, request_id=request_id)
         records.alert(
@@ -292,7 +295,11 @@ class TaskTransitions(PlanTransaction):
             )
         if gives_up:
             self.fail_idle_task(
-                sheet, row.task_id, row.state, "GIVEN_UP", reason=f"{response.decision} by {row.answered_by}"
+                sheet,
+                row.task_id,
+                row.state,
+                "GIVEN_UP",
+                reason=task_words.DECIDED_BY(decision=response.decision, by=row.answered_by),
             )
         elif "skip" in chosen:
             ends: Ends = deque()
@@ -302,9 +309,9 @@ class TaskTransitions(PlanTransaction):
             row.cause == "DEPENDENCY_REPLAN"
         ):  # what it needs is not there: it does not run before there is another plan
             request_id = questions.ask_while_replanning(self.tx, sheet, node, at=self.at)
-            reason = f"{row.answered_by} wants another plan; 'agenttalk plan apply FILE' puts it in force"
+            reason = task_words.WANTS_PLAN(by=row.answered_by)
             about = {"plan_id": sheet.plan_id, "task_id": row.task_id}
-            self.tx.run(NOTE_REQUEST, **about, request_id=request_id, reason=reason)
+            self.tx.run(NOTE_REQUEST, **about, request_id=request_id, **to_columns(reason))
         else:
             self._go_on(sheet, node, row.state, row.cause, chosen)
 
@@ -325,7 +332,7 @@ class TaskTransitions(PlanTransaction):
 
     def hold_for_override(self, sheet: PlanDefinition, node: Node, denied: CheckpointDecision) -> None:
         """A checkpoint wants the override of an operator before a task begins."""
-        why = "; ".join(denied.reasons)
+        why = join(denied.reasons)
         request_id = self._ask_to_override(sheet, node, f"{denied.checkpoint} holds {node.task_id} up: {why}")
         gates = [denied.as_json()]
         self.move_task(sheet, node.task_id, "READY", "SOFT_DENIED", reason=why, request_id=request_id, gates=gates)
@@ -342,9 +349,10 @@ class TaskTransitions(PlanTransaction):
         about = {"plan_id": sheet.plan_id, "task_id": node.task_id}
         chosen = [str(each) for each in response.decision_answers]
         if response.decision != "APPROVE" and "override" not in chosen:
-            reason = self.tx.run(ENGINE_TASK, **about)[0].reason
+            row = self.tx.run(ENGINE_TASK, **about)[0]
+            reason = read_column(row.reason, row.reason_message)
             request_id = self._ask_to_override(sheet, node, f"{node.task_id} is still held up: {reason}")
-            self.tx.run(NOTE_REQUEST, **about, request_id=request_id, reason=reason)
+            self.tx.run(NOTE_REQUEST, **about, request_id=request_id, **to_columns(reason))
             return
         denials.override(self.tx, sheet.plan_id, node.task_id, by=by, why=response.notes or "")
         self.requeue_held_task(sheet.plan_id, node.task_id, delivery)
@@ -385,7 +393,7 @@ class TaskTransitions(PlanTransaction):
             case MissingInputs(names=names):
                 request_id = questions.ask_for_files(self.tx, sheet, node, names, at=self.at)
                 about = {"plan_id": sheet.plan_id, "task_id": node.task_id, "request_id": request_id}
-                self.tx.run(NOTE_REQUEST, **about, reason=f"waits for {', '.join(names)}")
+                self.tx.run(NOTE_REQUEST, **about, **to_columns(task_words.WAITS_FOR(names=", ".join(names))))
 
     def _meet(self, sheet: PlanDefinition, task_id: str) -> None:
         spec = sheet.spec(self.tx, task_id)
@@ -440,16 +448,18 @@ class TaskTransitions(PlanTransaction):
 
     def _ask_whether(self, sheet: PlanDefinition, node: Node, why: str, state: State) -> None:
         request_id = questions.ask_whether_to_run(self.tx, sheet, node, why, at=self.at)
-        reason = f"{why}; somebody has to decide"
+        reason = task_words.TO_DECIDE(why=why)
         self.move_task(sheet, node.task_id, state, "DEPENDENCY_BLOCK", reason=reason, request_id=request_id)
 
     def ask_person(self, sheet: PlanDefinition, node: Node, title: str) -> str:
         """Ask a person what to do with a task that waits for that; the question."""
         request_id = questions.ask_whether_to_retry(self.tx, sheet, node, title, at=self.at)
-        self.tx.run(NOTE_REQUEST, plan_id=sheet.plan_id, task_id=node.task_id, request_id=request_id, reason=title)
+        self.tx.run(
+            NOTE_REQUEST, plan_id=sheet.plan_id, task_id=node.task_id, request_id=request_id, **to_columns(title)
+        )
         return request_id
 
     def _ask_for_plan(self, sheet: PlanDefinition, node: Node, failed: str, state: State) -> None:
         request_id = questions.ask_for_new_plan(self.tx, sheet, node, failed, at=self.at)
-        why = f"{failed} failed; a new plan is asked for"
+        why = task_words.PLAN_NEEDED(task=failed)
         self.move_task(sheet, node.task_id, state, "DEPENDENCY_REPLAN", reason=why, request_id=request_id)

@@ -40,7 +40,7 @@ from agenttalk.rules.prompts.execute import (
     render_tools_note,
 )
 from agenttalk.rules.proof import rework
-from agenttalk.rules.text import render
+from agenttalk.rules.text import reexecution
 
 _FIRST: Final = {"human": "asking", "remote": "offered"}
 """The phase in which a lease begins, by driver, where that is not executing."""
@@ -109,7 +109,7 @@ class AttemptBuilder:
         return told + render_tools_note(locale=self.profile.locale) if self.profile.has_tools else told
 
     def _render_task(self) -> str:
-        command = render.translate_command(self.command, self.profile.locale)
+        command = reexecution.render_command(self.command, self.profile.locale)
         if self.kind is not None:
             return self._prompt_of_kind(*self.kind, command)
         remote, is_model = self.profile.driver == "remote", self.profile.driver in MODEL_DRIVERS

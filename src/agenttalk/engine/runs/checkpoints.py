@@ -30,6 +30,7 @@ from agenttalk.rules.proof import checkpoints, turn_outcome
 from agenttalk.rules.proof.checkpoints import CheckpointDecision, Objection
 from agenttalk.rules.proof.performance import Performance
 from agenttalk.rules.proof.turn_outcome import TurnFacts
+from agenttalk.rules.text.message import join
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ def hold_back(
     """Carry out what a checkpoint before a turn decided: the task is over, or waits for an operator."""
     denials.record_denial(moves.tx, sheet.plan_id, node.task_id, denied, moves.at)
     moves.has_more_due = True
-    why = "; ".join(denied.reasons)
+    why = join(denied.reasons)
     if denied.severity == "soft-deny":
         moves.hold_for_override(sheet, node, denied)
         return

@@ -34,7 +34,9 @@ from agenttalk.rules.core.usage import UsageTotals
 from agenttalk.rules.proof import score_gates
 from agenttalk.rules.proof.performance import NO_PROOF, OutputContent, Performance, WorkProof
 from agenttalk.rules.proof.turn_outcome import SCORE_CODES, TurnOutcome, decide_after_attempt
-from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text import task_words, verdict_words
+from agenttalk.rules.text.catalogue import to_columns
+from agenttalk.rules.text.message import ABOUT
 
 _ROWS: Final = 3
 """Messages, deliveries and facts that come of the end of a turn, and of what it makes possible, mostly."""
@@ -127,7 +129,7 @@ def _follow(moves: TaskTransitions, end: FinishedTurn, outcome: TurnOutcome) -> 
             moves.recheck_waiting(sheet, job.task_id)
             supersede.update_consumers(moves, sheet, job.task_id)
     elif outcome.cause == "GATE_UNMET":
-        moves.ask_person(sheet, node, f"the gate of {job.task_id} is not met: {outcome.reason}")
+        moves.ask_person(sheet, node, task_words.GATE_UNMET(task=job.task_id, why=outcome.reason))
     elif outcome.cause == "INPUT_REJECTED":
         rework.send_back(moves, sheet, granted, performance.judgements, model_of(granted, performance))
     elif outcome.cause in {"NOT_FULFILLED", "CONFLICT"}:
@@ -144,7 +146,7 @@ def _follow(moves: TaskTransitions, end: FinishedTurn, outcome: TurnOutcome) -> 
             hand_to=outcome.hand_to,
         )
     elif outcome.cause == "NEEDS_PERSON":
-        title = f"{job.task_id}: {outcome.reason}"
+        title = ABOUT(subject=job.task_id, what=outcome.reason)
         request_id = moves.ask_person(sheet, node, title)
         if performance.how == "unfit":
             questions.request_new_plan(moves.tx, sheet, request_id, "AGENT_UNFIT", title, failed=job.task_id)
@@ -192,7 +194,7 @@ def end_orphaned_lease(
         lease=left.lease,
         state=state,
         cause=cause,
-        reason=None,
+        **to_columns(None),
         queued=left.delivery if state == "READY" and not revoked else None,
         at=moves.at,
         score=None,
@@ -217,7 +219,7 @@ def end_orphaned_lease(
     elif state == "READY":
         moves.agents[left.agent_id] = None
     else:
-        moves.ask_person(sheet, sheet.node(tx, task_id), f"{task_id} ended the engine {row.deaths + 1} times")
+        moves.ask_person(sheet, sheet.node(tx, task_id), task_words.ENDED_ENGINE(task=task_id, count=row.deaths + 1))
 
 
 def _end_turn(
@@ -247,7 +249,7 @@ def _end_turn(
             "lease": job.lease,
             "state": outcome.state,
             "cause": outcome.cause,
-            "reason": outcome.reason,
+            **to_columns(outcome.reason),
             "queued": granted.delivery if outcome.again else None,
             "at": moves.at,
             "score": performance.score,

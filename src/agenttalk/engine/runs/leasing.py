@@ -41,6 +41,8 @@ from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.messages.leases import TurnHistory
 from agenttalk.rules.plans.input_selection import PickedInputs
+from agenttalk.rules.text.catalogue import read_column
+from agenttalk.rules.text.message import render
 
 _REMEMBERED: Final = 10_000
 """Commands in queues."""
@@ -295,7 +297,8 @@ def _resume(
     tx.run_later(LEASE_TASK, attempt.lease_row(moves.at), lost_to)
     prompt = attempt.render_prompt()
     if row.sent_back and row.reason:
-        prompt = f"{prompt}\n# {row.reason}\n"
+        reason = read_column(row.reason, row.reason_message) or ""
+        prompt = f"{prompt}\n# {render(reason, attempt.profile.locale)}\n"
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     taken: dict[str, Any] = {"id": row.delivery, "at": moves.at, "prompt_sha256": sha256}
     if row.attempt:

@@ -32,6 +32,8 @@ from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.performance import NO_PROOF, Performance, WorkProof
 from agenttalk.rules.proof.rework import Judgement
 from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text.catalogue import to_columns
+from agenttalk.rules.text.message import WHAT_IS, join
 
 LOG = logging.getLogger(__name__)
 
@@ -186,7 +188,7 @@ class TurnRunner:
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease}
         self._state.free(granted)
         self._state.working.discard(job.lease)
-        await board.store.transact(lambda tx: tx.run(SET_AWAITING, **about, reason=why))
+        await board.store.transact(lambda tx: tx.run(SET_AWAITING, **about, **to_columns(why)))
         self._state.wake.set()
         self._state.announce(ended=False)
         self._state.awaiting.add(heard)
@@ -256,7 +258,7 @@ class TurnRunner:
                     else await asyncio.to_thread(media_types.explain_mismatch, wanted, data)
                 )
                 if why is not None:
-                    misfits[made.output_name] = f"({made.path}) {why}"
+                    misfits[made.output_name] = WHAT_IS(subject=f"({made.path})", what=why)
         return replace(performance, misfits=misfits) if misfits else performance
 
 
@@ -273,4 +275,4 @@ def _unconfinable(profile: AgentProfile, performer: Performer | None) -> str:
 
 def _describe_error(error: AgentTalkError) -> str:
     """What an error says, and what to do about it."""
-    return f"{error.message}; {error.hint}" if error.hint else error.message
+    return join([error.message, error.hint]) if error.hint else error.message

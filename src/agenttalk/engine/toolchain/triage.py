@@ -35,7 +35,8 @@ from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.prompts import toolchain_failures as texts
 from agenttalk.rules.prompts.toolchain_failures import WORDING, FailureWording
-from agenttalk.rules.text import render
+from agenttalk.rules.text.catalogue import restore_messages
+from agenttalk.rules.text.message import render
 from agenttalk.rules.toolchain import dedup_keys, event_tasks, triage
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
 from agenttalk.rules.toolchain.triage import (
@@ -106,7 +107,7 @@ class Triage:
         def work(tx: Tx) -> int:
             rows = tx.run(CLAIM_EFFECTS, kind=NOT_DONE, limit=_TOGETHER, now=at, until=at)
             for number, key, body, _ in sorted(rows):
-                said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
+                said: Any = restore_messages(wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT))
                 self._follow(tx, key, said, at)
                 tx.run(FINISH_EFFECT, id=number)
             return len(rows)
@@ -156,8 +157,7 @@ class Triage:
                 login=told.login, title=texts.render_inline(task.title), task=task.task_id, round=said["round"]
             )
             locale = self._board.setup.style(task.agent_id).locale
-            faults = [each.removeprefix(triage.NOT_SHOWN) for each in said["found"] or [said["reason"]]]
-            found = [render.translate(each, locale) for each in faults]
+            found = [render(triage.shorten_fault(text), locale) for text in said["found"] or [said["reason"]]]
             self._comment(tx, key, task, told, head, (words.missing, found), words.back, at)
 
     def _comment(

@@ -14,18 +14,17 @@ from agenttalk.ports.statements.inbox import ENDED_TURNS
 from agenttalk.ports.statements.messages import DELIVERY_OF, NEWEST_ORDER, PLAN, TASK
 from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, RUN, VERSIONS_FROM
 from agenttalk.ports.storage import Store
+from agenttalk.rules.text import view_words
+from agenttalk.rules.text.catalogue import read_text
 
-_RUNS: Final = "it ends when its agent's program does, or at its time limit"
-_NO_COMMAND: Final = "somebody has to send a command for it: the engine does not run this plan"
 _NEXT: Final = {
-    "COMPLETED": "nothing; its agent says that it is done, which nobody has verified",
-    "FAILED": "a newer command for it, e.g. by 'agenttalk command send'",
-    "SKIPPED": "nothing; it was skipped",
-    "BLOCKED_WAITING_INPUT": "it goes on by itself when its inputs arrive",
-    "BLOCKED_WAITING_REVIEW": "somebody has to decide: 'agenttalk inbox' shows the question",
-    "BLOCKED_WAITING_HUMAN": "somebody has to answer: 'agenttalk inbox' shows the question",
+    "COMPLETED": view_words.CLAIMED,
+    "FAILED": view_words.NEWER_COMMAND,
+    "SKIPPED": view_words.SKIPPED,
+    "BLOCKED_WAITING_INPUT": view_words.INPUTS,
+    "BLOCKED_WAITING_REVIEW": view_words.DECIDE,
+    "BLOCKED_WAITING_HUMAN": view_words.ANSWER,
 }
-_WAITS: Final = "it goes on when {agent} works its inbox: by hand, or by 'agenttalk heartbeat' or 'agenttalk serve'"
 
 
 async def explain_task(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
@@ -39,7 +38,7 @@ async def explain_task(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]
         delivery = await _undone(store, plan_id, task_id, agent_id)
     command = await _command(store, plan_id, agent_id, delivery) if delivery is not None else None
     turns = await _turns(store, plan_id, command["message_id"]) if command else []
-    moves_on = _NEXT.get(state, _WAITS.format(agent=agent_id) if command else _NO_COMMAND)
+    words = _NEXT.get(state, view_words.INBOX if command else view_words.NO_COMMAND)
     return {
         "plan_id": plan_id,
         "task_id": task_id,
@@ -59,7 +58,7 @@ async def explain_task(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]
         "attempts": turns,
         "rounds": rounds,
         "verdict": None,
-        "moves_on": _RUNS if lease is not None else moves_on,
+        "moves_on": view_words.PROGRAM_ENDS() if lease is not None else words(agent=agent_id),
     }
 
 
@@ -89,7 +88,7 @@ async def _turns(store: Store, plan_id: str, message_id: str) -> list[dict[str, 
     found = []
     for (body,) in await store.read(ENDED_TURNS, subject=leases.build_turn_subject(plan_id, message_id)):
         told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
-        told["reason"] = told.get("error")
+        told["reason"] = read_text(told, "error") if "error" in told else None
         keys = ("command_id", "attempt", "how", "reason", "result", "score", "usage")
         found.append({key: told[key] for key in keys if told.get(key) is not None})
     return found

@@ -29,50 +29,35 @@ from agenttalk.ports.storage import Store
 from agenttalk.rules.budgets import budgets
 from agenttalk.rules.core import usage
 from agenttalk.rules.planfile import plan_remarks
-from agenttalk.rules.proof import score_gates
+from agenttalk.rules.proof import done, score_gates
+from agenttalk.rules.text import view_words
+from agenttalk.rules.text.catalogue import read_column, read_text, restore_messages
 
 _NEXT: Final = {
-    "PENDING": "it goes on by itself when the tasks before it have ended",
-    "READY": "it begins when its agent is free",
-    "RUNNING": "it ends when its agent does, or at its time limit",
-    "BLOCKED_WAITING_INPUT": "it goes on by itself when its inputs arrive; if that takes too long, a person is asked",
-    "BLOCKED_WAITING_REVIEW": "somebody has to decide: 'agenttalk inbox' shows the question",
-    "BLOCKED_WAITING_HUMAN": "somebody has to answer: 'agenttalk inbox' shows the question",
-    "COMPLETED": "nothing; it is done",
-    "FAILED": "'agenttalk retry {plan}/{task}' tries it again",
-    "SKIPPED": "nothing; it is not needed",
+    "PENDING": view_words.AFTER_OTHERS,
+    "READY": view_words.AGENT_FREE,
+    "RUNNING": view_words.TURN_ENDS,
+    "BLOCKED_WAITING_INPUT": view_words.INPUTS_OR_PERSON,
+    "BLOCKED_WAITING_REVIEW": view_words.DECIDE,
+    "BLOCKED_WAITING_HUMAN": view_words.ANSWER,
+    "COMPLETED": view_words.DONE,
+    "FAILED": view_words.RETRY,
+    "SKIPPED": view_words.NOT_NEEDED,
 }
-_SKIPPED: Final = "nothing, unless what it needed is tried again: 'agenttalk retry' does that"
-_PAUSED: Final = "the plan is paused: 'agenttalk resume {plan}' lets it go on"
-_NO_ROUND: Final = "somebody has to decide: 'agenttalk rework {plan}/{task} --grant N', '--accept' or '--abort'"
 _FOLLOWED: Final = {
-    "ordered": "the next version was refused, too",
-    "exhausted": "the next version was refused, too, and no round was left",
-    "stuck": "the next version was refused for the same issues, unchanged",
-    "granted": "somebody granted more rounds",
-    "accepted": "somebody accepted it as it is",
-    "aborted": "somebody gave it up",
+    "ordered": view_words.REFUSED_TOO,
+    "exhausted": view_words.REFUSED_LAST,
+    "stuck": view_words.REFUSED_UNCHANGED,
+    "granted": view_words.GRANTED,
+    "accepted": view_words.ACCEPTED,
+    "aborted": view_words.GIVEN_UP,
 }
-_COMES: Final = {"COMPLETED": "the next version is good enough so far", "FAILED": "doing it again failed"}
+_RESULTS: Final = {"COMPLETED": view_words.GOOD_SO_FAR, "FAILED": view_words.FAILED_AGAIN}
 _ISSUES: Final = 50
 """Issues that are shown of each round."""
 _ORDERS: Final = 20
 """Commands that were taken back that are shown, the newest."""
-_STALE: Final = "what was proven of it has changed since; it is verified again before the plan ends"
-_BY_HAND: Final = "it goes on when somebody works agents/{agent}/inbox/{plan} and leaves a receipt or the outputs"
-
-_ELSEWHERE: Final = {
-    "offered": "it begins when {agent}, which works elsewhere, takes it; for that an engine has to run",
-    "elsewhere": "it ends when {agent} hands in its result, at its time limit, or when nothing is heard of {agent}",
-}
-_HELD: Final = "an operator lets it begin: 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT'"
-_ANOTHER_DAY: Final = (
-    "it goes on by itself at 00:00 UTC, or when the limit is raised ('agenttalk budget set USD'); an operator lets it "
-    "begin before: 'agenttalk override {plan}/{task} --checkpoint pre-act --reason TEXT'"
-)
-_STOPPED: Final = "the day stopped its turn in the middle, which does not count against {agent}; "
-_REVIEWED: Final = "it begins when the plan's DAG is approved: 'agenttalk status {review}' shows its review"
-_NOT_APPROVED: Final = "the plan's DAG is not approved: change it with 'agenttalk plan apply', or answer {request}"
+_ELSEWHERE: Final = {"offered": view_words.OFFERED, "elsewhere": view_words.ELSEWHERE}
 
 
 class _TaskSituation(NamedTuple):
@@ -103,7 +88,8 @@ async def explain_engine_task(deps: Deps, plan_id: str, task_id: str) -> dict[st
         raise UsageError(Code.TASK_NOT_FOUND, f"the engine runs no task {plan_id}/{task_id}", hint=hint)
     node = Node.model_validate_json(bytes(found[0].node))
     row = rows[0]
-    agent_id, state, phase, cause, reason = row.agent_id, row.state, row.phase, row.cause, row.reason
+    agent_id, state, phase, cause = row.agent_id, row.state, row.phase, row.cause
+    reason = read_column(row.reason, row.reason_message)
     [run] = await store.read(RUN, plan_id=plan_id)
     sheet = read_definition(plan_id, run)
     sheet.joined_checks = read_joined_checks(await store.read(JOINED_CHECKS, plan_id=plan_id))
@@ -133,7 +119,7 @@ async def explain_engine_task(deps: Deps, plan_id: str, task_id: str) -> dict[st
         "reason": reason,
         "score": row.score,
         "asked": node.prompt,
-        "promised": _promised(sheet.promise(node), derived=node.promise is None),
+        "promised": _promised(sheet.promise(node), node),
         "waits_for": [each for each in node.depends_on if await _is_open(store, plan_id, each)] if row.unmet else [],
         "missing": wire.read(row.missing) if row.missing else [],
         "choices": await _choices(store, plan_id, node),
@@ -143,7 +129,7 @@ async def explain_engine_task(deps: Deps, plan_id: str, task_id: str) -> dict[st
         "usage": sum_usage(_used(turn) for turn in turns),
         "retries": row.retries,
         "rounds": row.reexecutions,
-        "history": _came_of(rounds_of.rounds_to_json(history, _ISSUES), state),
+        "history": _came_of(restore_messages(rounds_of.rounds_to_json(history, _ISSUES)), state),
         "verdict": _verdict(turns, history, accepted=cause == "ACCEPTED", done=state == "COMPLETED"),
         "gates": [denials.to_json(each) for each in await store.read(OBJECTIONS_TO, plan_id=plan_id, task_id=task_id)],
         "branch": _branch(node, row.score) if state == "COMPLETED" else None,
@@ -157,22 +143,26 @@ async def explain_engine_task(deps: Deps, plan_id: str, task_id: str) -> dict[st
 def _moves_on(now: _TaskSituation, review: DagReviewRecord | None, turns: Sequence[Mapping[str, Any]]) -> str:
     """What has to happen next, and by whom."""
     if review is not None and review.is_undecided and now.state == "PENDING":
-        words = _REVIEWED if review.state == "open" else _NOT_APPROVED
-        return words.format(review=review.review_plan, request=review.request_id)
+        words = view_words.IN_REVIEW if review.state == "open" else view_words.NOT_APPROVED
+        return words(review=review.review_plan, request=review.request_id)
     if now.asked:
-        return _NEXT["BLOCKED_WAITING_HUMAN"]
+        return view_words.ANSWER()
     if now.driver == "folder":
-        return _BY_HAND.format(agent=now.agent_id, plan=now.plan_id)
+        return view_words.FOLDER(agent=now.agent_id, plan=now.plan_id)
     if now.paused and now.state in {"PENDING", "READY"}:
-        return _PAUSED.format(plan=now.plan_id)
+        return view_words.PAUSED(plan=now.plan_id)
     if now.phase in _ELSEWHERE or now.driver == "remote":
-        return _ELSEWHERE[now.phase or "offered"].format(agent=now.agent_id)
-    held = _ANOTHER_DAY if budgets.DAY in (now.reason or "") else _HELD
-    caused = {"REWORK_EXHAUSTED": _NO_ROUND, "SOFT_DENIED": held, "DEPENDENCY_SKIP": _SKIPPED}
-    told = caused.get(now.cause or "", _NEXT[now.state])
-    moves_on = _STALE if now.stale else told.format(plan=now.plan_id, task=now.task_id)
-    if told is _ANOTHER_DAY and turns and turns[-1]["cause"] == "DAY_SPENT":
-        return _STOPPED.format(agent=now.agent_id) + moves_on
+        return _ELSEWHERE[now.phase or "offered"](agent=now.agent_id)
+    held = view_words.ANOTHER_DAY if budgets.names_day(now.reason) else view_words.HELD
+    caused = {
+        "REWORK_EXHAUSTED": view_words.NO_ROUND,
+        "SOFT_DENIED": held,
+        "DEPENDENCY_SKIP": view_words.NEEDED_FAILED,
+    }
+    words = view_words.STALE if now.stale else caused.get(now.cause or "", _NEXT[now.state])
+    moves_on = words(plan=now.plan_id, task=now.task_id)
+    if words is view_words.ANOTHER_DAY and turns and turns[-1]["cause"] == "DAY_SPENT":
+        return view_words.STOPPED_BY_DAY(agent=now.agent_id, next=moves_on)
     return moves_on
 
 
@@ -188,9 +178,14 @@ def _used(turn: Mapping[str, Any]) -> TaskUsage:
     }
 
 
-def _promised(promise: CompletionPromise, *, derived: bool) -> dict[str, Any]:
-    criteria = [{"id": each.id, "description": each.description} for each in promise.acceptance]
-    told = {"id": promise.id, "objective": promise.objective, "derived": derived, "criteria": criteria}
+def _promised(promise: CompletionPromise, node: Node) -> dict[str, Any]:
+    derived = node.promise is None
+    criteria = [
+        {"id": each.id, "description": done.describe_evidence(each.id) if derived else each.description}
+        for each in promise.acceptance
+    ]
+    objective = done.describe_objective(node) if derived else promise.objective
+    told = {"id": promise.id, "objective": objective, "derived": derived, "criteria": criteria}
     left_open = plan_remarks.list_open_points(promise)
     return told | {"left_open": left_open} if left_open else told
 
@@ -225,7 +220,7 @@ def _came_of(history: list[dict[str, Any]], state: str) -> list[dict[str, Any]]:
         if each["what"] in {"ordered", "granted"}:
             later = history[number]["what"] if number < len(history) else None
             later = "stuck" if later == "exhausted" and history[number].get("stuck") else later
-            each["came_of_it"] = _FOLLOWED[later] if later else _COMES.get(state, "it is being done again")
+            each["came_of_it"] = (_FOLLOWED[later] if later else _RESULTS.get(state, view_words.UNDER_WAY))()
     return history
 
 
@@ -257,7 +252,7 @@ async def _broke(store: Store, plan_id: str, task_id: str) -> dict[str, Any] | N
     """What a task broke last of what was proven, if it broke anything."""
     rows = await store.read(LATEST_FACT, subject=f"{plan_id}/{task_id}", kind="regression.found")
     said: Any = wire.read(bytes(rows[0].body), limit=wire.DOCUMENT_LIMIT) if rows else None
-    return {"reason": said["reason"], "broken": said["broken"]} if said is not None else None
+    return {"reason": read_text(said, "reason"), "broken": said["broken"]} if said is not None else None
 
 
 def _branch(node: Node, score: float | None) -> dict[str, Any] | None:
@@ -272,6 +267,13 @@ def _branch(node: Node, score: float | None) -> dict[str, Any] | None:
 async def _is_open(store: Store, plan_id: str, task_id: str) -> bool:
     rows = await store.read(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
     return bool(rows) and rows[0].state not in {"COMPLETED", "SKIPPED", "FAILED"}
+
+
+def _read_texts(turn: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts of a turn that the engine wrote, with their messages. The rest are words of others."""
+    fields = ("reason", "remarks", "verdict", "gates", "checks")
+    own = {name: turn[name] for name in turn if name.removesuffix("_messages").removesuffix("_message") in fields}
+    return {name: part for name, part in restore_messages(own).items() if part is not None}
 
 
 async def _turns(store: Store, fact: int | None) -> list[dict[str, Any]]:
@@ -300,6 +302,6 @@ async def _turns(store: Store, fact: int | None) -> list[dict[str, Any]]:
             "commit",
             "verdict",
         )
-        found.append({key: told[key] for key in keys if told.get(key) is not None})
+        found.append({key: told[key] for key in keys if told.get(key) is not None} | _read_texts(told))
         fact = told.get("before")
     return found[::-1]

@@ -18,6 +18,8 @@ from agenttalk.ports.statements.people import OPEN_REQUESTS_IN
 from agenttalk.ports.statements.plans import ACTIVITY, RUN, SKIPPED_BY_FAILURE, STANDINGS, StandingRow
 from agenttalk.ports.statements.views import RUN_COUNTS, TASK_STANDING, UNISOLATED_IN, UNPROVEN_IN, TaskPageRow
 from agenttalk.rules.core.task_states import board_status
+from agenttalk.rules.text import view_words
+from agenttalk.rules.text.catalogue import read_column
 
 if TYPE_CHECKING:
     from agenttalk.contracts.core.wire import JsonObject
@@ -176,7 +178,7 @@ def _result(state: str, *, goes_on: bool, failed: bool) -> PlanResult:
 def _closing(tasks: Iterable[TaskView]) -> str:
     stale = [task["task_id"] for task in tasks if task["freshness"] == "stale"]
     named = ", ".join(stale[:_NAMED]) + (" …" if len(stale) > _NAMED else "")
-    return f"verifying again: {named}" if stale else "looking whether all that was proven still holds"
+    return view_words.VERIFYING_AGAIN(tasks=named) if stale else view_words.VERIFYING_ALL()
 
 
 def task_status_of(row: StandingRow | TaskPageRow) -> TaskView:
@@ -192,7 +194,7 @@ def task_status_of(row: StandingRow | TaskPageRow) -> TaskView:
         "proven": not row.unproven if completed else None,
         "isolated": is_isolated(row.state, row.unisolated),
         "cause": row.cause,
-        "reason": row.reason,
+        "reason": read_column(row.reason, row.reason_message),
         "score": row.score,
         "attempt": row.attempt,
         "retries": row.retries,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any, Final
 
 from agenttalk.contracts.command import Command
@@ -25,8 +26,9 @@ from agenttalk.ports.statements.plans import NODE, RUN, VERSIONS_BEFORE, VERSION
 from agenttalk.ports.statements.proof import EVIDENCE_OF_TASK, JOINED_CHECKS, EvidenceRow
 from agenttalk.ports.statements.views import TASK_ORDERS, TASK_STANDING, TaskOrderRow
 from agenttalk.ports.storage import Store
-from agenttalk.rules.proof import checklist
+from agenttalk.rules.proof import checklist, done
 from agenttalk.rules.proof.checklist import ChecklistItem, CheckSummary
+from agenttalk.rules.text.catalogue import restore_messages
 
 ORDERS: Final = 20
 """Commands of a task that are shown, the newest."""
@@ -247,11 +249,14 @@ async def checklist_of(store: Store, told: dict[str, Any]) -> list[ChecklistItem
     stale = told["freshness"] == "stale"
     promise = sheet.promise(node)
     at = ended_at if attempts else None
-    return checklist.build_checklist(promise.acceptance, seen, told["verdict"], stale=stale, ended_at=at)
+    items = checklist.build_checklist(promise.acceptance, seen, told["verdict"], stale=stale, ended_at=at)
+    if node.promise is not None:
+        return items
+    return [replace(item, description=done.describe_evidence(item.id)) for item in items]
 
 
 def _evidence_of_row(row: EvidenceRow) -> CheckSummary:
-    told: Any = wire.read(bytes(row.result), limit=wire.DOCUMENT_LIMIT)
+    told: Any = restore_messages(wire.read(bytes(row.result), limit=wire.DOCUMENT_LIMIT))
     return _evidence_of_check({**told, "id": row.check_id}, row.at, fresh=bool(row.fresh))
 
 

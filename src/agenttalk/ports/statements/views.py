@@ -44,6 +44,7 @@ class TroubledTaskRow(NamedTuple):
     reason: str | None
     request_id: str | None
     updated_at: str
+    reason_message: str | None
 
 
 class RunCountsRow(NamedTuple):
@@ -149,6 +150,7 @@ class TaskPageRow(NamedTuple):
     tool_calls: int
     unproven: int
     unisolated: int
+    reason_message: str | None
     unmet: int | None
 
 

@@ -25,7 +25,7 @@ ORDER BY m.task_id, m.seq, d.id
 
 -- Tasks of a plan that cannot go on by themselves.
 -- name: troubled_tasks
-SELECT task_id, agent_id, state, cause, reason, request_id, updated_at
+SELECT task_id, agent_id, state, cause, reason, request_id, updated_at, reason_message
 FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND task_id IN (
     SELECT o.task_id FROM tasks AS o
@@ -102,7 +102,8 @@ SELECT task_id, dependant FROM edges WHERE board = :board AND plan_id = :plan_id
 
 -- name: plan_task_page
 SELECT task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, reexecutions, missing, request_id,
-    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls, unproven, unisolated, unmet
+    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls, unproven, unisolated,
+    reason_message, unmet
 FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND task_id > :task_id
 ORDER BY task_id
@@ -110,7 +111,8 @@ LIMIT :limit
 
 -- name: task_standing
 SELECT task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, reexecutions, missing, request_id,
-    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls, unproven, unisolated
+    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls, unproven, unisolated,
+    reason_message
 FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- Commands of a plan, and how far each of their receivers came with them.

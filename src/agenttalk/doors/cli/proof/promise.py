@@ -173,15 +173,15 @@ def _answer_hook(own: LocalAttempt, language: Locale) -> int:
     import json
 
     from agenttalk.rules.text import answer_words
-    from agenttalk.rules.text.render import translate
+    from agenttalk.rules.text.message import render
 
     try:
-        missing = [translate(each, language) for each in own.find_missing()]
+        missing = [render(each, language) for each in own.find_missing()]
     except Exception as error:  # noqa: BLE001 - whatever it is, the agent can do nothing about it
         typer.echo(f"agenttalk: the look before you stop failed, which is no fault of yours: {error}", err=True)
         return 0
     if missing and not own.count_block():
-        first = translate(answer_words.STILL_MISSING(), language)
+        first = render(answer_words.STILL_MISSING(), language)
         reason = "\n".join([first, *(f"- {each}" for each in missing)])
         typer.echo(json.dumps({"decision": "block", "reason": reason}))
     return 0
@@ -190,7 +190,7 @@ def _answer_hook(own: LocalAttempt, language: Locale) -> int:
 def _mine(out: CommandOutput, locale: str, *, hook: bool) -> int:
     """Tell an agent what it has forgotten."""
     from agenttalk.doors.cli.proof import attempt
-    from agenttalk.rules.text.render import translate
+    from agenttalk.rules.text.message import render
 
     if locale not in {"en", "zh"}:
         raise UsageError(Code.OPTION_INVALID, f"there is no locale {locale[:40]!r}", hint="use 'en' or 'zh'")
@@ -204,7 +204,7 @@ def _mine(out: CommandOutput, locale: str, *, hook: bool) -> int:
         raise
     if hook:
         return _answer_hook(own, language)
-    missing = [translate(each, language) for each in own.find_missing()]
+    missing = [render(each, language) for each in own.find_missing()]
     if out.as_json:
         out.write_json({"ok": not missing, "missing": missing})
     else:
