@@ -247,7 +247,7 @@ def test_a_list_that_does_not_match_its_messages_stays_as_it_is(beside: object) 
 def test_the_row_of_a_task_has_the_message_beside_the_reason() -> None:
     columns = catalogue.to_columns(verdict_words.STALE())
     assert columns == {"reason": "is stale", "reason_message": '{"id":"verdict.stale","params":{}}'}
-    assert render(catalogue.read_column(**columns) or "", "zh") == "已过期"
+    assert render(catalogue.read_column(*columns.values()) or "", "zh") == "已过期"
     assert catalogue.to_columns("because") == {"reason": "because", "reason_message": None}
     assert catalogue.read_column("because", "{") == "because"
     assert catalogue.read_column("because", '{"id":"verdict.of_tomorrow","params":{}}') == "because"
