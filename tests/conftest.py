@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import gc
+import importlib
 import os
+import pkgutil
 import shutil
 import sys
 import tempfile
@@ -16,11 +19,14 @@ from typing import Any, Final
 import pytest
 from hypothesis import HealthCheck, settings
 
+import agenttalk
 import postgres_cluster
 from effort import DEEP, cases
 from kits.sandboxkit import PLAIN_VARIABLE
 
-sys.dont_write_bytecode = False  # else each worker, and each process that it starts, compiles everything anew
+# Else each worker, and each process that it starts, compiles everything anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile(
     "agenttalk",
@@ -84,6 +90,17 @@ def _nothing_is_remembered(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect without a search for garbage, and keep later searches from what was collected, which stays anyway."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Mark what is asked for by `-m`, have it chosen, and then put it in order."""
     if (unknown := _unknown(items)) and not any("::" in word for word in config.args):
@@ -97,6 +114,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.rest)
     yield
     items[:] = _spread(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Where tests are only collected, load what they load later, so that it is compiled (`make .venv/.compiled`)."""
+    if session.config.option.collectonly:
+        for module in pkgutil.walk_packages(agenttalk.__path__, "agenttalk."):
+            if not module.name.endswith(".__main__"):
+                importlib.import_module(module.name)
 
 
 def _is_in_the_tail(item: pytest.Item) -> bool:

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
-from project.test_house import modules, tree
+from project.sourcekit import modules, nodes
 
 MOST: Final = 20
 """Methods that a class may have, with those of its bases."""
 LARGER: Final = {
-    "Dispatcher": 71, "TaskTransitions": 55, "OperatorActions": 33, "TurnRunner": 24, "RemoteAgents": 24,
+    "Dispatcher": 71, "OperatorActions": 33, "TurnRunner": 24, "RemoteAgents": 24,
     "OnDemandHeartbeat": 30, "Heartbeat": 29,  # these share their state by inheritance
     "GitObjects": 27,  # one method for each command of git
     "GiteaState": 45, "GiteaPulls": 42, "GiteaIssues": 25, "BareRepository": 22,  # a forge for tests
@@ -34,7 +34,7 @@ ASSIGNED: Final = {
 
 
 def classes() -> dict[str, ast.ClassDef]:
-    return {node.name: node for name in modules() for node in ast.walk(tree(name)) if isinstance(node, ast.ClassDef)}
+    return {node.name: node for name in modules() for node in nodes(name) if isinstance(node, ast.ClassDef)}
 
 
 def methods(name: str, known: dict[str, ast.ClassDef]) -> set[str]:
@@ -54,7 +54,7 @@ def test_no_class_has_more_methods_than_one_can_look_through() -> None:
 
 def assigned(name: str) -> Iterator[str]:
     """Attributes of other objects that a module assigns."""
-    for node in ast.walk(tree(name)):
+    for node in nodes(name):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             own = isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}
             yield from () if own else (ast.unparse(node),)

@@ -8,13 +8,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Final
 
-import agenttalk
+from project.sourcekit import REPOSITORY, SOURCE, modules, nodes
 
-SOURCE: Final = Path(agenttalk.__file__).parent
-REPOSITORY: Final = SOURCE.parent.parent
 MAP: Final = REPOSITORY / "docs" / "architecture.md"
 GLOSSARY: Final = REPOSITORY / "docs" / "glossary.md"
 LAYERS: Final = {"adapters", "contracts", "demo", "doors", "engine", "ports", "rules", "testing", "wiring"}
@@ -22,25 +19,7 @@ FILES: Final = {"skills", "templates"}
 """Folders of files that commands install or fill in."""
 MOST: Final = 20
 """Modules that a folder may have."""
-SCRIPTS: Final = ("demo/team", "demo/proof", "demo/forge_team", "skills", "templates")
-"""Programs that agents of the demo and users run, and that nothing imports."""
 WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
-
-
-@cache
-def modules() -> dict[str, Path]:
-    """Every module of the product, by its name."""
-    found = {}
-    for path in sorted(SOURCE.rglob("*.py")):
-        if not any(str(path.relative_to(SOURCE)).startswith(each) for each in SCRIPTS):
-            parts = path.relative_to(SOURCE.parent).with_suffix("").parts
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
-
-
-@cache
-def tree(name: str) -> ast.Module:
-    return ast.parse(modules()[name].read_text(encoding="utf-8"))
 
 
 def packages() -> set[str]:
@@ -51,7 +30,7 @@ def packages() -> set[str]:
 
 def imported(name: str) -> Iterator[str]:
     """Our modules that a module imports anywhere: inside functions and for types, too."""
-    for node in ast.walk(tree(name)):
+    for node in nodes(name):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -61,7 +40,7 @@ def imported(name: str) -> Iterator[str]:
 
 def classes() -> Iterator[tuple[str, str]]:
     for name in modules():
-        for node in ast.walk(tree(name)):
+        for node in nodes(name):
             if isinstance(node, ast.ClassDef):
                 yield node.name, name
 
@@ -188,11 +167,7 @@ def test_every_module_that_stands_in_a_text_can_be_loaded() -> None:
     quoted = re.compile(r"agenttalk(?:\.[a-z_]+)+(?::\w+)?")
     found = set()
     for name in modules():
-        texts = (
-            node.value
-            for node in ast.walk(tree(name))
-            if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        )
+        texts = (node.value for node in nodes(name) if isinstance(node, ast.Constant) and isinstance(node.value, str))
         found |= {text for text in texts if quoted.fullmatch(text) and text.split(".")[1] in LAYERS}
     assert len(found) > 50
     for text in sorted(found):

@@ -43,10 +43,12 @@ def find_values(tree: ast.Module, words: set[str]) -> Iterator[tuple[str, str, s
 
 
 def find_in_source(words: set[str]) -> set[tuple[str, str, str, str]]:
+    texts = {str(path.relative_to(SOURCE)): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
     return {
-        (str(path.relative_to(SOURCE)), *place)
-        for path in SOURCE.rglob("*.py")
-        for place in find_values(ast.parse(path.read_text(encoding="utf-8")), words)
+        (name, *place)
+        for name, text in texts.items()
+        if any(word in text for word in words)
+        for place in find_values(ast.parse(text), words)
     }
 
 

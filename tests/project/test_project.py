@@ -200,7 +200,11 @@ def test_what_the_project_depends_on_is_pinned_and_tested_with_the_same_versions
 def test_packages_are_installed_by_their_hashes_and_without_resolving_anything() -> None:
     for name in ("Makefile", ".ci/run"):
         text = (REPOSITORY / name).read_text(encoding="utf-8").replace("\\\n", " ")
-        installing = [line for line in re.split(r"\n|&&|;", text) if "pip install" in line and " -r " in line]
+        installing = [
+            line
+            for line in re.split(r"\n|&&|;", text)
+            if re.search("pip install|INSTALL_INTO", line) and " -r " in line
+        ]
         assert installing
         assert [line for line in installing if "--require-hashes" not in line] == []
         # A pin file is complete. Old versions of pip that resolve it again stumble over `coverage[toml]` as soon as a newer coverage is out.

@@ -171,7 +171,8 @@ def asked(site: Served, inside: BrowserContext, path: str, **headers: str) -> tu
 
 def state_of(page: Page, site: Served) -> str:
     page.goto(f"{site.http}/plans/p")
-    return page.inner_text("h1")
+    title: str = page.inner_text("h1")
+    return title
 
 
 ATTEMPTS = """async (engine) => {

@@ -28,8 +28,9 @@ from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.python_calls import PythonPerformer, Result, Turn
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation import fsck
+from agenttalk.engine.plans import transitions
 from agenttalk.engine.plans.definition import PlanDefinition
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import explain_engine_task
 from agenttalk.engine.views.plan_status import PlanStanding
@@ -354,20 +355,18 @@ def test_every_plan_ends_as_a_simple_interpreter_says(case: Case) -> None:
 
 
 def test_a_branch_that_is_not_taken_and_not_skipped_would_be_seen() -> None:
-    decide = TaskTransitions._decide_ward
+    decide = transitions._decide_conditional
 
-    def forgetful(
-        moves: TaskTransitions, sheet: PlanDefinition, task_id: str, chosen: Sequence[str], ends: Any
-    ) -> None:
+    def forgetful(moves: PlanTransaction, plan: PlanDefinition, task_id: str, chosen: Sequence[str], ends: Any) -> None:
         if task_id in chosen:
-            decide(moves, sheet, task_id, chosen, ends)
+            decide(moves, plan, task_id, chosen, ends)
 
     @settings(max_examples=100, derandomize=True, database=None, phases=[Phase.generate], report_multiple_bugs=False)
     @given(cases(engines=0))
     def search(case: Case) -> None:
         check(case)
 
-    with patch.object(TaskTransitions, "_decide_ward", forgetful), pytest.raises(AssertionError, match="PENDING"):
+    with patch.object(transitions, "_decide_conditional", forgetful), pytest.raises(AssertionError, match="PENDING"):
         search()
 
 

@@ -201,7 +201,17 @@ def test_a_forge_event_that_was_not_carried_out_comes_back_in_chinese(
         )
         by = ForgeUser(source=SOURCE, login="agent-dev")
         answer = forge_facts.check_pull_opened(facts, "acme/widgets", 9, by, since="2026")
-        return [Evidence("read_back", False, True, "observed", "forge", task.made_at, ABOUT(subject="no_action", what=answer.detail))]
+        return [
+            Evidence(
+                "read_back",
+                False,
+                True,
+                "observed",
+                "forge",
+                task.made_at,
+                ABOUT(subject="no_action", what=answer.detail),
+            )
+        ]
 
     async def work() -> None:
         async with saying.Stage.set(tmp_path, found=found, player=saying.Player(played)) as stage:

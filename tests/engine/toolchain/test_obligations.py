@@ -12,7 +12,7 @@ import pytest
 from agenttalk.contracts.forge import ForgeEvent, ForgeIssue, ForgeUser, Repository
 from agenttalk.engine.plans import board_run
 from agenttalk.engine.plans.definition import DefinitionCache
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.toolchain.board import BOARD
 from agenttalk.ports.statements.toolchain import TOOLCHAIN_PAGE, TOOLCHAIN_TASK, TOOLCHAIN_WARNINGS
 from agenttalk.ports.storage import Tx
@@ -31,7 +31,7 @@ async def done(scene: Scene) -> None:
     at = scene.deps.stamp()
 
     def work(tx: Tx) -> None:
-        moves = TaskTransitions(tx, scene.deps, DefinitionCache(), at)
+        moves = PlanTransaction(tx, scene.deps, DefinitionCache(), at)
         for task_id in waiting:
             found = [Evidence("read_back", True, True, "observed", "forge", at, "seen")]
             [row] = tx.run(TOOLCHAIN_TASK, task_id=task_id)

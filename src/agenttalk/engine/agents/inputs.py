@@ -9,7 +9,7 @@ from agenttalk.contracts.command import Command, Reexecution
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.engine.plans.definition import PlanDefinition
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.ports.agents import InputContent
 from agenttalk.ports.statements.core import GET_BLOB
 from agenttalk.ports.statements.plans import VERSIONS_FROM
@@ -27,7 +27,7 @@ _TEXTS: Final = 128 * 1024
 
 
 def read_picked_files(
-    moves: TaskTransitions, command: Command, sources: Mapping[str, tuple[InputCandidate, ...]]
+    moves: PlanTransaction, command: Command, sources: Mapping[str, tuple[InputCandidate, ...]]
 ) -> tuple[tuple[InputContent, ...], list[str]]:
     """The files of inputs that were just picked, and the messages that brought them."""
     found: list[InputContent] = []

@@ -24,7 +24,7 @@ from agenttalk.engine.core.task_comments import IdempotentRequest
 from agenttalk.engine.mail import letters
 from agenttalk.engine.mail.letters import LetterDraft
 from agenttalk.engine.plans.definition import DefinitionCache
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.ports.kinds import KindTask, KindTurn
 from agenttalk.ports.statements.mail import (
     MAIL_FOR,
@@ -110,7 +110,7 @@ class MailBoard:
                 sent = once()
             else:
                 said = draft.as_json()
-                sent = IdempotentRequest(BOARD, caller.name, f"mail/{caller.name}/{key}", said, moves.at).run_once(
+                sent = IdempotentRequest(BOARD, caller.name, f"mail/{caller.name}/{key}", said, moves.now).run_once(
                     tx, once
                 )
             moves.finish()
@@ -255,7 +255,7 @@ class MailBoard:
     def _note_read(self, tx: Tx, items: list[tuple[str, str]], how: ReadHow) -> None:
         moves = self._open_run(tx)
         for task_id, kind in items:
-            if tx.run(READ_MAIL, task_id=task_id, at=moves.at, how=how, informs=int(kind == "inform")):
+            if tx.run(READ_MAIL, task_id=task_id, at=moves.now, how=how, informs=int(kind == "inform")):
                 tx.record("mail.read", task_id, {"how": how})
             letters.settle(moves, letters.kind_of(self._deps), task_id)  # it may have been read in a prompt just now
         moves.finish()
@@ -266,7 +266,7 @@ class MailBoard:
             letters.settle(moves, letters.kind_of(self._deps), task_id)
         moves.finish()
 
-    def _open_run(self, tx: Tx) -> TaskTransitions:
+    def _open_run(self, tx: Tx) -> PlanTransaction:
         return letters.open_run(tx, self._deps, self._sheets)
 
     async def _row(self, mail_id: str) -> LetterRow:

@@ -15,9 +15,9 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName, require_current_attempt
-from agenttalk.engine.plans import board_run, reset
+from agenttalk.engine.plans import board_run, reset, transitions
 from agenttalk.engine.plans.definition import DefinitionCache
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.ports.kinds import KindTask, MailKind, MailRules
 from agenttalk.ports.statements.mail import (
     ADD_MAIL,
@@ -122,12 +122,12 @@ def unknown_letter_error(mail_id: str) -> UsageError:
     )
 
 
-def open_run(tx: Tx, deps: Deps, sheets: DefinitionCache) -> TaskTransitions:
+def open_run(tx: Tx, deps: Deps, sheets: DefinitionCache) -> PlanTransaction:
     """The board's run, there and as it is configured."""
     rules, at = kind_of(deps).rules, deps.stamp()
     board_run.open_run(tx, rules.policies, rules.profiles, at)
     sheets.forget(BOARD)
-    return TaskTransitions(tx, deps, sheets, at)
+    return PlanTransaction(tx, deps, sheets, at)
 
 
 def find_agents(deps: Deps, rules: MailRules, names: Iterable[str]) -> frozenset[str]:
@@ -154,7 +154,7 @@ def accept_letter_file(tx: Tx, deps: Deps, letter: Mail) -> Rejection | None:
 
 
 def accept_letter(
-    moves: TaskTransitions, kind: MailKind, letter: Mail, *, there: frozenset[str], via: str, before: Iterable[int] = ()
+    moves: PlanTransaction, kind: MailKind, letter: Mail, *, there: frozenset[str], via: str, before: Iterable[int] = ()
 ) -> dict[str, Any] | Rejection:
     """Take a letter: what was sent, or why it is not taken. The same letter once more changes nothing."""
     tx, rules = moves.tx, kind.rules
@@ -164,7 +164,7 @@ def accept_letter(
             return _sent_to_json(tx, known[0])
         message = f"the id {letter.message_id!r} was used for another letter"
         return Rejection(Code.MESSAGE_ID_REUSED_WITH_DIFFERENT_PAYLOAD, message, message_id=letter.message_id)
-    now = parse_instant(moves.at)
+    now = parse_instant(moves.now)
     rows = tx.run(MAIL, mail_id=letter.in_reply_to) if letter.in_reply_to else []
     answers = AnsweredLetter(rows[0].sender, _addressees(tx, rows[0].id), rows[0].hop) if rows else None
     hop = letters.hop_of(letter.sender, [*before, *([answers.hop] if answers else [])])
@@ -181,10 +181,10 @@ def accept_letter(
 
 
 def _write(
-    moves: TaskTransitions, letter: Mail, rules: MailRules, *, thread: str, hop: int, via: str, digest: str
+    moves: PlanTransaction, letter: Mail, rules: MailRules, *, thread: str, hop: int, via: str, digest: str
 ) -> tuple[int, letters.RequestTimes | None]:
     """Write a letter down; its number, and its times if it is a request."""
-    tx, now, body = moves.tx, parse_instant(moves.at), letter.body.encode()
+    tx, now, body = moves.tx, parse_instant(moves.now), letter.body.encode()
     times = None
     if letter.kind == "request":
         times = letters.compute_times(
@@ -203,7 +203,7 @@ def _write(
         via=via,
         sha256=digest,
         size=len(body),
-        at=moves.at,
+        at=moves.now,
         body=body,
     )
     found = letters.index_words(f"{letter.subject}\n{letter.body}")
@@ -216,7 +216,7 @@ def _write(
 
 
 def _hand_out(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     kind: MailKind,
     letter: Mail,
     addressee: str,
@@ -240,7 +240,7 @@ def _hand_out(
     facts: dict[str, Any] = {
         "mail_id": letter.message_id,
         "thread": thread,
-        "at": moves.at,
+        "at": moves.now,
         "deadline": deadline,
         "unread": [],
     }
@@ -259,12 +259,12 @@ def _hand_out(
         object=thread,
         head_sha="",
         hop=hop,
-        event_at=moves.at,
-        made_at=moves.at,
+        event_at=moves.now,
+        made_at=moves.now,
     )
     known = rules.profiles.get(addressee)
     context = kind.context(
-        task, fence=records.derive_id("letter", f"{task_id}/{moves.at}"), locale=known.locale if known else "en"
+        task, fence=records.derive_id("letter", f"{task_id}/{moves.now}"), locale=known.locale if known else "en"
     )
     limits = {"timeout": rules.timeout, "retry_times": rules.retry_times}
     board_run.insert_task(moves, kind, task, render_command_text(context), limits, held=way == "hold")
@@ -289,45 +289,45 @@ def _has_folder(deps: Deps, rules: MailRules, addressee: str) -> bool:
     return deps.root.exists(root_layout.agent_folder(addressee))
 
 
-def _note_reply(moves: TaskTransitions, kind: MailKind, row: LetterRow, letter: Mail, answers: AnsweredLetter) -> None:
+def _note_reply(moves: PlanTransaction, kind: MailKind, row: LetterRow, letter: Mail, answers: AnsweredLetter) -> None:
     """A letter was answered by one of those who got it; or at least read, if the answer goes to others alone."""
     tx = moves.tx
     [(task_id,)] = tx.run(MAIL_FOR, mail=row.id, addressee=letter.sender)
     if not letters.is_answer(letter, answers):
-        if tx.run(READ_MAIL, task_id=task_id, at=moves.at, how="replied", informs=int(row.kind == "inform")):
+        if tx.run(READ_MAIL, task_id=task_id, at=moves.now, how="replied", informs=int(row.kind == "inform")):
             tx.record("mail.read", task_id, {"how": "replied"})
             settle(moves, kind, task_id)
-    elif tx.run(REPLY_MAIL, task_id=task_id, reply=letter.message_id, at=moves.at):
+    elif tx.run(REPLY_MAIL, task_id=task_id, reply=letter.message_id, at=moves.now):
         tx.record("mail.replied", task_id, {"reply": letter.message_id})
         settle(moves, kind, task_id)
 
 
-def settle(moves: TaskTransitions, kind: MailKind, task_id: str) -> None:
+def settle(moves: PlanTransaction, kind: MailKind, task_id: str) -> None:
     """End a task that is not run, if what was seen of its letter is enough."""
     row = moves.tx.run(MAIL_ITEM, task_id=task_id)[0]
     state: task_states.State = row.state
     if row.closed_at is not None or state in task_states.FINAL or state == "RUNNING":
         return
-    found = letters.make_evidence(LetterObservation(row.addressee, row.read_at, row.read_how, row.reply), moves.at)
+    found = letters.make_evidence(LetterObservation(row.addressee, row.read_at, row.read_how, row.reply), moves.now)
     if board_run.complete_if_fulfilled(moves, kind, task_id, state, found) and row.delivery is not None:
         _take_back(moves, row.addressee, row.delivery)
 
 
-def _take_back(moves: TaskTransitions, addressee: str, delivery: int) -> None:
+def _take_back(moves: PlanTransaction, addressee: str, delivery: int) -> None:
     """Take back the command of a letter that is answered."""
-    moves.tx.run(ACKNOWLEDGE_BY_HAND, id=delivery, ack="SUCCEEDED", details=None, at=moves.at)
+    moves.tx.run(ACKNOWLEDGE_BY_HAND, id=delivery, ack="SUCCEEDED", details=None, at=moves.now)
     reset.withdraw_command(moves, BOARD, addressee, delivery, "the letter was answered")
 
 
-def remind(moves: TaskTransitions, row: LetterItemRow) -> None:
+def remind(moves: PlanTransaction, row: LetterItemRow) -> None:
     """Mark the letter as unread, put it into the inbox again, and raise an alert."""
     tx = moves.tx
-    tx.run(REMIND_MAIL, task_id=row.task_id, at=moves.at, due_at=row.deadline)
+    tx.run(REMIND_MAIL, task_id=row.task_id, at=moves.now, due_at=row.deadline)
     tx.record("mail.reminded", row.task_id, {"addressee": row.addressee, "deadline": row.deadline})
     message = f"{row.addressee} has not answered {row.mail_id} of {row.sender}; it has to until {row.deadline}"
     records.alert(
         tx,
-        at=moves.at,
+        at=moves.now,
         plan_id=BOARD,
         code=Code.MAIL_UNANSWERED,
         message=message,
@@ -337,19 +337,19 @@ def remind(moves: TaskTransitions, row: LetterItemRow) -> None:
     )
 
 
-def give_up(moves: TaskTransitions, row: LetterItemRow) -> None:
+def give_up(moves: PlanTransaction, row: LetterItemRow) -> None:
     """Fail the task, because no answer came in time."""
     why = f"{row.addressee} did not answer before the deadline, {row.deadline}"
     if row.state in task_states.FINAL:
-        moves.tx.run(CLOSE_MAIL, task_id=row.task_id, at=moves.at, why=why)
+        moves.tx.run(CLOSE_MAIL, task_id=row.task_id, at=moves.now, why=why)
         return
     if row.delivery is not None:
         reset.withdraw_command(moves, BOARD, row.addressee, row.delivery, why)
-    sheet = moves.sheets.load(moves.tx, BOARD)
-    moves.fail_idle_task(sheet, row.task_id, row.state, "ABORTED", reason=why)
+    sheet = moves.definitions.load(moves.tx, BOARD)
+    transitions.fail_idle_task(moves, sheet, row.task_id, row.state, "ABORTED", reason=why)
     records.alert(
         moves.tx,
-        at=moves.at,
+        at=moves.now,
         plan_id=BOARD,
         code=Code.MAIL_UNANSWERED,
         message=f"{row.mail_id} of {row.sender}: {why}",

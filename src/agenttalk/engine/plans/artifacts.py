@@ -12,7 +12,7 @@ from agenttalk.contracts.dag import Output
 from agenttalk.engine.core import records
 from agenttalk.engine.plans import validator_verdicts
 from agenttalk.engine.plans.definition import PlanDefinition
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.ports.statements.core import PUT_BLOB
 from agenttalk.ports.statements.messages import ADD_DELIVERY, PUT_MESSAGE
 from agenttalk.ports.storage import Tx
@@ -68,7 +68,7 @@ class OutgoingArtifact:
         name = self.output.name
         return InputCandidate(self.message_id, job.task_id, name, None, files, at, self.score, seq, command_id)
 
-    def send(self, moves: TaskTransitions, sheet: PlanDefinition, job: OutputProducer) -> None:
+    def send(self, moves: PlanTransaction, sheet: PlanDefinition, job: OutputProducer) -> None:
         """Write it down. Who works in folders gets it from the router."""
         tx, plan_id = moves.tx, job.plan_id
         for each in self.files:
@@ -92,7 +92,7 @@ class OutgoingArtifact:
                 "name": root_layout.artifact_name(job.task_id, self.output.name, self.message_id),
                 "envelope": self.envelope,
                 "dag_sha256": sheet.dag_sha256,
-                "at": moves.at,
+                "at": moves.now,
                 "state": "stored" if self.in_folders else "delivered",
             },
         )
@@ -100,9 +100,9 @@ class OutgoingArtifact:
         for receiver in self.in_folders:
             delivery_id = records.derive_id("dlv", f"{self.message_id}/{receiver}")
             tx.run(ADD_DELIVERY, **about, receiver=receiver, delivery_id=delivery_id, priority=1)
-            moves.in_folders = True
+            moves.note_inbox_change()
         for receiver, delivery_id in self.deliveries.items():
-            moves.record_arrival(self.message_id, _arrived(tx, about, receiver, delivery_id, moves.at))
+            moves.record_arrival(self.message_id, _arrived(tx, about, receiver, delivery_id, moves.now))
         moves.count(plan_id, "sent")
         moves.count(plan_id, "delivered", 0 if self.in_folders else 1)
         if self.output.deliverable and not validator_verdicts.needs_acceptance(sheet, job.task_id, self.output.name):
@@ -111,7 +111,7 @@ class OutgoingArtifact:
                 records.publish_file(tx, f"{folder}/{each.path}", None, content=each.sha256)
         if self.output.name.startswith(VALIDATION):
             validator = validator_verdicts.Validator(plan_id, job.task_id, job.agent_id)
-            validator_verdicts.record_results(tx, validator, [each.sha256 for each in self.files], at=moves.at)
+            validator_verdicts.record_results(tx, validator, [each.sha256 for each in self.files], at=moves.now)
 
 
 def _arrived(tx: Tx, about: dict[str, Any], receiver: str, delivery_id: str, at: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from agenttalk.engine.core.plan_settings import encode_settings
 from agenttalk.engine.plans import submission
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.submission import TaskLinks
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.ports.kinds import ForgeWaiter, KindOutcome, KindTask, KindTurn, Submission, TaskKind
 from agenttalk.ports.proof import Confirmer
 from agenttalk.ports.statements.core import COMMENTS_OF, CommentRow
@@ -40,6 +40,7 @@ from agenttalk.rules.proof import done, turn_outcome
 from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.proof.performance import Performance
 from agenttalk.rules.text.catalogue import to_columns, with_messages
+from agenttalk.rules.text.message import join
 from agenttalk.rules.toolchain import read_back
 
 _NO_DAG: Final = b"{}"
@@ -72,7 +73,7 @@ def open_run(tx: Tx, policies: Policies, profiles: Mapping[str, AgentProfile], a
         tx.record("run.settings", tx.board, {"agents": sorted(profiles)})
 
 
-def add_task(moves: TaskTransitions, kind: TaskKind, task: KindTask, **limits: int) -> None:
+def add_task(moves: PlanTransaction, kind: TaskKind, task: KindTask, **limits: int) -> None:
     """Add a task to its board's run. One that asks for nothing is done by being stored, as the one rule decides."""
     node = insert_task(moves, kind, task, task.description or task.title, limits)
     if not kind.wants_run(task):
@@ -80,7 +81,7 @@ def add_task(moves: TaskTransitions, kind: TaskKind, task: KindTask, **limits: i
 
 
 def insert_task(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     kind: TaskKind,
     task: KindTask,
     prompt: str,
@@ -99,32 +100,32 @@ def insert_task(
         promise=kind.promise(task),
         **limits,  # type: ignore[arg-type]
     )
-    tx.run(PUT_ENGINE_TASK, **submission.make_task_row(tx.board, node, links, moves.at))
+    tx.run(PUT_ENGINE_TASK, **submission.make_task_row(tx.board, node, links, moves.now))
     submission.put_nodes(tx, tx.board, [node], links)
     tx.run(COUNT_RUN, plan_id=tx.board, open=1, completed=0, failed=0, skipped=0)
     return node
 
 
-def _deliver(moves: TaskTransitions, kind: TaskKind, task: KindTask, node: Node) -> None:
+def _deliver(moves: PlanTransaction, kind: TaskKind, task: KindTask, node: Node) -> None:
     detail = f"stored for {task.agent_id}"
-    found = [Evidence("delivered", True, True, "observed", "engine", moves.at, detail)]
-    verdict = done.decide(moves.sheets.load(moves.tx, moves.tx.board).promise(node), found, ())
+    found = [Evidence("delivered", True, True, "observed", "engine", moves.now, detail)]
+    verdict = done.decide(moves.definitions.load(moves.tx, moves.tx.board).promise(node), found, ())
     _end(moves, kind, task.task_id, "PENDING", verdict, detail)
 
 
 def complete_if_fulfilled(
-    moves: TaskTransitions, kind: TaskKind, task_id: str, state: task_states.State, found: Sequence[Evidence]
+    moves: PlanTransaction, kind: TaskKind, task_id: str, state: task_states.State, found: Sequence[Evidence]
 ) -> bool:
     """End a task that nobody runs, if what was found fulfils its promise; whether it does."""
-    sheet = moves.sheets.load(moves.tx, moves.tx.board)
+    sheet = moves.definitions.load(moves.tx, moves.tx.board)
     verdict = done.decide(sheet.promise(sheet.node(moves.tx, task_id)), found, ())
     if verdict.fulfilled:
-        _end(moves, kind, task_id, state, verdict, "; ".join(each.detail for each in found))
+        _end(moves, kind, task_id, state, verdict, join(evidence.detail for evidence in found))
     return verdict.fulfilled
 
 
 def _end(
-    moves: TaskTransitions, kind: TaskKind, task_id: str, state: task_states.State, verdict: Verdict, detail: str
+    moves: PlanTransaction, kind: TaskKind, task_id: str, state: task_states.State, verdict: Verdict, detail: str
 ) -> None:
     """Write down what was decided of a task that nobody runs."""
     cause: Cause = turn_outcome.find_done_cause(verdict) or "FAILED_FOR_GOOD"
@@ -132,30 +133,30 @@ def _end(
     ended = task_states.move(task_states.move(ready, "LEASED"), cause)
     about = {"plan_id": moves.tx.board, "task_id": task_id}
     moves.tx.run(SET_ENGINE_TASK, **about, state=ended, cause=cause, **to_columns(None), missing=None, request_id=None,
-        at=moves.at)  # fmt: skip
+        at=moves.now)  # fmt: skip
     body = {"state": ended, "cause": cause, **with_messages({"reason": detail}), "trust": verdict.trust}
     moves.tx.record("task.moved", f"{moves.tx.board}/{task_id}", body)
     moves.count(moves.tx.board, "completed" if verdict.fulfilled else "failed")
-    kind.closed(moves.tx, task_id, verdict.trust or detail, moves.at)
+    kind.closed(moves.tx, task_id, verdict.trust or detail, moves.now)
 
 
-def withdraw(moves: TaskTransitions, task_id: str, state: task_states.State, delivery: int | None, why: str) -> None:
+def withdraw(moves: PlanTransaction, task_id: str, state: task_states.State, delivery: int | None, why: str) -> None:
     """Take back a task that has not begun."""
     if delivery is not None:
-        moves.tx.run(WITHDRAW_DIRECT, id=delivery, at=moves.at, details=why)
-    moves.move_task(moves.sheets.load(moves.tx, moves.tx.board), task_id, state, "REMOVED", reason=why)
+        moves.tx.run(WITHDRAW_DIRECT, id=delivery, at=moves.now, details=why)
+    moves.move_task(moves.definitions.load(moves.tx, moves.tx.board), task_id, state, "REMOVED", reason=why)
     moves.count(moves.tx.board, "skipped")
 
 
-def restore(moves: TaskTransitions, kind: TaskKind, task_id: str) -> None:
+def restore(moves: PlanTransaction, kind: TaskKind, task_id: str) -> None:
     """Have a task that was taken back done after all."""
-    moves.move_task(moves.sheets.load(moves.tx, moves.tx.board), task_id, "SKIPPED", "RUN_AGAIN")
+    moves.move_task(moves.definitions.load(moves.tx, moves.tx.board), task_id, "SKIPPED", "RUN_AGAIN")
     moves.tx.run(COUNT_RUN, plan_id=moves.tx.board, open=1, completed=0, failed=0, skipped=-1)
-    kind.closed(moves.tx, task_id, "", moves.at)
+    kind.closed(moves.tx, task_id, "", moves.now)
 
 
 def report_turn_end(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     granted: LeasedAttempt,
     cause: Cause,
     reason: str | None,
@@ -169,7 +170,7 @@ def report_turn_end(
     state = task_states.move("RUNNING", cause)
     if state in task_states.FINAL:
         trust = verdict.trust if verdict else None
-        kind.closed(moves.tx, task.task_id, trust or (reason or cause.lower())[:1000], moves.at)
+        kind.closed(moves.tx, task.task_id, trust or (reason or cause.lower())[:1000], moves.now)
     if cause == "FULFILLED":
         return
     code = next((each.id for each in found if each.id in MOOT), "") if cause == "MOOT" else ""

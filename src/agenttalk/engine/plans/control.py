@@ -11,11 +11,11 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.budgets import denials, spending
 from agenttalk.engine.budgets.denials import GateDenial
 from agenttalk.engine.people import questions
-from agenttalk.engine.plans import commands, dag_reviews, releases, reset
+from agenttalk.engine.plans import commands, dag_reviews, inputs, releases, reset, transitions
 from agenttalk.engine.plans.commands import FOLDER
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.reset import PlanSnapshot
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.ports.statements.budgets import ObjectionRow
 from agenttalk.ports.statements.people import OPEN_REQUESTS_IN, OPEN_REQUESTS_OF
 from agenttalk.ports.statements.plans import (
@@ -63,7 +63,7 @@ def pause_if_running(tx: Tx, plan_id: str, *, by: str, at: str) -> str:
     return state
 
 
-def resume(moves: TaskTransitions, plan_id: str, *, by: str) -> bool:
+def resume(moves: PlanTransaction, plan_id: str, *, by: str) -> bool:
     """Let a paused plan go on. False when it was not paused."""
     tx = moves.tx
     if _run(tx, plan_id)[0] != "PAUSED":
@@ -74,37 +74,37 @@ def resume(moves: TaskTransitions, plan_id: str, *, by: str) -> bool:
     return True
 
 
-def begin_tasks(moves: TaskTransitions, plan_id: str) -> None:
+def begin_tasks(moves: PlanTransaction, plan_id: str) -> None:
     """Let the tasks of a plan begin."""
-    moves.tx.run(SET_RUN_STATE, plan_id=plan_id, state="RUNNING", at=moves.at)
+    moves.tx.run(SET_RUN_STATE, plan_id=plan_id, state="RUNNING", at=moves.now)
     for (agent_id,) in moves.tx.run(REQUEUE_PLAN, plan_id=plan_id):
         moves.agents[agent_id] = None
-    for agent_id, profile in moves.sheets.load(moves.tx, plan_id).profiles.items():
+    for agent_id, profile in moves.definitions.load(moves.tx, plan_id).profiles.items():
         if profile.driver == FOLDER and agent_id in moves.agents:  # its tasks lie in its inbox, and in no queue
             moves.tx.run(UNQUEUE_AGENT, plan_id=plan_id, agent_id=agent_id)
             del moves.agents[agent_id]
-    moves.has_more_due = True
+    moves.note_due_tasks()
 
 
-def cancel(moves: TaskTransitions, plan_id: str, *, by: str, why: str = "") -> int:
+def cancel(moves: PlanTransaction, plan_id: str, *, by: str, why: str = "") -> int:
     """Call everything off that is still open; how many tasks. Whatever ran must be dead before."""
     tx = moves.tx
     if _run(tx, plan_id)[0] == "ENDED":
         return 0
     reason = task_words.CANCELLED_BECAUSE(by=by, why=why) if why else task_words.CANCELLED(by=by)
     tx.run(DROP_REVIEWS, plan_id=plan_id)
-    tasks = tx.run(CANCEL_TASKS, plan_id=plan_id, **to_columns(reason), at=moves.at)
-    tx.run(CANCEL_DELIVERIES, plan_id=plan_id, reason=reason, at=moves.at)
+    tasks = tx.run(CANCEL_TASKS, plan_id=plan_id, **to_columns(reason), at=moves.now)
+    tx.run(CANCEL_DELIVERIES, plan_id=plan_id, reason=reason, at=moves.now)
     if tasks:
         tx.run(COUNT_RUN, plan_id=plan_id, open=-len(tasks), completed=0, failed=len(tasks), skipped=0)
     for (request_id,) in tx.run(OPEN_REQUESTS_IN, plan_id=plan_id):
-        questions.close(tx, request_id, reason, at=moves.at)
-    tx.run(SET_RUN_STATE, plan_id=plan_id, state="ENDED", at=moves.at)
+        questions.close(tx, request_id, reason, at=moves.now)
+    tx.run(SET_RUN_STATE, plan_id=plan_id, state="ENDED", at=moves.now)
     tx.record("plan.cancelled", plan_id, {"by": by, "reason": reason, "tasks": len(tasks)})
     return len(tasks)
 
 
-def abort(moves: TaskTransitions, plan_id: str, task_id: str, *, detail: str) -> dict[str, Any]:
+def abort(moves: PlanTransaction, plan_id: str, task_id: str, *, detail: str) -> dict[str, Any]:
     """Stop a task that is still open; whatever ran of it must be dead before, and may have been stopped just so."""
     tx = moves.tx
     _run(tx, plan_id)
@@ -122,21 +122,21 @@ def abort(moves: TaskTransitions, plan_id: str, task_id: str, *, detail: str) ->
         )
     if lease is not None:
         raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} is run by another process", hint="ask that one")
-    sheet = moves.sheets.load(tx, plan_id)
+    sheet = moves.definitions.load(tx, plan_id)
     if delivery is not None:
         reset.withdraw_command(moves, plan_id, agent_id, delivery, reason)
     _close_questions(moves, plan_id, task_id, reason)
     decision = checkpoints.decide(
-        "post-act", [("hard-deny", reason)], trace_id=f"{plan_id}/{task_id}@{moves.at}:post-act"
+        "post-act", [("hard-deny", reason)], trace_id=f"{plan_id}/{task_id}@{moves.now}:post-act"
     )
-    moves.fail_idle_task(sheet, task_id, state, "ABORTED", reason=reason, gates=[decision.as_json()])
-    moves.has_more_due = True
+    transitions.fail_idle_task(moves, sheet, task_id, state, "ABORTED", reason=reason, gates=[decision.as_json()])
+    moves.note_due_tasks()
     return {"task_id": task_id, "state": "FAILED", "reason": reason}
 
 
-def _close_questions(moves: TaskTransitions, plan_id: str, task_id: str, why: str) -> None:
+def _close_questions(moves: PlanTransaction, plan_id: str, task_id: str, why: str) -> None:
     for (request_id,) in moves.tx.run(OPEN_REQUESTS_OF, plan_id=plan_id, task_id=task_id):
-        questions.close(moves.tx, request_id, why, at=moves.at)
+        questions.close(moves.tx, request_id, why, at=moves.now)
 
 
 def find_override_question(
@@ -157,7 +157,7 @@ def find_override_question(
 
 
 def retry(
-    moves: TaskTransitions, plan_id: str, task_id: str, *, by: str, onwards: bool = False, go_on: bool = False
+    moves: PlanTransaction, plan_id: str, task_id: str, *, by: str, onwards: bool = False, go_on: bool = False
 ) -> list[str]:
     """Try a failed task again, with all its rounds; those that its failure stopped wait for it again.
 
@@ -168,7 +168,7 @@ def retry(
     if go_on:
         resume(moves, plan_id, by=by)
     paused = _run(tx, plan_id)[0] == "PAUSED"
-    sheet = moves.sheets.load(tx, plan_id)
+    sheet = moves.definitions.load(tx, plan_id)
     row = _retriable(tx, plan_id, task_id, onwards=onwards)
     stand = PlanSnapshot.read(tx, plan_id)
     if onwards:
@@ -179,9 +179,9 @@ def retry(
     tx.record("task.retried", f"{plan_id}/{task_id}", {"by": by, "onwards": onwards, "begin_anew": again})
     for each in again:
         _close_questions(moves, plan_id, each, f"{by} has {task_id} done again")
-    releases.revoke(tx, plan_id, f"{by} has {task_id} done again", at=moves.at)
+    releases.revoke(tx, plan_id, f"{by} has {task_id} done again", at=moves.now)
     if not paused:
-        tx.run(SET_RUN_STATE, plan_id=plan_id, state="RUNNING", at=moves.at)
+        tx.run(SET_RUN_STATE, plan_id=plan_id, state="RUNNING", at=moves.now)
     may_run = row.delivery is not None and _may_run(sheet.node(tx, task_id), stand, row.cause)
     if again == [task_id] and may_run and row.delivery is not None and not onwards:
         again += _at_once(moves, sheet, task_id, row.delivery)
@@ -190,12 +190,14 @@ def retry(
     return again
 
 
-def list_rerun_tasks(moves: TaskTransitions, plan_id: str, task_id: str) -> set[str]:
+def list_rerun_tasks(moves: PlanTransaction, plan_id: str, task_id: str) -> set[str]:
     """The tasks that begin anew when a task is retried with everything that hangs on it."""
     tx = moves.tx
     _run(tx, plan_id)
     _retriable(tx, plan_id, task_id, onwards=True)
-    return set(reset.collect_dependants(tx, moves.sheets.load(tx, plan_id), PlanSnapshot.read(tx, plan_id), task_id))
+    return set(
+        reset.collect_dependants(tx, moves.definitions.load(tx, plan_id), PlanSnapshot.read(tx, plan_id), task_id)
+    )
 
 
 def _retriable(tx: Tx, plan_id: str, task_id: str, *, onwards: bool) -> EngineTaskRow:
@@ -221,7 +223,7 @@ def _may_run(node: Node, stand: PlanSnapshot, cause: str | None) -> bool:
     return "open" not in before and ("failed" not in before or cause not in {"CANCELLED", "DEPENDENCY_SKIP"})
 
 
-def _at_once(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, delivery: int) -> list[str]:
+def _at_once(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, delivery: int) -> list[str]:
     """Give a failed task out again, with the inputs that it had; whoever waits for it again."""
     tx, plan_id = moves.tx, sheet.plan_id
     tx.run(FRESH_START, plan_id=plan_id, task_id=task_id)
@@ -234,7 +236,7 @@ def _at_once(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, delive
 
 
 def _begin_anew(
-    moves: TaskTransitions, sheet: PlanDefinition, tasks: Sequence[str], *, by: str, free: bool, onwards: bool
+    moves: PlanTransaction, sheet: PlanDefinition, tasks: Sequence[str], *, by: str, free: bool, onwards: bool
 ) -> list[str]:
     """Have tasks begin anew, the first of them at once if it is `free`; others that wait for it again."""
     tx, plan_id, first = moves.tx, sheet.plan_id, tasks[0]
@@ -256,31 +258,31 @@ def _begin_anew(
             f"{first} would be skipped again, because something before it has failed",
             hint="try that again, with '--from'",
         )
-    moves.has_more_due = True
+    moves.note_due_tasks()
     return woken
 
 
-def _consider(moves: TaskTransitions, sheet: PlanDefinition, task_id: str) -> str:
+def _consider(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> str:
     """Give a task out if nothing holds it up; its state."""
     about = {"plan_id": sheet.plan_id, "task_id": task_id}
     row = moves.tx.run(ENGINE_TASK, **about)[0]
     if (row.state, row.unmet) != ("PENDING", 0):
         return str(row.state)
-    moves.order_if_ready(sheet, task_id)
+    inputs.order_if_ready(moves, sheet, task_id)
     state = str(moves.tx.run(ENGINE_TASK, **about)[0].state)
     if state == "PENDING":  # its command is made, and what follows in this transaction looks at it
-        moves.tx.run(READY_TASK, **about, cause="INPUTS_PICKED", at=moves.at)
+        moves.tx.run(READY_TASK, **about, cause="INPUTS_PICKED", at=moves.now)
     return state
 
 
-def wake_stopped(moves: TaskTransitions, sheet: PlanDefinition, task_id: str) -> list[str]:
+def wake_stopped(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> list[str]:
     """Have those that the failure of a task stopped wait for it again, unless another one stops them; who they are."""
     woken: list[str] = []
     ahead = deque([task_id])
     while ahead:
         source = ahead.popleft()
         for dependant, state in moves.tx.run(STOPPED_DEPENDANTS, plan_id=sheet.plan_id, task_id=source):
-            if moves.has_lost_task(sheet, sheet.node(moves.tx, dependant).depends_on):
+            if transitions.has_lost_task(moves.tx, sheet, sheet.node(moves.tx, dependant).depends_on):
                 continue
             moves.move_task(sheet, dependant, state, "DEPENDENCY_RETRIED")
             if state == "SKIPPED":

@@ -42,10 +42,10 @@ def recall_command(
     in_folder = profile is None or profile.driver == "folder"  # who is not in the plan any more may have an inbox
     ack = None if in_folder and progress != "claimed" else "FAILED"
     if in_folder:
-        tx.run(WITHDRAW, id=delivery, ack=ack, at=moves.at, details=details)
-        moves.in_folders = True
+        tx.run(WITHDRAW, id=delivery, ack=ack, at=moves.now, details=details)
+        moves.note_inbox_change()
     else:
-        tx.run(WITHDRAW_DIRECT, id=delivery, at=moves.at, details=details)
+        tx.run(WITHDRAW_DIRECT, id=delivery, at=moves.now, details=details)
     tx.run(SET_MESSAGE_STATE, id=number, state="superseded")
     records.count_messages(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
     tx.record("message.recalled", message_id, {"seq": seq, "was": progress, "why": why})
@@ -59,14 +59,14 @@ def recall_command(
         tx,
         letter,
         "SKIPPED_SUPERSEDED",
-        at=moves.at,
+        at=moves.now,
         delivery_id=moves.deps.ids.new("dlv"),
         to=receiver,
         skip_reason=why,
         **by,
     )
     if ack is not None:
-        _acknowledge(tx, command, receiver, seq, details, moves.at)
+        _acknowledge(tx, command, receiver, seq, details, moves.now)
 
 
 def _acknowledge(tx: Tx, command: CommandEnvelope, receiver: str, seq: int, details: str, at: str) -> None:

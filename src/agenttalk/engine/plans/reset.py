@@ -16,10 +16,10 @@ from agenttalk.contracts.dag import FailurePolicy
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.budgets import spending
 from agenttalk.engine.core import records
-from agenttalk.engine.plans import recalls, supersede
+from agenttalk.engine.plans import recalls, transitions, versions
 from agenttalk.engine.plans.commands import FOLDER
 from agenttalk.engine.plans.definition import PlanDefinition
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.ports.statements.messages import DELIVERY_OF, MESSAGE_BY_ID, SET_MESSAGE_STATE, WITHDRAW
 from agenttalk.ports.statements.plans import (
     COMMAND_OF_DELIVERY,
@@ -124,7 +124,7 @@ def _is_held(tx: Tx, sheet: PlanDefinition, stand: PlanSnapshot, task_id: str, a
     return bool(guards) and not _is_called_for(tx, sheet, stand, task_id, again)
 
 
-def reset_tasks(moves: TaskTransitions, sheet: PlanDefinition, tasks: Iterable[str], *, why: str) -> None:
+def reset_tasks(moves: PlanTransaction, sheet: PlanDefinition, tasks: Iterable[str], *, why: str) -> None:
     """Take tasks back to where nobody has looked at them yet. Raises UsageError when one of them runs."""
     for task_id in tasks:
         _, state, _, lease, delivery, *_ = moves.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=task_id)[0]
@@ -139,21 +139,21 @@ def reset_tasks(moves: TaskTransitions, sheet: PlanDefinition, tasks: Iterable[s
         _outdate(moves, sheet, task_id, why)
 
 
-def withdraw_command(moves: TaskTransitions, plan_id: str, agent_id: str, delivery: int, why: str) -> None:
+def withdraw_command(moves: PlanTransaction, plan_id: str, agent_id: str, delivery: int, why: str) -> None:
     """Take back a command that nobody has worked on to its end."""
     tx = moves.tx
     [(message_id, _)] = tx.run(COMMAND_OF_DELIVERY, id=delivery)
     rows = tx.run(DELIVERY_OF, plan_id=plan_id, message_id=message_id, receiver=agent_id)
     if not rows or rows[0].state != "stored":
-        tx.run(WITHDRAW_DIRECT, id=delivery, at=moves.at, details=why)
+        tx.run(WITHDRAW_DIRECT, id=delivery, at=moves.now, details=why)
         return
-    tx.run(WITHDRAW, id=delivery, ack=None, at=moves.at, details=why)  # no folder has it yet, and none shall
+    tx.run(WITHDRAW, id=delivery, ack=None, at=moves.now, details=why)  # no folder has it yet, and none shall
     tx.run(SET_MESSAGE_STATE, id=rows[0].message, state="superseded")
     records.count_messages(tx, plan_id, superseded=1)
     tx.record("message.recalled", message_id, {"was": "stored", "why": why})
 
 
-def _outdate(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, why: str) -> None:
+def _outdate(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, why: str) -> None:
     """Nobody is to use what a task made before. What people gave it stays, and what lies in somebody's inbox."""
     tx, plan_id = moves.tx, sheet.plan_id
     by_hand = [each for each in sheet.profiles if sheet.profile(each).driver == FOLDER]
@@ -168,7 +168,7 @@ def _outdate(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, why: s
         tx.run(SET_MESSAGE_STATE, id=message, state="superseded")
         records.count_messages(tx, plan_id, superseded=1, delivered=-1)
         tx.record("message.recalled", message_id, {"seq": seq, "was": "delivered", "why": why})
-        supersede.archive_version(tx, plan_id, task_id, output_name, command_id or message_id, envelope)
+        versions.archive_version(tx, plan_id, task_id, output_name, command_id or message_id, envelope)
 
 
 def find_stand_ins(tx: Tx, sheet: PlanDefinition, stand: PlanSnapshot, again: Collection[str]) -> list[tuple[str, str]]:
@@ -185,7 +185,7 @@ def find_stand_ins(tx: Tx, sheet: PlanDefinition, stand: PlanSnapshot, again: Co
 
 
 def reapply_failures(
-    moves: TaskTransitions, sheet: PlanDefinition, stand: PlanSnapshot, standing_in: Sequence[tuple[str, str]]
+    moves: PlanTransaction, sheet: PlanDefinition, stand: PlanSnapshot, standing_in: Sequence[tuple[str, str]]
 ) -> None:
     """Have those that wait for a failed task follow their policies; whoever stands in for it serves them all."""
     for task_id in stand.states:
@@ -198,7 +198,7 @@ def reapply_failures(
             and task_id in sheet.spec(moves.tx, spare).activators
         ]
         seen = _spared(moves.tx, sheet, task_id, spares[0]) if spares else sheet
-        moves.fail_dependants_of(seen, task_id)
+        transitions.fail_dependants_of(moves, seen, task_id)
 
 
 def _spared(tx: Tx, sheet: PlanDefinition, failed: str, spare: str) -> PlanDefinition:

@@ -19,9 +19,18 @@ from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine.budgets import spending
 from agenttalk.engine.core import records
 from agenttalk.engine.core.plan_settings import encode_settings, store_settings
-from agenttalk.engine.plans import commands, control, recalls, releases, submission, submission_gate, supersede
+from agenttalk.engine.plans import (
+    commands,
+    control,
+    recalls,
+    releases,
+    submission,
+    submission_gate,
+    transitions,
+    versions,
+)
 from agenttalk.engine.plans.definition import PlanDefinition
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.ports.statements.messages import PLAN, PLAN_DOCUMENTS, PUT_DOCUMENTS, PUT_PLAN
 from agenttalk.ports.statements.plans import (
     DROP_EDGES,
@@ -92,7 +101,7 @@ def name_promises(tx: Tx, dag: TaskDag) -> TaskDag:
 
 
 def apply(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     dag: TaskDag,
     manifest: PlanManifest,
     profiles: Mapping[str, AgentProfile],
@@ -107,9 +116,9 @@ def apply(
     _forget_proof(tx, plan_id, (*found.removed, *found.changed))
     revision = _put_documents(moves, dag, manifest, profiles)
     gate = submission_gate.decide_pre_plan(dag, manifest, revision=revision)
-    gate.record(tx, moves.at)
-    moves.sheets.forget(plan_id)
-    sheet = moves.sheets.load(tx, plan_id)
+    gate.record(tx, moves.now)
+    moves.definitions.forget(plan_id)
+    sheet = moves.definitions.load(tx, plan_id)
     if sheet.limits is not None:
         spending.recount_plan(tx, plan_id)
     links = submission.TaskLinks.from_dag(dag)
@@ -118,40 +127,40 @@ def apply(
     nodes: dict[str, Node] = {node.task_id: node for node in dag.nodes}
     for task_id in found.removed:
         _move(moves, plan_id, task_id, "REMOVED", task_words.NOT_IN_PLAN())
-        supersede.withdraw_outputs(moves, sheet, task_id)
+        versions.withdraw_outputs(moves, sheet, task_id)
     for task_id in found.changed:
         _move(moves, plan_id, task_id, "CHANGED", None)
-        supersede.unpublish_outputs(moves, sheet, task_id)
+        versions.unpublish_outputs(moves, sheet, task_id)
         tx.run(FRESH_START, plan_id=plan_id, task_id=task_id)
         spending.clear_task_spending(tx, plan_id, task_id)
         control.wake_stopped(moves, sheet, task_id)
     for task_id in found.added:
         tx.run(DROP_TASK, plan_id=plan_id, task_id=task_id)
-        tx.run(PUT_ENGINE_TASK, **submission.make_task_row(plan_id, nodes[task_id], links, moves.at))
+        tx.run(PUT_ENGINE_TASK, **submission.make_task_row(plan_id, nodes[task_id], links, moves.now))
     states = _count_anew(tx, plan_id, nodes, links)
     for task_id, (state, _) in states.items():
         if state == "READY" and task_id in nodes:  # its command names the old DAG
             _order_anew(moves, plan_id, nodes[task_id])
     waits = _decided_anew(moves, sheet, found, held=paused)
-    if _recount(tx, plan_id, moves.at, paused=paused or waits, closing=staleness.needs_final_check(dag, manifest)):
-        releases.mark_due(tx, plan_id, sheet.policies, at=moves.at)
+    if _recount(tx, plan_id, moves.now, paused=paused or waits, closing=staleness.needs_final_check(dag, manifest)):
+        releases.mark_due(tx, plan_id, sheet.policies, at=moves.now)
     for task_id, (state, cause) in states.items():
         if task_id in nodes:
             _follow(moves, sheet, task_id, state, cause)
     tx.record("plan.revised", plan_id, {"by": by, "revision": revision, **found.as_json(), **gate.to_json()})
-    moves.has_more_due = True
+    moves.note_due_tasks()
     return found
 
 
-def _follow(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, state: State, cause: Cause | None) -> None:
+def _follow(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, state: State, cause: Cause | None) -> None:
     """What the new plan means for a task that stays as it was: others may wait for it now, or it may begin."""
     tx, plan_id = moves.tx, sheet.plan_id
     if state in task_states.FINAL and failure.judge_dependency(state, cause) == "failed":
-        moves.fail_dependants_of(sheet, task_id)
+        transitions.fail_dependants_of(moves, sheet, task_id)
     elif cause == "SOFT_DENIED":  # the new plan may allow more
         delivery = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0].delivery
         if delivery is not None:
-            moves.requeue_held_task(plan_id, task_id, delivery)
+            transitions.requeue_held_task(moves, plan_id, task_id, delivery)
 
 
 def _forget_proof(tx: Tx, plan_id: str, tasks: Sequence[str]) -> None:
@@ -161,16 +170,16 @@ def _forget_proof(tx: Tx, plan_id: str, tasks: Sequence[str]) -> None:
         tx.run(DROP_JOINED, plan_id=plan_id, task_id=task_id)
 
 
-def _decided_anew(moves: TaskTransitions, sheet: PlanDefinition, found: Difference, *, held: bool) -> bool:
+def _decided_anew(moves: PlanTransaction, sheet: PlanDefinition, found: Difference, *, held: bool) -> bool:
     """What was decided about an older revision holds no more; whether the new one has to be approved first."""
     tx, plan_id, revision = moves.tx, sheet.plan_id, sheet.revision
     if found.added or found.changed or found.removed:
-        releases.revoke(tx, plan_id, f"revision {revision} of the plan is in force", at=moves.at)
-    return submission_gate.open_review(tx, plan_id, revision, sheet.dag_sha256, sheet.policies, at=moves.at, held=held)
+        releases.revoke(tx, plan_id, f"revision {revision} of the plan is in force", at=moves.now)
+    return submission_gate.open_review(tx, plan_id, revision, sheet.dag_sha256, sheet.policies, at=moves.now, held=held)
 
 
 def _put_documents(
-    moves: TaskTransitions, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile]
+    moves: PlanTransaction, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile]
 ) -> int:
     tx, plan_id = moves.tx, dag.plan_id
     dag_bytes, manifest_bytes = dag.to_bytes(), manifest.to_bytes()
@@ -185,7 +194,7 @@ def _put_documents(
             "dag_kind": "business",
             "task_dag_sha256": sha256,
             "task_dag_revision": revision,
-            "updated_at": moves.at,
+            "updated_at": moves.now,
         }
     )
     tx.run(PUT_PLAN, plan_id=plan_id, origin="engine", dag_sha256=sha256, revision=revision, halted=None)
@@ -205,15 +214,15 @@ def _put_documents(
     return revision
 
 
-def _move(moves: TaskTransitions, plan_id: str, task_id: str, cause: Cause, reason: str | None) -> None:
+def _move(moves: PlanTransaction, plan_id: str, task_id: str, cause: Cause, reason: str | None) -> None:
     """Take a task that changed, or is gone, out of whatever it was in."""
-    sheet = moves.sheets.load(moves.tx, plan_id)
+    sheet = moves.definitions.load(moves.tx, plan_id)
     row = moves.tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0]
     state, lease, delivery = row.state, row.lease, row.delivery
     if lease is not None:
         raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} still runs", hint="try again")
     recalls.recall_command(moves, sheet, delivery, _revised(sheet))
-    supersede.close_questions(moves, sheet, task_id)
+    transitions.close_questions(moves, sheet, task_id)
     moves.move_task(sheet, task_id, state, cause, reason=reason)
 
 
@@ -221,9 +230,9 @@ def _revised(sheet: PlanDefinition) -> str:
     return f"revision {sheet.revision} of the plan is in force"
 
 
-def _order_anew(moves: TaskTransitions, plan_id: str, node: Node) -> None:
+def _order_anew(moves: PlanTransaction, plan_id: str, node: Node) -> None:
     tx = moves.tx
-    sheet = moves.sheets.load(tx, plan_id)
+    sheet = moves.definitions.load(tx, plan_id)
     row = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=node.task_id)[0]
     inputs: tuple[ResolvedInput, ...] = ()
     if row.delivery is not None:

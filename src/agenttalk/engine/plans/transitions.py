@@ -1,41 +1,50 @@
-"""What a change of a task entails: dependants become ready, are skipped or blocked, and the plan ends.
+"""What follows from a change of a task: dependants become ready, are skipped, blocked or begun again, and plans end.
 
-Everything here happens in one transaction. Rules decide; this writes down what they decided. A fan-out that is too
-wide for one transaction is left to the next look, which finds it by its index.
+All of it happens in one transaction. Rules decide, and these functions write what was decided. A fan-out that is too
+wide for one transaction is left to the next pass, which finds it by an index.
+
+A task ends (`mark_ended` and its like), its work is refused or replaced (`update_consumers`), or a person answers
+(`advance_due_tasks`). Refused work goes no further and is archived. A task that has begun with it begins again with
+the new version; one that is done with it runs again, unless the new version is the same for it. A program that has to
+end keeps its lease until it is dead (see `return_to_waiting`).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
-from agenttalk.contracts.core.base import parse_instant
 from agenttalk.contracts.dag import Node
-from agenttalk.contracts.errors import Code
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine.budgets import denials
-from agenttalk.engine.core import records
-from agenttalk.engine.plans import inputs, questions, supersede
+from agenttalk.engine.people import questions as people_questions
+from agenttalk.engine.plans import inputs, questions, recalls, versions
 from agenttalk.engine.plans.definition import PlanDefinition
-from agenttalk.engine.plans.transaction import AT_ONCE, PlanTransaction, make_task_changed_error
+from agenttalk.engine.plans.transaction import AT_ONCE, DueTask, PlanTransaction
+from agenttalk.engine.plans.versions import WHY_REPLACED
 from agenttalk.ports.statements.budgets import REQUEUE_TASK
+from agenttalk.ports.statements.people import OPEN_REQUESTS_OF
 from agenttalk.ports.statements.plans import (
     ACTIVATE,
     ANSWERED_TASKS,
+    COUNT_RUN,
     DEPENDANTS,
     DUE_TASKS,
     ENGINE_TASK,
     MEET,
-    MEET_FIRST,
     MEET_ONE,
     NOTE_REQUEST,
     PUT_EDGE,
+    REVOKE_TURN,
+    SET_UNMET,
+    UNMEET,
     WAITING_TASKS,
     WITHDRAW_DIRECT,
     AnsweredTaskRow,
+    DependantRow,
 )
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause, State
 from agenttalk.rules.plans import failure, input_selection
@@ -46,420 +55,540 @@ from agenttalk.rules.text import task_words
 from agenttalk.rules.text.catalogue import read_column, to_columns
 from agenttalk.rules.text.message import join
 
-_COUNTED: Final[dict[State, str]] = {"COMPLETED": "completed", "SKIPPED": "skipped"}
 Ends: TypeAlias = "deque[tuple[str, DependencyStanding, tuple[str, ...]]]"
-"""Tasks that ended, what that means to those who waited for them, and which tasks they activate."""
+"""Tasks that ended, what that means to their dependants, and which conditional tasks they activate."""
+_COUNTED: Final[dict[State, str]] = {"COMPLETED": "completed", "SKIPPED": "skipped"}
 
 
-@dataclass(slots=True)
-class TaskTransitions(PlanTransaction):
-    """Changes of the tasks of a board, in one transaction."""
+# The end of a task.
 
-    def mark_ended(self, sheet: PlanDefinition, task_id: str, cause: Cause, *, activated: Sequence[str] = ()) -> None:
-        """A task that somebody ran has ended for good: whoever waited for it goes on, or follows its own policy."""
-        state = task_states.move("RUNNING", cause)
-        self.count(sheet.plan_id, _COUNTED.get(state, "failed"))
-        self._settle(sheet, task_id, state, cause, activated)
 
-    def mark_failed(self, sheet: PlanDefinition, task_id: str) -> None:
-        """A task that was completed has failed after all."""
-        self.count(sheet.plan_id, "failed")
-        self._settle(sheet, task_id, "FAILED", "REWORK_EXHAUSTED")
+def mark_ended(
+    moves: PlanTransaction, plan: PlanDefinition, task_id: str, cause: Cause, *, activated: Sequence[str] = ()
+) -> None:
+    """Let everything continue that waited for a task whose turn ended for good, or let it follow its own policy."""
+    state = task_states.move("RUNNING", cause)
+    moves.count(plan.plan_id, _COUNTED.get(state, "failed"))
+    _settle(moves, plan, task_id, state, cause, activated)
 
-    def mark_completed(self, sheet: PlanDefinition, task_id: str) -> None:
-        """A task that had failed counts as done after all: whoever waits for it goes on."""
-        self._settle_all(sheet, deque([(task_id, "fine", ())]))
 
-    def _settle(
-        self, sheet: PlanDefinition, task_id: str, state: State, cause: Cause, activated: Sequence[str] = ()
-    ) -> None:
-        """Go through everything that follows from the end of a task, and from what follows from that."""
-        self._settle_all(sheet, deque([(task_id, failure.judge_dependency(state, cause), tuple(activated))]))
+def mark_all_ended(
+    moves: PlanTransaction, ended: Sequence[tuple[PlanDefinition, str, Cause]], *, lightly: bool = False
+) -> None:
+    """Let everything continue that waited for tasks whose turns ended.
 
-    def _settle_all(self, sheet: PlanDefinition, ends: Ends) -> None:
-        """Dependants come first: what is lost with a dependency is not merely a branch that nobody took."""
-        wards: deque[tuple[str, tuple[str, ...]]] = deque()
-        while ends or wards:
-            if not ends:
-                self._decide_ward(sheet, *wards.popleft(), ends)
-                continue
-            ended, standing, chosen = ends.popleft()
-            if standing == "failed":
-                chosen = self._fail_dependants(sheet, ended, ends)
-            else:
-                self._meet(sheet, ended)
-            wards.extend((ward, chosen) for ward in sheet.spec(self.tx, ended).conditional_tasks)
+    The same as `mark_ended` for each of them, except that what they make ready is handled together. With `lightly`,
+    rows of dependants that wait for nothing else are not read; if one is not as expected, all is undone at its write.
+    """
+    moves.start_gathering(lightly=lightly)
+    for plan, task_id, cause in ended:
+        mark_ended(moves, plan, task_id, cause)
+    due = moves.stop_gathering()
+    room = moves.room
+    if len(due) > room:
+        moves.note_due_tasks()
+    for plan, task_id, _ in due[room:]:
+        inputs.write_unmet(moves, plan, task_id)
+    # All inputs are picked before the first command is made, because a read runs the waiting writes of its tables.
+    nodes = [(plan, plan.node(moves.tx, task_id), first) for plan, task_id, first in due[:room]]
+    selections = [inputs.pick_inputs(moves, plan, node) for plan, node, _ in nodes]
+    for (plan, node, first), selection in zip(nodes, selections, strict=True):
+        if not moves.is_ordered(plan, node.task_id):
+            inputs.use_selection(moves, plan, node, selection, first=first)
 
-    def fail_dependants_of(self, sheet: PlanDefinition, task_id: str) -> None:
-        """Have those that wait for a task that failed before follow their policies; they may be new."""
-        ends: Ends = deque()
-        chosen = self._fail_dependants(sheet, task_id, ends)
-        for ward in sheet.spec(self.tx, task_id).conditional_tasks:
-            if ward in chosen:
-                self._decide_ward(sheet, ward, chosen, ends)
-        self._settle_all(sheet, ends)
 
-    def apply_failure_policy(self, sheet: PlanDefinition, task_id: str, failed: str) -> None:
-        """Have one task that waits for a failed one follow its policy."""
-        ends: Ends = deque()
-        for ward in self._fail_dependants(sheet, failed, ends, only=task_id):
-            self._decide_ward(sheet, ward, (ward,), ends)
-        self._settle_all(sheet, ends)
+def mark_failed(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> None:
+    """Count a task that was completed as failed, and have its dependants follow their policies."""
+    moves.count(plan.plan_id, "failed")
+    _settle(moves, plan, task_id, "FAILED", "REWORK_EXHAUSTED")
 
-    def _fail_dependants(
-        self, sheet: PlanDefinition, failed: str, ends: Ends, only: str | None = None
-    ) -> tuple[str, ...]:
-        """Dependants of a failed task follow their policies; the fallbacks that stand in for it."""
-        rows = self.tx.run(DEPENDANTS, plan_id=sheet.plan_id, task_id=failed)
-        states: dict[str, State] = {
-            row.dependant: row.state for row in rows if row.state in {"PENDING", "BLOCKED_WAITING_INPUT"}
-        }
-        began = [row for row in rows if row.state in {"READY", "RUNNING", "COMPLETED"}]
-        states |= dict.fromkeys(supersede.reopen_dependants(self, sheet, failed, began) if began else (), "PENDING")
-        if only is not None:
-            states = {task_id: state for task_id, state in states.items() if task_id == only}
-        nodes = [self._before(sheet, dependant, failed) for dependant in states]
-        fallbacks: dict[str, None] = {}
-        why = task_words.TASK_FAILED(task=failed)
-        for task_id, consequence in failure.decide_consequences(nodes, failed).items():
-            match consequence:
-                case failure.SkipConsequence():
-                    self._skip(sheet, task_id, "DEPENDENCY_SKIP", why, ends, state=states[task_id])
-                case failure.BlockConsequence():
-                    self._ask_whether(sheet, sheet.node(self.tx, task_id), why, states[task_id])
-                case failure.ReplanConsequence():
-                    self._ask_for_plan(sheet, sheet.node(self.tx, task_id), failed, states[task_id])
-                case failure.FallbackConsequence(task_id=fallback):
-                    fallbacks[fallback] = None
-                    self._stand_in(sheet, fallback, task_id, ends)
-        return tuple(fallbacks)
 
-    def _before(self, sheet: PlanDefinition, task_id: str, failed: str) -> Node:
-        """A task that waits for a failed one, which may only stand in for what it depends on."""
-        node = sheet.node(self.tx, task_id)
-        return node if failed in node.depends_on else node.model_copy(update={"depends_on": (failed,)})
+def mark_completed(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> None:
+    """Let everything continue that waits for a task which had failed and now counts as done."""
+    _settle_all(moves, plan, deque([(task_id, "fine", ())]))
 
-    def _stand_in(self, sheet: PlanDefinition, fallback: str, dependant: str, ends: Ends) -> None:
-        """Have a task wait for a fallback. It may have ended before, or stand in for another dependency already."""
-        plan_id = sheet.plan_id
-        waits = dependant in [row.dependant for row in self.tx.run(DEPENDANTS, plan_id=plan_id, task_id=fallback)]
-        self.tx.run(PUT_EDGE, plan_id=plan_id, task_id=fallback, dependant=dependant)
-        row = self.tx.run(ENGINE_TASK, plan_id=plan_id, task_id=fallback)[0]
-        standing = failure.judge_dependency(row.state, row.cause)
+
+def fail_idle_task(
+    moves: PlanTransaction,
+    plan: PlanDefinition,
+    task_id: str,
+    state: State,
+    cause: Cause,
+    *,
+    reason: str,
+    gates: Sequence[dict[str, Any]] = (),
+) -> None:
+    """Fail a task that no turn runs, and have its dependants follow their policies."""
+    moves.move_task(plan, task_id, state, cause, reason=reason, gates=gates)
+    moves.count(plan.plan_id, "failed")
+    _settle(moves, plan, task_id, "FAILED", cause)
+
+
+def fail_dependants_of(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> None:
+    """Have the dependants of a task that failed before follow their policies; they may be new."""
+    ends: Ends = deque()
+    fallbacks = _fail_dependants(moves, plan, task_id, ends)
+    for conditional in plan.spec(moves.tx, task_id).conditional_tasks:
+        if conditional in fallbacks:
+            _decide_conditional(moves, plan, conditional, fallbacks, ends)
+    _settle_all(moves, plan, ends)
+
+
+def _apply_failure_policy(moves: PlanTransaction, plan: PlanDefinition, task_id: str, failed: str) -> None:
+    """Have one task that waits for a failed one follow its policy."""
+    ends: Ends = deque()
+    for fallback in _fail_dependants(moves, plan, failed, ends, only=task_id):
+        _decide_conditional(moves, plan, fallback, (fallback,), ends)
+    _settle_all(moves, plan, ends)
+
+
+def _settle(
+    moves: PlanTransaction,
+    plan: PlanDefinition,
+    task_id: str,
+    state: State,
+    cause: Cause,
+    activated: Sequence[str] = (),
+) -> None:
+    """Carry out everything that follows from the end of a task, and from the ends that follow from that."""
+    _settle_all(moves, plan, deque([(task_id, failure.judge_dependency(state, cause), tuple(activated))]))
+
+
+def _settle_all(moves: PlanTransaction, plan: PlanDefinition, ends: Ends) -> None:
+    """Carry out what follows from ends. Dependants come before conditional tasks.
+
+    A conditional task that is lost with its dependency is not merely a branch that was not taken.
+    """
+    conditional: deque[tuple[str, tuple[str, ...]]] = deque()
+    while ends or conditional:
+        if not ends:
+            _decide_conditional(moves, plan, *conditional.popleft(), ends)
+            continue
+        ended, standing, activated = ends.popleft()
         if standing == "failed":
-            self._fail_dependants(sheet, fallback, ends)
-        elif waits or standing == "fine":
-            [(unmet, state)] = self.tx.run(MEET_ONE, plan_id=plan_id, task_id=dependant)
-            if unmet == 0 and state == "PENDING":
-                self._due(sheet, dependant)
-
-    def _decide_ward(self, sheet: PlanDefinition, task_id: str, chosen: Sequence[str], ends: Ends) -> None:
-        """A task that runs only if somebody says so: activated, or skipped once nobody is left to say so."""
-        if task_id in chosen:
-            rows = self.tx.run(ACTIVATE, plan_id=sheet.plan_id, task_id=task_id)
-            if rows and rows[0] == (0, "PENDING"):
-                self._due(sheet, task_id)
-            return
-        row = self.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=task_id)[0]
-        if row.state == "PENDING" and row.held and not self._any_open(sheet, sheet.spec(self.tx, task_id).activators):
-            self._skip(sheet, task_id, "BRANCH_NOT_TAKEN", task_words.NOT_CALLED_FOR(), ends)
-
-    def _any_open(self, sheet: PlanDefinition, tasks: Sequence[str]) -> bool:
-        rows = [self.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=each)[0] for each in tasks]
-        return any(row.state not in task_states.FINAL for row in rows)
-
-    def has_lost_task(self, sheet: PlanDefinition, tasks: Sequence[str]) -> bool:
-        """Whether one of them failed, or was skipped because another did."""
-        rows = [self.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=each)[0] for each in tasks]
-        return any(failure.judge_dependency(row.state, row.cause) == "failed" for row in rows)
-
-    def _skip(
-        self, sheet: PlanDefinition, task_id: str, cause: Cause, why: str, ends: Ends, *, state: State = "PENDING"
-    ) -> None:
-        new = self.move_task(sheet, task_id, state, cause, reason=why)
-        self.count(sheet.plan_id, "skipped")
-        ends.append((task_id, failure.judge_dependency(new, cause), ()))
-
-    def advance_due_tasks(self, sheet: PlanDefinition, limit: int = AT_ONCE) -> int:
-        """Look at tasks that nothing holds up, and at those whose input or answer came; how many are due."""
-        for row in self.tx.run(ANSWERED_TASKS, plan_id=sheet.plan_id):
-            self._answered(sheet, row)
-        for task_id, since, request_id, cause in self.tx.run(WAITING_TASKS, plan_id=sheet.plan_id):
-            if cause != "INPUT_REJECTED" or not self._any_open(sheet, sheet.node(self.tx, task_id).depends_on):
-                self._look_again(sheet, task_id, since, request_id)
-        rows = self.tx.run(DUE_TASKS, plan_id=sheet.plan_id, limit=limit)
-        for task_id, delivery in rows:
-            self.order_if_ready(sheet, task_id, first=delivery is None)
-        return len(rows)
-
-    def recheck_waiting(self, sheet: PlanDefinition, task_id: str) -> None:
-        """Look at those that wait for another version of what a task makes."""
-        for dependant, state, _ in self.tx.run(DEPENDANTS, plan_id=sheet.plan_id, task_id=task_id):
-            if state != "BLOCKED_WAITING_INPUT":
-                continue
-            row = self.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=dependant)[0]
-            if row.cause != "INPUT_REJECTED" or not self._any_open(sheet, sheet.node(self.tx, dependant).depends_on):
-                self._look_again(sheet, dependant, row.waiting_since or self.at, row.request_id)
-
-    def order_if_ready(self, sheet: PlanDefinition, task_id: str, *, first: bool = False) -> None:
-        """Everything before a task has ended: pick its inputs, and make its command if they are there."""
-        if (sheet.plan_id, task_id) not in self._ordered:
-            node = sheet.node(self.tx, task_id)
-            self._considered(sheet, node, self.pick_inputs(sheet, node), first=first)
-
-    def _considered(
-        self, sheet: PlanDefinition, node: Node, picked: PickedInputs | MissingInputs | AmbiguousInput, *, first: bool
-    ) -> None:
-        """Go on with what was picked for a task."""
-        match picked:
-            case PickedInputs():
-                self.queue_command(sheet, node, picked, "PENDING", "INPUTS_PICKED", first=first)
-            case MissingInputs():
-                self._meet_now(sheet, node.task_id)
-                self._wait(sheet, node, picked)
-            case AmbiguousInput():
-                self._meet_now(sheet, node.task_id)
-                self._ask_which(sheet, node, picked, "PENDING")
-
-    def _meet_now(self, sheet: PlanDefinition, task_id: str) -> None:
-        """Write down that what a task waited for has ended, if its first command was to say so."""
-        if self.pop_unmet(sheet.plan_id, task_id):
-            lost = make_task_changed_error(task_id)
-            self.tx.run_later(MEET_FIRST, {"plan_id": sheet.plan_id, "task_id": task_id}, lost)
-
-    def pick_inputs(self, sheet: PlanDefinition, node: Node) -> PickedInputs | MissingInputs | AmbiguousInput:
-        """Fill the inputs of a task with what is there."""
-        found = inputs.find_candidates(self.tx, sheet, node, self.made)
-        return input_selection.pick_inputs(node, found, final=frozenset(node.depends_on))
-
-    def _wait(self, sheet: PlanDefinition, node: Node, missing: MissingInputs) -> None:
-        """Inputs are missing that nobody before this task will bring. What comes from outside is asked for at once."""
-        outside = [need.name for need in node.needs if need.external and need.name in missing.names]
-        request_id = questions.ask_for_files(self.tx, sheet, node, outside, at=self.at) if outside else None
-        reason = task_words.WAITS_FOR(names=", ".join(missing.names))
-        names = missing.names
-        self.move_task(
-            sheet, node.task_id, "PENDING", "INPUTS_MISSING", reason=reason, missing=names, request_id=request_id
-        )
-
-    def _look_again(self, sheet: PlanDefinition, task_id: str, since: str, request_id: str | None) -> None:
-        """A task that waits for inputs: they came, or it has waited too long and a person is asked."""
-        if (sheet.plan_id, task_id) in self._ordered:
-            return
-        node = sheet.node(self.tx, task_id)
-        match self.pick_inputs(sheet, node):
-            case PickedInputs() as picked:
-                self.queue_command(sheet, node, picked, "BLOCKED_WAITING_INPUT", "INPUT_ARRIVED")
-            case AmbiguousInput() as unclear:
-                self._ask_which(sheet, node, unclear, "BLOCKED_WAITING_INPUT")
-            case MissingInputs() as missing:
-                self._wait_on(sheet, node, missing, since, request_id)
-
-    def _wait_on(
-        self, sheet: PlanDefinition, node: Node, missing: MissingInputs, since: str, request_id: str | None
-    ) -> None:
-        """Inputs are still missing: after the time limit a person is asked, unless somebody was, and alerted."""
-        patience = node.timeout or sheet.policies.timeout_default_seconds
-        if (parse_instant(self.at) - parse_instant(since)).total_seconds() < patience:
-            return
-        names = missing.names
-        request_id = request_id or questions.ask_for_files(self.tx, sheet, node, names, at=self.at)
-        reason = task_words.WAITED_TOO_LONG(seconds=patience, names=", ".join(names))
-        state: State = "BLOCKED_WAITING_INPUT"
-        self.move_task(sheet, node.task_id, state, "WAIT_TIMEOUT", reason=reason, missing=names, request_id=request_id)
-        records.alert(
-            self.tx,
-            at=self.at,
-            plan_id=sheet.plan_id,
-            code=Code.WAIT_FOR_INPUTS_TIMEOUT,
-            message=f"task {node.task_id!r} {reason}",
-            key=f"{node.task_id}/{since}",
-            source=records.RecordSource(node.assigned_agent_id, node.task_id),
-            details={"request_id": request_id, "missing": list(names)},
-        )
-
-    def _answered(self, sheet: PlanDefinition, row: AnsweredTaskRow) -> None:
-        """A person answered: the task goes on, or is given up."""
-        node = sheet.node(self.tx, row.task_id)
-        response = HumanInterventionResponse.from_bytes(row.response)
-        chosen = [str(each) for each in response.decision_answers]
-        gives_up = response.decision in {"REJECT", "ABORT"} or "give up" in chosen
-        if row.cause == "GATE_UNMET":  # whatever comes next, what it made was not good enough
-            supersede.withdraw_outputs(self, sheet, row.task_id)
-        if row.cause == "SOFT_DENIED" and row.delivery is not None:
-            if not gives_up:
-                self._override(sheet, node, row.delivery, response, row.answered_by)
-                return
-            self.tx.run(
-                WITHDRAW_DIRECT, id=row.delivery, at=self.at, details=f"{response.decision} by {row.answered_by}"
-            )
-        if gives_up:
-            self.fail_idle_task(
-                sheet,
-                row.task_id,
-                row.state,
-                "GIVEN_UP",
-                reason=task_words.DECIDED_BY(decision=response.decision, by=row.answered_by),
-            )
-        elif "skip" in chosen:
-            ends: Ends = deque()
-            self._skip(sheet, row.task_id, "DEPENDENCY_SKIP", f"skipped by {row.answered_by}", ends, state=row.state)
-            self._settle_all(sheet, ends)
-        elif (
-            row.cause == "DEPENDENCY_REPLAN"
-        ):  # what it needs is not there: it does not run before there is another plan
-            request_id = questions.ask_while_replanning(self.tx, sheet, node, at=self.at)
-            reason = task_words.WANTS_PLAN(by=row.answered_by)
-            about = {"plan_id": sheet.plan_id, "task_id": row.task_id}
-            self.tx.run(NOTE_REQUEST, **about, request_id=request_id, **to_columns(reason))
+            activated = _fail_dependants(moves, plan, ended, ends)
         else:
-            self._go_on(sheet, node, row.state, row.cause, chosen)
+            _release_dependants(moves, plan, ended)
+        conditional.extend((task_id, activated) for task_id in plan.spec(moves.tx, ended).conditional_tasks)
 
-    def fail_idle_task(
-        self,
-        sheet: PlanDefinition,
-        task_id: str,
-        state: State,
-        cause: Cause,
-        *,
-        reason: str,
-        gates: Sequence[dict[str, Any]] = (),
-    ) -> None:
-        """A task that nobody runs has failed; whoever waited for it follows its own policy."""
-        self.move_task(sheet, task_id, state, cause, reason=reason, gates=gates)
-        self.count(sheet.plan_id, "failed")
-        self._settle(sheet, task_id, "FAILED", cause)
 
-    def hold_for_override(self, sheet: PlanDefinition, node: Node, denied: CheckpointDecision) -> None:
-        """A checkpoint wants the override of an operator before a task begins."""
-        why = join(denied.reasons)
-        request_id = self._ask_to_override(sheet, node, f"{denied.checkpoint} holds {node.task_id} up: {why}")
-        gates = [denied.as_json()]
-        self.move_task(sheet, node.task_id, "READY", "SOFT_DENIED", reason=why, request_id=request_id, gates=gates)
+def _release_dependants(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> None:
+    """Count a task that ended well off what its dependants wait for. Those that wait for nothing else are due."""
+    spec = plan.spec(moves.tx, task_id)
+    if spec.last or (spec.followers and moves.gather_followers(plan, spec.followers)):
+        return
+    for dependant, unmet, state, delivery in moves.tx.run(MEET, plan_id=plan.plan_id, task_id=task_id):
+        if unmet == 0 and state == "PENDING":
+            _order_or_gather(moves, plan, dependant, first=delivery is None)
 
-    def _ask_to_override(self, sheet: PlanDefinition, node: Node, title: str) -> str:
-        return questions.ask_about_task(
-            self.tx, sheet, node, "APPROVAL", title, "", ("override", "give up"), at=self.at
-        )
 
-    def _override(
-        self, sheet: PlanDefinition, node: Node, delivery: int, response: HumanInterventionResponse, by: str
-    ) -> None:
-        """An operator lets a task begin that a checkpoint held up, for exactly the reasons that were shown."""
-        about = {"plan_id": sheet.plan_id, "task_id": node.task_id}
-        chosen = [str(each) for each in response.decision_answers]
-        if response.decision != "APPROVE" and "override" not in chosen:
-            row = self.tx.run(ENGINE_TASK, **about)[0]
-            reason = read_column(row.reason, row.reason_message)
-            request_id = self._ask_to_override(sheet, node, f"{node.task_id} is still held up: {reason}")
-            self.tx.run(NOTE_REQUEST, **about, request_id=request_id, **to_columns(reason))
-            return
-        denials.override(self.tx, sheet.plan_id, node.task_id, by=by, why=response.notes or "")
-        self.requeue_held_task(sheet.plan_id, node.task_id, delivery)
+def _order_or_gather(moves: PlanTransaction, plan: PlanDefinition, task_id: str, *, first: bool = False) -> None:
+    """Make the command of a due task, unless due tasks are gathered, or enough were made ready."""
+    if moves.gathered is not None:
+        moves.gathered.append(DueTask(plan, task_id, first))
+    elif moves.room:
+        inputs.order_if_ready(moves, plan, task_id, first=first)
+    else:
+        moves.note_due_tasks()
 
-    def requeue_held_task(self, plan_id: str, task_id: str, delivery: int) -> None:
-        """Put a task that a checkpoint holds up back into its agent's queue; the checkpoint looks at it again."""
-        queued = delivery if self.is_running(plan_id) else None
-        about = {"plan_id": plan_id, "task_id": task_id, "queued": queued}
-        for (agent_id,) in self.tx.run(REQUEUE_TASK, **about, at=self.at):
-            self.agents[agent_id] = None
 
-    def _go_on(
-        self, sheet: PlanDefinition, node: Node, state: State, cause: Cause | None, chosen: Sequence[str]
-    ) -> None:
-        """Make the next command of a task that a person let go on. What failed before it is done without, if so said.
+def _fail_dependants(
+    moves: PlanTransaction, plan: PlanDefinition, failed: str, ends: Ends, only: str | None = None
+) -> tuple[str, ...]:
+    """Have the dependants of a failed task follow their policies. Return the fallbacks that stand in for it."""
+    rows = moves.tx.run(DEPENDANTS, plan_id=plan.plan_id, task_id=failed)
+    states: dict[str, State] = {
+        row.dependant: row.state for row in rows if row.state in {"PENDING", "BLOCKED_WAITING_INPUT"}
+    }
+    began = [row for row in rows if row.state in {"READY", "RUNNING", "COMPLETED"}]
+    states |= dict.fromkeys(_reopen_dependants(moves, plan, failed, began) if began else (), "PENDING")
+    if only is not None:
+        states = {task_id: state for task_id, state in states.items() if task_id == only}
+    nodes = [_as_dependant(moves.tx, plan, task_id, failed) for task_id in states]
+    fallbacks: dict[str, None] = {}
+    why = task_words.TASK_FAILED(task=failed)
+    for task_id, consequence in failure.decide_consequences(nodes, failed).items():
+        match consequence:
+            case failure.SkipConsequence():
+                _skip(moves, plan, task_id, "DEPENDENCY_SKIP", why, ends, state=states[task_id])
+            case failure.BlockConsequence():
+                _ask_whether(moves, plan, plan.node(moves.tx, task_id), why, states[task_id])
+            case failure.ReplanConsequence():
+                _ask_for_plan(moves, plan, plan.node(moves.tx, task_id), failed, states[task_id])
+            case failure.FallbackConsequence(task_id=fallback):
+                fallbacks[fallback] = None
+                _stand_in(moves, plan, fallback, task_id, ends)
+    return tuple(fallbacks)
 
-        A person may say that a task runs although one before it failed. Every other input that is required has to be
-        there: what is missing is asked for.
-        """
-        candidates = inputs.find_candidates(self.tx, sheet, node, given=True)
-        node = input_selection.adapt_to_given_files(node, candidates)
-        if cause == "INPUTS_AMBIGUOUS":
-            candidates = input_selection.apply_choices(candidates, chosen)
-        final = frozenset(node.depends_on)
-        without_failed = cause == "DEPENDENCY_BLOCK"
-        picked = (input_selection.pick_available if without_failed else input_selection.pick_inputs)(
-            node, candidates, final=final
-        )
-        moved: Cause = "DECIDED" if state == "BLOCKED_WAITING_REVIEW" else "ANSWERED"
-        match picked:
-            case PickedInputs():
-                self.queue_command(sheet, node, picked, state, moved)
-            case AmbiguousInput():
-                self._ask_which(sheet, node, picked, state)
-            case MissingInputs() if self._any_open(sheet, node.depends_on):  # another version of it is being made
-                self.move_task(sheet, node.task_id, state, moved)
-                supersede.wait_for_inputs(self, sheet, node.task_id)
-            case MissingInputs(names=names):
-                request_id = questions.ask_for_files(self.tx, sheet, node, names, at=self.at)
-                about = {"plan_id": sheet.plan_id, "task_id": node.task_id, "request_id": request_id}
-                self.tx.run(NOTE_REQUEST, **about, **to_columns(task_words.WAITS_FOR(names=", ".join(names))))
 
-    def _meet(self, sheet: PlanDefinition, task_id: str) -> None:
-        spec = sheet.spec(self.tx, task_id)
-        if spec.last:
-            return
-        if spec.followers and self._held is not None and self.lightly:
-            self._unmet.update([(sheet.plan_id, each) for each in spec.followers])
-            self._held += [(sheet, each, True) for each in spec.followers]
-            return
-        for dependant, unmet, state, delivery in self.tx.run(MEET, plan_id=sheet.plan_id, task_id=task_id):
-            if unmet == 0 and state == "PENDING":
-                self._due(sheet, dependant, first=delivery is None)
+def _as_dependant(tx: Tx, plan: PlanDefinition, task_id: str, failed: str) -> Node:
+    """Return a task as one that depends on a failed one, which may only stand in for its dependency."""
+    node = plan.node(tx, task_id)
+    return node if failed in node.depends_on else node.model_copy(update={"depends_on": (failed,)})
 
-    def mark_all_ended(self, ended: Sequence[tuple[PlanDefinition, str, Cause]]) -> None:
-        """Let everything continue that waited for tasks whose turns ended.
 
-        The same as `mark_ended` for each of them, except that what they make ready is handled together.
-        """
-        held: list[tuple[PlanDefinition, str, bool]] = []
-        self._held = held
-        for sheet, task_id, cause in ended:
-            self.mark_ended(sheet, task_id, cause)
-        self._held = None
-        room = self.room
-        self.has_more_due = self.has_more_due or len(held) > room
-        for sheet, task_id, _ in held[room:]:
-            self._meet_now(sheet, task_id)
-        due = [(sheet, sheet.node(self.tx, task_id), first) for sheet, task_id, first in held[:room]]
-        picked = [self.pick_inputs(sheet, node) for sheet, node, _ in due]
-        for (sheet, node, first), each in zip(due, picked, strict=True):
-            if not self.is_ordered(sheet, node.task_id):
-                self._considered(sheet, node, each, first=first)
+def _stand_in(moves: PlanTransaction, plan: PlanDefinition, fallback: str, dependant: str, ends: Ends) -> None:
+    """Have a task wait for a fallback. It may have ended before, or stand in for another dependency already."""
+    plan_id = plan.plan_id
+    waits = dependant in [row.dependant for row in moves.tx.run(DEPENDANTS, plan_id=plan_id, task_id=fallback)]
+    moves.tx.run(PUT_EDGE, plan_id=plan_id, task_id=fallback, dependant=dependant)
+    standing = _standing(moves.tx, plan, fallback)
+    if standing == "failed":
+        _fail_dependants(moves, plan, fallback, ends)
+    elif waits or standing == "fine":
+        [(unmet, state)] = moves.tx.run(MEET_ONE, plan_id=plan_id, task_id=dependant)
+        if unmet == 0 and state == "PENDING":
+            _order_or_gather(moves, plan, dependant)
 
-    def _due(self, sheet: PlanDefinition, task_id: str, *, first: bool = False) -> None:
-        if self._held is not None:
-            self._held.append((sheet, task_id, first))
-        elif not self.is_full:
-            self.order_if_ready(sheet, task_id, first=first)
+
+def _decide_conditional(
+    moves: PlanTransaction, plan: PlanDefinition, task_id: str, activated: Sequence[str], ends: Ends
+) -> None:
+    """Let a conditional task run if it was activated. Skip it once no task is left that could activate it."""
+    if task_id in activated:
+        rows = moves.tx.run(ACTIVATE, plan_id=plan.plan_id, task_id=task_id)
+        if rows and rows[0] == (0, "PENDING"):
+            _order_or_gather(moves, plan, task_id)
+        return
+    row = moves.tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0]
+    waits = row.state == "PENDING" and row.held
+    if waits and not _is_any_open(moves.tx, plan, plan.spec(moves.tx, task_id).activators):
+        _skip(moves, plan, task_id, "BRANCH_NOT_TAKEN", task_words.NOT_CALLED_FOR(), ends)
+
+
+def _skip(
+    moves: PlanTransaction,
+    plan: PlanDefinition,
+    task_id: str,
+    cause: Cause,
+    why: str,
+    ends: Ends,
+    *,
+    state: State = "PENDING",
+) -> None:
+    new = moves.move_task(plan, task_id, state, cause, reason=why)
+    moves.count(plan.plan_id, "skipped")
+    ends.append((task_id, failure.judge_dependency(new, cause), ()))
+
+
+def _is_any_open(tx: Tx, plan: PlanDefinition, tasks: Sequence[str]) -> bool:
+    rows = [tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0] for task_id in tasks]
+    return any(row.state not in task_states.FINAL for row in rows)
+
+
+def has_lost_task(tx: Tx, plan: PlanDefinition, tasks: Sequence[str]) -> bool:
+    """Whether one of the tasks failed, or was skipped because another did."""
+    rows = [tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0] for task_id in tasks]
+    return any(failure.judge_dependency(row.state, row.cause) == "failed" for row in rows)
+
+
+def _standing(tx: Tx, plan: PlanDefinition, task_id: str) -> DependencyStanding:
+    row = tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0]
+    return failure.judge_dependency(row.state, row.cause)
+
+
+# Work that was refused, or replaced by a newer version.
+
+
+def update_consumers(moves: PlanTransaction, plan: PlanDefinition, producer: str) -> None:
+    """Have the consumers of a task follow it. Call it once, right after the task was moved.
+
+    If it is completed, there is a new version. Else it was reopened or has failed: what it made goes no further.
+    """
+    row = moves.tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=producer)[0]
+    if row.state == "COMPLETED":
+        _replace_version(moves, plan, producer)
+    else:
+        _refuse_outputs(moves, plan, producer)
+
+
+def _refuse_outputs(moves: PlanTransaction, plan: PlanDefinition, producer: str, *, running: bool = True) -> None:
+    """Withdraw what a task made. Dependants wait for it again; those that have begun with it begin again."""
+    began = [row for row in _unordered_dependants(moves, plan, producer) if row.state in {"READY", "RUNNING"}]
+    users = [row.dependant for row in began if versions.find_used_files(moves.tx, plan, row.dependant, producer)]
+    versions.withdraw_outputs(moves, plan, producer)
+    moves.tx.run(UNMEET, plan_id=plan.plan_id, task_id=producer)
+    failed = producer if _standing(moves.tx, plan, producer) == "failed" else None
+    for task_id in users:
+        _begin_again(moves, plan, task_id, running=running, failed=failed)
+
+
+def _replace_version(moves: PlanTransaction, plan: PlanDefinition, producer: str) -> None:
+    """Withdraw the versions before the newest one, and have tasks that used another one begin again."""
+    tx = moves.tx
+    rows = versions.list_versions_in_force(tx, plan.plan_id, producer)
+    last = max((row.seq for row in rows), default=0)
+    versions.withdraw_versions(moves, plan, producer, [row for row in rows if row.seq < last])
+    for task_id, state, _ in _unordered_dependants(moves, plan, producer):
+        if state in {"READY", "RUNNING", "COMPLETED"} and versions.is_outdated(tx, plan, task_id, producer):
+            if state == "COMPLETED":
+                _mark_stale(moves, plan, task_id, task_words.OTHER_VERSION(task=producer))
+            else:
+                _begin_again(moves, plan, task_id)
+
+
+def _mark_stale(
+    moves: PlanTransaction, plan: PlanDefinition, task_id: str, why: str, failed: str | None = None
+) -> None:
+    """Have a completed task run again, because of its inputs; `failed` is the task that lost them by failing."""
+    moves.move_task(plan, task_id, "COMPLETED", "STALE", reason=why)
+    moves.tx.run(COUNT_RUN, plan_id=plan.plan_id, open=1, completed=-1, failed=0, skipped=0)
+    # Its consumers that run go on until its new version is known to differ, unless there will not be one.
+    _refuse_outputs(moves, plan, task_id, running=failed is not None)
+    _wait_again(moves, plan, task_id, failed)
+
+
+def _reopen_dependants(
+    moves: PlanTransaction, plan: PlanDefinition, failed: str, rows: Iterable[DependantRow]
+) -> list[str]:
+    """Have those dependants (`rows`) of a failed task wait again that use what it made before. Return those that wait.
+
+    Programs among them are ended first, and follow later.
+    """
+    waiting = []
+    for task_id, state, _ in rows:
+        used = versions.find_used_files(moves.tx, plan, task_id, failed).values()
+        if moves.is_ordered(plan, task_id) or not any(version_state == "superseded" for _, version_state in used):
+            continue
+        if state == "COMPLETED":
+            _mark_stale(moves, plan, task_id, f"it rests on what {failed} made, which was refused", failed)
         else:
-            self.has_more_due = True
+            _begin_again(moves, plan, task_id, failed=failed)
+        if moves.tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0].state == "PENDING":
+            waiting.append(task_id)
+    return waiting
 
-    def _ask_which(self, sheet: PlanDefinition, node: Node, unclear: AmbiguousInput, state: State) -> None:
-        request_id = questions.ask_which_artifact(self.tx, sheet, node, unclear, at=self.at)
-        self.move_task(sheet, node.task_id, state, "INPUTS_AMBIGUOUS", reason=unclear.why, request_id=request_id)
 
-    def queue_next_command(self, sheet: PlanDefinition, node: Node, cause: Cause) -> None:
-        """Make the next command of a task whose last one ended."""
-        picked = self.pick_inputs(sheet, node)
-        if not isinstance(picked, PickedInputs):
-            picked = PickedInputs(inputs=(), sources={}, absent=())
-        self.queue_command(sheet, node, picked, "RUNNING", cause)
+def _unordered_dependants(moves: PlanTransaction, plan: PlanDefinition, producer: str) -> list[DependantRow]:
+    """List the dependants of a task, apart from those that this transaction made a command for."""
+    rows = moves.tx.run(DEPENDANTS, plan_id=plan.plan_id, task_id=producer)
+    return [row for row in rows if not moves.is_ordered(plan, row.dependant)]
 
-    def _ask_whether(self, sheet: PlanDefinition, node: Node, why: str, state: State) -> None:
-        request_id = questions.ask_whether_to_run(self.tx, sheet, node, why, at=self.at)
-        reason = task_words.TO_DECIDE(why=why)
-        self.move_task(sheet, node.task_id, state, "DEPENDENCY_BLOCK", reason=reason, request_id=request_id)
 
-    def ask_person(self, sheet: PlanDefinition, node: Node, title: str) -> str:
-        """Ask a person what to do with a task that waits for that; the question."""
-        request_id = questions.ask_whether_to_retry(self.tx, sheet, node, title, at=self.at)
-        self.tx.run(
-            NOTE_REQUEST, plan_id=sheet.plan_id, task_id=node.task_id, request_id=request_id, **to_columns(title)
+def _begin_again(
+    moves: PlanTransaction, plan: PlanDefinition, task_id: str, *, running: bool = True, failed: str | None = None
+) -> None:
+    """Have a task wait again that has begun or is about to. One that is `running` by now may be left alone."""
+    row = moves.tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0]
+    if row.state == "RUNNING" and not running:
+        return
+    if row.lease is not None:
+        for (lease,) in moves.tx.run(REVOKE_TURN, plan_id=plan.plan_id, task_id=task_id):
+            moves.revoked.append(lease)
+            moves.tx.record("turn.revoked", f"{plan.plan_id}/{task_id}", {"lease": lease, "reason": WHY_REPLACED})
+        return
+    if row.state == "RUNNING":  # without a lease: its agent works in a folder
+        moves.move_task(plan, task_id, "RUNNING", "SUPERSEDED", reason=WHY_REPLACED)
+    recalls.recall_command(moves, plan, row.delivery, WHY_REPLACED)
+    _wait_again(moves, plan, task_id, failed)
+
+
+def return_to_waiting(moves: PlanTransaction, plan: PlanDefinition, task_id: str, delivery: int) -> None:
+    """Have a READY task wait for its new inputs, now that nothing of its revoked turn runs any more."""
+    recalls.recall_command(moves, plan, delivery, WHY_REPLACED)
+    close_questions(moves, plan, task_id)
+    _wait_again(moves, plan, task_id)
+
+
+def wait_for_inputs(moves: PlanTransaction, plan: PlanDefinition, task_id: str, delivery: int | None = None) -> None:
+    """Withdraw the command of a READY task whose inputs are not there any more, and have it wait for them."""
+    recalls.recall_command(moves, plan, delivery, WHY_REPLACED)
+    _wait_again(moves, plan, task_id)
+
+
+def _wait_again(moves: PlanTransaction, plan: PlanDefinition, task_id: str, failed: str | None = None) -> None:
+    """Have a READY task wait for its open dependencies. Without any it is due at once.
+
+    A caller that passes a `failed` task has its dependants follow their policies afterwards.
+    """
+    tx = moves.tx
+    node = plan.node(tx, task_id)
+    standings = _source_standings(tx, plan, node)
+    unmet = sum(standing == "open" for standing in standings.values())
+    lost = [source for source, standing in standings.items() if standing == "failed"]
+    is_lost = bool(lost) and not unmet and not isinstance(inputs.pick_inputs(moves, plan, node), PickedInputs)
+    moves.move_task(plan, task_id, "READY", "INPUTS_LOST", reason=WHY_REPLACED)
+    # One more than it waits for, so that no pass takes it for due before a policy has decided about it.
+    tx.run(SET_UNMET, plan_id=plan.plan_id, task_id=task_id, unmet=unmet + int(is_lost or failed is not None))
+    if failed is None and is_lost:
+        _apply_failure_policy(moves, plan, task_id, lost[0])
+    moves.note_due_tasks()
+
+
+def recount_waits(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> None:
+    """Count again how many others a task waits for that has not begun."""
+    tx, plan_id = moves.tx, plan.plan_id
+    row = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0]
+    if row.state == "PENDING" and not moves.is_ordered(plan, task_id):
+        standings = _source_standings(tx, plan, plan.node(tx, task_id))
+        unmet = sum(standing != "fine" for standing in standings.values()) + int(bool(row.held))
+        tx.run(SET_UNMET, plan_id=plan_id, task_id=task_id, unmet=unmet)
+        moves.note_due_tasks()
+
+
+def _source_standings(tx: Tx, plan: PlanDefinition, node: Node) -> dict[str, DependencyStanding]:
+    """Map the tasks whose outputs a task may use to what they mean to it."""
+    sources = inputs.find_sources(tx, plan, node)
+    return {task_id: _standing(tx, plan, task_id) for task_id in sources if task_id != node.task_id}
+
+
+def close_questions(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> None:
+    """Close the open questions about a task that begins again, or was removed."""
+    for (request_id,) in moves.tx.run(OPEN_REQUESTS_OF, plan_id=plan.plan_id, task_id=task_id):
+        people_questions.close(moves.tx, request_id, "the task does not wait for it any more", at=moves.now)
+
+
+# Tasks that can continue.
+
+
+def advance_due_tasks(moves: PlanTransaction, plan: PlanDefinition, limit: int = AT_ONCE) -> int:
+    """Continue tasks whose answer came, check those that wait for inputs, and make due ones ready.
+
+    Return the number of due tasks.
+    """
+    for answered in moves.tx.run(ANSWERED_TASKS, plan_id=plan.plan_id):
+        _use_answer(moves, plan, answered)
+    for task_id, since, request_id, cause in moves.tx.run(WAITING_TASKS, plan_id=plan.plan_id):
+        if cause != "INPUT_REJECTED" or not _is_any_open(moves.tx, plan, plan.node(moves.tx, task_id).depends_on):
+            inputs.recheck(moves, plan, task_id, since, request_id)
+    due = moves.tx.run(DUE_TASKS, plan_id=plan.plan_id, limit=limit)
+    for task_id, delivery in due:
+        inputs.order_if_ready(moves, plan, task_id, first=delivery is None)
+    return len(due)
+
+
+def recheck_waiting(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> None:
+    """Check the tasks that wait for another version of what a task makes."""
+    tx, plan_id = moves.tx, plan.plan_id
+    for dependant, state, _ in tx.run(DEPENDANTS, plan_id=plan_id, task_id=task_id):
+        if state != "BLOCKED_WAITING_INPUT":
+            continue
+        row = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=dependant)[0]
+        if row.cause != "INPUT_REJECTED" or not _is_any_open(tx, plan, plan.node(tx, dependant).depends_on):
+            inputs.recheck(moves, plan, dependant, row.waiting_since or moves.now, row.request_id)
+
+
+def _use_answer(moves: PlanTransaction, plan: PlanDefinition, row: AnsweredTaskRow) -> None:
+    """Continue, skip or fail a task as a person answered."""
+    tx, task_id, by = moves.tx, row.task_id, row.answered_by
+    node = plan.node(tx, task_id)
+    response = HumanInterventionResponse.from_bytes(row.response)
+    chosen = [str(answer) for answer in response.decision_answers]
+    gives_up = response.decision in {"REJECT", "ABORT"} or "give up" in chosen
+    if row.cause == "GATE_UNMET":  # under any answer, what the task made was not good enough
+        versions.withdraw_outputs(moves, plan, task_id)
+    if row.cause == "SOFT_DENIED" and row.delivery is not None:
+        if not gives_up:
+            _override(moves, plan, node, row.delivery, response, by)
+            return
+        tx.run(WITHDRAW_DIRECT, id=row.delivery, at=moves.now, details=f"{response.decision} by {by}")
+    if gives_up:
+        fail_idle_task(
+            moves, plan, task_id, row.state, "GIVEN_UP", reason=task_words.DECIDED_BY(decision=response.decision, by=by)
         )
-        return request_id
+    elif "skip" in chosen:
+        ends: Ends = deque()
+        _skip(moves, plan, task_id, "DEPENDENCY_SKIP", f"skipped by {by}", ends, state=row.state)
+        _settle_all(moves, plan, ends)
+    elif row.cause == "DEPENDENCY_REPLAN":  # its inputs are not there: it cannot run before there is another plan
+        request_id = questions.ask_while_replanning(tx, plan, node, at=moves.now)
+        reason = task_words.WANTS_PLAN(by=by)
+        tx.run(NOTE_REQUEST, plan_id=plan.plan_id, task_id=task_id, request_id=request_id, **to_columns(reason))
+    else:
+        _continue(moves, plan, node, row.state, row.cause, chosen)
 
-    def _ask_for_plan(self, sheet: PlanDefinition, node: Node, failed: str, state: State) -> None:
-        request_id = questions.ask_for_new_plan(self.tx, sheet, node, failed, at=self.at)
-        why = task_words.PLAN_NEEDED(task=failed)
-        self.move_task(sheet, node.task_id, state, "DEPENDENCY_REPLAN", reason=why, request_id=request_id)
+
+def _continue(
+    moves: PlanTransaction, plan: PlanDefinition, node: Node, state: State, cause: Cause | None, chosen: Sequence[str]
+) -> None:
+    """Make the next command of a task that a person let continue.
+
+    A person may have a task run although a dependency failed: then the outputs of that dependency are left out. Every
+    other required input has to be there; people are asked for what is missing.
+    """
+    candidates = inputs.find_candidates(moves.tx, plan, node, from_people=True)
+    node = input_selection.adapt_to_given_files(node, candidates)
+    if cause == "INPUTS_AMBIGUOUS":
+        candidates = input_selection.apply_choices(candidates, chosen)
+    pick = input_selection.pick_available if cause == "DEPENDENCY_BLOCK" else input_selection.pick_inputs
+    picked = pick(node, candidates, final=frozenset(node.depends_on))
+    moved: Cause = "DECIDED" if state == "BLOCKED_WAITING_REVIEW" else "ANSWERED"
+    match picked:
+        case PickedInputs():
+            moves.queue_command(plan, node, picked, state, moved)
+        case AmbiguousInput():
+            inputs.ask_which(moves, plan, node, picked, state)
+        case MissingInputs() if _is_any_open(moves.tx, plan, node.depends_on):  # another version is being made
+            moves.move_task(plan, node.task_id, state, moved)
+            wait_for_inputs(moves, plan, node.task_id)
+        case MissingInputs(names=names):
+            request_id = questions.ask_for_files(moves.tx, plan, node, names, at=moves.now)
+            _note_request(moves, plan, node, request_id, f"waits for {', '.join(names)}")
+
+
+# Checkpoints, and questions to people.
+
+
+def hold_for_override(moves: PlanTransaction, plan: PlanDefinition, node: Node, denied: CheckpointDecision) -> None:
+    """Hold a task that a checkpoint denied until an operator overrides it."""
+    why = join(denied.reasons)
+    request_id = _ask_to_override(moves, plan, node, f"{denied.checkpoint} holds {node.task_id} up: {why}")
+    gates = [denied.as_json()]
+    moves.move_task(plan, node.task_id, "READY", "SOFT_DENIED", reason=why, request_id=request_id, gates=gates)
+
+
+def _ask_to_override(moves: PlanTransaction, plan: PlanDefinition, node: Node, title: str) -> str:
+    options = ("override", "give up")
+    return questions.ask_about_task(moves.tx, plan, node, "APPROVAL", title, "", options, at=moves.now)
+
+
+def _override(
+    moves: PlanTransaction,
+    plan: PlanDefinition,
+    node: Node,
+    delivery: int,
+    response: HumanInterventionResponse,
+    by: str,
+) -> None:
+    """Let a task begin that a checkpoint held up, for exactly the reasons that the operator saw."""
+    chosen = [str(answer) for answer in response.decision_answers]
+    if response.decision != "APPROVE" and "override" not in chosen:
+        row = moves.tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=node.task_id)[0]
+        reason = read_column(row.reason, row.reason_message)
+        request_id = _ask_to_override(moves, plan, node, f"{node.task_id} is still held up: {reason}")
+        _note_request(moves, plan, node, request_id, reason)
+        return
+    denials.override(moves.tx, plan.plan_id, node.task_id, by=by, why=response.notes or "")
+    requeue_held_task(moves, plan.plan_id, node.task_id, delivery)
+
+
+def requeue_held_task(moves: PlanTransaction, plan_id: str, task_id: str, delivery: int) -> None:
+    """Put a task that a checkpoint holds up back into its agent's queue; the checkpoint decides about it again."""
+    queued = delivery if moves.is_running(plan_id) else None
+    for (agent_id,) in moves.tx.run(REQUEUE_TASK, plan_id=plan_id, task_id=task_id, queued=queued, at=moves.now):
+        moves.agents[agent_id] = None
+
+
+def ask_person(moves: PlanTransaction, plan: PlanDefinition, node: Node, title: str) -> str:
+    """Ask a person what to do with a task that waits for that. Return the question."""
+    request_id = questions.ask_whether_to_retry(moves.tx, plan, node, title, at=moves.now)
+    _note_request(moves, plan, node, request_id, title)
+    return request_id
+
+
+def _note_request(
+    moves: PlanTransaction, plan: PlanDefinition, node: Node, request_id: str, reason: str | None
+) -> None:
+    moves.tx.run(NOTE_REQUEST, plan_id=plan.plan_id, task_id=node.task_id, request_id=request_id, **to_columns(reason))
+
+
+def _ask_whether(moves: PlanTransaction, plan: PlanDefinition, node: Node, why: str, state: State) -> None:
+    request_id = questions.ask_whether_to_run(moves.tx, plan, node, why, at=moves.now)
+    reason = task_words.TO_DECIDE(why=why)
+    moves.move_task(plan, node.task_id, state, "DEPENDENCY_BLOCK", reason=reason, request_id=request_id)
+
+
+def _ask_for_plan(moves: PlanTransaction, plan: PlanDefinition, node: Node, failed: str, state: State) -> None:
+    request_id = questions.ask_for_new_plan(moves.tx, plan, node, failed, at=moves.now)
+    why = task_words.PLAN_NEEDED(task=failed)
+    moves.move_task(plan, node.task_id, state, "DEPENDENCY_REPLAN", reason=why, request_id=request_id)

@@ -19,7 +19,7 @@ from agenttalk.contracts.plan import Workspace
 from agenttalk.engine.core import records
 from agenttalk.engine.plans import control
 from agenttalk.engine.plans.definition import DefinitionCache
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import regressions, staleness
 from agenttalk.engine.proof.staleness import EvidenceRecheck, StalenessReport
 from agenttalk.ports.proof import Prover
@@ -40,7 +40,7 @@ T = TypeVar("T")
 class TransactionRunner(Protocol):
     """Does something in a transaction of a board, and what follows from it."""
 
-    async def __call__(self, do: Callable[[TaskTransitions], T]) -> T:
+    async def __call__(self, do: Callable[[PlanTransaction], T]) -> T:
         """Do it."""
 
 
@@ -130,7 +130,7 @@ class PlanCloser:
         return replace(found, seen=tuple(told))
 
 
-def _mark_and_watch(moves: TaskTransitions, plan_id: str, review: StalenessReport, head: str) -> None:
+def _mark_and_watch(moves: PlanTransaction, plan_id: str, review: StalenessReport, head: str) -> None:
     regressions.mark_freshness(moves, plan_id, review)
     moves.tx.run(WATCH_BRANCH, plan_id=plan_id, head=head)
 
@@ -149,17 +149,17 @@ def recheck_to_json(seen: EvidenceRecheck) -> dict[str, Any]:
     return body
 
 
-def _stop(moves: TaskTransitions, plan_id: str, why: str) -> None:
+def _stop(moves: PlanTransaction, plan_id: str, why: str) -> None:
     """A plan that cannot be looked at again does not end; somebody has to see to it."""
     if not moves.is_running(plan_id):
         return
-    control.pause(moves.tx, plan_id, by=ENGINE, at=moves.at)
+    control.pause(moves.tx, plan_id, by=ENGINE, at=moves.now)
     records.alert(
         moves.tx,
-        at=moves.at,
+        at=moves.now,
         plan_id=plan_id,
         code=Code.CHECK_UNREPEATABLE,
         message=f"plan {plan_id!r} is paused before its end: {why}",
-        key=moves.at,
+        key=moves.now,
         details={"hint": f"'agenttalk resume {plan_id}' looks again"},
     )

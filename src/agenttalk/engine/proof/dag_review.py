@@ -24,7 +24,7 @@ from agenttalk.engine.people import questions
 from agenttalk.engine.plans import control, dag_reviews, submission, validator_verdicts
 from agenttalk.engine.plans.dag_reviews import DagReviewRecord
 from agenttalk.engine.plans.definition import PlanDefinition, read_definition
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.ports.statements.messages import PLAN_DOCUMENTS
 from agenttalk.ports.statements.people import REQUEST
 from agenttalk.ports.statements.plans import RUN, RUN_STATE
@@ -44,7 +44,7 @@ T = TypeVar("T")
 class ReviewTransactionRunner(Protocol):
     """Does something in a transaction, and what follows from it."""
 
-    async def __call__(self, do: Callable[[TaskTransitions], T]) -> T:
+    async def __call__(self, do: Callable[[PlanTransaction], T]) -> T:
         """Do it."""
 
 
@@ -172,7 +172,7 @@ def _is_late(review: DagReviewRecord, policies: Policies, at: str) -> bool:
 
 
 def record_ruling(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     plan_id: str,
     review: DagReviewRecord,
     ruling: DagReviewDecision,
@@ -207,7 +207,7 @@ def record_ruling(
 
 
 def _show(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     plan_id: str,
     review: DagReviewRecord,
     ruling: DagReviewDecision,
@@ -223,7 +223,7 @@ def _show(
         "decision_type": "DAG_REVIEW",
         "decision": ruling.decision,
         "decided_by_agent_id": ruling.by,
-        "decided_at": records.format_time(moves.at),
+        "decided_at": records.format_time(moves.now),
         "subject": {"kind": "task_dag", "ref_sha256": review.dag_sha256},
         "missing_participants": list(ruling.missing),
         "evidence_files": [f"{review.review_plan}/{name}" for name, _ in files],
@@ -235,12 +235,12 @@ def _show(
         records.publish_file(moves.tx, f"{folder}/{review.review_plan}/{name}", None, content=sha256)
 
 
-def _tell_people(moves: TaskTransitions, plan_id: str, review: DagReviewRecord, ruling: DagReviewDecision) -> None:
+def _tell_people(moves: PlanTransaction, plan_id: str, review: DagReviewRecord, ruling: DagReviewDecision) -> None:
     said = "; ".join(ruling.reasons)
     if ruling.missing:
         records.alert(
             moves.tx,
-            at=moves.at,
+            at=moves.now,
             plan_id=plan_id,
             code=Code.REVIEWERS_MISSING,
             message=f"the DAG of {plan_id!r} was decided on ({ruling.decision}) without {', '.join(ruling.missing)}",
@@ -251,7 +251,7 @@ def _tell_people(moves: TaskTransitions, plan_id: str, review: DagReviewRecord, 
     if ruling.decision != "APPROVE":
         records.alert(
             moves.tx,
-            at=moves.at,
+            at=moves.now,
             plan_id=plan_id,
             code=Code.DAG_NOT_APPROVED,
             message=f"the DAG of {plan_id!r} is not approved ({ruling.decision}): {said}"[:2000],
@@ -259,7 +259,7 @@ def _tell_people(moves: TaskTransitions, plan_id: str, review: DagReviewRecord, 
         )
 
 
-def _ask(moves: TaskTransitions, plan_id: str, review: DagReviewRecord, ruling: DagReviewDecision) -> str:
+def _ask(moves: PlanTransaction, plan_id: str, review: DagReviewRecord, ruling: DagReviewDecision) -> str:
     """Ask a person what to do with a plan whose DAG was not approved."""
     request_id = records.derive_id("req", f"{plan_id}/{review.review_plan}")
     reasons = "\n".join(f"- {each}" for each in ruling.reasons)
@@ -269,7 +269,7 @@ def _ask(moves: TaskTransitions, plan_id: str, review: DagReviewRecord, ruling: 
         "schema_version": "1.0",
         "request_id": request_id,
         "plan_id": plan_id,
-        "created_at": records.format_time(moves.at),
+        "created_at": records.format_time(moves.now),
         "created_by": {"agent_id": rules.ENGINE},
         "severity": "HIGH",
         "type": "APPROVAL",
@@ -277,4 +277,4 @@ def _ask(moves: TaskTransitions, plan_id: str, review: DagReviewRecord, ruling: 
         "blocking": True,
         "needed": {"decision": {"question": question[-4000:], "options": choices}},
     }
-    return questions.ask_own(moves.tx, HumanInterventionRequest.from_json(body), plan_id=plan_id, at=moves.at)
+    return questions.ask_own(moves.tx, HumanInterventionRequest.from_json(body), plan_id=plan_id, at=moves.now)

@@ -12,7 +12,7 @@ from typing import Protocol
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import dag_reviews
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import release
 from agenttalk.engine.proof.dag_review import DagReviewCoordinator
 from agenttalk.ports.proof import Prover
@@ -20,7 +20,7 @@ from agenttalk.ports.statements.proof import UNDECIDED
 from agenttalk.ports.storage import Store
 
 LOG = logging.getLogger(__name__)
-StoreTransactionRunner = Callable[[Store, Callable[[TaskTransitions], object]], Awaitable[object]]
+StoreTransactionRunner = Callable[[Store, Callable[[PlanTransaction], object]], Awaitable[object]]
 """Does something in a transaction of a board, and what follows from it."""
 
 
@@ -74,7 +74,7 @@ class PendingDecisions:
             self.tell(again=task.result())
 
     async def _review(self, store: Store, plan_id: str) -> bool:
-        async def step(do: Callable[[TaskTransitions], object]) -> object:
+        async def step(do: Callable[[PlanTransaction], object]) -> object:
             return await self.step(store, do)
 
         reviewing = DagReviewCoordinator(self.deps, store, step, self.cancel)  # type: ignore[arg-type]

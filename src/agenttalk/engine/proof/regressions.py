@@ -12,7 +12,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.validation import Issue
 from agenttalk.engine.plans import releases
 from agenttalk.engine.plans.commands import ENGINE
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import rework
 from agenttalk.engine.proof.rework import WorkRefusal
 from agenttalk.engine.proof.staleness import EvidenceRecheck, StalenessReport
@@ -36,7 +36,7 @@ _PRINTED: Final = 2_000
 """Characters of what a check printed that are sent back."""
 
 
-def mark_freshness(moves: TaskTransitions, plan_id: str, review: StalenessReport) -> list[str]:
+def mark_freshness(moves: PlanTransaction, plan_id: str, review: StalenessReport) -> list[str]:
     """Write down which evidence is stale, and which is as it was once more; the tasks whose freshness that changed."""
     changed = [each for each in review.seen if each.kept.fresh is bool(each.why)]
     changed = [each for each in changed if _set_fresh(moves, plan_id, each, fresh=not each.why)]
@@ -55,14 +55,14 @@ def mark_freshness(moves: TaskTransitions, plan_id: str, review: StalenessReport
     return list(_by_task(changed))
 
 
-def _go_on(moves: TaskTransitions, plan_id: str, task_id: str) -> None:
+def _go_on(moves: PlanTransaction, plan_id: str, task_id: str) -> None:
     """A plan has not ended while something that it proved is stale."""
     if moves.tx.run(RUN_STATE, plan_id=plan_id) == [("ENDED",)]:
-        moves.tx.run(SET_RUN_STATE, plan_id=plan_id, state="RUNNING", at=moves.at)
+        moves.tx.run(SET_RUN_STATE, plan_id=plan_id, state="RUNNING", at=moves.now)
         moves.tx.record("plan.reopened", plan_id, {"stale": task_id})
 
 
-def record_rechecks(moves: TaskTransitions, plan_id: str, review: StalenessReport) -> list[str]:
+def record_rechecks(moves: PlanTransaction, plan_id: str, review: StalenessReport) -> list[str]:
     """Write down what came of making checks again; the tasks that are reopened because of it."""
     mark_freshness(moves, plan_id, review)
     renewed = [each for each in review.seen if each.state == "verified" and _renew(moves, plan_id, each, review.commit)]
@@ -74,7 +74,7 @@ def record_rechecks(moves: TaskTransitions, plan_id: str, review: StalenessRepor
     return _reopen(moves, plan_id, broken) if broken else []
 
 
-def end_plan(moves: TaskTransitions, plan_id: str) -> Literal["ended", "open", "stale"]:
+def end_plan(moves: PlanTransaction, plan_id: str) -> Literal["ended", "open", "stale"]:
     """End a plan in which nothing is open and nothing stale; what is in the way. One that is paused stays open."""
     tx = moves.tx
     run = tx.run(RUN, plan_id=plan_id)[0]
@@ -104,16 +104,16 @@ def _about(plan_id: str, seen: EvidenceRecheck) -> dict[str, Any]:
     }
 
 
-def _set_fresh(moves: TaskTransitions, plan_id: str, seen: EvidenceRecheck, *, fresh: bool) -> bool:
+def _set_fresh(moves: PlanTransaction, plan_id: str, seen: EvidenceRecheck, *, fresh: bool) -> bool:
     return bool(moves.tx.run(SET_EVIDENCE_FRESH, **_about(plan_id, seen), fresh=int(fresh)))
 
 
-def _is_current(moves: TaskTransitions, plan_id: str, seen: EvidenceRecheck) -> bool:
+def _is_current(moves: PlanTransaction, plan_id: str, seen: EvidenceRecheck) -> bool:
     """Whether what was looked at is still what shows that the task is done."""
     return bool(moves.tx.run(IS_STILL_EVIDENCE, **_about(plan_id, seen)))
 
 
-def _renew(moves: TaskTransitions, plan_id: str, seen: EvidenceRecheck, commit: str) -> bool:
+def _renew(moves: PlanTransaction, plan_id: str, seen: EvidenceRecheck, commit: str) -> bool:
     """Evidence that passed again is about the tip from now on."""
     result = seen.result
     if result is None:
@@ -125,16 +125,16 @@ def _renew(moves: TaskTransitions, plan_id: str, seen: EvidenceRecheck, commit: 
         tree=result.fingerprint.tree,
         result=wire.write(findings_json.to_record(result)),
         key=evidence.cache_key(result.fingerprint),
-        at=moves.at,
+        at=moves.now,
     )
     return bool(rows)
 
 
-def _reopen(moves: TaskTransitions, plan_id: str, broken: Sequence[EvidenceRecheck]) -> list[str]:
+def _reopen(moves: PlanTransaction, plan_id: str, broken: Sequence[EvidenceRecheck]) -> list[str]:
     """Have whoever broke checks mend them, each with all that it broke; who that is."""
     tx = moves.tx
     checks = ", ".join(sorted({each.kept.check.id for each in broken}))
-    releases.revoke(tx, plan_id, f"what was proven does not hold any more: {checks}", at=moves.at)
+    releases.revoke(tx, plan_id, f"what was proven does not hold any more: {checks}", at=moves.now)
     named = {name for each in broken for name in (each.merged, each.kept.owner, each.kept.task_id) if name is not None}
     found = {task_id: tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id) for task_id in sorted(named)}
     states: dict[str, State] = {task_id: rows[0].state for task_id, rows in found.items() if rows}
@@ -149,11 +149,11 @@ def _reopen(moves: TaskTransitions, plan_id: str, broken: Sequence[EvidenceReche
     ]
 
 
-def _send_back(moves: TaskTransitions, plan_id: str, task_id: str, broken: Sequence[EvidenceRecheck]) -> bool:
+def _send_back(moves: PlanTransaction, plan_id: str, task_id: str, broken: Sequence[EvidenceRecheck]) -> bool:
     """Reopen one task; False when another round makes no sense, and it has failed."""
     tx = moves.tx
     _join(moves, plan_id, task_id, broken)
-    sheet = moves.sheets.load(tx, plan_id)
+    sheet = moves.definitions.load(tx, plan_id)
     reason = join(dict.fromkeys(_describe_reopening(task_id, recheck) for recheck in broken))
     body = {**with_messages({"reason": reason}), "broken": [_broken_check_to_json(each) for each in broken]}
     tx.record("regression.found", f"{plan_id}/{task_id}", body)
@@ -164,16 +164,16 @@ def _send_back(moves: TaskTransitions, plan_id: str, task_id: str, broken: Seque
     return bool(tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0].state != "FAILED")
 
 
-def _join(moves: TaskTransitions, plan_id: str, task_id: str, broken: Sequence[EvidenceRecheck]) -> None:
+def _join(moves: PlanTransaction, plan_id: str, task_id: str, broken: Sequence[EvidenceRecheck]) -> None:
     """From now on the promise of whoever broke checks of others demands them."""
     others = [each.kept for each in broken if each.kept.owner != task_id]
     for kept in others:
         name = kept.check.id if kept.task_id == kept.owner else kept.check.id.removeprefix(f"{kept.owner}/")
         body = wire.write(kept.check.model_copy(update={"id": name}).as_json())
         about = {"plan_id": plan_id, "task_id": task_id, "owner": kept.owner, "check_id": name}
-        moves.tx.run(JOIN_CHECK, **about, body=body, at=moves.at)
+        moves.tx.run(JOIN_CHECK, **about, body=body, at=moves.now)
     if others:
-        moves.sheets.forget(plan_id)
+        moves.definitions.forget(plan_id)
 
 
 def _describe_reopening(task_id: str, seen: EvidenceRecheck) -> str:

@@ -15,10 +15,10 @@ from agenttalk.contracts.errors import Code
 from agenttalk.contracts.validation import Issue
 from agenttalk.engine.core import records
 from agenttalk.engine.people import dispute_rows
-from agenttalk.engine.plans import commands, questions, rework_rounds, supersede, validator_verdicts
+from agenttalk.engine.plans import commands, questions, rework_rounds, transitions, validator_verdicts, versions
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.ports.statements.core import PUT_BLOB
 from agenttalk.ports.statements.plans import (
     ADD_ROUND,
@@ -62,7 +62,7 @@ class WorkRefusal:
 
 
 def send_back(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     sheet: PlanDefinition,
     granted: LeasedAttempt,
     judgements: Mapping[str, Judgement],
@@ -75,7 +75,7 @@ def send_back(
         plan_id=sheet.plan_id,
         task_id=job.task_id,
         missing=wire.write([name for name, each in judgements.items() if not each.accepted]),
-        at=moves.at,
+        at=moves.now,
     )
     for name, judgement in judgements.items():
         if not judgement.accepted:
@@ -85,7 +85,7 @@ def send_back(
 
 
 def record_judgements(
-    moves: TaskTransitions, granted: LeasedAttempt, judgements: Mapping[str, Judgement], model: str
+    moves: PlanTransaction, granted: LeasedAttempt, judgements: Mapping[str, Judgement], model: str
 ) -> None:
     """Write down what was said of inputs, and by which model."""
     job = granted.job
@@ -96,7 +96,7 @@ def record_judgements(
         **({"model": model} if model else {}),
     }
     moves.tx.record("inputs.judged", f"{job.plan_id}/{job.task_id}", body)
-    validator_verdicts.record_input_judgements(moves.tx, job, judgements, model=model, at=moves.at)
+    validator_verdicts.record_input_judgements(moves.tx, job, judgements, model=model, at=moves.now)
 
 
 def _paths(granted: LeasedAttempt, name: str) -> list[str]:
@@ -106,7 +106,7 @@ def _paths(granted: LeasedAttempt, name: str) -> list[str]:
 
 
 def refuse_work(
-    moves: TaskTransitions, sheet: PlanDefinition, producer: str, refusal: WorkRefusal, cause: Cause = "REWORK"
+    moves: PlanTransaction, sheet: PlanDefinition, producer: str, refusal: WorkRefusal, cause: Cause = "REWORK"
 ) -> bool:
     """Send one task back, unless it went back for another reason meanwhile, or another round makes no sense.
 
@@ -142,7 +142,7 @@ def refuse_work(
     result = refusal.judgement.as_result(refusal.validator)
     again = build_reexecution(plan_id, producer, row.agent_id, number, result, files, moves)
     _order_next_command(moves, sheet, node, row, "COMPLETED", cause, again)
-    supersede.update_consumers(moves, sheet, producer)
+    transitions.update_consumers(moves, sheet, producer)
     return True
 
 
@@ -153,7 +153,7 @@ def build_reexecution(
     number: int,
     result: dict[str, Any],
     files: FileRecords,
-    moves: TaskTransitions,
+    moves: PlanTransaction,
 ) -> dict[str, Any]:
     """The part of a command that says what was refused, and why; and what people said of checks that are disputed."""
     disputed = dispute_rows.make_issues(moves.tx, plan_id, task_id)
@@ -164,13 +164,13 @@ def build_reexecution(
         "original_agent": agent_id,
         "attempt": max(number, 1),
         "validation_result": result,
-        "validated_at": records.format_time(moves.at),
+        "validated_at": records.format_time(moves.now),
         "previous": files[:_FILES],
     }
 
 
 def _order_next_command(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     sheet: PlanDefinition,
     node: Node,
     row: EngineTaskRow,
@@ -180,41 +180,41 @@ def _order_next_command(
 ) -> None:
     """Make the next command of a task, with the inputs that it had; if those are not there any more, it waits."""
     inputs = commands.inputs_of(moves.tx, row.delivery) if row.delivery is not None else ()
-    if supersede.has_lost_input(moves.tx, sheet, inputs):
+    if versions.has_lost_input(moves.tx, sheet, inputs):
         moves.move_task(sheet, node.task_id, state, cause)
-        supersede.wait_for_inputs(moves, sheet, node.task_id)
+        transitions.wait_for_inputs(moves, sheet, node.task_id)
         return
     picked = PickedInputs(inputs=inputs, sources={}, absent=())
     moves.queue_command(sheet, node, picked, state, cause, rework=again, agent_id=row.agent_id)
 
 
 def rerun_failed(
-    moves: TaskTransitions, sheet: PlanDefinition, node: Node, row: EngineTaskRow, reexecute: dict[str, Any]
+    moves: PlanTransaction, sheet: PlanDefinition, node: Node, row: EngineTaskRow, reexecute: dict[str, Any]
 ) -> None:
     """Have a task that failed done once more."""
     _order_next_command(moves, sheet, node, row, "FAILED", "OPERATOR_RETRY", reexecute)
 
 
-def read_files_in_force(moves: TaskTransitions, sheet: PlanDefinition, task_id: str) -> FileRecords:
+def read_files_in_force(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> FileRecords:
     """The files of what a task made last, as far as nobody refused it."""
     found: dict[str, FileRecords] = {}
-    for row in supersede.list_versions_in_force(moves.tx, sheet.plan_id, task_id):
+    for row in versions.list_versions_in_force(moves.tx, sheet.plan_id, task_id):
         listed = [
             {"output_name": row.output_name, "path": path, "sha256": sha256, "size_bytes": size}
-            for path, sha256, size in supersede.files_of(row.envelope)
+            for path, sha256, size in versions.files_of(row.envelope)
         ]
         found.setdefault(row.output_name, listed)
     return [each for listed in found.values() for each in listed]
 
 
-def _give_up(moves: TaskTransitions, sheet: PlanDefinition, node: Node, told: dict[str, Any], *, stuck: bool) -> None:
+def _give_up(moves: PlanTransaction, sheet: PlanDefinition, node: Node, told: dict[str, Any], *, stuck: bool) -> None:
     """Another round makes no sense: the work has failed, and people are told."""
     refused = verdict_words.REFUSED_UNCHANGED if stuck else verdict_words.REFUSED_LAST
     reason = refused(by=told["by"], why=read_text(told, "reason"))
     moves.move_task(sheet, node.task_id, "COMPLETED", "REWORK_EXHAUSTED", reason=reason)
     records.alert(
         moves.tx,
-        at=moves.at,
+        at=moves.now,
         plan_id=sheet.plan_id,
         code=Code.COMMAND_FAILED,
         message=f"task {node.task_id!r} failed: {reason}",
@@ -222,13 +222,13 @@ def _give_up(moves: TaskTransitions, sheet: PlanDefinition, node: Node, told: di
         source=records.RecordSource(told["by"], node.task_id, told["command_id"]),
         details={key: told[key] for key in ("decision", "score", "reason", "issues")},
     )
-    supersede.update_consumers(moves, sheet, node.task_id)
-    moves.mark_failed(sheet, node.task_id)
+    transitions.update_consumers(moves, sheet, node.task_id)
+    transitions.mark_failed(moves, sheet, node.task_id)
     mark_exhausted(moves, sheet, node, reason, {**told, "stuck": stuck})
 
 
 def mark_exhausted(
-    moves: TaskTransitions, sheet: PlanDefinition, node: Node, reason: str, told: dict[str, Any], *, diff: str = ""
+    moves: PlanTransaction, sheet: PlanDefinition, node: Node, reason: str, told: dict[str, Any], *, diff: str = ""
 ) -> None:
     """Write down that a task has no round left, and ask a person what is to become of it."""
     tx, plan_id, task_id = moves.tx, sheet.plan_id, node.task_id
@@ -245,13 +245,13 @@ def mark_exhausted(
         **({"diff": diff} if diff else {}),
     }
     request_id = questions.ask_about_task(
-        tx, sheet, node, "REEXECUTE_LIMIT", question, f"{question} {reason}", OPTIONS, at=moves.at, criteria=criteria
+        tx, sheet, node, "REEXECUTE_LIMIT", question, f"{question} {reason}", OPTIONS, at=moves.now, criteria=criteria
     )
     tx.run(NOTE_REQUEST, plan_id=plan_id, task_id=task_id, request_id=request_id, **to_columns(reason))
 
 
 def order_rework(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     sheet: PlanDefinition,
     node: Node,
     granted: LeasedAttempt,
@@ -283,8 +283,8 @@ def order_rework(
     }
     tx.record(rework_rounds.ORDERED, rework_rounds.ledger_subject(job.plan_id, job.task_id), told)
     inputs = rework.list_own_inputs(job.command)
-    if supersede.has_lost_input(tx, sheet, inputs):
-        supersede.wait_for_inputs(moves, sheet, job.task_id)
+    if versions.has_lost_input(tx, sheet, inputs):
+        transitions.wait_for_inputs(moves, sheet, job.task_id)
         return
     picked = PickedInputs(inputs=inputs, sources={}, absent=())
     result = judgement.as_result("engine")
@@ -297,7 +297,7 @@ def read_disputes(tx: Tx, plan_id: str, task_id: str) -> tuple[Issue, ...]:
     return tuple(Issue.model_validate(each) for each in dispute_rows.make_issues(tx, plan_id, task_id))
 
 
-def keep_left_files(moves: TaskTransitions, performance: Performance) -> FileRecords:
+def keep_left_files(moves: PlanTransaction, performance: Performance) -> FileRecords:
     """What a turn left that is not good enough. It is kept, because the next one is to mend it."""
     found = []
     for each in performance.outputs[:_FILES]:
@@ -310,7 +310,7 @@ def keep_left_files(moves: TaskTransitions, performance: Performance) -> FileRec
 
 
 def end_without_rounds(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     sheet: PlanDefinition,
     node: Node,
     granted: LeasedAttempt,

@@ -14,9 +14,9 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.people import questions as people_questions
-from agenttalk.engine.plans import artifacts, control, questions, rework_rounds, supersede
+from agenttalk.engine.plans import artifacts, control, questions, rework_rounds, transitions
 from agenttalk.engine.plans.definition import PlanDefinition
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import rework as proof_rework
 from agenttalk.ports.proof import AcceptedWork
 from agenttalk.ports.statements.people import REQUEST
@@ -53,7 +53,7 @@ def find_unmerged_work(tx: Tx, sheet: PlanDefinition, task_id: str) -> AcceptedW
 
 
 def apply_decision(
-    moves: TaskTransitions, sheet: PlanDefinition, task_id: str, decision: ReworkDecision, *, by: str, commit: str = ""
+    moves: PlanTransaction, sheet: PlanDefinition, task_id: str, decision: ReworkDecision, *, by: str, commit: str = ""
 ) -> None:
     """Do what a person decided. Raises UsageError when the task is not waiting for that, or cannot be accepted."""
     row = _read_exhausted_task(moves.tx, sheet, task_id)
@@ -72,10 +72,10 @@ def apply_decision(
                 **to_columns(task_words.ABORTED_BY(why=read_column(row.reason, row.reason_message), by=by)),
             )
     if row.request_id is not None and moves.tx.run(REQUEST, request_id=row.request_id)[0].state == "open":
-        people_questions.close(moves.tx, row.request_id, f"{by} decided: {decision}", at=moves.at)
+        people_questions.close(moves.tx, row.request_id, f"{by} decided: {decision}", at=moves.now)
 
 
-def ask_again(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, answered: str, why: str) -> None:
+def ask_again(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, answered: str, why: str) -> None:
     """An answer could not be carried out: the question is put once more, and says why."""
     tx = moves.tx
     row = tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=task_id)[0]
@@ -92,7 +92,7 @@ def ask_again(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, answe
         body.title,
         f"{body.title} (the last answer could not be carried out: {why})",
         proof_rework.OPTIONS,
-        at=moves.at,
+        at=moves.now,
         criteria=needed.criteria,
     )
     tx.run(
@@ -122,7 +122,7 @@ def _last(tx: Tx, sheet: PlanDefinition, task_id: str) -> dict[str, Any]:
 
 
 def _grant(
-    moves: TaskTransitions, sheet: PlanDefinition, task_id: str, row: EngineTaskRow, number: int, by: str
+    moves: PlanTransaction, sheet: PlanDefinition, task_id: str, row: EngineTaskRow, number: int, by: str
 ) -> None:
     tx, plan_id = moves.tx, sheet.plan_id
     told = _last(tx, sheet, task_id)
@@ -142,7 +142,7 @@ def _grant(
 
 
 def _accept(
-    moves: TaskTransitions, sheet: PlanDefinition, task_id: str, row: EngineTaskRow, by: str, commit: str
+    moves: PlanTransaction, sheet: PlanDefinition, task_id: str, row: EngineTaskRow, by: str, commit: str
 ) -> None:
     tx, plan_id = moves.tx, sheet.plan_id
     told = _last(tx, sheet, task_id)
@@ -171,26 +171,26 @@ def _accept(
     moves.count(plan_id, "failed", -1)
     moves.count(plan_id, "completed")
     _send(moves, sheet, task_id, row, told)
-    moves.mark_completed(sheet, task_id)
-    supersede.update_consumers(moves, sheet, task_id)
+    transitions.mark_completed(moves, sheet, task_id)
+    transitions.update_consumers(moves, sheet, task_id)
     _wake(moves, sheet, task_id)
 
 
 def verdict_of(
-    moves: TaskTransitions, sheet: PlanDefinition, task_id: str, told: dict[str, Any], by: str
+    moves: PlanTransaction, sheet: PlanDefinition, task_id: str, told: dict[str, Any], by: str
 ) -> tuple[Verdict, list[Evidence]]:
     """What the promise comes to with what a person confirms on top; and that."""
     promise = sheet.promise(sheet.node(moves.tx, task_id), told.get("made_score"))
     found = [Evidence(**each) for each in told.get("evidence", ())]
     trust: Trust = "attested" if people_questions.exposed_agents(moves.tx, moves.deps, sheet.plan_id) else "confirmed"
-    confirmed = rework.make_confirmations(promise, found, by=by, at=moves.at, shown=told["shown"], trust=trust)
+    confirmed = rework.make_confirmations(promise, found, by=by, at=moves.now, shown=told["shown"], trust=trust)
     return done.decide(
         promise, [*found, *confirmed], (), aborted=told.get("refused") or None, confirmed=True, word=trust
     ), confirmed
 
 
 def _send(
-    moves: TaskTransitions, sheet: PlanDefinition, task_id: str, row: EngineTaskRow, told: dict[str, Any]
+    moves: PlanTransaction, sheet: PlanDefinition, task_id: str, row: EngineTaskRow, told: dict[str, Any]
 ) -> None:
     """Deliver what was refused, as new messages: the old ones went no further."""
     tx = moves.tx
@@ -202,7 +202,7 @@ def _send(
     for name, files in proof_rework.group_by_output(told["files"]).items():
         if name in outputs:
             key = f"accepted/{message_id}/{told['shown']}"
-            parcel = artifacts.pack(sheet, work, outputs[name], files, told.get("made_score"), at=moves.at, key=key)
+            parcel = artifacts.pack(sheet, work, outputs[name], files, told.get("made_score"), at=moves.now, key=key)
             parcel.send(moves, sheet, work)
             lines += parcel.lines
     if lines:
@@ -220,14 +220,14 @@ class _Work:
     command: Command
 
 
-def _reopen_plan(moves: TaskTransitions, plan_id: str) -> None:
+def _reopen_plan(moves: PlanTransaction, plan_id: str) -> None:
     if moves.tx.run(RUN_STATE, plan_id=plan_id) == [("ENDED",)]:
-        moves.tx.run(SET_RUN_STATE, plan_id=plan_id, state="RUNNING", at=moves.at)
-    moves.has_more_due = True
+        moves.tx.run(SET_RUN_STATE, plan_id=plan_id, state="RUNNING", at=moves.now)
+    moves.note_due_tasks()
 
 
-def _wake(moves: TaskTransitions, sheet: PlanDefinition, task_id: str) -> None:
+def _wake(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> None:
     """Those that the failure stopped wait again, for whatever is open before them. Nobody needs to decide on them."""
     for woken in control.wake_stopped(moves, sheet, task_id):
-        supersede.recount_waits(moves, sheet, woken)
-        supersede.close_questions(moves, sheet, woken)
+        transitions.recount_waits(moves, sheet, woken)
+        transitions.close_questions(moves, sheet, woken)

@@ -19,7 +19,7 @@ from agenttalk.engine.agents import inputs as plan_inputs
 from agenttalk.engine.budgets.turn_monitor import TurnMonitor
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.checkpoints import PLAIN, PreTurnDecision
 from agenttalk.ports.agents import InputContent, Job
@@ -202,7 +202,7 @@ def _is_in_prompt(file: InputContent) -> bool:
 
 
 def prepare_attempt(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     owner: str,
     root: str,
     sheet: PlanDefinition,
@@ -239,14 +239,14 @@ def prepare_attempt(
     )
 
 
-def _kind(moves: TaskTransitions, task_id: str) -> tuple[TaskKind, KindTask] | None:
+def _kind(moves: PlanTransaction, task_id: str) -> tuple[TaskKind, KindTask] | None:
     kind = moves.deps.kinds.get(moves.tx.board)
     task = kind.task(moves.tx, task_id) if kind is not None else None
     return (kind, task) if kind is not None and task is not None else None
 
 
 def _made_by(
-    moves: TaskTransitions, sheet: PlanDefinition, agent_id: str, command: Command, used: Sequence[str]
+    moves: PlanTransaction, sheet: PlanDefinition, agent_id: str, command: Command, used: Sequence[str]
 ) -> Iterator[str]:
     """Inputs of a command that an agent made itself, at least in part.
 
@@ -263,7 +263,7 @@ def _made_by(
 
 
 def record_start(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     attempt: AttemptBuilder,
     message_id: str,
     prompt_sha256: str,
@@ -286,4 +286,4 @@ def record_start(
     )
     moves.append_journal_fact("turn.started", plan_id, wire.encode(body))
     if attempt.kind is not None:
-        attempt.kind[0].begun(moves.tx, attempt.kind[1], moves.at)
+        attempt.kind[0].begun(moves.tx, attempt.kind[1], moves.now)

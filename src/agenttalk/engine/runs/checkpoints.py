@@ -18,8 +18,9 @@ from agenttalk.engine.budgets import day_limit, denials
 from agenttalk.engine.budgets.spending import Allowance, Budgets
 from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
+from agenttalk.engine.plans import transitions
 from agenttalk.engine.plans.definition import PlanDefinition
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.ports.statements.budgets import HELD_BY
 from agenttalk.ports.statements.people import REQUEST
 from agenttalk.ports.statements.plans import ENGINE_TASK, LAST_SEQ, WITHDRAW_DIRECT
@@ -65,7 +66,7 @@ def is_plain(sheet: PlanDefinition, node: Node, purse: Budgets) -> bool:
 
 
 def decide_before_turn(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     purse: Budgets,
     sheet: PlanDefinition,
     node: Node,
@@ -113,28 +114,28 @@ def decide_before_turn(
     return PreTurnDecision(tuple(decisions), allowance)
 
 
-def allowance_of(moves: TaskTransitions, purse: Budgets, sheet: PlanDefinition, node: Node) -> Allowance | None:
+def allowance_of(moves: PlanTransaction, purse: Budgets, sheet: PlanDefinition, node: Node) -> Allowance | None:
     """What limits an attempt at a task; None if nothing does."""
     promise = sheet.promise(node) if node.promise is not None else None
     limits = budgets.collect_limits(promise, sheet.limits, purse.day_cost_usd)
-    return purse.make_allowance(moves.tx, limits, sheet.plan_id, node.task_id, moves.at) if limits else None
+    return purse.make_allowance(moves.tx, limits, sheet.plan_id, node.task_id, moves.now) if limits else None
 
 
 def hold_back(
-    moves: TaskTransitions, sheet: PlanDefinition, node: Node, delivery: int, denied: CheckpointDecision
+    moves: PlanTransaction, sheet: PlanDefinition, node: Node, delivery: int, denied: CheckpointDecision
 ) -> None:
     """Carry out what a checkpoint before a turn decided: the task is over, or waits for an operator."""
-    denials.record_denial(moves.tx, sheet.plan_id, node.task_id, denied, moves.at)
-    moves.has_more_due = True
+    denials.record_denial(moves.tx, sheet.plan_id, node.task_id, denied, moves.now)
+    moves.note_due_tasks()
     why = join(denied.reasons)
     if denied.severity == "soft-deny":
-        moves.hold_for_override(sheet, node, denied)
+        transitions.hold_for_override(moves, sheet, node, denied)
         return
-    moves.tx.run(WITHDRAW_DIRECT, id=delivery, at=moves.at, details=why)
-    moves.fail_idle_task(sheet, node.task_id, "READY", "ABORTED", reason=why, gates=[denied.as_json()])
+    moves.tx.run(WITHDRAW_DIRECT, id=delivery, at=moves.now, details=why)
+    transitions.fail_idle_task(moves, sheet, node.task_id, "READY", "ABORTED", reason=why, gates=[denied.as_json()])
     records.alert(
         moves.tx,
-        at=moves.at,
+        at=moves.now,
         plan_id=sheet.plan_id,
         code=Code.COMMAND_FAILED,
         message=f"task {node.task_id!r} must not begin: {why}",
@@ -179,11 +180,11 @@ def decisions_to_json(decisions: Sequence[CheckpointDecision]) -> list[dict[str,
     return [each.as_json() for each in decisions]
 
 
-def release_day_limited(moves: TaskTransitions) -> int:
+def release_day_limited(moves: PlanTransaction) -> int:
     """Let tasks of a board begin that the limit of a day held up; the checkpoint looks at each again."""
     rows = moves.tx.run(HELD_BY, like=day_limit.HELD)
     for plan_id, task_id, delivery, request_id, _ in rows:
         if request_id is not None and moves.tx.run(REQUEST, request_id=request_id)[0].state == "open":
-            questions.close(moves.tx, request_id, "the day or its limit is another", at=moves.at)
-        moves.requeue_held_task(plan_id, task_id, delivery)
+            questions.close(moves.tx, request_id, "the day or its limit is another", at=moves.now)
+        transitions.requeue_held_task(moves, plan_id, task_id, delivery)
     return len(rows)

@@ -14,11 +14,11 @@ from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.engine.budgets.spending import Allowance
 from agenttalk.engine.core import records
-from agenttalk.engine.plans import artifacts, board_run, questions, supersede
+from agenttalk.engine.plans import artifacts, board_run, questions, transitions
 from agenttalk.engine.plans.artifacts import FOLDER, OutgoingArtifact
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import evidence_store as kept
 from agenttalk.engine.proof import rework
 from agenttalk.engine.runs.resume import UNCOUNTED, VERIFYING, OrphanedLease
@@ -51,7 +51,7 @@ class FinishedTurn:
     proof: WorkProof = NO_PROOF
 
 
-def conclude(moves: TaskTransitions, ends: Sequence[FinishedTurn]) -> list[TurnOutcome]:
+def conclude(moves: PlanTransaction, ends: Sequence[FinishedTurn], *, lightly: bool = False) -> list[TurnOutcome]:
     """Write the ends of turns down: first each of them, and then what follows from them.
 
     Raises LEASE_LOST when the task was given to somebody else meanwhile. Nothing of any of them is kept then.
@@ -60,7 +60,8 @@ def conclude(moves: TaskTransitions, ends: Sequence[FinishedTurn]) -> list[TurnO
     outcomes = [_write_end(moves, end) for end in ends]
     if all(_is_plainly_done(end, outcome) for end, outcome in zip(ends, outcomes, strict=True)):
         jobs = [(end.granted.job, outcome.cause) for end, outcome in zip(ends, outcomes, strict=True)]
-        moves.mark_all_ended([(moves.sheets.load(moves.tx, job.plan_id), job.task_id, cause) for job, cause in jobs])
+        ended = [(moves.definitions.load(moves.tx, job.plan_id), job.task_id, cause) for job, cause in jobs]
+        transitions.mark_all_ended(moves, ended, lightly=lightly)
         return outcomes
     for end, outcome in zip(ends, outcomes, strict=True):
         if outcome.again:
@@ -76,11 +77,11 @@ def _is_plainly_done(end: FinishedTurn, outcome: TurnOutcome) -> bool:
     return outcome.cause == "FULFILLED" and not chosen and end.granted.job.command.command_seq == 1
 
 
-def _write_end(moves: TaskTransitions, end: FinishedTurn) -> TurnOutcome:
+def _write_end(moves: PlanTransaction, end: FinishedTurn) -> TurnOutcome:
     """Write down what a turn is worth."""
     granted, performance, proof = end.granted, end.performance, end.proof
     job = granted.job
-    sheet = moves.sheets.load(moves.tx, job.plan_id)
+    sheet = moves.definitions.load(moves.tx, job.plan_id)
     node = sheet.node(moves.tx, job.task_id)
     outcome = decide_outcome(moves, sheet, node, granted, performance, proof)
     sends = outcome.cause in {"FULFILLED", "GATE_UNMET"}
@@ -96,7 +97,7 @@ def _write_end(moves: TaskTransitions, end: FinishedTurn) -> TurnOutcome:
     for parcel in parcels:
         parcel.send(moves, sheet, job)
     if sends and _is_all(granted, parcels):
-        made = [each.to_candidate(job, moves.at) for each in parcels]
+        made = [each.to_candidate(job, moves.now) for each in parcels]
         moves.made[job.plan_id, job.task_id] = sorted(made, key=lambda each: each.output_name, reverse=True)
     if performance.judgements:
         rework.record_judgements(moves, granted, performance.judgements, model_of(granted, performance))
@@ -117,19 +118,21 @@ def _is_all(granted: LeasedAttempt, parcels: Sequence[OutgoingArtifact]) -> bool
     return len(inputs) >= len(needs) and not any(path.startswith(given) for each in inputs for path in each.paths)
 
 
-def _follow(moves: TaskTransitions, end: FinishedTurn, outcome: TurnOutcome) -> None:
+def _follow(moves: PlanTransaction, end: FinishedTurn, outcome: TurnOutcome) -> None:
     """Have everything done that follows from the end of a turn."""
     granted, performance, proof = end.granted, end.performance, end.proof
     job = granted.job
-    sheet = moves.sheets.load(moves.tx, job.plan_id)
+    sheet = moves.definitions.load(moves.tx, job.plan_id)
     node = sheet.node(moves.tx, job.task_id)
     if outcome.cause == "FULFILLED":
-        moves.mark_ended(sheet, job.task_id, outcome.cause, activated=outcome.gate.activate if outcome.gate else ())
+        transitions.mark_ended(
+            moves, sheet, job.task_id, outcome.cause, activated=outcome.gate.activate if outcome.gate else ()
+        )
         if job.command.command_seq > 1:  # it may have made another version before
-            moves.recheck_waiting(sheet, job.task_id)
-            supersede.update_consumers(moves, sheet, job.task_id)
+            transitions.recheck_waiting(moves, sheet, job.task_id)
+            transitions.update_consumers(moves, sheet, job.task_id)
     elif outcome.cause == "GATE_UNMET":
-        moves.ask_person(sheet, node, task_words.GATE_UNMET(task=job.task_id, why=outcome.reason))
+        transitions.ask_person(moves, sheet, node, task_words.GATE_UNMET(task=job.task_id, why=outcome.reason))
     elif outcome.cause == "INPUT_REJECTED":
         rework.send_back(moves, sheet, granted, performance.judgements, model_of(granted, performance))
     elif outcome.cause in {"NOT_FULFILLED", "CONFLICT"}:
@@ -147,14 +150,14 @@ def _follow(moves: TaskTransitions, end: FinishedTurn, outcome: TurnOutcome) -> 
         )
     elif outcome.cause == "NEEDS_PERSON":
         title = ABOUT(subject=job.task_id, what=outcome.reason)
-        request_id = moves.ask_person(sheet, node, title)
+        request_id = transitions.ask_person(moves, sheet, node, title)
         if performance.how == "unfit":
             questions.request_new_plan(moves.tx, sheet, request_id, "AGENT_UNFIT", title, failed=job.task_id)
     elif outcome.cause == "MOOT":
-        moves.mark_ended(sheet, job.task_id, outcome.cause)
+        transitions.mark_ended(moves, sheet, job.task_id, outcome.cause)
     else:
         _alert(moves, granted, outcome)
-        moves.mark_ended(sheet, job.task_id, outcome.cause)
+        transitions.mark_ended(moves, sheet, job.task_id, outcome.cause)
         if outcome.cause == "REWORK_EXHAUSTED":
             rework.end_without_rounds(
                 moves,
@@ -171,14 +174,14 @@ def _follow(moves: TaskTransitions, end: FinishedTurn, outcome: TurnOutcome) -> 
 
 
 def end_orphaned_lease(
-    moves: TaskTransitions, left: OrphanedLease, used: UsageTotals = usage.NOTHING, allowance: Allowance | None = None
+    moves: PlanTransaction, left: OrphanedLease, used: UsageTotals = usage.NOTHING, allowance: Allowance | None = None
 ) -> None:
     """End the lease of a process that died, or of ours that is to stop. Its task is given out again.
 
     What it `used` until then counts, as far as somebody still knows it.
     """
     tx, plan_id, task_id = moves.tx, left.plan_id, left.task_id
-    sheet = moves.sheets.load(tx, plan_id)
+    sheet = moves.definitions.load(tx, plan_id)
     row = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0]
     revoked = row.cause == "SUPERSEDED"
     died = left.died and not revoked and row.phase not in UNCOUNTED
@@ -196,7 +199,7 @@ def end_orphaned_lease(
         cause=cause,
         **to_columns(None),
         queued=left.delivery if state == "READY" and not revoked else None,
-        at=moves.at,
+        at=moves.now,
         score=None,
         fact=row.fact,
         unproven=0,
@@ -215,15 +218,17 @@ def end_orphaned_lease(
     body = {"lease": left.lease, "epoch": left.epoch, "cause": cause}
     tx.record("lease.ended", f"turns/{plan_id}/{message_id}", body)
     if revoked:
-        supersede.return_to_waiting(moves, sheet, task_id, left.delivery)
+        transitions.return_to_waiting(moves, sheet, task_id, left.delivery)
     elif state == "READY":
         moves.agents[left.agent_id] = None
     else:
-        moves.ask_person(sheet, sheet.node(tx, task_id), task_words.ENDED_ENGINE(task=task_id, count=row.deaths + 1))
+        transitions.ask_person(
+            moves, sheet, sheet.node(tx, task_id), task_words.ENDED_ENGINE(task=task_id, count=row.deaths + 1)
+        )
 
 
 def _end_turn(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     granted: LeasedAttempt,
     performance: Performance,
     outcome: TurnOutcome,
@@ -251,7 +256,7 @@ def _end_turn(
             "cause": outcome.cause,
             **to_columns(outcome.reason),
             "queued": granted.delivery if outcome.again else None,
-            "at": moves.at,
+            "at": moves.now,
             "score": performance.score,
             "fact": fact,
             "unproven": int(outcome.is_unproven),
@@ -265,7 +270,7 @@ def _end_turn(
     )
 
 
-def _keep_evidence(moves: TaskTransitions, granted: LeasedAttempt, outcome: TurnOutcome, proof: WorkProof) -> None:
+def _keep_evidence(moves: PlanTransaction, granted: LeasedAttempt, outcome: TurnOutcome, proof: WorkProof) -> None:
     """Keep what shows that a task is done. Of one that is not done, nothing does."""
     job = granted.job
     if proof.foreign:
@@ -273,15 +278,15 @@ def _keep_evidence(moves: TaskTransitions, granted: LeasedAttempt, outcome: Turn
     if job.needs_proof:
         moves.tx.run(DROP_PERFORMANCE, plan_id=job.plan_id, task_id=job.task_id)
     if job.command.promise is not None and job.command.promise.checks:
-        kept.write_evidence(moves.tx, job, proof if outcome.cause == "FULFILLED" else NO_PROOF, at=moves.at)
+        kept.write_evidence(moves.tx, job, proof if outcome.cause == "FULFILLED" else NO_PROOF, at=moves.now)
 
 
-def _warn(moves: TaskTransitions, granted: LeasedAttempt, proof: WorkProof) -> None:
+def _warn(moves: PlanTransaction, granted: LeasedAttempt, proof: WorkProof) -> None:
     """Tell people that somebody else put something on the plan's branch; once for each such commit."""
     job = granted.job
     records.alert(
         moves.tx,
-        at=moves.at,
+        at=moves.now,
         plan_id=job.plan_id,
         code=Code.BRANCH_MOVED,
         message=f"the branch of the plan holds what no task merged: {', '.join(proof.foreign)}",
@@ -291,16 +296,16 @@ def _warn(moves: TaskTransitions, granted: LeasedAttempt, proof: WorkProof) -> N
     )
 
 
-def _end_delivery(moves: TaskTransitions, granted: LeasedAttempt, outcome: TurnOutcome) -> None:
+def _end_delivery(moves: PlanTransaction, granted: LeasedAttempt, outcome: TurnOutcome) -> None:
     status, details = decide_receipt(outcome)
     acted = int(status == "SUCCEEDED")
     lost = ConflictError(Code.LEASE_LOST, f"the command {granted.job.command.command_id!r} ended meanwhile")
-    ended: dict[str, Any] = {"id": granted.delivery, "ack": status, "at": moves.at, "details": details, "acted": acted}
+    ended: dict[str, Any] = {"id": granted.delivery, "ack": status, "at": moves.now, "details": details, "acted": acted}
     moves.tx.run_later(END_DELIVERY, ended, lost)
 
 
 def _parcels(
-    moves: TaskTransitions, sheet: PlanDefinition, node: Node, granted: LeasedAttempt, performance: Performance
+    moves: PlanTransaction, sheet: PlanDefinition, node: Node, granted: LeasedAttempt, performance: Performance
 ) -> list[OutgoingArtifact]:
     """The outputs of a turn, for whom the DAG names. Those that the score does not choose go nowhere."""
     score = performance.score
@@ -310,16 +315,16 @@ def _parcels(
         if each.output_name in due:
             files.setdefault(each.output_name, []).append(each)
     return [
-        artifacts.pack(sheet, granted.job, due[name], made, score, at=moves.at, key=granted.message_id)
+        artifacts.pack(sheet, granted.job, due[name], made, score, at=moves.now, key=granted.message_id)
         for name, made in files.items()
     ]
 
 
-def _alert(moves: TaskTransitions, granted: LeasedAttempt, outcome: TurnOutcome) -> None:
+def _alert(moves: PlanTransaction, granted: LeasedAttempt, outcome: TurnOutcome) -> None:
     job = granted.job
     records.alert(
         moves.tx,
-        at=moves.at,
+        at=moves.now,
         plan_id=job.plan_id,
         code=Code.COMMAND_FAILED,
         message=f"task {job.task_id!r} failed: {results.describe_error(outcome.reason or outcome.cause, b'')}",

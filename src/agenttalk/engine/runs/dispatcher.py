@@ -24,7 +24,7 @@ from agenttalk.engine.budgets.turn_monitor import TurnMonitors
 from agenttalk.engine.core.boards import VIRTUAL, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.slots import Slots
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof.pending_decisions import PendingDecisions
 from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.leasing import LeaseContext
@@ -271,5 +271,5 @@ def _subscribe(events: set[asyncio.Event]) -> Iterator[asyncio.Event]:
         events.discard(news)
 
 
-def _offer(moves: TaskTransitions, agents: list[str]) -> None:
+def _offer(moves: PlanTransaction, agents: list[str]) -> None:
     moves.agents.update(dict.fromkeys(agents))

@@ -12,9 +12,9 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import parse_instant
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
-from agenttalk.engine.plans import supersede
+from agenttalk.engine.plans import inputs, transitions
 from agenttalk.engine.plans.definition import PlanDefinition
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import rework
 from agenttalk.engine.proof.rework import WorkRefusal
 from agenttalk.engine.runs import checkpoints as run_checkpoints
@@ -37,7 +37,7 @@ from agenttalk.rules.text.catalogue import to_columns
 FINAL: Final = frozenset({"SUCCEEDED", "FAILED"})
 
 
-def check_folder_tasks(moves: TaskTransitions, sheet: PlanDefinition) -> None:
+def check_folder_tasks(moves: PlanTransaction, sheet: PlanDefinition) -> None:
     """See what became of every task that somebody works on by hand."""
     if all(profile.driver != "folder" for profile in sheet.profiles.values()):
         return
@@ -51,11 +51,11 @@ def check_folder_tasks(moves: TaskTransitions, sheet: PlanDefinition) -> None:
 
 
 def _refuse(
-    moves: TaskTransitions, sheet: PlanDefinition, refusal_id: str, producer: str, sender: str, body: bytes
+    moves: PlanTransaction, sheet: PlanDefinition, refusal_id: str, producer: str, sender: str, body: bytes
 ) -> None:
     """Somebody who works in folders refuses what it was given: it is done again, and who refused waits for it."""
     tx = moves.tx
-    tx.run(END_REFUSAL, refusal_id=refusal_id, at=moves.at)
+    tx.run(END_REFUSAL, refusal_id=refusal_id, at=moves.now)
     said = Reexecution.model_validate(wire.read(bytes(body)))
     result = said.validation_result
     judgement = Judgement(False, result.score, result.reason, tuple(result.issues), result.expectations, result.prompt)
@@ -66,7 +66,7 @@ def _refuse(
     tx.record("refusal.ended", f"{sheet.plan_id}/{producer}", {"by": sender, "counts": counts})
 
 
-def _check_folder_task(moves: TaskTransitions, sheet: PlanDefinition, row: FolderTaskRow) -> None:
+def _check_folder_task(moves: PlanTransaction, sheet: PlanDefinition, row: FolderTaskRow) -> None:
     task_id, state, delivery, ack, details, since = row
     node = sheet.node(moves.tx, task_id)
     made = _read_handed_in(moves, sheet, node, delivery)
@@ -77,17 +77,17 @@ def _check_folder_task(moves: TaskTransitions, sheet: PlanDefinition, row: Folde
         if ack is None and not complete:
             return
         moves.move_task(sheet, task_id, "READY", "LEASED")
-        since = moves.at
+        since = moves.now
     if ack in FINAL or complete:
         _end(moves, sheet, node, delivery, made, ack=ack or "SUCCEEDED", details=details)
         return
     limit = node.timeout or sheet.policies.timeout_default_seconds
-    if (parse_instant(moves.at) - parse_instant(since)).total_seconds() > limit:
+    if (parse_instant(moves.now) - parse_instant(since)).total_seconds() > limit:
         _end(moves, sheet, node, delivery, made, ack="FAILED", details=f"nothing came within {limit} seconds")
 
 
 def _read_handed_in(
-    moves: TaskTransitions, sheet: PlanDefinition, node: Node, delivery: int
+    moves: PlanTransaction, sheet: PlanDefinition, node: Node, delivery: int
 ) -> tuple[OutputContent, ...]:
     """What was handed in for the command that is in force."""
     [(_, data)] = moves.tx.run(COMMAND_OF_DELIVERY, id=delivery)
@@ -106,7 +106,7 @@ def _read_handed_in(
 
 
 def _end(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     sheet: PlanDefinition,
     node: Node,
     delivery: int,
@@ -121,7 +121,7 @@ def _end(
     decisions = (
         run_checkpoints.decide_folder_turn(sheet, node, delivery, performance) if node.promise is not None else ()
     )
-    found = turn_outcome.observe_evidence(node, performance, gate, moves.at)
+    found = turn_outcome.observe_evidence(node, performance, gate, moves.now)
     verdict = done.decide(promise, found, checkpoints.latest_results(decisions))
     cause, reason = _judge_receipt(moves, sheet, node, verdict, ack=ack, details=details)
     body: dict[str, Any]
@@ -135,29 +135,29 @@ def _end(
         **to_columns(reason),
         retries=int(cause == "RETRY"),
         unproven=int(cause == "FULFILLED" and verdict.trust in {None, "claimed"}),
-        at=moves.at,
+        at=moves.now,
     ):
         return
     fine = cause == "FULFILLED"
-    moves.tx.run(ACKNOWLEDGE_BY_HAND, id=delivery, ack="SUCCEEDED" if fine else "FAILED", details=details, at=moves.at)
+    moves.tx.run(ACKNOWLEDGE_BY_HAND, id=delivery, ack="SUCCEEDED" if fine else "FAILED", details=details, at=moves.now)
     subject = f"{sheet.plan_id}/{node.task_id}"
     body = {"ack": ack, "cause": cause, "reason": reason, "verdict": {"promise_id": promise.id, **told}}
     if decisions:
         body["gates"] = run_checkpoints.decisions_to_json(decisions)
     moves.tx.record("task.by_hand", subject, body)
     if fine:
-        moves.mark_ended(sheet, node.task_id, cause, activated=gate.activate)
+        transitions.mark_ended(moves, sheet, node.task_id, cause, activated=gate.activate)
         if moves.tx.run(LAST_SEQ, plan_id=sheet.plan_id, task_id=node.task_id)[0].seq > 1:
-            moves.recheck_waiting(sheet, node.task_id)
-            supersede.update_consumers(moves, sheet, node.task_id)
+            transitions.recheck_waiting(moves, sheet, node.task_id)
+            transitions.update_consumers(moves, sheet, node.task_id)
     elif cause == "RETRY":
-        moves.queue_next_command(sheet, node, cause)
+        inputs.queue_next_command(moves, sheet, node, cause)
     else:
-        moves.mark_ended(sheet, node.task_id, cause)
+        transitions.mark_ended(moves, sheet, node.task_id, cause)
 
 
 def _judge_receipt(
-    moves: TaskTransitions, sheet: PlanDefinition, node: Node, verdict: done.Verdict, *, ack: str, details: str | None
+    moves: PlanTransaction, sheet: PlanDefinition, node: Node, verdict: done.Verdict, *, ack: str, details: str | None
 ) -> tuple[Cause, str | None]:
     done_cause = turn_outcome.find_done_cause(verdict) if ack == "SUCCEEDED" else None
     if done_cause is not None:

@@ -13,12 +13,11 @@ from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine.agents import inputs as plan_inputs
 from agenttalk.engine.budgets.spending import Budgets
 from agenttalk.engine.core.slots import Slots
-from agenttalk.engine.plans import commands, supersede
+from agenttalk.engine.plans import commands, transitions
 from agenttalk.engine.plans.commands import PreparedCommand
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
-from agenttalk.engine.plans.transaction import make_task_changed_error
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction, make_task_changed_error
 from agenttalk.engine.runs import attempt as run_attempt
 from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.attempt import AttemptBuilder
@@ -87,9 +86,9 @@ class PlanConcurrency:
         return found
 
 
-def is_full(moves: TaskTransitions, plan_id: str) -> bool:
+def is_full(moves: PlanTransaction, plan_id: str) -> bool:
     """Whether as many tasks of a plan run as may, those included that this transaction began."""
-    limits = moves.sheets.load(moves.tx, plan_id).limits
+    limits = moves.definitions.load(moves.tx, plan_id).limits
     if limits is None or limits.max_running is None:
         return False
     [(at_work,)] = moves.tx.run(AT_WORK_IN, plan_id=plan_id)
@@ -119,7 +118,7 @@ class LeaseContext:
         self.queued.update({(board, delivery): order for delivery, order in orders.items()})
 
 
-def lease_next_tasks(moves: TaskTransitions, desk: LeaseContext, agents: Iterable[str]) -> list[LeasedAttempt]:
+def lease_next_tasks(moves: PlanTransaction, desk: LeaseContext, agents: Iterable[str]) -> list[LeasedAttempt]:
     """Lease the first task in the queue of each agent that is free, and of those that asked for a place in vain."""
     granted: list[LeasedAttempt] = []
     tickets: dict[str, int] = {}
@@ -144,7 +143,7 @@ def lease_next_tasks(moves: TaskTransitions, desk: LeaseContext, agents: Iterabl
     return granted
 
 
-def _queues(moves: TaskTransitions, agents: Iterable[str]) -> dict[str, list[NextTaskRow]]:
+def _queues(moves: PlanTransaction, agents: Iterable[str]) -> dict[str, list[NextTaskRow]]:
     """The first in the queue of each agent."""
     found: dict[str, list[NextTaskRow]] = {each: [] for each in agents}
     for row in moves.tx.run_each(NEXT_TASK, [{"agent_id": each} for each in found]):
@@ -152,7 +151,7 @@ def _queues(moves: TaskTransitions, agents: Iterable[str]) -> dict[str, list[Nex
     return found
 
 
-def _ask_which_go_on(moves: TaskTransitions, going: dict[str, bool]) -> None:
+def _ask_which_go_on(moves: PlanTransaction, going: dict[str, bool]) -> None:
     """Ask at once of all plans for which this transaction made commands, whether they go on."""
     plans = {each[0].plan_id for made in moves.orders.values() for each in made} - going.keys()
     going.update(dict.fromkeys(plans, False))
@@ -171,7 +170,7 @@ def _take_tickets(desk: LeaseContext, agents: Iterable[str]) -> dict[str, int]:
 
 
 def _next(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     desk: LeaseContext,
     agent_id: str,
     ticket: int,
@@ -207,7 +206,7 @@ def _next(
 
 
 def _first_queued(
-    moves: TaskTransitions, agent_id: str, queues: dict[str, list[NextTaskRow]], full: Sequence[str]
+    moves: PlanTransaction, agent_id: str, queues: dict[str, list[NextTaskRow]], full: Sequence[str]
 ) -> list[NextTaskRow]:
     """The first in an agent's queue, of those plans that are not full."""
     if full:
@@ -216,7 +215,7 @@ def _first_queued(
 
 
 def _first_made(
-    moves: TaskTransitions, agent_id: str, going: dict[str, bool], full: Sequence[str]
+    moves: PlanTransaction, agent_id: str, going: dict[str, bool], full: Sequence[str]
 ) -> tuple[PreparedCommand, PickedInputs, Cause] | None:
     """The most urgent command of those that were just made for an agent, and of those the oldest."""
     made = []
@@ -230,7 +229,7 @@ def _first_made(
 
 
 def _start(
-    moves: TaskTransitions, desk: LeaseContext, made: tuple[PreparedCommand, PickedInputs, Cause], ticket: int
+    moves: PlanTransaction, desk: LeaseContext, made: tuple[PreparedCommand, PickedInputs, Cause], ticket: int
 ) -> LeasedAttempt | None:
     """Give a command that was just made to its agent; None when a checkpoint denies it."""
     order, picked, cause = made
@@ -240,12 +239,12 @@ def _start(
     if not order.first:
         task = tx.run(ENGINE_TASK, plan_id=order.plan_id, task_id=command.task_id)[0]
         epoch, retries, sent_back, fact = task.epoch, task.retries, task.sent_back, task.fact
-    sheet = moves.sheets.load(tx, order.plan_id)
+    sheet = moves.definitions.load(tx, order.plan_id)
     sources = picked.sources if picked.sources or not (picked.inputs or command.reexecute) else None
     if sources is not None:
         inputs, used = plan_inputs.read_picked_files(moves, command, sources)
     else:
-        inputs, used, _ = plan_inputs.read_command_inputs(tx, sheet, command, order.agent_id, moves.at)
+        inputs, used, _ = plan_inputs.read_command_inputs(tx, sheet, command, order.agent_id, moves.now)
     attempt = run_attempt.prepare_attempt(
         moves, desk.owner, desk.root, sheet, order.agent_id, command, epoch + 1, inputs, used
     )
@@ -257,31 +256,31 @@ def _start(
         attempt.passage = passage.with_lease(attempt.lease)
     prompt = attempt.render_prompt()
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
-    delivery = commands.deliver_at_once(tx, order, at=moves.at, prompt_sha256=sha256)
+    delivery = commands.deliver_at_once(tx, order, at=moves.now, prompt_sha256=sha256)
     starts = START_FIRST if moves.pop_unmet(order.plan_id, command.task_id) else START_TASK
-    row = attempt.lease_row(moves.at)
+    row = attempt.lease_row(moves.now)
     row["delivery"], row["epoch"] = delivery, epoch
     tx.run_later(starts, row, make_task_changed_error(command.task_id))
     moves.count(order.plan_id, "sent")
     moves.count(order.plan_id, "delivered")
     run_attempt.record_start(moves, attempt, order.message_id, sha256, used, order.line)
     history = TurnHistory(crashes=retries, bad_scores=sent_back)
-    return attempt.lease_to(prompt, history, delivery, order.message_id, ticket, moves.at, fact)
+    return attempt.lease_to(prompt, history, delivery, order.message_id, ticket, moves.now, fact)
 
 
 def _resume(
-    moves: TaskTransitions, desk: LeaseContext, agent_id: str, row: NextTaskRow, ticket: int
+    moves: PlanTransaction, desk: LeaseContext, agent_id: str, row: NextTaskRow, ticket: int
 ) -> LeasedAttempt | None:
     """Give the command in an agent's queue to it; it may have had it before.
 
     None when its inputs are gone, for which it waits then, or when a checkpoint denies it.
     """
     tx = moves.tx
-    sheet = moves.sheets.load(tx, row.plan_id)
+    sheet = moves.definitions.load(tx, row.plan_id)
     message_id, command = _read_command(tx, desk, row.delivery)
-    inputs, used, lost = plan_inputs.read_command_inputs(tx, sheet, command, agent_id, moves.at)
+    inputs, used, lost = plan_inputs.read_command_inputs(tx, sheet, command, agent_id, moves.now)
     if lost:
-        supersede.wait_for_inputs(moves, sheet, row.task_id, row.delivery)
+        transitions.wait_for_inputs(moves, sheet, row.task_id, row.delivery)
         return None
     attempt = run_attempt.prepare_attempt(
         moves, desk.owner, desk.root, sheet, agent_id, command, row.epoch + 1, inputs, used
@@ -294,17 +293,17 @@ def _resume(
         attempt.passage = passage.with_lease(attempt.lease)
     attempt.number = row.attempt + 1
     lost_to = make_task_changed_error(row.task_id)
-    tx.run_later(LEASE_TASK, attempt.lease_row(moves.at), lost_to)
+    tx.run_later(LEASE_TASK, attempt.lease_row(moves.now), lost_to)
     prompt = attempt.render_prompt()
     if row.sent_back and row.reason:
         reason = read_column(row.reason, row.reason_message) or ""
         prompt = f"{prompt}\n# {render(reason, attempt.profile.locale)}\n"
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
-    taken: dict[str, Any] = {"id": row.delivery, "at": moves.at, "prompt_sha256": sha256}
+    taken: dict[str, Any] = {"id": row.delivery, "at": moves.now, "prompt_sha256": sha256}
     if row.attempt:
         [(consumed_at,)] = tx.run(TAKE_DELIVERY, **taken)
     else:
-        consumed_at = moves.at
+        consumed_at = moves.now
         tx.run_later(TAKE_DELIVERY, taken, lost_to)
     run_attempt.record_start(moves, attempt, message_id, sha256, used)
     history = TurnHistory(crashes=row.retries, bad_scores=row.sent_back)
@@ -312,7 +311,7 @@ def _resume(
 
 
 def take_over_attempt(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     desk: LeaseContext,
     agent_id: str,
     delivery: int,
@@ -322,7 +321,7 @@ def take_over_attempt(
 ) -> LeasedAttempt:
     """Take over the attempt that is under way, under a new epoch: this process verifies what it left."""
     message_id, command = _read_command(moves.tx, desk, delivery)
-    sheet = moves.sheets.load(moves.tx, command.plan_id)
+    sheet = moves.definitions.load(moves.tx, command.plan_id)
     attempt = run_attempt.prepare_attempt(
         moves, desk.owner, desk.root, sheet, agent_id, command, task.epoch + 1, inputs, ()
     )
@@ -332,12 +331,12 @@ def take_over_attempt(
 
 
 def take_back_attempt(
-    moves: TaskTransitions, desk: LeaseContext, agent_id: str, delivery: int, ticket: int, task: EngineTaskRow
+    moves: PlanTransaction, desk: LeaseContext, agent_id: str, delivery: int, ticket: int, task: EngineTaskRow
 ) -> LeasedAttempt | None:
     """Take back the attempt that a remote agent has, as it was; None if its inputs are gone."""
     message_id, command = _read_command(moves.tx, desk, delivery)
-    sheet = moves.sheets.load(moves.tx, command.plan_id)
-    inputs, used, lost = plan_inputs.read_command_inputs(moves.tx, sheet, command, agent_id, moves.at)
+    sheet = moves.definitions.load(moves.tx, command.plan_id)
+    inputs, used, lost = plan_inputs.read_command_inputs(moves.tx, sheet, command, agent_id, moves.now)
     if lost:
         return None
     attempt = run_attempt.prepare_attempt(
@@ -349,7 +348,7 @@ def take_back_attempt(
 
 
 def _lease_again(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     desk: LeaseContext,
     sheet: PlanDefinition,
     attempt: AttemptBuilder,
@@ -364,7 +363,7 @@ def _lease_again(
         moves, desk.purse, sheet, attempt.node, attempt.command, message_id, (), taken_over=True
     )
     attempt.passage = passage.with_lease(attempt.lease)
-    consumed_at = moves.tx.run(CONSUMED_AT, id=delivery)[0].consumed_at or moves.at
+    consumed_at = moves.tx.run(CONSUMED_AT, id=delivery)[0].consumed_at or moves.now
     history = TurnHistory(crashes=task.retries, bad_scores=task.sent_back)
     return attempt.lease_to(prompt, history, delivery, message_id, ticket, consumed_at, task.fact)
 

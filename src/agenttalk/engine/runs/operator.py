@@ -17,7 +17,7 @@ from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import control, dag_reviews, revision
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import release as proof_release
 from agenttalk.engine.proof import rework_decisions
 from agenttalk.engine.runs.recovery import Recovery
@@ -206,8 +206,8 @@ class OperatorActions:
                     )
                 commit = await self._state.prover.accept(left)
 
-        def work(moves: TaskTransitions) -> None:
-            sheet = moves.sheets.load(moves.tx, plan_id)
+        def work(moves: PlanTransaction) -> None:
+            sheet = moves.definitions.load(moves.tx, plan_id)
             rework_decisions.apply_decision(moves, sheet, task_id, decision, by=by, commit=commit)
 
         await self._steps.run(board, work)
@@ -232,7 +232,7 @@ class OperatorActions:
         await self._steps.run(
             board,
             lambda moves: rework_decisions.ask_again(
-                moves, moves.sheets.load(moves.tx, plan_id), task_id, request_id, why
+                moves, moves.definitions.load(moves.tx, plan_id), task_id, request_id, why
             ),
         )
 

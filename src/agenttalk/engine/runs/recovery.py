@@ -12,7 +12,7 @@ from agenttalk.engine.core import access
 from agenttalk.engine.core.attempt_paths import TURNS
 from agenttalk.engine.core.boards import VIRTUAL, list_boards
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.runs import checkpoints, conclusion, resume
 from agenttalk.engine.runs.resume import VERIFYING, OrphanedLease
 from agenttalk.engine.runs.state import BoardState, DispatcherState
@@ -66,7 +66,7 @@ class Recovery:
             used = await self._read_transcribed_use(board, left)
 
         def work(tx: Tx) -> None:
-            moves = TaskTransitions(tx, self._state.deps, board.sheets, self._state.deps.stamp())
+            moves = PlanTransaction(tx, self._state.deps, board.sheets, self._state.deps.stamp())
             limited = allowance
             if limited is None and used != NOTHING:
                 sheet = board.sheets.load(tx, left.plan_id)

@@ -14,7 +14,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.engine.agents.remote import OFFERED
 from agenttalk.engine.core.access import ELSEWHERE
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.runs import attempt, leasing
 from agenttalk.engine.runs.leasing import LeaseContext
 from agenttalk.ports.agents import InputContent, Job, ProcessIdentity
@@ -79,7 +79,7 @@ def _hand_on(tx: Tx, left: OrphanedLease, owner: str) -> None:
 
 
 def _take_back(
-    moves: TaskTransitions, desk: LeaseContext, left: OrphanedLease, ticket: int
+    moves: PlanTransaction, desk: LeaseContext, left: OrphanedLease, ticket: int
 ) -> tuple[LeasedAttempt, None] | None:
     """Take care again of an attempt that an agent elsewhere has taken: the same, under the same epoch."""
     tx = moves.tx
@@ -94,7 +94,7 @@ def _take_back(
 
 
 def resume_lease(
-    moves: TaskTransitions, desk: LeaseContext, left: OrphanedLease, ticket: int
+    moves: PlanTransaction, desk: LeaseContext, left: OrphanedLease, ticket: int
 ) -> tuple[LeasedAttempt, Performance | None] | None:
     """Take a lease over to verify again; None if the attempt did not come so far, or ended the engine too often.
 
@@ -122,7 +122,7 @@ def resume_lease(
         lease=job.lease,
         owner=desk.owner,
         token=attempt.hash_token(job),
-        at=moves.at,
+        at=moves.now,
         deaths=int(_counts(left)),
     ):
         return None

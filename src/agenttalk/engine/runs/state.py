@@ -11,9 +11,10 @@ from agenttalk.engine.budgets.turn_monitor import TurnMonitors
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.slots import Slots
+from agenttalk.engine.plans import transitions
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.runs import folder_agents
 from agenttalk.engine.runs.conclusion import FinishedTurn
 from agenttalk.engine.runs.leasing import LeaseContext
@@ -111,14 +112,14 @@ class DispatcherState:
                 waiter.set()
 
 
-def make_tasks_ready(moves: TaskTransitions, plans: Sequence[str]) -> tuple[int, bool]:
+def make_tasks_ready(moves: PlanTransaction, plans: Sequence[str]) -> tuple[int, bool]:
     """Look at plans until enough is ready for one transaction; at how many, and whether there is more in them."""
     looked, due = 0, 0
     for plan_id in plans:
-        sheet = moves.sheets.load(moves.tx, plan_id)
+        sheet = moves.definitions.load(moves.tx, plan_id)
         folder_agents.check_folder_tasks(moves, sheet)
-        due += moves.advance_due_tasks(sheet)
+        due += transitions.advance_due_tasks(moves, sheet)
         looked += 1
-        if moves.is_full:
+        if moves.room == 0:
             break
     return looked, due > 0

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import regressions
 from agenttalk.engine.proof.closing import PlanCloser
 from agenttalk.engine.proof.staleness import StalenessReport
@@ -45,7 +45,7 @@ class StepWriter:
         self._decides_review = decides_review
 
     async def run(
-        self, board: BoardState, do: Callable[[TaskTransitions], T], *, after: Sequence[LeasedAttempt] = ()
+        self, board: BoardState, do: Callable[[PlanTransaction], T], *, after: Sequence[LeasedAttempt] = ()
     ) -> T:
         """Do something in a transaction, and lease in it the tasks that became possible. Returns what `do` returned.
 
@@ -53,10 +53,10 @@ class StepWriter:
         """
         # `work` runs in the thread of the store, and leaves here what the loop needs after the commit.
         taken: list[LeasedAttempt] = []
-        seen: list[TaskTransitions] = []
+        seen: list[PlanTransaction] = []
 
         def work(tx: Tx) -> T:
-            moves = TaskTransitions(tx, self._state.deps, board.sheets, self._state.deps.stamp())
+            moves = PlanTransaction(tx, self._state.deps, board.sheets, self._state.deps.stamp())
             seen[:] = [moves]
             outcome = do(moves)
             agents = dict.fromkeys([*(each.job.agent_id for each in after), *moves.agents])
@@ -86,7 +86,7 @@ class StepWriter:
                 self._go_on(board, seen[0], taken, after)
 
     def _go_on(
-        self, board: BoardState, moves: TaskTransitions, taken: list[LeasedAttempt], after: Sequence[LeasedAttempt]
+        self, board: BoardState, moves: PlanTransaction, taken: list[LeasedAttempt], after: Sequence[LeasedAttempt]
     ) -> None:
         """Do what follows from a commit."""
         self._state.desk.remember(board.store.name, moves.queued)
@@ -241,14 +241,13 @@ def _is_common(end: FinishedTurn) -> bool:
     return finished and granted.watch.allowance is None and granted.job.command.command_seq == 1
 
 
-def _conclude(end: FinishedTurn, seen: StalenessReport | None, moves: TaskTransitions) -> None:
+def _conclude(end: FinishedTurn, seen: StalenessReport | None, moves: PlanTransaction) -> None:
     """Write the end of a turn, and which proofs of other tasks its merge made stale."""
     conclusion.conclude(moves, [end])
     if seen is not None:
         regressions.mark_freshness(moves, end.granted.job.plan_id, seen)
 
 
-def _conclude_all(moves: TaskTransitions, ends: Sequence[FinishedTurn]) -> None:
+def _conclude_all(moves: PlanTransaction, ends: Sequence[FinishedTurn]) -> None:
     """Write the ends of turns together. Any surprise undoes all of them, and each is written by itself."""
-    moves.lightly = True
-    conclusion.conclude(moves, ends)
+    conclusion.conclude(moves, ends, lightly=True)

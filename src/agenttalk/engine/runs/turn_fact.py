@@ -11,7 +11,7 @@ from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.runs import checkpoints
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import AgentResult, TurnFault
@@ -29,7 +29,7 @@ _SHOWN: Final = 16 * 1024
 
 
 def render_fact(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     granted: LeasedAttempt,
     performance: Performance,
     outcome: TurnOutcome,
@@ -60,7 +60,7 @@ def _is_plain(granted: LeasedAttempt, performance: Performance, outcome: TurnOut
 
 
 def _plain(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     granted: LeasedAttempt,
     performance: Performance,
     outcome: TurnOutcome,
@@ -199,7 +199,7 @@ def decide_receipt(outcome: TurnOutcome) -> tuple[str, str | None]:
     return "FAILED", (outcome.reason or outcome.cause).replace("\0", "\ufffd")
 
 
-def _ack(moves: TaskTransitions, granted: LeasedAttempt, outcome: TurnOutcome) -> str:
+def _ack(moves: PlanTransaction, granted: LeasedAttempt, outcome: TurnOutcome) -> str:
     """The receipt for a command, in its canonical form."""
     command = granted.job.command
     status, details = decide_receipt(outcome)
@@ -207,6 +207,6 @@ def _ack(moves: TaskTransitions, granted: LeasedAttempt, outcome: TurnOutcome) -
     return (
         f'{{"command_id":"{command.command_id}","command_seq":{command.command_seq},'
         f'"consumed_at":"{granted.consumed_at}","consumer_agent_id":"{granted.job.agent_id}",'
-        f'"finished_at":"{moves.at}","message_id":"{granted.message_id}","plan_id":"{command.plan_id}",'
+        f'"finished_at":"{moves.now}","message_id":"{granted.message_id}","plan_id":"{command.plan_id}",'
         f'"result":{result},"schema_version":"1.0","status":"{status}","task_id":"{command.task_id}"}}'
     )

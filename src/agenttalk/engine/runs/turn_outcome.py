@@ -10,7 +10,7 @@ from agenttalk.contracts.dag import Node
 from agenttalk.engine.plans import rework_rounds
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import rework
 from agenttalk.engine.runs import checkpoints as run_checkpoints
 from agenttalk.ports.statements.core import FACT
@@ -23,7 +23,7 @@ from agenttalk.rules.toolchain import read_back
 
 
 def decide_outcome(
-    moves: TaskTransitions,
+    moves: PlanTransaction,
     sheet: PlanDefinition,
     node: Node,
     granted: LeasedAttempt,
@@ -37,7 +37,7 @@ def decide_outcome(
         node,
         performance,
         job.agent_id,
-        moves.at,
+        moves.now,
         proof,
         promise=None if follows else sheet.promise(node, performance.score),
         promise_id=sheet.promise_id(node.task_id),
@@ -79,7 +79,7 @@ def model_of(granted: LeasedAttempt, performance: Performance) -> str:
 
 
 def _read_history(
-    moves: TaskTransitions, sheet: PlanDefinition, granted: LeasedAttempt, facts: TurnFacts
+    moves: PlanTransaction, sheet: PlanDefinition, granted: LeasedAttempt, facts: TurnFacts
 ) -> TaskHistory:
     """Read what happened to a task before this turn."""
     tx, plan_id, task_id = moves.tx, sheet.plan_id, facts.node.task_id
@@ -98,7 +98,7 @@ def _read_history(
     )
 
 
-def _count_day_stops(moves: TaskTransitions, granted: LeasedAttempt) -> int:
+def _count_day_stops(moves: PlanTransaction, granted: LeasedAttempt) -> int:
     """Count how often in a row the limit of a day stopped a task, before this turn."""
     count, fact = 0, granted.fact
     while fact is not None and count < DAYS:
@@ -110,7 +110,7 @@ def _count_day_stops(moves: TaskTransitions, granted: LeasedAttempt) -> int:
     return count
 
 
-def _read_scores(moves: TaskTransitions, sheet: PlanDefinition, node: Node) -> dict[str, float | None]:
+def _read_scores(moves: PlanTransaction, sheet: PlanDefinition, node: Node) -> dict[str, float | None]:
     """Read the scores of other tasks that the gates of a task name."""
     scores: dict[str, float | None] = {}
     for name in node.gates.thresholds if node.gates else ():

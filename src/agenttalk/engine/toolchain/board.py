@@ -1,7 +1,7 @@
-"""Forge events → tasks on the board `_toolchain`: what is known, what follows from an event, and writing it down.
+"""Turns forge events into tasks on the board `_toolchain`.
 
-Everything that follows from an event is one transaction. Doing it again changes nothing: keys, sightings and held
-failures are the same whichever delivery brought them, so a delivery may be looked at any number of times.
+One transaction reads what is known about the things of an event, decides what follows and writes it. Processing an
+event again changes nothing: keys, sightings and held failures depend on the event, not on the delivery that brought it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import toolchain_questions
 from agenttalk.engine.plans import board_run
 from agenttalk.engine.plans.definition import DefinitionCache
-from agenttalk.engine.plans.transitions import TaskTransitions
+from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.toolchain import forge_names
 from agenttalk.ports.kinds import KindTask
 from agenttalk.ports.statements.messages import TASK
@@ -42,7 +42,6 @@ from agenttalk.ports.statements.toolchain import (
     TOOLCHAIN_PAGE_OPEN,
     WARN_OPERATOR,
     KnownTaskRow,
-    TaskByKeyRow,
 )
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.prompts.toolchain_steps import ForgeAddresses, ForgeContent, StepStyle, render_task
@@ -65,30 +64,30 @@ _NOT_IDLE: Final = frozenset({"RUNNING", "COMPLETED", "FAILED", "SKIPPED"})
 
 @dataclass(frozen=True, slots=True)
 class ToolchainLimits:
-    """When enough is enough."""
+    """Limits on posts, retries and waiting."""
 
     comments_per_hour: int = 20
-    """Texts that the engine writes at one place of a forge in an hour."""
+    """Texts that the engine posts at one place of a forge in an hour."""
     failures: int = 3
-    """Failures in a row after which a source is left alone for a while."""
+    """Failures in a row after which the engine stops asking a source for a while."""
     probe_after: float = 15.0
-    """Seconds after which it is asked again."""
+    """Seconds after which the engine asks that source again."""
     remind_after: int = 7200
-    """Seconds without a report after which an agent is reminded."""
+    """Seconds without a report after which the engine reminds the agent."""
     escalate_after: int = 21600
-    """Seconds without a report after which the lead is told."""
+    """Seconds without a report after which the engine informs the lead."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolchainSetup:
-    """What is configured for forge events."""
+    """The configuration for forge events."""
 
     registry: ForgeRegistry = field(default_factory=ForgeRegistry)
     places: Mapping[str, ForgeAddresses] = field(default_factory=dict)
-    """Source → what it is, and where it is."""
+    """Source → its kind and its addresses."""
     profiles: Mapping[str, AgentProfile] = field(default_factory=dict)
     style: Callable[[str], StepStyle] = lambda _: StepStyle()
-    """Agent → how it is told its tasks."""
+    """Agent → the style of its task descriptions."""
     policies: Policies = field(default_factory=Policies)
     timeout: int | None = None
     """Seconds that a turn may take."""
@@ -98,7 +97,7 @@ class ToolchainSetup:
 
 @dataclass(frozen=True, slots=True)
 class EventOutcome:
-    """What was written down of an event."""
+    """The changes that one event made."""
 
     made: tuple[str, ...] = ()
     """Ids of new tasks."""
@@ -112,7 +111,7 @@ class EventOutcome:
     decision: EventDecision = field(default_factory=EventDecision)
 
     def as_text(self) -> str:
-        """In a line, for whoever looks at the delivery."""
+        """Summarize the outcome in one line, shown with the delivery."""
         parts = [
             *([f"made {', '.join(self.made)}"] if self.made else []),
             *([f"withdrew {', '.join(self.withdrawn)}"] if self.withdrawn else []),
@@ -124,7 +123,7 @@ class EventOutcome:
 
 
 class ToolchainBoard:
-    """The board `_toolchain`. `engine_url` is where agents report to."""
+    """The board `_toolchain`. `engine_url` returns the address to which agents report."""
 
     def __init__(self, deps: Deps, setup: ToolchainSetup, engine_url: Callable[[], str]) -> None:
         self._deps = deps
@@ -136,22 +135,22 @@ class ToolchainBoard:
     async def process_events(
         self, events: Sequence[tuple[ForgeEvent, Mapping[str, ForgeContent]]]
     ) -> list[EventOutcome]:
-        """Decide about events, one after the other, in one transaction. `ForgeContent` is what was read at the forge.
+        """Decide about events, one after the other, in one transaction.
 
-        Each is given by the key of the task that it is for.
+        Each event comes with what was read at the forge for its tasks, by the key of the task.
         """
         store = await self._deps.stores.board(BOARD)
 
         def work(tx: Tx) -> list[EventOutcome]:
             moves = self._begin(tx)
-            found = [self._decide(moves, event, content) for event, content in events]
+            outcomes = [self._decide(moves, event, content) for event, content in events]
             moves.finish()
-            return found
+            return outcomes
 
         return await store.transact(work)
 
     async def preview_decision(self, event: ForgeEvent) -> EventDecision:
-        """What would follow from an event. Nothing is written."""
+        """Decide what would follow from an event, and write nothing."""
         if not self._deps.stores.has_board(BOARD):
             return event_tasks.decide(event, self.setup.registry, ForgeKnowledge())
         store = await self._deps.stores.board(BOARD)
@@ -163,31 +162,31 @@ class ToolchainBoard:
         return await store.transact(work)
 
     def read_registry(self, tx: Tx, source: str) -> ForgeRegistry:
-        """Who is who, with the names that accounts of a source have now."""
+        """Return the registry with the names that accounts of a source have now."""
         return forge_names.apply_renames(tx, source, self.setup.registry)
 
     async def warn(self, problem: Problem) -> None:
-        """Tell operators of something; the same words are told once and counted."""
+        """Warn the operators. A repeated warning is only counted."""
         store = await self._deps.stores.board(BOARD)
 
         def work(tx: Tx) -> None:
             moves = self._begin(tx)
-            _warn(tx, problem, moves.at)
+            _warn(tx, problem, moves.now)
             moves.finish()
 
         await store.transact(work)
 
     async def add_task(self, task: ProposedTask) -> str | None:
-        """Make a task that follows from no event, unless its key has one; its id."""
+        """Make a task without an event, unless a task has its key. Returns the id of a new task."""
         store = await self._deps.stores.board(BOARD)
         return await store.transact(lambda tx: self.add_task_within(tx, task))
 
     def add_task_within(self, tx: Tx, task: ProposedTask) -> str | None:
-        """Make a task in an open transaction, unless its key has one; its id."""
+        """Make a task in an open transaction, unless a task has its key. Returns the id of a new task."""
         at = self._deps.stamp()
         board_run.open_run(tx, self.setup.policies, self.setup.profiles, at)
         self._sheets.forget(BOARD)
-        moves = TaskTransitions(tx, self._deps, self._sheets, at)
+        moves = PlanTransaction(tx, self._deps, self._sheets, at)
         made = self._make(moves, task, _NOTHING)
         moves.finish()
         return made
@@ -195,9 +194,9 @@ class ToolchainBoard:
     async def reconcile(
         self, found: ForgeSnapshot | NewestCommit, content: Mapping[str, ForgeContent], *, dry_run: bool = False
     ) -> list[tuple[ForgeEvent, EventOutcome]]:
-        """Bring the tasks of a thing, or of what is deployed, in line with what the forge shows, in one transaction.
+        """Update tasks to what the forge shows of a pull request, an issue or a deployment, in one transaction.
 
-        With `dry_run` everything is undone again.
+        With `dry_run` the transaction is rolled back.
         """
         store = await self._deps.stores.board(BOARD)
         registry = self.setup.registry
@@ -208,7 +207,7 @@ class ToolchainBoard:
             for shown in derive_events(found, registry):
                 forge_names.remember_names(tx, shown, registry)
                 event, now = forge_names.resolve_repository_name(tx, shown), self.read_registry(tx, shown.source)
-                forge_names.note_deletion(tx, event, moves.at)
+                forge_names.note_deletion(tx, event, moves.now)
                 decision = _decided(found, event, now, read_known_state(tx, event))
                 written.append((event, self._write(moves, event, decision, content)))
             moves.finish()
@@ -221,69 +220,69 @@ class ToolchainBoard:
         except _UndoneError as undone:
             return undone.written
 
-    def _begin(self, tx: Tx) -> TaskTransitions:
+    def _begin(self, tx: Tx) -> PlanTransaction:
         at = self._deps.stamp()
         board_run.open_run(tx, self.setup.policies, self.setup.profiles, at)
         self._sheets.forget(BOARD)
-        return TaskTransitions(tx, self._deps, self._sheets, at)
+        return PlanTransaction(tx, self._deps, self._sheets, at)
 
-    def _decide(self, moves: TaskTransitions, event: ForgeEvent, content: Mapping[str, ForgeContent]) -> EventOutcome:
+    def _decide(self, moves: PlanTransaction, event: ForgeEvent, content: Mapping[str, ForgeContent]) -> EventOutcome:
         tx = moves.tx
         forge_names.remember_names(tx, event, self.setup.registry)
         placed = forge_names.resolve_repository_name(tx, event)
-        forge_names.note_deletion(tx, placed, moves.at)
+        forge_names.note_deletion(tx, placed, moves.now)
         decision = event_tasks.decide(placed, self.read_registry(tx, event.source), read_known_state(tx, placed))
         return self._write(moves, placed, decision, content)
 
     def _write(
-        self, moves: TaskTransitions, event: ForgeEvent, decision: EventDecision, content: Mapping[str, ForgeContent]
+        self, moves: PlanTransaction, event: ForgeEvent, decision: EventDecision, content: Mapping[str, ForgeContent]
     ) -> EventOutcome:
         tx = moves.tx
         for sighting in decision.sightings:
             _remember(tx, sighting)
         if decision.deployed is not None:
-            _remember_deployed(tx, decision.deployed, moves.at)
+            _remember_deployed(tx, decision.deployed, moves.now)
         if decision.held:
-            _hold(tx, event, moves.at, format_instant(self._deps.now() - FAILURE_RETENTION))
+            _hold(tx, event, moves.now, format_instant(self._deps.now() - FAILURE_RETENTION))
         made = {task.key: self._make(moves, task, content.get(task.key, _NOTHING)) for task in decision.tasks}
         replaced = [(key, "another task takes its place") for task in decision.tasks for key in task.replaces]
-        gone = [*replaced, *((each.key, each.reason) for each in decision.withdrawn)]
+        gone = [*replaced, *((task.key, task.reason) for task in decision.withdrawn)]
         withdrawn = [(self._withdraw(moves, key, why), why) for key, why in gone]
         restored = [self._restore(moves, key) for key in decision.restored]
-        told = sum(_warn(tx, each, moves.at) for each in decision.warnings)
+        for problem in decision.warnings:
+            _warn(tx, problem, moves.now)
         return EventOutcome(
             made=_some(made.values()),
-            tasks=tuple(each for each in decision.tasks if made[each.key] is not None),
+            tasks=tuple(task for task in decision.tasks if made[task.key] is not None),
             withdrawn=_some(task_id for task_id, _ in withdrawn),
             reasons=tuple(why for task_id, why in withdrawn if task_id is not None),
             restored=_some(restored),
-            warnings=told,
+            warnings=len(decision.warnings),
             decision=decision,
         )
 
-    def _make(self, moves: TaskTransitions, task: ProposedTask, content: ForgeContent) -> str | None:
+    def _make(self, moves: PlanTransaction, task: ProposedTask, content: ForgeContent) -> str | None:
         kind = self._deps.kinds[BOARD]
         task_id = self._new_id(moves.tx)
         place = replace(self.setup.places.get(task.source, ForgeAddresses("gitea", "")), engine_url=self._engine_url())
-        told = render_task(task, task_id, place, content, self.setup.style(task.assignee))
-        said = told.must_haves
+        text = render_task(task, task_id, place, content, self.setup.style(task.assignee))
         must_haves = {
-            "event_type": said.event_type,
-            "action_type": said.action_type,
-            "steps": list(said.steps),
-            "context": said.context,
-            "from": said.sender,
-            "source": said.source,
+            "event_type": text.must_haves.event_type,
+            "action_type": text.must_haves.action_type,
+            "steps": list(text.must_haves.steps),
+            "context": text.must_haves.context,
+            "from": text.must_haves.sender,
+            "source": text.must_haves.source,
         }
         if not moves.tx.run(
             ADD_TOOLCHAIN_TASK,
             task_id=task_id,
             key=task.key,
             action_type=task.action_type,
-            title=told.title,
-            description=told.description,
+            title=text.title,
+            description=text.description,
             assignee=task.assignee,
-            assigned_by=said.sender,
+            assigned_by=text.must_haves.sender,
             must_haves=wire.write(must_haves),
             source=task.source,
             object=task.object,
@@ -293,63 +292,59 @@ class ToolchainBoard:
             reviewer=task.reviewer,
             verdict=task.context.get("result"),
             event_at=task.at,
-            at=moves.at,
+            at=moves.now,
         ):
             return None
-        body = {"key": task.key, "action_type": task.action_type, "assignee": task.assignee, "title": told.title}
+        body = {"key": task.key, "action_type": task.action_type, "assignee": task.assignee, "title": text.title}
         moves.tx.record("toolchain.task", f"{BOARD}/{task_id}", body)
-        found = kind.task(moves.tx, task_id) or _as_kind_task(task, task_id, told.title, told.description, moves.at)
+        added = kind.task(moves.tx, task_id) or _as_kind_task(task, task_id, text.title, text.description, moves.now)
         limits = {"retry_times": self.setup.retry_times}
         board_run.add_task(
-            moves, kind, found, **limits, **({"timeout": self.setup.timeout} if self.setup.timeout else {})
+            moves, kind, added, **limits, **({"timeout": self.setup.timeout} if self.setup.timeout else {})
         )
         return task_id
 
     def _new_id(self, tx: Tx) -> str:
-        """`tc-<milliseconds since 1970>`, with a number behind it where several come in one."""
+        """Return `tc-<milliseconds since 1970>`, with a number behind it when a millisecond gets several tasks."""
         now = int(self._deps.now().timestamp() * 1000)
-        at, used = self._last
-        for number in count(used + 1 if now == at else 1):
+        last, used = self._last
+        for number in count(used + 1 if now == last else 1):
             task_id = f"tc-{now}" if number == 1 else f"tc-{now}-{number}"
             if not tx.run(TASK, plan_id=BOARD, task_id=task_id):
                 self._last = (now, number)
                 return task_id
         raise AssertionError("numbers do not end")
 
-    def _withdraw(self, moves: TaskTransitions, key: str, why: str) -> str | None:
+    def _withdraw(self, moves: PlanTransaction, key: str, why: str) -> str | None:
         rows = moves.tx.run(TOOLCHAIN_BY_KEY, key=key)
         if not rows or rows[0].state in _NOT_IDLE:
             return None
-        task_id, state, _, delivery, _ = rows[0]
-        board_run.withdraw(moves, task_id, state, delivery, why)
-        return str(task_id)
+        row = rows[0]
+        board_run.withdraw(moves, row.task_id, row.state, row.delivery, why)
+        return str(row.task_id)
 
-    def _restore(self, moves: TaskTransitions, key: str) -> str | None:
+    def _restore(self, moves: PlanTransaction, key: str) -> str | None:
         rows = moves.tx.run(TOOLCHAIN_BY_KEY, key=key)
-        if not rows or progress_of(*_state_and_epoch(rows[0])) != "withdrawn":
+        if not rows or progress_of(rows[0].state, rows[0].epoch) != "withdrawn":
             return None
         board_run.restore(moves, self._deps.kinds[BOARD], rows[0].task_id)
         return str(rows[0].task_id)
 
 
 class _UndoneError(Exception):
-    """Carries what would have been written out of a transaction that is undone."""
+    """Rolls a dry run back, and carries what it would have written."""
 
     def __init__(self, written: list[tuple[ForgeEvent, EventOutcome]]) -> None:
-        super().__init__("only looked at")
+        super().__init__("dry run")
         self.written = written
 
 
 def _some(ids: Iterable[str | None]) -> tuple[str, ...]:
-    return tuple(each for each in ids if each is not None)
-
-
-def _state_and_epoch(row: TaskByKeyRow) -> tuple[str, int]:
-    return row.state, row.epoch
+    return tuple(task_id for task_id in ids if task_id is not None)
 
 
 def derive_events(found: ForgeSnapshot | NewestCommit, registry: ForgeRegistry) -> tuple[ForgeEvent, ...]:
-    """The events that would have told of what a forge shows."""
+    """Derive the events that would have led to what a forge shows."""
     return (
         deployments.make_events(found, registry)
         if isinstance(found, NewestCommit)
@@ -366,7 +361,7 @@ def _decided(
 
 
 def progress_of(state: str, epoch: int) -> Literal["waiting", "begun", "ended", "withdrawn"]:
-    """Where a task stands, as intake sees it. A task has begun once somebody got it."""
+    """Return the progress of a task in the terms of the event rules. It has begun once an agent got it."""
     if state == "SKIPPED":
         return "withdrawn"
     if state in {"COMPLETED", "FAILED"}:
@@ -375,23 +370,23 @@ def progress_of(state: str, epoch: int) -> Literal["waiting", "begun", "ended", 
 
 
 def read_known_state(tx: Tx, event: ForgeEvent) -> ForgeKnowledge:
-    """What is known of the things that an event is about. Each lookup goes through an index."""
+    """Read what is known about the things of an event. Each lookup goes through an index."""
     if event.name == "repository_deleted":
         return ForgeKnowledge(tasks=tuple(_open_in(tx, event.source, event.repository.key)))
     found, before = ForgeKnowledge(), None
     for _ in range(2):
         wanted = event_tasks.find_lookup_keys(event, found)
         if wanted == before:
-            break  # what was found leads to nothing else
+            break  # the first round found no further things to look up
         before = wanted
         objects, heads = sorted(wanted.objects), sorted(wanted.commits)
         seen: dict[str, Any] = {}
-        for each in objects:
-            seen |= dict(tx.run(SIGHTING, object=each))
-        for each in heads:
-            seen |= dict(tx.run(SIGHTINGS_WITH_HEAD, head=each))
-        rows = [row for each in sorted({*objects, *heads}) for row in tx.run(TOOLCHAIN_KNOWN, object=each)]
-        held = [row for each in heads for row in tx.run(HELD_FAILURES_OF, head=each)]
+        for key in objects:
+            seen |= dict(tx.run(SIGHTING, object=key))
+        for head in heads:
+            seen |= dict(tx.run(SIGHTINGS_WITH_HEAD, head=head))
+        rows = [row for key in sorted({*objects, *heads}) for row in tx.run(TOOLCHAIN_KNOWN, object=key)]
+        held = [row for head in heads for row in tx.run(HELD_FAILURES_OF, head=head)]
         found = ForgeKnowledge(
             tasks=tuple(_known_task(row) for row in rows),
             sightings=tuple(_sighting(bytes(seen[key])) for key in sorted(seen)),
@@ -402,19 +397,19 @@ def read_known_state(tx: Tx, event: ForgeEvent) -> ForgeKnowledge:
 
 
 def _open_in(tx: Tx, source: str, repository: str) -> Iterator[KnownTask]:
-    """The open tasks of a repository. It costs as much as there are open ones of all."""
+    """Yield the open tasks of a repository. This reads the open tasks of all repositories."""
     starts = tuple(f"{dedup_keys.repository_of(source, repository)}{mark}" for mark in "#@")
     objects, after = set[str](), 0
     while rows := tx.run(TOOLCHAIN_PAGE_OPEN, after=after, limit=_PAGE):
         after = rows[-1].id
-        objects |= {object_ for *_, object_ in (row[:9] for row in rows) if object_.startswith(starts)}
-    for each in sorted(objects):
-        found = (_known_task(row) for row in tx.run(TOOLCHAIN_KNOWN, object=each))
-        yield from (task for task in found if task.state in {"waiting", "begun"})
+        objects |= {row.object for row in rows if row.object.startswith(starts)}
+    for key in sorted(objects):
+        tasks = (_known_task(row) for row in tx.run(TOOLCHAIN_KNOWN, object=key))
+        yield from (task for task in tasks if task.state in {"waiting", "begun"})
 
 
 def _sighting(data: bytes) -> Sighting:
-    """A sighting as it was written. Events about one thing come in a row, and are shown the same one."""
+    """Parse a stored sighting. Events about one thing follow each other, so the last small ones are cached."""
     return _seen_lately(data) if len(data) <= _LATELY else Sighting.model_validate(_read(data))
 
 
@@ -446,12 +441,12 @@ def _known_task(row: KnownTaskRow) -> KnownTask:
 
 
 def _remember_deployed(tx: Tx, deployed: DeploymentOutcome, at: str) -> None:
-    """Remember how something was deployed last, in whatever order that is told."""
-    for _, body in tx.run(SIGHTING, object=deployed.key):
-        if _read(body)["at"] > deployed.at:
+    """Remember the last deployment. Events may arrive in any order, so an older one does not replace a newer one."""
+    for row in tx.run(SIGHTING, object=deployed.key):
+        if _read(row.body)["at"] > deployed.at:
             return
-    told = {"sha": deployed.sha, "at": deployed.at, "noted_at": at, "good": deployed.good}
-    tx.run(PUT_SIGHTING, object=deployed.key, head="", body=wire.write(told))
+    body = {"sha": deployed.sha, "at": deployed.at, "noted_at": at, "good": deployed.good}
+    tx.run(PUT_SIGHTING, object=deployed.key, head="", body=wire.write(body))
 
 
 def _remember(tx: Tx, sighting: Sighting) -> None:
@@ -462,7 +457,10 @@ def _remember(tx: Tx, sighting: Sighting) -> None:
 
 
 def _hold(tx: Tx, event: ForgeEvent, at: str, before: str) -> None:
-    """Keep a failure. The same one from another delivery is the same; very old ones are let go."""
+    """Keep a failed check until its pull request is seen, and delete those past `FAILURE_RETENTION`.
+
+    The delivery is left out, so that a second delivery of one failure adds no second row.
+    """
     ran = event.status or event.run
     if ran is None or not ran.sha:
         return
@@ -472,8 +470,8 @@ def _hold(tx: Tx, event: ForgeEvent, at: str, before: str) -> None:
     tx.run(HOLD_FAILURE, head=head, sha256=wire.sha256(body), event=body, at=at)
 
 
-def _warn(tx: Tx, problem: Problem, at: str) -> int:
-    """Tell operators; the same words are told once and counted."""
+def _warn(tx: Tx, problem: Problem, at: str) -> None:
+    """Warn the operators. A repeated warning is only counted."""
     digest = wire.sha256(f"{problem.code} {problem.message}".encode("utf-8", "replace"))
     about = {"code": str(problem.code), "message": problem.message, "hint": problem.hint}
     [(times,)] = tx.run(WARN_OPERATOR, sha256=digest, **about, at=at)
@@ -489,7 +487,6 @@ def _warn(tx: Tx, problem: Problem, at: str) -> int:
             key=digest,
             severity="WARNING",
         )
-    return 1
 
 
 def _as_kind_task(task: ProposedTask, task_id: str, title: str, description: str, at: str) -> KindTask:

@@ -1,7 +1,7 @@
-"""Deliveries of forges: what was stored before it was answered is decided about here.
+"""Processes the stored deliveries of forges.
 
-A delivery that was answered is there after any crash. It is looked at until it is marked; looking at it twice makes
-no second task, because tasks are made once for each thing that they are about.
+The receiver answers a delivery only after it is stored, so a crash loses none. A delivery is processed until it is
+marked as decided. Processing it twice makes no second task, because each task has a key.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _LARGE: Final = 1024 * 1024
 """Larger bodies are read in another thread."""
 _LONGEST_OUTCOME: Final = 2_000
 ContentReader = Callable[[ForgeEvent, ProposedTask], Awaitable[ForgeContent]]
-"""Reads at the forge what a task should say beyond its event. Whatever it raises, the task is made without it."""
+"""Reads at the forge what a task should say beyond its event. If it raises, the task is made without that."""
 ReviewerReader = Callable[[ForgeEvent], Awaitable[ForgeEvent]]
-"""Reads who is really asked for a review. Whatever it raises, the event is taken as it came."""
+"""Completes an event with the reviewers that the forge really asks. If it raises, the event is used as it came."""
 WriteAccessReader = Callable[[str, str, str], Awaitable[bool | None]]
-"""Whether an account may write: source, repository, name. None when nobody can tell."""
+"""Whether an account may write: source, repository, name. None when the forge cannot be asked."""
 PullRequestSearch = Callable[[ForgeEvent, Sequence[Any]], Awaitable[Sequence[ForgeEvent]]]
-"""Asks the forge for what a decision could not know; what it shows, as events."""
+"""Searches the forge for what a decision could not know. Returns what the forge shows, as events."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ParsedDelivery:
-    """A delivery as it was read: an event, or why there is none."""
+    """A delivery as it was read: an event, or the reason why it has none."""
 
     id: int
     event: ForgeEvent | None
@@ -66,7 +66,7 @@ class DeliveryProcessor:
         rights: WriteAccessReader | None = None,
         nudge: Callable[[], None] = lambda: None,
     ) -> None:
-        """`nudge` has the dispatcher look for new tasks."""
+        """`nudge` wakes the dispatcher for new tasks."""
         self._deps = deps
         self._sources = sources
         self._board = board
@@ -77,14 +77,14 @@ class DeliveryProcessor:
         self._nudge = nudge
 
     async def pass_(self) -> int:
-        """Look at the next deliveries; how many there were. Zero means that all are decided about."""
+        """Process the next deliveries. Returns how many there were; zero means that all are decided."""
         system = await self._deps.stores.board(boards.SYSTEM)
         rows = await system.read(NEW_WEBHOOKS, limit=TOGETHER)
         if not rows:
             return 0
-        read = [await self._read(row) for row in rows]
-        outcomes = {each.id: (each.state, each.why) for each in read if each.event is None}
-        outcomes |= await self._decided([(each.id, each.event) for each in read if each.event is not None])
+        parsed = [await self._read(row) for row in rows]
+        outcomes = {delivery.id: (delivery.state, delivery.why) for delivery in parsed if delivery.event is None}
+        outcomes |= await self._decided([(each.id, each.event) for each in parsed if each.event is not None])
         await system.transact(lambda tx: _mark(tx, outcomes))
         return len(rows)
 
@@ -101,13 +101,13 @@ class DeliveryProcessor:
             source = self._sources.get(row.source)
             if source is None:
                 return _ParsedDelivery(row.id, None, "failed", f"there is no source {row.source!r} any more")
-            told: Any = wire.read(bytes(row.headers))
-            sent = [(str(key), str(value)) for key, value in told]
+            pairs: Any = wire.read(bytes(row.headers))
+            headers = [(str(key), str(value)) for key, value in pairs]
             large = len(data) > _LARGE
-            event = await asyncio.to_thread(source.read, sent, data) if large else source.read(sent, data)
-        except Exception as error:  # nothing that was sent may stop what comes after it
+            event = await asyncio.to_thread(source.read, headers, data) if large else source.read(headers, data)
+        except Exception as error:  # one bad delivery must not stop those behind it
             if isinstance(error, MachineError) and error.retriable:
-                raise  # the machine, not the delivery: it is looked at again
+                raise  # the machine failed, not the delivery: the next pass tries it again
             LOG.exception("delivery wh-%s cannot be read", row.id, extra={"action": "webhooks.read"})
             return _ParsedDelivery(row.id, None, "failed", f"{type(error).__name__}: {error}")
         if isinstance(event, ForgeEvent):
@@ -124,7 +124,7 @@ class DeliveryProcessor:
             return event
 
     async def _entitled(self, event: ForgeEvent) -> ForgeEvent:
-        """An event with whether its sender may write, where somebody is called by it and only the forge can tell."""
+        """Add whether the sender may write, if the event mentions an agent and only the forge knows the rights."""
         sender = event.sender
         if (
             self._rights is None
@@ -136,7 +136,7 @@ class DeliveryProcessor:
         return event.model_copy(update={"writer": writer})
 
     async def _decided(self, events: list[tuple[int, ForgeEvent]]) -> dict[int, tuple[str, str]]:
-        """Decide about events together; if that fails, each alone, so that none suffers for another."""
+        """Decide about events together, or if that fails one by one, so that a bad event stops no other."""
         if not events:
             return {}
         try:
@@ -146,29 +146,29 @@ class DeliveryProcessor:
             raise
         except Exception as error:
             if len(events) > 1:
-                found: dict[int, tuple[str, str]] = {}
-                for each in events:
-                    found |= await self._decided([each])
-                return found
+                alone: dict[int, tuple[str, str]] = {}
+                for event in events:
+                    alone |= await self._decided([event])
+                return alone
             LOG.exception("delivery wh-%s cannot be decided", events[0][0], extra={"action": "webhooks.decide"})
             return {events[0][0]: ("failed", f"{type(error).__name__}: {error}")}
         outcomes = {}
-        for (number, event), made in zip(events, written, strict=True):
-            outcomes[number] = await self._outcome(event, made)
+        for (number, decided), outcome in zip(events, written, strict=True):
+            outcomes[number] = await self._outcome(decided, outcome)
         return outcomes
 
     async def _outcome(self, event: ForgeEvent, written: EventOutcome) -> tuple[str, str]:
-        told = [written.as_text()]
+        lines = [written.as_text()]
         self._wake_for(written)
         for shown in await self._looked_up(event, written):
             [more] = await self._board.process_events([(shown, await self._content(shown))])
             self._wake_for(more)
-            told.append(more.as_text())
-        did = any(each for each in (written.made, written.withdrawn, written.restored, written.decision.held))
-        return ("done" if did or len(told) > 1 or written.warnings else "ignored", "; ".join(filter(None, told)))
+            lines.append(more.as_text())
+        changed = any((written.made, written.withdrawn, written.restored, written.decision.held, written.warnings))
+        return ("done" if changed or len(lines) > 1 else "ignored", "; ".join(filter(None, lines)))
 
     def _wake_for(self, written: EventOutcome) -> None:
-        """Have others look when there is something for them; most events call nobody."""
+        """Wake the dispatcher if something changed. Most events change nothing."""
         if written.made or written.withdrawn or written.restored or written.warnings:
             self._nudge()
 
@@ -182,16 +182,16 @@ class DeliveryProcessor:
             return ()
 
     async def _content(self, event: ForgeEvent) -> dict[str, ForgeContent]:
-        """What the forge says beyond the event, by the keys of the tasks that would follow from it."""
+        """Read at the forge what the tasks of an event should say beyond it. Returns it by the key of the task."""
         if self._gather is None:
             return {}
-        found = {}
+        content = {}
         for task in (await self._board.preview_decision(event)).tasks:
             try:
-                found[task.key] = await self._gather(event, task)
+                content[task.key] = await self._gather(event, task)
             except AgentTalkError as error:
                 LOG.warning("%s: %s", event.source, error.message, extra={"action": "webhooks.gather"})
-        return found
+        return content
 
 
 def _mark(tx: Tx, outcomes: Mapping[int, tuple[str, str]]) -> None:

@@ -1,4 +1,4 @@
-"""Turns of toolchain tasks that did not fulfil their promise → what is kept for whoever has to know."""
+"""Makes the follow-ups of toolchain tasks whose turn did not fulfil the promise. `triage` handles them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from agenttalk.rules.toolchain import triage
 
 
 def make_follow_ups(task: KindTask, outcome: KindOutcome) -> list[FollowUp]:
-    """One thing to see to, once for each command. Whom it reaches is decided when it is seen to."""
+    """Make at most one follow-up for each command. Triage decides later who is informed."""
     if outcome.cause == "MOOT":
         key = f"{NOT_DONE}/{task.task_id}/{outcome.command_id}"
         conflict = FollowUp(NOT_DONE, key, {"task_id": task.task_id, "ways": ["conflict"]})
         return [conflict] if outcome.code == "conflict" else []
-    found = (*outcome.blockers, *(verdict_words.MISSING(name=each) for each in outcome.missing))
+    faults = (*outcome.blockers, *(verdict_words.MISSING(name=name) for name in outcome.missing))
     unseen = outcome.detail.startswith(f"{Code.FORGE_UNSEEN}:")
     ways = triage.classify_failure(task.action_type, outcome.cause, away=outcome.infrastructure, unseen=unseen)
     if not ways:
@@ -27,7 +27,7 @@ def make_follow_ups(task: KindTask, outcome: KindOutcome) -> list[FollowUp]:
         "task_id": task.task_id,
         "ways": list(ways),
         "cause": outcome.cause,
-        **with_messages({"reason": outcome.reason, "found": found}),
+        **with_messages({"reason": outcome.reason, "found": faults}),
         "round": task.reexecutions + 1,
     }
     key = f"{NOT_DONE}/{task.task_id}/{outcome.command_id}"

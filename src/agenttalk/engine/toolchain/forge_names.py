@@ -1,7 +1,7 @@
-"""What repositories and accounts are called: forges let people rename both, and their numbers stay.
+"""Tracks renamed repositories and accounts: forges let people rename both, and only their numbers stay.
 
-Tasks of a repository are kept under the first name that was seen of it. Whichever name an event gives, the same tasks
-are found; and a name that belongs to another repository now does not lead to the tasks of the old one.
+Tasks of a repository are stored under the first name that was seen. An event with a new name finds the same tasks. A
+name that now belongs to another repository does not lead to the tasks of the old one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agenttalk.rules.toolchain.accounts import ForgeRegistry
 
 
 def resolve_repository_name(tx: Tx, event: ForgeEvent) -> ForgeEvent:
-    """An event with the name under which the tasks of its repository are kept. Nothing is written."""
+    """Give an event the name under which the tasks of its repository are stored. Writes nothing."""
     known_as, _ = _find_stored_name(tx, event.source, event.repository)
     if known_as == event.repository.full_name.lower():
         return event
@@ -26,20 +26,20 @@ def resolve_repository_name(tx: Tx, event: ForgeEvent) -> ForgeEvent:
 
 
 def find_stored_name(tx: Tx, source: str, repository: Repository) -> str:
-    """The name under which the tasks of a repository are kept; empty when it is its own."""
-    found, _ = _find_stored_name(tx, source, repository)
-    return "" if found == repository.full_name.lower() else found
+    """Find the name under which the tasks of a repository are stored. Empty if it is the repository's own name."""
+    stored, _ = _find_stored_name(tx, source, repository)
+    return "" if stored == repository.full_name.lower() else stored
 
 
 def remember_names(tx: Tx, event: ForgeEvent, registry: ForgeRegistry) -> None:
-    """Remember what an event says of names, if it is news."""
+    """Remember the names of repository and accounts in an event, if they are new."""
     repository = event.repository
-    found, news = _find_stored_name(tx, event.source, repository)
+    stored, news = _find_stored_name(tx, event.source, repository)
     if news and repository.id is not None:
         name = repository.full_name
-        _write(tx, dedup_keys.repository(event.source, repository.id), {"known_as": found, "name": name})
+        _write(tx, dedup_keys.repository(event.source, repository.id), {"known_as": stored, "name": name})
         _write(tx, dedup_keys.repository_named(event.source, name), {"id": repository.id})
-        _write(tx, dedup_keys.repository_kept_as(event.source, found), {"id": repository.id})
+        _write(tx, dedup_keys.repository_kept_as(event.source, stored), {"id": repository.id})
     ours = {each.id: each.login for each in registry.identities if each.source == event.source and each.id is not None}
     seen = {each.id: each.login for each in _users(event) if each.id in ours}
     before = _logins(tx, event.source)
@@ -50,13 +50,13 @@ def remember_names(tx: Tx, event: ForgeEvent, registry: ForgeRegistry) -> None:
 
 
 def is_repository_deleted(tx: Tx, event: ForgeEvent) -> bool:
-    """Whether the repository of an event was deleted before. What happened since then shows that it is back."""
+    """Whether the repository of an event was deleted before it. A later event shows that the repository is back."""
     gone = _read(tx, dedup_keys.repository_gone(event.source, event.repository.key))
     return bool(gone) and not event.first_hand and event.at <= str(gone["at"])
 
 
 def note_deletion(tx: Tx, event: ForgeEvent, at: str) -> None:
-    """Remember that a repository was deleted, and by whom; or that it is seen again."""
+    """Remember that a repository was deleted and by which account, or that it is back."""
     key = dedup_keys.repository_gone(event.source, event.repository.key)
     if event.name != "repository_deleted":
         if _read(tx, key) and not is_repository_deleted(tx, event):
@@ -66,17 +66,17 @@ def note_deletion(tx: Tx, event: ForgeEvent, at: str) -> None:
 
 
 def is_repository_known(tx: Tx, source: str, name: str) -> bool:
-    """Whether the repository whose tasks are kept under a name was ever seen."""
+    """Whether an event of the repository whose tasks are stored under a name was ever seen."""
     return bool(_read(tx, dedup_keys.repository_kept_as(source, name)))
 
 
 def apply_renames(tx: Tx, source: str, registry: ForgeRegistry) -> ForgeRegistry:
-    """Who is who, with the names that accounts were seen to have now."""
+    """Return the registry with the names that accounts of a source have now."""
     return registry.with_names(source, _logins(tx, source))
 
 
 def _find_stored_name(tx: Tx, source: str, repository: Repository) -> tuple[str, bool]:
-    """The name under which tasks are kept, and whether what the repository says of itself is news."""
+    """Find the name under which tasks are stored, and whether the names of the repository have to be written."""
     name = repository.full_name.lower()
     named = _read(tx, dedup_keys.repository_named(source, name))
     number = repository.id if repository.id is not None else named.get("id")
@@ -106,10 +106,10 @@ def _users(event: ForgeEvent) -> Iterator[ForgeUser]:
 
 def _read(tx: Tx, key: str) -> Mapping[str, Any]:
     for _, body in tx.run(SIGHTING, object=key):
-        found: Any = wire.read(bytes(body))
-        return found if isinstance(found, dict) else {}
+        value: Any = wire.read(bytes(body))
+        return value if isinstance(value, dict) else {}
     return {}
 
 
-def _write(tx: Tx, key: str, told: Mapping[str, Any]) -> None:
-    tx.run(PUT_SIGHTING, object=key, head="", body=wire.write(dict(told)))
+def _write(tx: Tx, key: str, value: Mapping[str, Any]) -> None:
+    tx.run(PUT_SIGHTING, object=key, head="", body=wire.write(dict(value)))

@@ -1,7 +1,4 @@
-"""The forges of an engine: their events are taken in, what is to be said there is said, and they are read again.
-
-Everything here is driven by loops of the running engine; what each of them does is said where it is done.
-"""
+"""The loops of an engine for its forges: process deliveries, post texts, and reconcile tasks with the forges."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ from agenttalk.engine.toolchain.reconciler import Reconciler
 from agenttalk.ports.forge import EventSource, Forge
 
 _NEVER: Final = 1e9
-"""Seconds that nobody waits for."""
+"""Seconds after which a loop that only runs at the start would run again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +39,13 @@ class ForgeConnections:
     search: PullRequestSearch | None = None
     rights: WriteAccessReader | None = None
     forges: Mapping[str, Forge] = field(default_factory=dict)
-    """Those that the engine has a token for."""
+    """The forges for which the engine has a token."""
     reconcile_every: float = 0
-    """Seconds between two looks at them; 0: only at the start."""
+    """Seconds between two passes of the reconciler. 0 means only at the start."""
 
 
 class ForgeLoops:
-    """What an engine does about its forges. `receiver` takes deliveries, `reconciler` reads those that can be read."""
+    """Runs the loops. `receiver` stores deliveries; `reconciler` reads the forges for which the engine has a token."""
 
     def __init__(
         self,
@@ -60,9 +57,9 @@ class ForgeLoops:
         nudge: Callable[[], None],
         heard: Callable[[], None] = lambda: None,
     ) -> None:
-        """`address` is where agents reach the engine, `retry` tries a task again, `nudge` has new tasks looked for.
+        """Take the wiring: `address` returns the engine's address, `retry` tries a task again.
 
-        `heard` has those look again who wait for something to happen at a forge.
+        `nudge` wakes the dispatcher for new tasks. `heard` is called when something may have happened at a forge.
         """
         self._heard = heard
         self._deps = deps
@@ -96,29 +93,29 @@ class ForgeLoops:
         self._outgoing = ForgePoster(deps, board, connected.forges, retry=retry, nudge=nudge)
 
     def nudge(self) -> None:
-        """Something may have to be said at a forge."""
+        """Wake the loop that posts at the forges."""
         self._at_outgoing.nudge()
 
     def loops(self, stop: asyncio.Event) -> list[Coroutine[Any, Any, None]]:
-        """What has to run until `stop` is set."""
-        found = [
+        """Return the loops, which run until `stop` is set."""
+        loops = [
             run_loop("intake", stop, self._at_intake, lambda: self._take_in(stop), lambda took: 0.0 if took else POLL),
             run_loop("outgoing", stop, self._at_outgoing, self._outgoing.pass_, lambda pause: pause),
         ]
         if self.reconciler is not None:
-            look = self._reconcile
+            reconcile = self._reconcile
             pause = self._every or _NEVER
-            found.append(
-                run_loop("reconcile", stop, Waiter(), lambda: run_unless_stopped(stop, look()), lambda _: pause)
+            loops.append(
+                run_loop("reconcile", stop, Waiter(), lambda: run_unless_stopped(stop, reconcile()), lambda _: pause)
             )
-        return found
+        return loops
 
     async def listen(self) -> None:
-        """Hear of what turns leave behind, so that it is seen to at once, until cancelled."""
-        await run_listener("effects", self._hear_effects, "nobody hears of effects")
+        """Wake the poster when the end of a turn leaves an effect. Runs until cancelled."""
+        await run_listener("effects", self._hear_effects, "effects of turns wait for the next poll")
 
     async def _hear_effects(self) -> None:
-        """The board is there once the first event was taken in."""
+        """Wait until the first event made the board, then wake the poster for each effect."""
         while not self._deps.stores.has_board(BOARD):
             self._taken.clear()
             await self._taken.wait()
@@ -128,7 +125,7 @@ class ForgeLoops:
             self._at_outgoing.nudge()
 
     async def _reconcile(self) -> None:
-        """Read the forges, and have those look again who wait for one."""
+        """Reconcile once, and report that something may have happened at a forge."""
         if self.reconciler is not None:
             await self.reconciler.pass_()
         self._heard()
@@ -152,7 +149,7 @@ class ForgeLoops:
 
 
 def _refusal(source: str, why: str) -> Problem:
-    """What an operator is told of deliveries that were refused."""
+    """Make the warning for the operator about refused deliveries."""
     text = f"webhooks for the source {source!r} are refused: {why}"
-    hint = "the secret of the hook at the forge and that of the source have to be the same"
+    hint = "set the same secret in the forge's hook and in the source"
     return Problem(Code.FORGE_SIGNATURE_REFUSED, "secret", text, hint)

@@ -1,4 +1,4 @@
-"""Sources that do not answer: how long they are left alone, and the one task for whoever restores them."""
+"""Handles sources that do not answer: pauses requests to them, and makes one task to restore them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from agenttalk.rules.toolchain import event_tasks
 
 
 class SourceAvailability(NamedTuple):
-    """What is known of a source."""
+    """The availability of a source."""
 
     breaker: CircuitBreaker = CLOSED
     outage: str = ""
-    """The key of the last task for it."""
+    """The key of the last task to restore it."""
 
 
 def read_availability(rows: list[BreakerRow]) -> SourceAvailability:
-    """From the query `breaker`."""
+    """Make it from the rows of the query `breaker`."""
     if not rows:
         return SourceAvailability()
     failures, opened_at, not_before, outage = rows[0]
@@ -34,35 +34,35 @@ def read_availability(rows: list[BreakerRow]) -> SourceAvailability:
 
 
 class Outages:
-    """What is done when a source fails, and when it is back. Everything happens in an open transaction."""
+    """Notes failures and recoveries of sources, in open transactions."""
 
     def __init__(self, deps: Deps, board: ToolchainBoard) -> None:
         self._deps = deps
         self._board = board
 
     def note_failure(self, tx: Tx, source: str, why: str) -> None:
-        """A request failed."""
+        """Note that a request failed."""
         caps, now = self._board.setup.caps, self._deps.now()
         known = read_availability(tx.run(BREAKER, source=source))
         after = rules.record_failure(known.breaker, now, most=caps.failures, probe_after=caps.probe_after)
         self._write_availability(tx, source, known, after, why)
 
     def note_unreachable(self, tx: Tx, source: str, why: str) -> None:
-        """Somebody who tried several times could not reach it."""
+        """Note that several tries of an agent or a check could not reach the source."""
         caps, now = self._board.setup.caps, self._deps.now()
         known = read_availability(tx.run(BREAKER, source=source))
         after = rules.trip(known.breaker, now, most=caps.failures, probe_after=caps.probe_after)
         self._write_availability(tx, source, known, after, why)
 
     def note_rate_limit(self, tx: Tx, source: str, retry_after: float) -> None:
-        """It wants a pause."""
+        """Note that the source asked for a pause."""
         known = read_availability(tx.run(BREAKER, source=source))
         self._write_availability(
             tx, source, known, rules.record_rate_limit(known.breaker, self._deps.now(), retry_after), ""
         )
 
     def note_recovery(self, tx: Tx, source: str) -> None:
-        """It answers."""
+        """Note that the source answers."""
         known = read_availability(tx.run(BREAKER, source=source))
         self._write_availability(tx, source, known, CLOSED, "")
 
@@ -81,7 +81,7 @@ class Outages:
         tx.run(PUT_BREAKER, source=source, failures=after.failures, opened_at=opened, until=until, outage=outage)
 
     def _ensure_restore_task(self, tx: Tx, source: str, last: str, at: str, why: str) -> str:
-        """Have somebody restore it, unless somebody is at it; the key of the task."""
+        """Make a task to restore the source, unless the last one is still open. Returns the key of the task."""
         rows = tx.run(TOOLCHAIN_BY_KEY, key=last) if last else []
         if rows and progress_of(rows[0].state, rows[0].epoch) in {"waiting", "begun"}:
             return last

@@ -1,7 +1,7 @@
-"""Saying at forges what is to be said there: once, in order, whatever dies or is out of order meanwhile.
+"""Posts queued comments and issues at the forges: each once and in order, also across crashes and outages.
 
-Something that was begun before is looked for at the forge first: whoever died between posting and noting it, or got
-no answer, finds it there by its hidden marker. A source that fails again and again is left alone for a while.
+Before it repeats a post it searches for it at the forge by the hidden marker: the engine may have died between posting
+and noting it, or the forge's answer may have been lost. A source that keeps failing is not asked for a while.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ from agenttalk.rules.toolchain import triage
 
 LOG = logging.getLogger(__name__)
 IDLE: Final = 3600.0
-"""Seconds after which it looks again although nobody asked it to."""
+"""Seconds after which a pass begins without a wake-up."""
 POST_CHOICES: Final = ("post", "drop")
 CLAIM: Final = timedelta(minutes=5)
-"""How long nobody else tries what somebody began, where several engines share a store."""
+"""How long a post that one engine began is left to it, where several engines share a store."""
 _TOGETHER: Final = 50
 _HOUR: Final = timedelta(hours=1)
 _EVER: Final = "1970-01-01T00:00:00Z"
 _ANY_TIME: Final = "9999"
 _AWAY: Final = frozenset({Code.FORGE_UNREACHABLE, Code.FORGE_IN_DOUBT, Code.FORGE_ANSWER_INVALID})
 Retry = Callable[[str, str], Awaitable[object]]
-"""Tries a task again: its id, and in whose name."""
+"""Tries a task again: its id, and the person who decided it."""
 
 
 class OutgoingPost(NamedTuple):
-    """Something to say, as the query `due_outgoing` has it."""
+    """A queued post, a row of the query `due_outgoing`."""
 
     id: int
     key: str
@@ -74,11 +74,11 @@ class OutgoingPost(NamedTuple):
     tries: int
     allowed: int
     since: str
-    """When the event happened that it follows from, as the forge writes it."""
+    """When the event happened that led to it, as the forge writes it."""
 
 
 class PostResult(NamedTuple):
-    """What a forge has now."""
+    """The result of a post."""
 
     what: str
     """The number of the comment or issue."""
@@ -86,7 +86,7 @@ class PostResult(NamedTuple):
 
 
 class ForgePoster:
-    """Says what is to be said. `forges` are those that the engine has a token for."""
+    """Posts at the forges for which the engine has a token."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class ForgePoster:
         retry: Retry,
         nudge: Callable[[], None] = lambda: None,
     ) -> None:
-        """`nudge` has the dispatcher look for new tasks."""
+        """`nudge` wakes the dispatcher for new tasks."""
         self._deps = deps
         self._board = board
         self._forges = forges
@@ -108,16 +108,16 @@ class ForgePoster:
         self._logins: dict[str, str] = {}
 
     async def pass_(self) -> float:
-        """Do all that can be done now; seconds until there is something to do again, if nobody asks before."""
+        """Post all that is due. Returns the seconds until something is due again."""
         if not self._deps.stores.has_board(BOARD):
             return IDLE
         store = await self._deps.stores.board(BOARD)
         while await self._desk.pass_(store) + await self._answers(store):
             self._nudge()
         posting = (self._post_all(store, source, forge) for source, forge in self._forges.items())
-        for ended in await asyncio.gather(*posting, return_exceptions=True):  # none waits for another
-            if ended is not None:
-                raise ended
+        for error in await asyncio.gather(*posting, return_exceptions=True):  # a failing source delays no other
+            if error is not None:
+                raise error
         return await self._pause(store)
 
     async def _pause(self, store: Store) -> float:
@@ -127,26 +127,26 @@ class ForgePoster:
             known = outages.read_availability(await store.read(BREAKER, source=source)).breaker
             until = format_instant(known.not_before) if known.not_before else None
             if known.opened_at is not None:
-                times.append(until)  # it is looked after, also if nothing waits for it
+                times.append(until)  # the source is probed even if no post waits for it
             elif due is not None:
                 times.append(max(due, until or due))
         now = self._deps.now()
-        return min([IDLE, *(max(0.0, (parse_instant(each) - now).total_seconds()) for each in times if each)])
+        return min([IDLE, *(max(0.0, (parse_instant(time) - now).total_seconds()) for time in times if time)])
 
     # Answers of people
 
     async def _answers(self, store: Store) -> int:
         rows = await store.read(ANSWERED_OUTGOING, limit=_TOGETHER)
         for number, kind, task_id, response, by in rows:
-            said = HumanInterventionResponse.from_bytes(bytes(response))
-            chosen = [str(each) for each in said.decision_answers]
+            answer = HumanInterventionResponse.from_bytes(bytes(response))
+            chosen = [str(choice) for choice in answer.decision_answers]
             if kind == "question":
                 if RETRY_CHOICES[0] in chosen:
                     await self._try_again(task_id, by)
                 if UNSEEN_REPOSITORY_CHOICES[1] in chosen:
                     await self._end_repository(store, task_id)
                 await self._end(store, number, "answered", by)
-            elif said.decision == "APPROVE" or POST_CHOICES[0] in chosen:
+            elif answer.decision == "APPROVE" or POST_CHOICES[0] in chosen:
                 await self._release(store, number)
             else:
                 await self._end(store, number, "dropped", by)
@@ -163,7 +163,7 @@ class ForgePoster:
             LOG.warning("%s is not tried again: %s", task_id, error.message, extra={"action": "outgoing.retry"})
 
     async def _end_repository(self, store: Store, task_id: str) -> None:
-        """A person says that the repository of a task was deleted, which counts as if the forge had told it."""
+        """Process a person's answer that a repository was deleted, like the forge's own event."""
         task = await store.transact(lambda tx: self._deps.kinds[BOARD].task(tx, task_id))
         place = self._board.setup.places.get(task.source) if task is not None else None
         if task is not None and place is not None:
@@ -180,7 +180,7 @@ class ForgePoster:
     # Forges
 
     async def _post_all(self, store: Store, source: str, forge: Forge) -> None:
-        """Post what is due at one source, until nothing is or it fails."""
+        """Post all that is due at one source, or stop at the first failure."""
         while True:
             known = outages.read_availability(await store.read(BREAKER, source=source)).breaker
             answer = circuit_breaker.may_ask(known, self._deps.now())
@@ -196,9 +196,10 @@ class ForgePoster:
                 return
 
     async def _probed(self, store: Store, source: str, forge: Forge) -> bool:
-        """Whether a source that was left alone answers again. Nothing is changed there to find out.
+        """Whether a source answers a read again.
 
-        One that can be read may still not take anything: it is back once it has taken something, or nothing waits.
+        A source that can be read may still refuse writes. So it counts as recovered only after a post succeeded, or
+        when no post waits for it.
         """
         try:
             await self._whoami(source, forge, anew=True)
@@ -208,7 +209,7 @@ class ForgePoster:
         return True
 
     async def _try_post(self, store: Store, source: str, forge: Forge, item: OutgoingPost) -> bool:
-        """Say one thing; False when the source is out of order."""
+        """Post one text. Returns False if the source is out of order."""
         until = format_instant(self._deps.now() + (CLAIM if self._deps.shared else timedelta()))
         if not await store.transact(lambda tx: self._claim(tx, source, item, until)):
             return True
@@ -221,7 +222,7 @@ class ForgePoster:
         return True
 
     def _claim(self, tx: Tx, source: str, item: OutgoingPost, until: str) -> bool:
-        """Note that it is begun, unless somebody else began it, or too much was said there already."""
+        """Note that a post begins. Returns False if another engine began it, or its place got too many posts."""
         at, caps = self._deps.stamp(), self._board.setup.caps
         [(count,)] = tx.run(SENT_SINCE, object=item.object, since=format_instant(self._deps.now() - _HOUR))
         if count >= caps.comments_per_hour and not item.allowed and not item.tries:
@@ -231,9 +232,9 @@ class ForgePoster:
         return bool(tx.run(BEGIN_OUTGOING, id=item.id, tries=item.tries, until=until))
 
     def _hold(self, tx: Tx, source: str, item: OutgoingPost, question: str, at: str) -> None:
-        """Leave it to a person. What is held up at one place is one question, until that is answered."""
-        asked = [request_id for (request_id,) in tx.run(HELD_OF, object=item.object)]
-        request_id = next((each for each in asked if tx.run(REQUEST, request_id=each)[0].state == "open"), None)
+        """Hold a post until a person decides. All posts held at one place share an open question."""
+        asked = [row.request_id for row in tx.run(HELD_OF, object=item.object)]
+        request_id = next((known for known in asked if tx.run(REQUEST, request_id=known)[0].state == "open"), None)
         if request_id is None:
             criteria = {"source": source, "object": item.object, "text": item.body}
             request_id = toolchain_questions.ask(
@@ -254,7 +255,7 @@ class ForgePoster:
             toolchain_questions.ask(tx, f"unassigned/{item.key}", question, question, at=at)
 
     async def _note_failure(self, store: Store, source: str, item: OutgoingPost | None, error: ForgeError) -> bool:
-        """Note a failure; False when the source is out of order, and nothing else is tried there now."""
+        """Note a failure. Returns False if the source is out of order, so that nothing else is tried there now."""
         away = error.code in _AWAY or error.status == 401
         at, now = self._deps.stamp(), self._deps.now()
 
@@ -270,7 +271,7 @@ class ForgePoster:
                 until = format_instant(now + timedelta(seconds=pause))
                 tx.run(RETRY_OUTGOING, id=item.id, until=until, why=error.message[:1000])
             else:
-                self._outages.note_recovery(tx, source)  # it answers, if not as we wish
+                self._outages.note_recovery(tx, source)  # a refusal is an answer, too
                 reason = render_line(error.message).rstrip(".。")
                 question = self._words.refused.format(source=source, object=item.object, reason=reason)
                 self._hold(tx, source, item, question, at)
@@ -280,10 +281,10 @@ class ForgePoster:
         LOG.warning("%s: %s", source, error.message, extra={"action": "outgoing.failed"})
         return not (away or error.code is Code.FORGE_LIMITED)
 
-    # What was posted before
+    # Earlier posts
 
     async def _find_earlier_post(self, source: str, forge: Forge, item: OutgoingPost) -> PostResult | None:
-        """What an earlier try posted, if it did. Only what our own account wrote counts."""
+        """Find what an earlier try posted. Only posts of the engine's own account count."""
         me = await self._whoami(source, forge)
         if item.kind == "comment":
             for each in await forge.issues.list_comments(item.repository, item.number):

@@ -1,6 +1,6 @@
-"""Deliveries of forges, on their way in: genuine or refused, and stored durably before they are answered.
+"""Receives the deliveries of forges: checks their signature and stores them durably before they are answered.
 
-Those that come at about the same time are stored by one work. What they mean is decided later, see `webhooks`.
+Deliveries that arrive at about the same time share a transaction. `deliveries` processes them later.
 """
 
 from __future__ import annotations
@@ -27,21 +27,24 @@ from agenttalk.ports.storage import Store, Tx, Value
 
 LOG = logging.getLogger(__name__)
 MOST: Final = 64
-"""Deliveries that are stored by one work."""
+"""Deliveries that share a transaction, at most."""
 QUIET: Final = 4
-"""Turns of the event loop without anybody new after which those who came go on."""
+"""Turns of the event loop without a new delivery after which a batch is stored."""
 MOST_TURNS: Final = 200
-"""Turns of the event loop that anybody waits for others."""
+"""Turns of the event loop that a delivery waits for others, at most."""
 FEW: Final = 8
-"""Deliveries that are no rush yet."""
+"""Undecided deliveries up to which there is no rush."""
 MANY: Final = 2_000
-"""Deliveries that wait at most while others are answered."""
+"""Deliveries that may wait while others are answered."""
 BREATH: Final = 0.05
-"""Seconds without a delivery after which a rush is over; and between two looks at a few."""
+"""Seconds without a delivery after which a rush is over, and seconds between two passes over a few deliveries."""
 LONGEST: Final = 1.0
-"""Seconds that any delivery waits for a rush to be over."""
+"""Seconds that a delivery waits for a rush to end, at most."""
 SAME: Final = timedelta(minutes=1)
-"""Within which a forge may say the same of two events in the same words: it tells times by the second."""
+"""Deliveries with the same body within this time are one delivery: nothing but the body is signed.
+
+Two different events may have the same body, since forges give times in whole seconds; so the time is short.
+"""
 _KEPT_HEADERS: Final = ("content-type", "x-gitea-", "x-gogs-", "x-forgejo-", "x-github-", "x-hub-")
 
 
@@ -50,65 +53,65 @@ class StoredDelivery:
     """A delivery that was stored."""
 
     id: str
-    """What it is called: `wh-17`."""
+    """Its name, such as `wh-17`."""
     again: bool = False
-    """Whether it was here before."""
+    """Whether it was stored before."""
 
 
 class PendingDelivery(NamedTuple):
-    """A delivery that is to be stored, and whoever waits for that."""
+    """A delivery that is to be stored, with the future that its sender's request waits for."""
 
     store: Store
     row: dict[str, Value]
     fact: dict[str, Any]
     stored: asyncio.Future[StoredDelivery]
     until: str = ""
-    """The same body that came before this time is the same delivery: nothing but the body is signed."""
+    """The same body with a stored delivery at or after this time is the same delivery."""
 
 
 class Batcher:
-    """Those who come at about the same time go on together, so that they share a work and a commit.
+    """Collects deliveries that arrive at about the same time, so that they share a transaction.
 
-    There is no timer: they go on when the event loop has gone around without bringing anybody new, or when they are
-    many. Somebody who comes alone waits for a few turns of an idle loop, which take microseconds.
+    There is no timer: a batch goes on when the event loop went around `QUIET` times without a new delivery, or when
+    the batch is full. A delivery that arrives alone waits for a few turns of an idle loop, which take microseconds.
     """
 
     def __init__(self, go: Callable[[list[PendingDelivery]], None]) -> None:
         self._go = go
-        self._came: list[PendingDelivery] = []
+        self._batch: list[PendingDelivery] = []
         self._seen = self._quiet = self._turns = 0
 
-    def add(self, one: PendingDelivery) -> None:
-        """Wait for those who are just coming in, and go on with them."""
-        self._came.append(one)
-        if len(self._came) >= MOST:
+    def add(self, delivery: PendingDelivery) -> None:
+        """Add a delivery to the batch."""
+        self._batch.append(delivery)
+        if len(self._batch) >= MOST:
             self._flush()
-        elif len(self._came) == 1:
+        elif len(self._batch) == 1:
             self._seen = self._quiet = self._turns = 0
-            one.stored.get_loop().call_soon(self._check_quiet, self._came)
+            delivery.stored.get_loop().call_soon(self._check_quiet, self._batch)
 
-    def _check_quiet(self, came: list[PendingDelivery]) -> None:
-        """One turn of the loop has gone by."""
-        if came is not self._came:
-            return  # they have gone
-        self._quiet = self._quiet + 1 if len(came) == self._seen else 0
-        self._seen, self._turns = len(came), self._turns + 1
+    def _check_quiet(self, batch: list[PendingDelivery]) -> None:
+        """Flush the batch if it stopped growing; called once for each turn of the event loop."""
+        if batch is not self._batch:
+            return  # a full batch went on in the meantime
+        self._quiet = self._quiet + 1 if len(batch) == self._seen else 0
+        self._seen, self._turns = len(batch), self._turns + 1
         if self._quiet < QUIET and self._turns < MOST_TURNS:
-            came[0].stored.get_loop().call_soon(self._check_quiet, came)
+            batch[0].stored.get_loop().call_soon(self._check_quiet, batch)
         else:
             self._flush()
 
     def _flush(self) -> None:
-        came, self._came = self._came, []
-        self._go(came)
+        batch, self._batch = self._batch, []
+        self._go(batch)
 
 
 class Backpressure:
-    """While many deliveries come in, answering them goes before deciding about them: forges do not wait for long.
+    """Delays processing while many deliveries arrive: answering goes first, because forges do not wait for long.
 
-    It lasts until nobody has come for a breath, until too many wait, or until the first of them has waited for too
-    long. Then all who wait are decided about, however many more are coming. A few wait for a breath since others were
-    decided about, and whoever comes alone for nothing.
+    A rush lasts until no delivery came for `BREATH` seconds, `MANY` wait, or the first has waited for `LONGEST`
+    seconds. Then all that wait are processed, even if more arrive. Up to `FEW` deliveries wait for `BREATH` seconds
+    since the last pass; a delivery that arrives alone does not wait.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -116,22 +119,22 @@ class Backpressure:
         self._waiting = self._due = 0
         self._first = self._last = self._took = -LONGEST
 
-    def note_stored(self, many: int) -> None:
-        """So many were stored."""
+    def note_stored(self, count: int) -> None:
+        """Note how many deliveries were stored."""
         self._last = self._now()
         if self._waiting == self._due:
             self._first = self._last
-        self._waiting += many
+        self._waiting += count
 
-    def note_decided(self, many: int) -> None:
-        """So many were decided about. None: there is nothing left, whatever was counted."""
-        left = many or self._waiting
-        self._waiting, self._due = max(0, self._waiting - left), max(0, self._due - left)
-        if many:
+    def note_decided(self, count: int) -> None:
+        """Note how many deliveries a pass decided about. Zero resets the counts: the pass found nothing left."""
+        decided = count or self._waiting
+        self._waiting, self._due = max(0, self._waiting - decided), max(0, self._due - decided)
+        if count:
             self._took = self._now()
 
     def pause(self) -> float:
-        """Seconds after which it should be asked again; zero when it is time to decide."""
+        """Return the seconds after which to ask again, or zero when it is time to process."""
         if not self._due:
             calm = BREATH + (self._last if self._waiting > FEW else self._took)
             left = min(calm, self._first + LONGEST) - self._now()
@@ -141,12 +144,12 @@ class Backpressure:
         return 0.0
 
 
-_TELL_AGAIN: Final = 60.0
-"""Seconds for which an operator is not told again that a source's deliveries are refused."""
+_WARN_AGAIN: Final = 60.0
+"""Seconds between two warnings that a source's deliveries are refused."""
 
 
 class DeliveryReceiver:
-    """Takes deliveries in. `nudge` has somebody look at them, and `rush` tells when."""
+    """Stores deliveries. `nudge` wakes the processing, and `rush` says when it begins."""
 
     def __init__(self, deps: Deps, sources: Mapping[str, EventSource], nudge: Callable[[], None]) -> None:
         self._deps = deps
@@ -155,44 +158,44 @@ class DeliveryReceiver:
         self._crowd = Batcher(self._store_all)
         self.rush = Backpressure()
         self.refused: dict[str, str] = {}
-        """Sources whose deliveries were refused → why, until an operator is told."""
-        self._told: dict[str, float] = {}
+        """Sources whose deliveries were refused → why, until the warning for the operator is written."""
+        self._warned: dict[str, float] = {}
 
     def source(self, name: str) -> EventSource:
-        """A configured source; raises UsageError when there is none of that name."""
-        found = self.sources.get(name)
-        if found is None:
-            hint = f"there are: {', '.join(sorted(self.sources)) or 'none'}"
+        """Return a configured source. Raises UsageError (NAME_UNKNOWN) if no source has that name."""
+        source = self.sources.get(name)
+        if source is None:
+            hint = f"the sources are: {', '.join(sorted(self.sources)) or 'none'}"
             raise UsageError(Code.NAME_UNKNOWN, f"there is no source {name[:80]!r}", hint=hint)
-        return found
+        return source
 
     def wake(self) -> None:
-        """Have somebody look at what is to be decided."""
+        """Wake the processing of stored deliveries."""
         self._nudge()
 
     async def receive(self, name: str, headers: Headers, body: bytes) -> StoredDelivery:
-        """Store a delivery durably. Raises UsageError (FORGE_SIGNATURE_REFUSED) when it is not genuine."""
+        """Store a delivery durably. Raises UsageError (FORGE_SIGNATURE_REFUSED) if its signature is wrong."""
         if why := self.source(name).refusal(headers, body):
             raise self.make_signature_error(name, why)
         return await self.store_delivery(name, headers, body)
 
     async def store_delivery(self, name: str, headers: Headers, body: bytes) -> StoredDelivery:
-        """Store a delivery durably, which is genuine."""
+        """Store a delivery durably whose signature was checked."""
         delivery, event = self.source(name).label(headers)
         return await self._store(name, "forge", delivery, event, _select_headers(headers), body)
 
     def make_signature_error(self, name: str, why: str) -> UsageError:
-        """What is said of a delivery that nobody signed who knows the secret. The operator is told now and then."""
+        """Make the error for a delivery with a wrong signature, and warn the operator once a minute."""
         LOG.warning("source %s: %s", name, why, extra={"action": "webhooks.refused"})
-        if time.monotonic() >= self._told.get(name, 0.0):
-            self._told[name] = time.monotonic() + _TELL_AGAIN
+        if time.monotonic() >= self._warned.get(name, 0.0):
+            self._warned[name] = time.monotonic() + _WARN_AGAIN
             self.refused[name] = why
             self._nudge()
-        hint = "the secret of the hook and that of the source have to be the same"
+        hint = "set the same secret in the forge's hook and in the source"
         return UsageError(Code.FORGE_SIGNATURE_REFUSED, why, hint=hint)
 
     async def store_pipeline_result(self, name: str, result: PipelineResult) -> StoredDelivery:
-        """Store what a pipeline reports."""
+        """Store a pipeline's report."""
         self.source(name)
         return await self._store(name, "pipeline", "", result.kind, [], result.to_bytes())
 
@@ -220,52 +223,41 @@ class DeliveryReceiver:
         self._crowd.add(PendingDelivery(system, row, fact, stored, until))
         return await stored
 
-    def _store_all(self, came: list[PendingDelivery]) -> None:
-        """Store those who came together by one work."""
+    def _store_all(self, batch: list[PendingDelivery]) -> None:
+        """Store the deliveries of a batch in one transaction."""
         try:
-            written = came[0].store.submit(lambda tx: [_add(tx, each) for each in came])
-        except Exception as error:  # noqa: BLE001 - each of them has to hear of it
-            _refuse(came, error)
+            written = batch[0].store.submit(lambda tx: [_add(tx, delivery) for delivery in batch])
+        except Exception as error:  # noqa: BLE001 - the requests wait for it
+            _refuse(batch, error)
         else:
-            written.add_done_callback(partial(self._answer, came))
+            written.add_done_callback(partial(self._answer, batch))
 
-    def _answer(self, came: list[PendingDelivery], written: asyncio.Future[list[StoredDelivery]]) -> None:
+    def _answer(self, batch: list[PendingDelivery], written: asyncio.Future[list[StoredDelivery]]) -> None:
         error = written.exception()
         if error is None:
-            for each, received in zip(came, written.result(), strict=True):
-                if not each.stored.done():
-                    each.stored.set_result(received)
-            self.rush.note_stored(len(came))
+            for delivery, stored in zip(batch, written.result(), strict=True):
+                if not delivery.stored.done():
+                    delivery.stored.set_result(stored)
+            self.rush.note_stored(len(batch))
             self._nudge()
-        elif len(came) == 1 or isinstance(error, MachineError):
-            _refuse(came, error)
-        else:  # one of them is to blame, and none shall suffer for another
-            for each in came:
-                self._store_all([each])
+        elif len(batch) == 1 or isinstance(error, MachineError):
+            _refuse(batch, error)
+        else:  # one delivery is to blame: store each alone, so that only that one is refused
+            for delivery in batch:
+                self._store_all([delivery])
 
     async def describe_delivery(self, name: str) -> dict[str, Any]:
-        """A delivery and what came of it; raises UsageError when there is none."""
+        """Describe a delivery and its outcome. Raises UsageError (NAME_UNKNOWN) if no delivery has that name."""
         number = name.removeprefix("wh-")
         system = await self._deps.stores.board(boards.SYSTEM)
         rows = await system.read(WEBHOOK, id=int(number)) if number.isdecimal() and len(number) < 18 else []
         if not rows:
             raise UsageError(Code.NAME_UNKNOWN, f"there is no delivery {name[:80]!r}")
-        id_, source, kind, delivery, event, sha256, received_at, state, outcome = rows[0]
-        return {
-            "id": f"wh-{id_}",
-            "source": source,
-            "kind": kind,
-            "delivery": delivery,
-            "event": event,
-            "sha256": sha256,
-            "received_at": received_at,
-            "state": state,
-            "outcome": outcome,
-        }
+        return {**rows[0]._asdict(), "id": f"wh-{rows[0].id}"}
 
 
 def _select_headers(headers: Headers) -> list[tuple[str, str]]:
-    """What is needed to read a delivery later. Signatures are not."""
+    """Select the headers that are needed to read a delivery later. Signatures are not kept."""
     lowered = [(key, value, key.lower()) for key, value in headers]
     return [(key, value) for key, value, low in lowered if low.startswith(_KEPT_HEADERS) and "signature" not in low]
 
@@ -284,7 +276,7 @@ def _add(tx: Tx, coming: PendingDelivery) -> StoredDelivery:
     return StoredDelivery(f"wh-{number}", again=True)
 
 
-def _refuse(came: list[PendingDelivery], error: BaseException) -> None:
-    for each in came:
-        if not each.stored.done():
-            each.stored.set_exception(error)
+def _refuse(batch: list[PendingDelivery], error: BaseException) -> None:
+    for delivery in batch:
+        if not delivery.stored.done():
+            delivery.stored.set_exception(error)

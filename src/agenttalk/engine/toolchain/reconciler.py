@@ -1,7 +1,7 @@
-"""Reads the forges and brings the tasks in line with what they show: webhooks are only hints, and may be lost.
+"""Reads the forges and updates the tasks to what they show, because webhooks may be lost.
 
-It asks for what is open, and for what open tasks are about: what was closed long ago costs nothing. Whatever a forge
-does not answer changes nothing: no task is closed because something could not be read.
+It reads open pull requests and issues and those of open tasks, so old closed ones cost nothing. A request that fails
+changes nothing: no task is closed because something could not be read.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -35,58 +35,50 @@ from agenttalk.rules.toolchain.reconciliation import ForgeSnapshot
 LOG = logging.getLogger(__name__)
 _PAGE: Final = 500
 _ENDS_A_SOURCE: Final = frozenset({Code.FORGE_LIMITED, Code.FORGE_UNREACHABLE})
-"""After these there is no use in asking the same forge for more."""
+"""Errors after which the same forge is not asked for more."""
 _ON_PULLS: Final[frozenset[str]] = frozenset(
     {"review_request", "review_updated", "review_result", "review_comment", "ci_failure"}
 )
 _ENDS: Final = _ON_PULLS | {"issue_assigned"}
-"""Tasks that end with their pull request or issue. Who is called in a text is to answer all the same."""
+"""Tasks that end with their pull request or issue. A mention does not: it still wants an answer."""
 
 
 @dataclass(slots=True)
 class ReconcileReport:
-    """What came of looking at one source."""
+    """The result of reconciling one source."""
 
     source: str
     repositories: int = 0
-    """How many were read."""
+    """How many repositories were read."""
     things: int = 0
-    """Pull requests and issues that were looked at."""
+    """How many pull requests and issues were checked."""
     made: list[dict[str, str]] = field(default_factory=list)
     closed: list[dict[str, str]] = field(default_factory=list)
     restored: list[str] = field(default_factory=list)
     errors: list[dict[str, str]] = field(default_factory=list)
 
     def note_error(self, where: str, error: AgentTalkError) -> None:
-        """Something could not be read, and nothing follows from it."""
+        """Note what could not be read."""
         self.errors.append({"where": where, "code": str(error.code), "message": error.message})
 
     def as_json(self) -> dict[str, Any]:
-        """For people and programs."""
-        return {
-            "source": self.source,
-            "repositories": self.repositories,
-            "things": self.things,
-            "made": self.made,
-            "closed": self.closed,
-            "restored": self.restored,
-            "errors": self.errors,
-        }
+        """Return the report as a JSON document."""
+        return asdict(self)
 
 
 @dataclass(slots=True)
 class _OpenTasks:
-    """What open tasks of a source are about."""
+    """The pull requests, issues and deployments of a source's open tasks."""
 
     things: dict[str, dict[int, set[str]]] = field(default_factory=dict)
     """Repository → number → kinds of the tasks."""
     deployments: dict[str, dict[str, FailedDeployment]] = field(default_factory=dict)
-    """Repository → keys of tasks about deployments → what failed."""
+    """Repository → key of the task → the deployment that failed."""
 
 
 @dataclass(slots=True)
 class _Repository:
-    """What is open in a repository, and what is asked of the forge for it."""
+    """A repository with its open pull requests and issues."""
 
     forge: Forge
     source: str
@@ -95,19 +87,19 @@ class _Repository:
     pulls: Mapping[int, PullRequest]
     issues: Mapping[int, ForgeIssue]
     number: int | None = None
-    """The repository's own, which stays when it is renamed."""
+    """The forge's number of the repository, which stays when it is renamed."""
     known_as: str = ""
-    """What it is called in keys, if it is not its name."""
+    """The name under which its tasks are stored, if that is another than its own."""
 
     def shown(self, thing: PullRequest | ForgeIssue) -> ForgeSnapshot:
-        """A thing of it, as far as it was read."""
+        """Make the snapshot of a pull request or issue, as far as it was read."""
         return ForgeSnapshot(
             self.source, self.kind, self.name, thing, known_as=self.known_as, repository_id=self.number
         )
 
 
 class Reconciler:
-    """Looks at all sources that have a token. One look at a time."""
+    """Reconciles all sources that have a token, in one pass at a time."""
 
     def __init__(
         self,
@@ -119,7 +111,7 @@ class Reconciler:
         rights: WriteAccessReader | None = None,
         nudge: Callable[[], None] = lambda: None,
     ) -> None:
-        """`nudge` has the dispatcher look for new tasks."""
+        """`nudge` wakes the dispatcher for new tasks."""
         self._deps = deps
         self._board = board
         self._forges = forges
@@ -129,21 +121,21 @@ class Reconciler:
         self._alone = asyncio.Lock()
         self._not_before: dict[str, datetime] = {}
         self._read: dict[str, dict[str, str]] = {}
-        """Repository → its open things that were read, as of when: their talk is read again when they changed."""
+        """Repository → open pull request or issue → its time of change when its comments were last read."""
 
     async def pass_(self, *, dry_run: bool = False) -> dict[str, Any]:
-        """Look at everything once; what was done, or with `dry_run` what would be."""
+        """Reconcile all sources once. Returns what was done, or with `dry_run` what would be done."""
         async with self._alone:
-            looked = [await self._source(name, self._forges[name], dry_run=dry_run) for name in sorted(self._forges)]
-        for each in looked:
-            for error in each.errors:
+            reports = [await self._source(name, self._forges[name], dry_run=dry_run) for name in sorted(self._forges)]
+        for report in reports:
+            for error in report.errors:
                 LOG.warning("%s: %s", error["where"], error["message"], extra={"action": "reconcile.read"})
-        if not dry_run and any(each.made or each.restored for each in looked):
+        if not dry_run and any(report.made or report.restored for report in reports):
             self._nudge()
         return {
-            "ok": not any(each.errors for each in looked),
+            "ok": not any(report.errors for report in reports),
             "dry_run": dry_run,
-            "sources": [each.as_json() for each in looked],
+            "sources": [report.as_json() for report in reports],
         }
 
     async def _source(self, name: str, forge: Forge, *, dry_run: bool) -> ReconcileReport:
@@ -174,19 +166,20 @@ class Reconciler:
             after = rows[-1].id
             for row in rows:
                 if row.source == source:
-                    said: Any = wire.read(bytes(row.must_haves), limit=wire.DOCUMENT_LIMIT)
-                    if said["action_type"] == "deploy_failure":
-                        _note_undone(found, said["context"], *await store.read(TOOLCHAIN_TASK, task_id=row.task_id))
+                    must_haves: Any = wire.read(bytes(row.must_haves), limit=wire.DOCUMENT_LIMIT)
+                    kind, context = must_haves["action_type"], must_haves["context"]
+                    if kind == "deploy_failure":
+                        _note_undone(found, context, *await store.read(TOOLCHAIN_TASK, task_id=row.task_id))
                     else:
-                        _note(found, source, row.object, said["action_type"])
+                        _note(found, source, row.object, kind)
         return found
 
     async def _repositories(
         self, forge: Forge, looked: ReconcileReport, tasks: _OpenTasks, *, dry_run: bool
     ) -> list[tuple[Repository, str]]:
-        """Those that the settings name, those of the account that they cover, and those of open tasks: each once.
+        """List each repository once: those that the settings name or cover, and those of open tasks.
 
-        Beside each stands what it is called in keys. One that was renamed may be listed under both of its names.
+        Each comes with the name under which its tasks are stored. A renamed one may be listed under both names.
         """
         registry: ForgeRegistry = self._board.setup.registry
         plain = [each for each in registry.repositories if is_single_repository(each)]
@@ -207,7 +200,7 @@ class Reconciler:
         return [found[key] for key in sorted(found)]
 
     async def _withdraw_unseen(self, looked: ReconcileReport, name: str) -> None:
-        """A repository that was seen before is not shown any more: nobody is to work there until it is seen again."""
+        """Withdraw the tasks of a known repository that the forge no longer shows, until it is seen again."""
         if not self._deps.stores.has_board(BOARD):
             return
         store = await self._deps.stores.board(BOARD)
@@ -222,7 +215,7 @@ class Reconciler:
         _add_outcome(looked, [(event, written)])
         if written.withdrawn:
             text = f"{written.reasons[0]}: {len(written.withdrawn)} tasks were withdrawn"
-            hint = "if it is still there, give the account of the source's token read access: they are restored then"
+            hint = "if it still exists, give the account of the source's token read access; that restores the tasks"
             await self._board.warn(Problem(Code.FORGE_UNSEEN, name, text, hint))
 
     async def _known_as(self, source: str, repository: Repository) -> str:
@@ -232,7 +225,7 @@ class Reconciler:
         return await store.transact(lambda tx: forge_names.find_stored_name(tx, source, repository))
 
     async def _entitled(self, found: ForgeSnapshot) -> ForgeSnapshot:
-        """With those of the people who speak there that may call agents."""
+        """Add which authors of comments may write, and so may call agents."""
         if self._rights is None:
             return found
         registry, may = self._board.setup.registry, set[str]()
@@ -244,7 +237,7 @@ class Reconciler:
     async def _repository(
         self, forge: Forge, looked: ReconcileReport, about: tuple[Repository, str], tasks: _OpenTasks, *, dry_run: bool
     ) -> None:
-        """One repository. What cannot be read is noted; raises ForgeError when nothing more can be."""
+        """Reconcile one repository, and note what cannot be read. Raises ForgeError if the whole forge is out."""
         name, key = about[0].full_name, about[1] or about[0].full_name.lower()
         kind = self._board.setup.places[looked.source].kind
         where = f"{looked.source}:{name}"
@@ -277,14 +270,14 @@ class Reconciler:
     async def _deployed(
         self, repository: _Repository, looked: ReconcileReport, undone: Mapping[str, FailedDeployment], *, dry_run: bool
     ) -> None:
-        """What came of deploying the newest commit of the default branch."""
+        """Reconcile the deployments of the newest commit of the default branch."""
         forge, name = repository.forge, repository.name
         try:
             branch, sha = await forge.repositories.find_newest_commit(name)
             statuses = await forge.repositories.list_statuses(name, sha)
         except ForgeError as error:
             _unless_over(error)
-            if error.code != Code.FORGE_MISSING:  # nothing was ever pushed
+            if error.code != Code.FORGE_MISSING:  # missing: the repository has no commit yet
                 looked.note_error(f"{looked.source}:{name}", error)
             return
         newest = NewestCommit(repository.source, repository.kind, name, branch, sha, statuses, undone)
@@ -292,7 +285,7 @@ class Reconciler:
             await self._settle(newest, looked, dry_run=dry_run)
 
     async def _settle(self, found: ForgeSnapshot | NewestCommit, looked: ReconcileReport, *, dry_run: bool) -> None:
-        """First only look; what is to be told of new tasks is read before they are made."""
+        """Find out by a dry run which tasks are new, read at the forge what they should say, then make them."""
         if not self._deps.stores.has_board(BOARD) and not self._calls_for_something(found):
             return
         foreseen = await self._board.reconcile(found, {}, dry_run=True)
@@ -324,13 +317,13 @@ class Reconciler:
 async def _read_thing(
     repository: _Repository, number: int, kinds: set[str], before: Mapping[str, str], *, now: str
 ) -> ForgeSnapshot:
-    """What the forge shows of a thing. What people said is left out where nothing new can have come of it.
+    """Read a pull request or issue. Comments are left out if they cannot have changed since the last pass.
 
-    The repository was just read: a thing that is missing in it was deleted.
+    The repository itself was just read, so a pull request or issue that is missing in it was deleted.
     """
     forge, name = repository.forge, repository.name
     thing = repository.pulls.get(number) or repository.issues.get(number)
-    if thing is None:  # it is not open any more
+    if thing is None:  # no longer open
         on_pull = bool(kinds & _ON_PULLS)
         try:
             gone = await forge.pulls.read(name, number) if on_pull else await forge.issues.read(name, number)
@@ -344,7 +337,7 @@ async def _read_thing(
     if isinstance(thing, PullRequest):
         thing, reviews = await forge.pulls.read_review_requests(name, thing)
     found = repository.shown(thing)
-    # A comment may be deleted without a trace in its thing: whoever is called by one is worth a look.
+    # Deleting a comment leaves the time of change as it was, so comments that mention an agent are always read.
     changed = before.get(found.object) != thing.updated_at or "mention" in kinds
     found = replace(found, comments=await forge.issues.list_comments(name, number) if changed else None)
     if not isinstance(thing, PullRequest):
@@ -358,20 +351,20 @@ async def _read_thing(
     if found.comments is None:
         return found
     ids = [review.id for review in reviews if review.id is not None]
-    lines = [each for review in ids for each in await forge.pulls.list_review_comments(name, number, review)]
-    said = {each.id: each for each in (*found.comments, *lines)}
-    return replace(found, comments=tuple(sorted(said.values(), key=lambda each: (each.created_at, each.id))))
+    lines = [line for review in ids for line in await forge.pulls.list_review_comments(name, number, review)]
+    comments = {comment.id: comment for comment in (*found.comments, *lines)}
+    return replace(found, comments=tuple(sorted(comments.values(), key=lambda each: (each.created_at, each.id))))
 
 
 def _note(found: _OpenTasks, source: str, about: str, kind: str) -> None:
-    """Note what an open task is about."""
+    """Note the pull request or issue of an open task."""
     thing = dedup_keys.read_object(about)
     if thing is not None and thing[0] == source:
         found.things.setdefault(thing[1], {}).setdefault(thing[2], set()).add(kind)
 
 
 def _note_undone(found: _OpenTasks, context: Mapping[str, Any], *rows: ToolchainTaskRow) -> None:
-    """Note which deployment an open task is about (the query `toolchain_task`)."""
+    """Note the failed deployment of an open task, from rows of the query `toolchain_task`."""
     for row in rows:
         undone = FailedDeployment(
             context.get("deploy_context") or "", row.event_at or row.made_at, context["commit_sha"]
@@ -385,10 +378,10 @@ def _unless_over(error: ForgeError) -> None:
 
 
 def _add_outcome(looked: ReconcileReport, written: list[tuple[ForgeEvent, EventOutcome]]) -> None:
-    for _, each in written:
-        for task_id, task in zip(each.made, each.tasks, strict=True):
-            said = {"task": task_id, "action_type": task.action_type, "assignee": task.assignee}
-            looked.made.append({**said, "object": task.object})
-        for task_id, why in zip(each.withdrawn, each.reasons, strict=True):
+    for _, outcome in written:
+        for task_id, task in zip(outcome.made, outcome.tasks, strict=True):
+            about = {"task": task_id, "action_type": task.action_type, "assignee": task.assignee}
+            looked.made.append({**about, "object": task.object})
+        for task_id, why in zip(outcome.withdrawn, outcome.reasons, strict=True):
             looked.closed.append({"task": task_id, "why": why})
-        looked.restored += each.restored
+        looked.restored += outcome.restored

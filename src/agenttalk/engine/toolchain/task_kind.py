@@ -31,7 +31,7 @@ from agenttalk.rules.toolchain.mentions import Marker, write_marker
 BOARD: Final = "_toolchain"
 VerificationMode = Literal["observed", "report", "transition"]
 EvidenceReader = Callable[[KindTask, KindTurn], Awaitable[Sequence[Evidence]]]
-"""Asks the forge whether what the steps demand really happened; evidence `read_back`, observed."""
+"""Asks the forge whether the steps of a task were carried out. Returns evidence `read_back`, observed."""
 _UNNAMED: Final = "cp-0-0000"
 """The engine gives the promise its id."""
 
@@ -45,35 +45,35 @@ class ToolchainTaskKind:
     """The kind of tasks on `_toolchain`. Implements `TaskKind`."""
 
     verify: Mapping[str, VerificationMode] = field(default_factory=dict)
-    """Source → what being done takes. A source that is not named here takes `transition`."""
+    """Source → how its tasks are verified. The default is `transition`."""
     read_back: EvidenceReader = _not_read
     on_failure: Callable[[KindTask, KindOutcome], Sequence[FollowUp]] = lambda _, __: ()
     texts: Mapping[str, str] = field(default_factory=dict)
-    """Sections of the prompt that the project wrote itself."""
+    """Sections of the prompt that the project replaced by its own text."""
     tokens: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """(Agent, source) → the variable that holds the agent's own token."""
     lead: str = ""
-    """Who decides about steps that do not apply."""
+    """The agent that decides about steps that do not apply."""
     name: str = "toolchain"
     board: str = BOARD
 
     def task(self, tx: Tx, task_id: str) -> KindTask | None:
-        """A task, from its row."""
+        """Read a task."""
         rows = tx.run(TOOLCHAIN_TASK, task_id=task_id)
         return _placed(tx, read_task(self.board, rows[0])) if rows else None
 
     def wants_run(self, task: KindTask) -> bool:
-        """Notices ask for nothing."""
+        """Whether the task needs a turn. Notices do not."""
         return task.action_type not in NOTICES
 
     def demand_for(self, task: KindTask) -> demands.Demand:
-        """Which evidence decides, and how much it must be trusted."""
+        """Decide which evidence a task needs, and how much it must be trusted."""
         verify = self.verify.get(task.source, "transition")
         visible = read_back.is_visible(task.action_type, task.context)
         return demands.decide_demand(task.action_type, verify, visible=visible)
 
     def promise(self, task: KindTask) -> CompletionPromise:
-        """One criterion: it was carried out."""
+        """Make the promise of a task, with the one criterion that it was carried out."""
         demand = self.demand_for(task)
         return CompletionPromise.from_values(
             id=_UNNAMED,
@@ -89,7 +89,7 @@ class ToolchainTaskKind:
         )
 
     def context(self, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:
-        """Event and action data for the prompt."""
+        """Make the prompt's data from the event and the task."""
         words = PROMISE_LINES[locale]
         return replace(
             prompt_context.make_prompt_context(self.board, task, fence=fence, locale=locale),
@@ -101,19 +101,19 @@ class ToolchainTaskKind:
         )
 
     def prompt(self, context: PromptContext) -> list[PromptSection]:
-        """Context, constraints, API, promise."""
+        """Render the sections of the prompt: context, constraints, API and promise."""
         return render_toolchain_sections(context, self.texts)
 
     def variables(self, task: KindTask, agent_id: str) -> tuple[str, ...]:
-        """The agent's own token for the forge that the task comes from."""
+        """Name the variable with the agent's own token for the forge of the task."""
         token = self.tokens.get((agent_id, task.source))
         return (token,) if token else ()
 
     def begun(self, tx: Tx, task: KindTask, at: str) -> None:
-        """That a turn begins shows nothing."""
+        """Do nothing: the begin of a turn changes nothing at the forge."""
 
     async def evidence(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
-        """What the agent says, and what the forge says."""
+        """Gather the evidence of the agent's reports and of the forge."""
         words = demands.make_claims([(each.kind, each.author, each.type, each.body) for each in turn.said], turn.at)
         ended = Evidence("turn_ended", True, True, "observed", "engine", turn.at, "the agent ended its turn")
         if task.action_type == "infrastructure_failure":
@@ -128,21 +128,21 @@ class ToolchainTaskKind:
         return [ended, *read_back.void_spoiled([*words, *found])]
 
     async def _deployed(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
-        """A success that was told of since the failure, by a pipeline or a deployment's own event."""
+        """Look for a successful deployment since the failure, reported by a pipeline or by the forge."""
         environment = str(task.context.get("environment") or task.context.get("deploy_context") or "")
         if task.action_type != "deploy_failure" or not environment or turn.read is None:
             return []
         where = dedup_keys.deployment_key(task.source, str(task.context.get("repo", "")), environment)
         for _, body in await turn.read(SIGHTING, object=where):
-            told: Any = wire.read(bytes(body))
-            if told.get("good", True) and told["noted_at"] > task.made_at and told["at"] >= task.event_at:
-                return [read_back.make_deployment_evidence(environment, told["sha"], turn.at)]
+            deployed: Any = wire.read(bytes(body))
+            if deployed.get("good", True) and deployed["noted_at"] > task.made_at and deployed["at"] >= task.event_at:
+                return [read_back.make_deployment_evidence(environment, deployed["sha"], turn.at)]
         return []
 
     async def _left_out(
         self, task: KindTask, turn: KindTurn, said: report_claims.ReportClaims, found: Sequence[Evidence]
     ) -> list[Evidence]:
-        """What the lead says of steps that the agent left out."""
+        """Ask the lead about steps that the agent declared not applicable."""
         if not said.declared:
             return []
         if turn.confirm is None:
@@ -158,11 +158,11 @@ class ToolchainTaskKind:
         ]
 
     def failed(self, task: KindTask, outcome: KindOutcome) -> Sequence[FollowUp]:
-        """Who has to know."""
+        """Make the follow-ups of a failed turn."""
         return self.on_failure(task, outcome)
 
     def closed(self, tx: Tx, task_id: str, why: str, at: str) -> None:
-        """Note in the task's row that it is over, or goes on."""
+        """Note in the task's row that it ended, or goes on."""
         if why:
             tx.run(CLOSE_TOOLCHAIN_TASK, task_id=task_id, at=at, why=why)
         else:
@@ -170,7 +170,7 @@ class ToolchainTaskKind:
 
 
 def _placed(tx: Tx, task: KindTask) -> KindTask:
-    """A task with what its repository is called now."""
+    """Give a task the current name of its repository."""
     name = str(task.context.get("repo", ""))
     thing = dedup_keys.read_object(task.object)
     kept = _read_sighting(tx, dedup_keys.repository_kept_as(task.source, thing[1])) if thing else {}
@@ -180,19 +180,19 @@ def _placed(tx: Tx, task: KindTask) -> KindTask:
 
 def _read_sighting(tx: Tx, key: str) -> Mapping[str, Any]:
     for _, body in tx.run(SIGHTING, object=key):
-        found: Any = wire.read(bytes(body))
-        return found if isinstance(found, dict) else {}
+        value: Any = wire.read(bytes(body))
+        return value if isinstance(value, dict) else {}
     return {}
 
 
 def read_report_claims(task: KindTask, turn: KindTurn) -> report_claims.ReportClaims:
-    """What the agent's reports of a turn say besides their words."""
+    """Read the structured claims in the agent's reports of a turn."""
     own = [each.claims for each in turn.said if each.author == turn.agent_id and each.claims is not None]
     return report_claims.read_reports(own, len(task.steps))
 
 
 def read_task(board: str, row: ToolchainTaskRow) -> KindTask:
-    """A task, from a row of the query `toolchain_task`."""
+    """Make a task from a row of the query `toolchain_task`."""
     must_haves: Any = wire.read(bytes(row.must_haves), limit=wire.DOCUMENT_LIMIT)
     return KindTask(
         board=board,

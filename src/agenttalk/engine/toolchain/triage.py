@@ -1,7 +1,7 @@
-"""Work that was not done, or is overdue, reaches whoever has to know: what is to be said is written down here.
+"""Decides who learns of work that is overdue or was not done: the agent, the lead or an operator.
 
-The end of a turn leaves a durable effect in its own commit. What follows from it is one transaction, so a death
-anywhere loses nothing and says nothing twice. Saying it at the forge is somebody else's part (`outgoing`).
+The end of a turn leaves a durable effect in its own commit. One transaction turns the effect into outgoing posts and
+questions, so a crash loses none and repeats none. `outgoing` posts them at the forge.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ from agenttalk.rules.toolchain.triage import (
 
 RETRY_CHOICES: Final = ("retry", "give up")
 UNSEEN_REPOSITORY_CHOICES: Final = ("access given", "deleted")
-"""What a person says of a repository that the engine's account does not see."""
+"""A person's answers about a repository that the engine's account does not see."""
 _TOGETHER: Final = 50
 _MOST_SAID: Final = 1_000
 _LONGEST_TITLE: Final = 200
 
 
 class PostDraft(NamedTuple):
-    """Something to say."""
+    """A text to be posted."""
 
     kind: Literal["comment", "issue", "question"]
     object: str
-    """What it is said about. At one thing, one is said after the other."""
+    """The pull request, issue or repository of the post. Posts about the same one keep their order."""
     title: str
     text: str
     place: ForgePlace = ForgePlace("")
@@ -70,7 +70,7 @@ class PostDraft(NamedTuple):
 
 
 class Triage:
-    """Decides who has to know. `reached` are the sources to which the engine can write."""
+    """Decides who is informed. `reached` are the sources to which the engine can write."""
 
     def __init__(self, deps: Deps, board: ToolchainBoard, reached: Collection[str], outages: Outages) -> None:
         self._deps = deps
@@ -79,16 +79,16 @@ class Triage:
         self._outages = outages
 
     async def pass_(self, store: Store) -> int:
-        """See to everything that is due now; how much that was."""
+        """Handle everything that is due now. Returns how many things that were."""
         return await self._take_up(store) + await self._remind(store, 0) + await self._remind(store, 1)
 
     async def next_due_at(self, store: Store) -> str | None:
-        """When somebody has to be reminded or told next."""
-        found = []
+        """Return when the next reminder or escalation is due."""
+        times: list[str] = []
         for stage, seconds in enumerate(self._waits):
-            for (since,) in await store.read(NEXT_OVERDUE, reminders=stage):
-                found.append(format_instant(parse_instant(since) + timedelta(seconds=seconds)))
-        return min(found, default=None)
+            rows, wait = await store.read(NEXT_OVERDUE, reminders=stage), timedelta(seconds=seconds)
+            times += [format_instant(parse_instant(row.since) + wait) for row in rows]
+        return min(times, default=None)
 
     @property
     def _waits(self) -> tuple[int, int]:
@@ -96,7 +96,7 @@ class Triage:
         caps = self._board.setup.caps
         return caps.remind_after, caps.escalate_after
 
-    # What was not done
+    # Tasks that were not done
 
     async def _take_up(self, store: Store) -> int:
         at = self._deps.stamp()
@@ -107,34 +107,34 @@ class Triage:
         def work(tx: Tx) -> int:
             rows = tx.run(CLAIM_EFFECTS, kind=NOT_DONE, limit=_TOGETHER, now=at, until=at)
             for number, key, body, _ in sorted(rows):
-                said: Any = restore_messages(wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT))
-                self._follow(tx, key, said, at)
+                failure: Any = restore_messages(wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT))
+                self._follow(tx, key, failure, at)
                 tx.run(FINISH_EFFECT, id=number)
             return len(rows)
 
         return await store.transact(work)
 
-    def _follow(self, tx: Tx, key: str, said: Mapping[str, Any], at: str) -> None:
-        task = self._deps.kinds[BOARD].task(tx, said["task_id"])
+    def _follow(self, tx: Tx, key: str, failure: Mapping[str, Any], at: str) -> None:
+        task = self._deps.kinds[BOARD].task(tx, failure["task_id"])
         if task is None:
             return
-        for way in said["ways"]:
+        for way in failure["ways"]:
             match way:
                 case "infrastructure":
-                    self._outages.note_unreachable(tx, task.source, texts.render_line(said["reason"]))
+                    self._outages.note_unreachable(tx, task.source, texts.render_line(failure["reason"]))
                 case "conflict":
                     self._board.add_task_within(tx, _conflict(task))
                 case "access":
-                    self._to_operator(tx, task, texts.render_line(said["reason"]), at)
+                    self._to_operator(tx, task, texts.render_line(failure["reason"]), at)
                 case "business":
-                    self._to_agent(tx, key, task, said, at)
+                    self._to_agent(tx, key, task, failure, at)
                 case _:
-                    self._to_lead(tx, key, task, said["cause"], said["reason"], at)
+                    self._to_lead(tx, key, task, failure["cause"], failure["reason"], at)
 
     def _to_operator(self, tx: Tx, task: KindTask, reason: str, at: str) -> None:
-        """The engine's own account is not shown a repository: one question, however many tasks wait for it.
+        """Ask the operator once about a repository that the engine's account does not see, for all its tasks.
 
-        A forge does not tell a repository that was deleted from one that is hidden, so a person does.
+        A forge answers the same for a deleted and for a hidden repository, so a person has to decide.
         """
         repository = str(task.context.get("repo", ""))
         words = self._words(self._board.setup.registry.ops or "")
@@ -146,45 +146,46 @@ class Triage:
         subject = f"unseen/{task.source}/{repository.lower()}"
         request_id = toolchain_questions.ask_once(tx, subject, title, question, UNSEEN_REPOSITORY_CHOICES, at=at)
         if request_id is not None:
-            saying = PostDraft("question", task.object, title[:_LONGEST_TITLE], question, request_id=request_id)
-            _add(tx, f"unseen/{request_id}", task, saying, at)
+            draft = PostDraft("question", task.object, title[:_LONGEST_TITLE], question, request_id=request_id)
+            _add(tx, f"unseen/{request_id}", task, draft, at)
 
-    def _to_agent(self, tx: Tx, key: str, task: KindTask, said: Mapping[str, Any], at: str) -> None:
-        told = triage.choose_for_agent(_failure(task, said["cause"]), self._board.setup.registry, self._reached)
-        if isinstance(told, TriageComment):
+    def _to_agent(self, tx: Tx, key: str, task: KindTask, failure: Mapping[str, Any], at: str) -> None:
+        comment = triage.choose_for_agent(_failure(task, failure["cause"]), self._board.setup.registry, self._reached)
+        if isinstance(comment, TriageComment):
             words = self._words(task.agent_id)
             head = words.not_done.format(
-                login=told.login, title=texts.render_inline(task.title), task=task.task_id, round=said["round"]
+                login=comment.login, title=texts.render_inline(task.title), task=task.task_id, round=failure["round"]
             )
             locale = self._board.setup.style(task.agent_id).locale
-            found = [render(triage.shorten_fault(text), locale) for text in said["found"] or [said["reason"]]]
-            self._comment(tx, key, task, told, head, (words.missing, found), words.back, at)
+            faults = failure["found"] or [failure["reason"]]
+            lines = [render(triage.shorten_fault(fault), locale) for fault in faults]
+            self._comment(tx, key, task, comment, head, (words.missing, lines), words.back, at)
 
     def _comment(
         self,
         tx: Tx,
         key: str,
         task: KindTask,
-        told: TriageComment,
+        comment: TriageComment,
         head: str,
         lines: tuple[str, Any],
         tail: str,
         at: str,
     ) -> None:
         title, facts = lines
-        saying = PostDraft(
+        draft = PostDraft(
             "comment",
-            dedup_keys.object_of(task.source, *told.place),
+            dedup_keys.object_of(task.source, *comment.place),
             texts.render_line(head)[:_LONGEST_TITLE],
             texts.render_comment(head, title, facts, tail, _markers(task, task.hop, key)),
-            told.place,
-            told.login,
+            comment.place,
+            comment.login,
         )
-        _add(tx, key, task, saying, at)
+        _add(tx, key, task, draft, at)
 
     def _to_lead(self, tx: Tx, key: str, task: KindTask, cause: str, reason: str, at: str) -> None:
         failed, lately = _failure(task, cause), _lately(tx, task, at)
-        told = triage.choose_for_lead(replace(failed, lately=len(lately)), self._board.setup.registry, self._reached)
+        action = triage.choose_for_lead(replace(failed, lately=len(lately)), self._board.setup.registry, self._reached)
         words = self._words(self._board.setup.registry.lead or "")
         place = triage.place_of(task.context)
         about = {
@@ -198,24 +199,24 @@ class Triage:
         }
         late = cause == OVERDUE
         history = _history(tx, task, cause, reason, at)
-        if isinstance(told, TriageIssue):
+        if isinstance(action, TriageIssue):
             head = (words.overdue if late else words.issue).format(**about)
             title = (words.overdue_title if late else words.issue_title).format(**about)
-            saying = PostDraft(
+            draft = PostDraft(
                 "issue",
-                f"{task.source}:{told.repository.lower()}",
+                f"{task.source}:{action.repository.lower()}",
                 texts.render_line(title)[:_LONGEST_TITLE],
-                texts.render_comment(head, words.history, history, "", _markers(task, told.hop, key)),
-                ForgePlace(told.repository),
-                told.login,
+                texts.render_comment(head, words.history, history, "", _markers(task, action.hop, key)),
+                ForgePlace(action.repository),
+                action.login,
             )
-            _add(tx, key, task, saying, at)
+            _add(tx, key, task, draft, at)
             about_agent = dedup_keys.escalations(task.source, task.agent_id, task.action_type)
             tx.run(PUT_SIGHTING, object=about_agent, head="", body=wire.write({"at": [*lately, at]}))
-        elif isinstance(told, TriageQuestion):
+        elif isinstance(action, TriageQuestion):
             question = (words.overdue if late else words.ask).format(**about)
             title = (words.overdue_title if late else words.ask_title).format(**about)
-            criteria = {"why_you": told.why, "history": history}
+            criteria = {"why_you": action.why, "history": history}
             request_id = toolchain_questions.ask(
                 tx,
                 key,
@@ -227,16 +228,16 @@ class Triage:
                 task_id=task.task_id,
                 criteria=criteria,
             )
-            saying = PostDraft("question", task.object, title[:_LONGEST_TITLE], question, request_id=request_id)
-            _add(tx, key, task, saying, at)
+            draft = PostDraft("question", task.object, title[:_LONGEST_TITLE], question, request_id=request_id)
+            _add(tx, key, task, draft, at)
 
     def _words(self, agent: str) -> FailureWording:
         return WORDING[self._board.setup.style(agent).locale]
 
-    # What is overdue
+    # Tasks that are overdue
 
     async def _remind(self, store: Store, stage: int) -> int:
-        """Remind agents of what they did not report of, and after that tell the lead; each once."""
+        """Remind agents of tasks without a report, and in the second stage inform the lead; each once per report."""
         before = format_instant(self._deps.now() - timedelta(seconds=self._waits[stage]))
         due = await store.read(NEXT_OVERDUE, reminders=stage)
         if not due or due[0].since > before:
@@ -254,7 +255,7 @@ class Triage:
     def _overdue(self, tx: Tx, task_id: str, since: str, state: str, stage: int, at: str) -> None:
         task = self._deps.kinds[BOARD].task(tx, task_id)
         if task is None or state in task_states.BLOCKED or _is_reported(tx, task_id, since):
-            # Whoever waits for a person, or for what comes of its report, is not late. It is looked at again later.
+            # An agent that waits for a person, or for the verdict on its report, is not late: check again later.
             tx.run(NOTE_REMINDER, task_id=task_id, reminders=stage, since=at)
             return
         if stage:
@@ -265,18 +266,18 @@ class Triage:
         tx.run(NOTE_REMINDER, task_id=task_id, reminders=stage + 1, since=since)
 
     def _send_reminder(self, tx: Tx, task: KindTask, since: str, at: str) -> None:
-        """Say it once more: on the task itself, and at the forge if that can be."""
+        """Remind the agent on the task itself, and at the forge if the engine can post there."""
         words = self._words(task.agent_id)
-        told = triage.choose_for_agent(_failure(task, OVERDUE), self._board.setup.registry, self._reached)
-        login = told.login if isinstance(told, TriageComment) else task.agent_id
+        comment = triage.choose_for_agent(_failure(task, OVERDUE), self._board.setup.registry, self._reached)
+        login = comment.login if isinstance(comment, TriageComment) else task.agent_id
         title = texts.render_inline(task.title)
         head = words.reminder.format(login=login, title=title, task=task.task_id, since=records.format_time(since))
-        said = {"kind": "comment", "author": "system", "type": "general", "claims": None, "epoch": None}
-        tx.run(ADD_COMMENT, plan_id=BOARD, task_id=task.task_id, body=head, at=at, **said)
+        about = {"kind": "comment", "author": "system", "type": "general", "claims": None, "epoch": None}
+        tx.run(ADD_COMMENT, plan_id=BOARD, task_id=task.task_id, body=head, at=at, **about)
         tx.record("task.reminded", f"{BOARD}/{task.task_id}", {"since": since})
-        if isinstance(told, TriageComment):
+        if isinstance(comment, TriageComment):
             key = f"remind/{task.task_id}/{since}"
-            self._comment(tx, key, task, told, head, (words.steps, task.steps), "", at)
+            self._comment(tx, key, task, comment, head, (words.steps, task.steps), "", at)
             return
         records.alert(
             tx,
@@ -290,31 +291,31 @@ class Triage:
         )
 
 
-def _add(tx: Tx, key: str, task: KindTask, saying: PostDraft, at: str) -> None:
-    """Write down what is to be said, once for each key. A question waits for its answer, all else for its turn."""
+def _add(tx: Tx, key: str, task: KindTask, draft: PostDraft, at: str) -> None:
+    """Queue a post, once for each key. A question is held until it is answered."""
     if tx.run(
         ADD_OUTGOING,
         key=key,
-        kind=saying.kind,
+        kind=draft.kind,
         source=task.source,
-        object=saying.object,
-        repository=saying.place.repository,
-        number=saying.place.number,
-        title=saying.title,
-        text=saying.text.replace("\0", "\ufffd"),
-        assignee=saying.login,
+        object=draft.object,
+        repository=draft.place.repository,
+        number=draft.place.number,
+        title=draft.title,
+        text=draft.text.replace("\0", "\ufffd"),
+        assignee=draft.login,
         task_id=task.task_id,
         since=task.event_at,
-        state="held" if saying.kind == "question" else "waiting",
+        state="held" if draft.kind == "question" else "waiting",
         at=at,
-        request_id=saying.request_id,
+        request_id=draft.request_id,
     ):
-        body = {"key": key, "kind": saying.kind, "object": saying.object}
+        body = {"key": key, "kind": draft.kind, "object": draft.object}
         tx.record("outgoing.queued", f"{BOARD}/{task.task_id}", body)
 
 
 def _conflict(task: KindTask) -> ProposedTask:
-    """What the author of a pull request gets in the place of a merge that cannot be."""
+    """Make the task that asks a pull request's author to resolve the conflict that prevents the merge."""
     about = {"source": task.source, "object_key": task.object, "agent": task.agent_id, "context": task.context}
     return event_tasks.make_conflict_task(**about, head_sha=task.head_sha, at=task.event_at)  # type: ignore[arg-type]
 
@@ -324,11 +325,11 @@ def _failure(task: KindTask, cause: str) -> TaskFailure:
 
 
 def _lately(tx: Tx, task: KindTask, at: str) -> list[str]:
-    """When issues were opened about tasks of this kind that the agent did not do, within the last hour."""
+    """Return when, within the last hour, issues were opened about tasks of this kind that the agent did not do."""
     since = format_instant(parse_instant(at) - timedelta(hours=1))
     key = dedup_keys.escalations(task.source, task.agent_id, task.action_type)
-    told: list[Any] = [wire.read(bytes(body)) for _, body in tx.run(SIGHTING, object=key)]
-    return [each for said in told for each in said["at"] if each > since]
+    escalations: list[Any] = [wire.read(bytes(row.body)) for row in tx.run(SIGHTING, object=key)]
+    return [time for escalation in escalations for time in escalation["at"] if time > since]
 
 
 def _markers(task: KindTask, hop: int, key: str) -> list[str]:
@@ -336,12 +337,12 @@ def _markers(task: KindTask, hop: int, key: str) -> list[str]:
 
 
 def _history(tx: Tx, task: KindTask, cause: str, reason: str, at: str) -> list[str]:
-    """What happened to a task, line by line."""
-    told = [
-        f"{each.at} {each.kind.removeprefix('rework.')}: {each.body.get('reason', '')}"
-        for each in rework_rounds.read_history(tx, BOARD, task.task_id)
+    """Return the history of a task, one line per event."""
+    rounds = [
+        f"{entry.at} {entry.kind.removeprefix('rework.')}: {entry.body.get('reason', '')}"
+        for entry in rework_rounds.read_history(tx, BOARD, task.task_id)
     ]
-    return [f"{task.made_at} made for {task.agent_id}", *told, f"{at} {cause.lower()}: {reason}"]
+    return [f"{task.made_at} made for {task.agent_id}", *rounds, f"{at} {cause.lower()}: {reason}"]
 
 
 def _is_reported(tx: Tx, task_id: str, since: str) -> bool:

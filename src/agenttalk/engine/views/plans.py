@@ -16,7 +16,7 @@ from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine.core import boards, cursors, records
 from agenttalk.engine.core.boards import VIRTUAL, board_of
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.plans.supersede import files_of
+from agenttalk.engine.plans.versions import files_of
 from agenttalk.engine.views import plan_status
 from agenttalk.engine.views.models.plans import (
     AckPage,

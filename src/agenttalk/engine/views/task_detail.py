@@ -17,7 +17,7 @@ from agenttalk.engine.core.attempt_paths import TURNS
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.plans.definition import read_definition, read_joined_checks
-from agenttalk.engine.plans.supersede import files_of
+from agenttalk.engine.plans.versions import files_of
 from agenttalk.engine.views import explain, plans
 from agenttalk.engine.views.plan_status import is_isolated, usage_of
 from agenttalk.ports.folders import Folder
