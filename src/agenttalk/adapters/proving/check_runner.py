@@ -72,6 +72,8 @@ class CheckRunner:
         self._blobs = blobs
         self._findings = findings
         self._swept = False
+        self._flights: dict[tuple[str, str], asyncio.Future[bool]] = {}
+        """Checks that are running, by board and key: whether they ran to their end."""
 
     async def run_all(self, job: Job, facts: CheckFacts, base: Baseline, checkout: CheckoutOpener) -> list[CheckResult]:
         """Run all checks of a task but its questions to people."""
@@ -92,13 +94,38 @@ class CheckRunner:
         key = None
         if not inputs.has_unknown_inputs(job):
             key = evidence.exact_key(await self._checker.fingerprint(check, facts, self._context))
-        known = await self._findings.find_result(job, key, check.id) if key is not None else None
-        if known is not None:
-            return known
-        result = await self.run(check, facts, checkout, await self._read_own_files(job, check))
-        if key is not None and key == evidence.exact_key(result.fingerprint) and inputs.may_keep(check, result):
-            await self._findings.keep_result(job, key, result)
-        return result
+        if key is None:
+            return await self.run(check, facts, checkout, await self._read_own_files(job, check))
+        flight = (job.board, key)
+        while True:
+            known = await self._findings.find_result(job, key, check.id)
+            if known is not None:
+                return known
+            if flight not in self._flights:
+                break
+            if await asyncio.shield(self._flights[flight]):  # it has ended: its result is stored, or is of no use here
+                known = await self._findings.find_result(job, key, check.id)
+                break
+        return known or await self._run_and_keep(job, check, facts, checkout, flight)
+
+    async def _run_and_keep(
+        self, job: Job, check: AnyCheck, facts: CheckFacts, checkout: CheckoutOpener, flight: tuple[str, str]
+    ) -> CheckResult:
+        """Run a check, and keep its result under its key. Whoever needs the same meanwhile waits for it."""
+        key = flight[1]
+        ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._flights.setdefault(flight, ended)
+        try:
+            result = await self.run(check, facts, checkout, await self._read_own_files(job, check))
+            if key == evidence.exact_key(result.fingerprint) and inputs.may_keep(check, result):
+                await self._findings.keep_result(job, key, result)
+            ended.set_result(True)
+            return result
+        finally:
+            if not ended.done():
+                ended.set_result(False)  # it was stopped: somebody else has to run it
+            if self._flights.get(flight) is ended:
+                del self._flights[flight]
 
     async def run(
         self, check: AnyCheck, facts: CheckFacts, checkout: CheckoutOpener, own: Mapping[str, bytes] = _NO_FILES
@@ -139,12 +166,15 @@ class CheckRunner:
         self,
         job: Job,
         facts: CheckFacts,
-        tree: str,
+        changes: str,
         results: Sequence[CheckResult],
         done: DonePredicate,
         confirm: Confirmer,
     ) -> list[CheckResult]:
-        """Ask the questions of a task to people, but only if their approval is all that is missing."""
+        """Ask the questions of a task to people, but only if their approval is all that is missing.
+
+        An approval is about the hash of the `changes` and of the artifacts that the person saw.
+        """
         questions = inputs.human_checks_of(job.command.promise)
         if not questions:
             return []
@@ -155,7 +185,7 @@ class CheckRunner:
         artifacts = {name: artifact.found for name, artifact in facts.artifacts.items()}
         answers = []
         for check in questions:
-            shown = hash_shown(check.question, {"tree": tree, **artifacts})
+            shown = hash_shown(check.question, {"tree": changes, **artifacts})
             confirmation = await confirm(check, shown) if is_worth_asking else None
             about = replace(facts, confirmation=confirmation, shown=shown)
             answers.append(await self._checker.check(check, None, about, self._context))

@@ -151,12 +151,6 @@ def lay_over(top: Path, files: Mapping[str, bytes]) -> None:
             folder.write(path, data, mode=0o755, parents=True)
 
 
-async def merge_commit_of(space: PlanWorkspace, job: Job, candidate: MergeCandidate) -> str:
-    """Find the commit that merged the work: an earlier one, if there was nothing left to merge."""
-    before = await space.find_merge(job.command.command_id) if candidate.commit == candidate.onto else None
-    return before or candidate.commit
-
-
 async def find_tampered(
     space: PlanWorkspace, protected: Protection, candidate: MergeCandidate, since: str, ours: Sequence[str]
 ) -> list[str]:
@@ -182,7 +176,11 @@ async def find_changed_check_files(
     if not held:
         return ()
     changers: dict[str, list[str]] = {}
-    merges = [(f"{commit}^1", commit, task) for commit, task in await space.list_arrivals(base) if task is not None]
+    merges = [
+        (f"{commit}^1", commit, task)
+        for commit, task in await space.list_arrivals(base, candidate.onto)
+        if task is not None
+    ]
     for before, after, task in (*merges, (candidate.onto, candidate.tree, job.task_id)):
         for path in held.intersection(change.path for change in await space.trees.changes(before, after)):
             changers.setdefault(path, []).append(task)

@@ -12,19 +12,17 @@ from typing import Any, Final
 from agenttalk.adapters.checking.checker import Checker, CheckFacts
 from agenttalk.adapters.checking.command import CheckContext
 from agenttalk.adapters.proving import evidence_inputs as inputs
+from agenttalk.adapters.proving.candidates import AttemptWork, CandidateProver, tier_of
 from agenttalk.adapters.proving.check_runner import NO_BASELINE, CheckRunner, DonePredicate, open_tree
-from agenttalk.adapters.proving.merge_turns import MergeTurns
 from agenttalk.adapters.proving.plan_workspaces import PlanWorkspaces
 from agenttalk.adapters.workspaces.results import (
     AttemptCommit,
     CandidateConflict,
-    MergeCandidate,
     TreeRefusal,
     WorkspaceAttempt,
 )
 from agenttalk.adapters.workspaces.user_folder import survey_folder
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
-from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, InputError
@@ -32,9 +30,7 @@ from agenttalk.contracts.plan import Workspace as Repository
 from agenttalk.contracts.promise import AnyCheck, JsonCheck
 from agenttalk.ports.agents import InputContent, Job
 from agenttalk.ports.proof import (
-    NO_EXHIBIT,
     AcceptedWork,
-    Baseline,
     BranchTip,
     CheckResultStore,
     Confirmer,
@@ -43,17 +39,12 @@ from agenttalk.ports.proof import (
     ShipmentReport,
 )
 from agenttalk.ports.storage import Blobs, Clock
-from agenttalk.rules.core import scope
-from agenttalk.rules.proof import findings_json, protection, rework
+from agenttalk.rules.proof import findings_json, rework
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
 from agenttalk.rules.proof.performance import Performance, WorkProof
-from agenttalk.rules.proof.protection import FileTree
 from agenttalk.rules.proof.staleness import EvidenceBasis
-from agenttalk.rules.text import check_words, verdict_words
-from agenttalk.rules.text.message import join
+from agenttalk.rules.text import verdict_words
 
-_TRIES: Final = 5
-"""How often a new candidate is made because another task merged meanwhile."""
 _SHOWN: Final = 48 * 1024
 """Bytes of a diff that people see who decide about it."""
 
@@ -76,8 +67,8 @@ class WorkspaceProver:
         self._blobs = blobs
         self._findings = findings
         self._workspaces = PlanWorkspaces(root)
-        self._turns = MergeTurns()
         self._checks = CheckRunner(root, checker, context, clock, blobs, findings)
+        self._candidates = CandidateProver(self._checks, clock)
 
     async def find_faults(self, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
         """Find what is wrong with files; see the port."""
@@ -107,7 +98,7 @@ class WorkspaceProver:
             return job
         space = await self._workspaces.open_for(job)
         if rework.is_after_conflict(job.command):  # it must not conflict again: others merge after it
-            await self._turns.hold(job.plan_id, job.lease)
+            await self._candidates.hold(space, job.lease)
         tip = await space.ensure()
         # The work may be merged already: by a process that died before it recorded that.
         merged = await space.find_merge(job.command.command_id)
@@ -151,52 +142,12 @@ class WorkspaceProver:
             return WorkProof(breach=inputs.shorten_paths(breach), hidden=any(path in taken.veiled for path in breach))
         base = await self._findings.find_baseline(job) or NO_BASELINE
         since = base.onto or taken.onto
-        for _ in range(_TRIES):
-            candidate = await space.make_candidate(taken, at=self._clock.now(), protected=protected, since=since)
-            if isinstance(candidate, CandidateConflict):
-                return WorkProof(
-                    conflict=f"{', '.join(inputs.shorten_paths(candidate.paths))}\n{scope.display_path(candidate.text)}"
-                )
-            ours, others = await space.split_commits(since, candidate.onto)
-            foreign = tuple(others[: inputs.BREACHES])
-            dropped = inputs.proof_of_dropped(taken, candidate)
-            odd = await inputs.find_tampered(space, protected, candidate, since, ours)
-            odd += await inputs.find_strange_files(space, promise, protected, tree, candidate)
-            if odd := [*odd, *await inputs.find_twins(space, performance, candidate)]:
-                return replace(dropped, refused=join(odd[: inputs.BREACHES]), foreign=foreign)
-            facts, results = await self._check_candidate(space, job, performance, taken, candidate, base, tree)
-            exhibit = await self._make_exhibit(space, job, performance, candidate)
-            ask = partial(confirm, exhibit=exhibit)
-            results += await self._checks.ask_people(job, facts, taken.tree, results, done, ask)
-            proof = inputs.proof_of(results)
-            rests = await inputs.find_changed_check_files(space, job, await space.base(), candidate, tree)
-            proof = replace(
-                proof,
-                foreign=foreign,
-                left=taken.commit,
-                restored=dropped.restored,
-                left_out=dropped.left_out,
-                rests_on=rests,
-            )
-            if not done(proof):
-                diff = exhibit.diff or await space.trees.diff(candidate.onto, candidate.tree, limit=_SHOWN)
-                return replace(proof, idle=candidate.commit == candidate.onto, diff=scope.display_path(diff))
-            vouched = [f"{item.id} {item.trust}" for item in proof.evidence if item.passed and item.fresh]
-            candidate = await space.vouch(candidate, taken, vouched, at=self._clock.now())
-            if await self._merge(space, job, candidate):
-                return replace(proof, commit=await inputs.merge_commit_of(space, job, candidate))
-        return WorkProof(conflict=check_words.MERGED_MEANWHILE())
-
-    async def _merge(self, space: PlanWorkspace, job: Job, candidate: MergeCandidate) -> bool:
-        """Move the branch to a candidate; False when the branch has moved, or another attempt had to merge first."""
-        if self._turns.is_open(job.plan_id, job.lease):
-            return await space.advance(candidate)
-        await self._turns.wait_turn(job.plan_id, job.lease)
-        return False
+        work = AttemptWork(space, job, performance, taken, tree, protected, base, since, done, confirm)
+        return await self._candidates.prove(work)
 
     def release_attempt(self, job: Job) -> None:
         """Let other attempts merge; see the port."""
-        self._turns.let_go(job.plan_id, job.lease)
+        self._candidates.let_go(job.plan_id, job.lease)
 
     async def examine(self, shipment: Shipment, checks: Sequence[tuple[AnyCheck, str]]) -> ShipmentReport:
         """Run checks on a shipment; see the port."""
@@ -232,44 +183,13 @@ class WorkspaceProver:
         if taken is None:
             raise InputError(Code.NAME_UNKNOWN, f"nothing is kept of the last attempt at {left.task_id}")
         _, protected = await self._workspaces.read_protection(space, left.promise, left.neighbours)
-        for _ in range(_TRIES):
+        while True:
             candidate = await space.make_candidate(taken, at=self._clock.now(), protected=protected)
             if isinstance(candidate, CandidateConflict):
                 paths = ", ".join(inputs.shorten_paths(candidate.paths))
                 raise InputError(Code.FILE_UNSAFE, f"it conflicts with what other tasks merged meanwhile: {paths}")
             if await space.advance(candidate):
                 return candidate.commit
-        raise InputError(Code.FILE_UNSAFE, f"other tasks merged {_TRIES} times meanwhile", hint="try again")
-
-    async def _check_candidate(
-        self,
-        space: PlanWorkspace,
-        job: Job,
-        performance: Performance,
-        taken: AttemptCommit,
-        candidate: MergeCandidate,
-        base: Baseline,
-        began: FileTree,
-    ) -> tuple[CheckFacts, list[CheckResult]]:
-        promise = job.command.promise
-        tier = _tier(performance.sandbox)
-        prepared = await self._checks.prepare(space, job, candidate.tree, candidate.onto, tier)
-        held = protection.derive_protection(promise, began)
-        inputs.refuse_planted(prepared, candidate, held)
-        facts = CheckFacts(
-            tree=candidate.tree,
-            inputs=inputs.inputs_of(job, prepared),
-            files=inputs.files_of_checks(promise),
-            covered=await inputs.hash_covered(space, candidate.tree, inputs.covers_of(promise)),
-            git=inputs.git_facts(promise, taken, candidate),
-            artifacts={**job.others, **inputs.stored_outputs(job, performance)},
-            report=inputs.report_of(performance),
-            protected=await inputs.find_guarded(space, candidate.tree, held),
-            tier=tier,
-            required=job.profile.isolated_only,
-            standing=await inputs.find_runner_paths(space, await space.base(), promise),
-        )
-        return facts, await self._checks.run_all(job, facts, base, open_tree(space, candidate.tree, prepared))
 
     async def _check_outputs(self, job: Job, performance: Performance) -> tuple[CheckFacts, list[CheckResult]]:
         """Check work without a repository: the checkout holds the outputs and nothing else."""
@@ -281,7 +201,7 @@ class WorkspaceProver:
             inputs=inputs.inputs_of(job, None),
             artifacts={**job.others, **inputs.stored_outputs(job, performance)},
             report=inputs.report_of(performance),
-            tier=_tier(performance.sandbox),
+            tier=tier_of(performance.sandbox),
             required=job.profile.isolated_only,
         )
         blobs = await self._blobs(job.board)
@@ -291,15 +211,6 @@ class WorkspaceProver:
         }
         base = await self._findings.find_baseline(job) or NO_BASELINE
         return facts, await self._checks.run_all(job, facts, base, self._checks.open_files(files))
-
-    async def _make_exhibit(
-        self, space: PlanWorkspace, job: Job, performance: Performance, candidate: MergeCandidate
-    ) -> Exhibit:
-        """Make what people see who have to confirm work in a repository."""
-        if not inputs.human_checks_of(job.command.promise):
-            return NO_EXHIBIT
-        diff = await space.trees.diff(candidate.onto, candidate.tree, limit=_SHOWN)
-        return Exhibit(tuple(performance.outputs), diff)
 
     async def find_head(self, plan_id: str, repo: Repository) -> str:
         """Find the tip of a plan's branch; see the port."""
@@ -319,7 +230,7 @@ class WorkspaceProver:
         """Run a check at a commit; see the port."""
         space = await self._workspaces.open_for(job)
         tree = await space.trees.tree_of(commit)
-        tier = _tier(job.profile.tier)
+        tier = tier_of(job.profile.tier)
         prepared = await self._checks.prepare(space, job, tree, tier=tier)
         base = await self._findings.find_baseline(job) or NO_BASELINE
         _, protected = await self._workspaces.read_protection(space, job.command.promise, {})
@@ -338,8 +249,3 @@ class WorkspaceProver:
     async def list_arrivals(self, job: Job, since: str) -> Sequence[tuple[str, str | None]]:
         """List the commits on the plan's branch; see the port."""
         return await (await self._workspaces.open_for(job)).list_arrivals(since)
-
-
-def _tier(sandbox: str) -> Tier:
-    """Return the tier of a turn's sandbox; "plain" for an unknown one."""
-    return "bubblewrap" if sandbox == "bubblewrap" else "landlock" if sandbox == "landlock" else "plain"

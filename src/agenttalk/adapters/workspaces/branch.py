@@ -117,10 +117,10 @@ class PlanBranch:
             (ours if is_ours else others).append(commit)
         return ours, others
 
-    def list_arrivals(self, since: str) -> list[tuple[str, str | None]]:
+    def list_arrivals(self, since: str, tip: str = "") -> list[tuple[str, str | None]]:
         """List the commits after a commit, oldest first, each with the task whose work it is."""
         own = self._objects.refs.read(self.own)
-        return merge.list_arrivals(self._objects, self.plan, own, self.own, since, self.tip())
+        return merge.list_arrivals(self._objects, self.plan, own, self.own, since, tip or self.tip())
 
     def advance(self, candidate: MergeCandidate) -> bool:
         """Move it to exactly a candidate's commit; see `PlanWorkspace.advance`."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -198,6 +199,19 @@ class GitObjects:
         answer = self.call(*wanted, "--no-color", before, after, "--", *paths, most=limit)
         text = answer.out.decode(errors="replace")
         return f"{text}\n[cut off after {limit:,} bytes]\n" if answer.cut else text
+
+    def hash_patch(self, before: str, after: str) -> str:
+        """Hash a patch without what changes when other lines of its files do: line numbers, and ids of text files."""
+        wanted = ("diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv")
+        digest = sha256()
+        index = b""
+        for line in self.call(*wanted, "--no-color", before, after).out.splitlines(keepends=True):
+            if line.startswith(b"index "):
+                index = line
+                continue
+            digest.update(index if line.startswith(b"GIT binary") else b"")
+            digest.update(b"@@\n" if line.startswith(b"@@ ") else line)
+        return f"sha256:{digest.hexdigest()}"
 
     def alter_tree(self, tree: str, changes: Mapping[str, TreeEntry | None]) -> str:
         """Make a tree with some paths set, or removed where None. git checks the result."""

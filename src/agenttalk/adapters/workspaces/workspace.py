@@ -76,6 +76,11 @@ class PlanTrees:
         return self._objects.diff(before, after, paths=paths, limit=limit)
 
     @threaded
+    def hash_own_changes(self, before: str, after: str) -> str:
+        """Hash what a change says, whatever else has changed in the same files: its lines, and those next to them."""
+        return self._objects.hash_patch(before, after)
+
+    @threaded
     def find_covered(self, tree: str, globs: PathMatcher = EVERYTHING) -> CoveredFiles:
         """Find the files of a tree that globs cover, by their content."""
         return _find_covered(self._objects.listing(tree), globs)
@@ -165,27 +170,36 @@ class PlanWorkspace:
         return self._branch.split_commits(since, tip)
 
     @threaded
-    def list_arrivals(self, since: str) -> list[tuple[str, str | None]]:
+    def list_arrivals(self, since: str, tip: str = "") -> list[tuple[str, str | None]]:
         """List the commits on the plan branch after a commit, oldest first, each with the task whose work it is.
 
-        The task is None for commits that no task made. The list is empty if the commit does not lead to the tip.
+        The task is None for commits that no task made. The list is empty if the commit does not lead to the tip, or to
+        the candidate that is named as `tip`.
         """
-        return self._branch.list_arrivals(since)
+        return self._branch.list_arrivals(since, tip)
 
     # Merging
 
     @threaded
     def make_candidate(
-        self, taken: AttemptCommit, *, at: datetime, protected: PathMatcher = NOTHING, since: str | None = None
+        self,
+        taken: AttemptCommit,
+        *,
+        at: datetime,
+        protected: PathMatcher = NOTHING,
+        since: str | None = None,
+        onto: str = "",
     ) -> MergeCandidate | CandidateConflict:
         """Make the commit that the plan branch would become, or return the conflict.
+
+        It is built on the tip, or on another candidate (`onto`) that lands before it.
 
         Protected paths are as at the baseline: changed ones are reverted, added ones removed, deleted ones restored,
         and `restored` lists them (`before` is the baseline, `after` the attempt's version). The baseline is the tip
         where the attempt started, with what others merged since. With `since`, the tip where the task's first attempt
         started, what the task itself merged in between is reverted, too.
         """
-        tip = self._branch.tip()
+        tip = onto or self._branch.tip()
         merged = merge.merge(self._objects, taken.commit, tip, protected)
         if isinstance(merged, MergeConflict):
             return CandidateConflict(tip, merged.paths, merged.text)
@@ -205,14 +219,18 @@ class PlanWorkspace:
 
     @threaded
     def vouch(
-        self, candidate: MergeCandidate, taken: AttemptCommit, evidence: Sequence[str], *, at: datetime
+        self, candidate: MergeCandidate, taken: AttemptCommit, evidence: Sequence[str], *, at: datetime, onto: str = ""
     ) -> MergeCandidate:
-        """Return the candidate with a commit that names its evidence. The tree stays the same."""
+        """Return the candidate with a commit that names its evidence. The tree stays the same.
+
+        What it was built on has landed as the commit `onto` meanwhile, which has the same tree.
+        """
+        onto = onto or candidate.onto
         if candidate.commit == candidate.onto:
-            return candidate
+            return replace(candidate, commit=onto, onto=onto)
         text = merge.commit_message(self.plan, candidate.attempt, taken.commit, evidence)
-        commit = self._objects.commit(candidate.tree, [candidate.onto], text, at, candidate.attempt.author)
-        return replace(candidate, commit=commit)
+        commit = self._objects.commit(candidate.tree, [onto], text, at, candidate.attempt.author)
+        return replace(candidate, commit=commit, onto=onto)
 
     @threaded
     def advance(self, candidate: MergeCandidate) -> bool:

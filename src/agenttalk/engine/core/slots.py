@@ -69,6 +69,11 @@ class Slots:
                 self._apart.add(agent_id)
 
     @property
+    def limit(self) -> int:
+        """Return how many may work at once."""
+        return self._most
+
+    @property
     def _full(self) -> bool:
         return len(self._busy) - len(self._apart) >= self._most
 

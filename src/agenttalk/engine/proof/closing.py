@@ -57,6 +57,8 @@ class PlanCloser:
     """Takes secrets out of what a check printed."""
     operator: OperatorIsolation
     """What the operator says of isolation, now and later."""
+    at_once: int = 1
+    """How many checks may run at the same time."""
 
     async def close(self) -> None:
         """End the plan, or have it go on. If the machine does not let it be looked at, it is paused and people told."""
@@ -125,7 +127,7 @@ class PlanCloser:
         if self.prover is None or not any(each.why for each in found.seen):
             return found
         await self.step(partial(regressions.mark_freshness, plan_id=self.plan_id, review=found))
-        found = await staleness.reverify(self.prover, found)
+        found = await staleness.reverify(self.prover, found, at_once=self.at_once)
         told = [replace(each, result=self.without_secrets(each.result)) if each.result else each for each in found.seen]
         return replace(found, seen=tuple(told))
 

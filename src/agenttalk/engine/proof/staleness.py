@@ -5,6 +5,7 @@ Nothing is written here; `regressions` writes down what came of it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -132,17 +133,28 @@ def _changed(kept: StoredEvidence, tip: BranchTip) -> tuple[str, ...]:
     return staleness.find_changes(before, kept.check, ground)
 
 
-async def reverify(prover: Prover, found: StalenessReport) -> StalenessReport:
-    """Make the checks of stale evidence again, at the tip; of those that are red, see which merge broke them."""
-    seen = []
-    for each in found.seen:
-        if each.why:
-            result = await _repeat_check(prover, each.kept, found.commit)
-            each = replace(each, result=result)  # noqa: PLW2901 - the same, and more is known of it
-            if not result.passed:
-                each = await _trace_breakage(prover, each)  # noqa: PLW2901 - the same
-        seen.append(each)
-    return replace(found, seen=tuple(seen))
+async def reverify(prover: Prover, found: StalenessReport, *, at_once: int = 1) -> StalenessReport:
+    """Repeat the checks of stale evidence at the tip, so many at once. Finds which merge broke those that are red.
+
+    Raises the first error, when none of the checks is running any more.
+    """
+    places = asyncio.Semaphore(at_once)
+
+    async def recheck(seen: EvidenceRecheck) -> EvidenceRecheck:
+        if not seen.why:
+            return seen
+        async with places:
+            result = await _repeat_check(prover, seen.kept, found.commit)
+            seen = replace(seen, result=result)
+            return seen if result.passed else await _trace_breakage(prover, seen)
+
+    tasks = [asyncio.ensure_future(recheck(seen)) for seen in found.seen]
+    try:
+        return replace(found, seen=tuple(await asyncio.gather(*tasks)))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _repeat_check(prover: Prover, kept: StoredEvidence, commit: str) -> CheckResult:

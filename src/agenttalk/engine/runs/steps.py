@@ -134,9 +134,16 @@ class StepWriter:
 
     def closer_of(self, board: BoardState, plan_id: str) -> PlanCloser:
         """What checks the proofs of a plan again."""
-        step, without_secrets = partial(self.run, board), self._state.deps.secret_guard.redact_result
+        state = self._state
         return PlanCloser(
-            board.store, board.sheets, self._state.prover, step, plan_id, without_secrets, self._state.deps.operator
+            board.store,
+            board.sheets,
+            state.prover,
+            partial(self.run, board),
+            plan_id,
+            state.deps.secret_guard.redact_result,
+            state.deps.operator,
+            at_once=max(1, state.slots.limit),
         )
 
     def begin(self, board: BoardState, granted: LeasedAttempt, performance: Performance | None = None) -> None:

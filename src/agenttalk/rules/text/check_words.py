@@ -440,11 +440,6 @@ OTHER_THAN_IN_TREE: Final = Template(
     "{path}: the output is not the file of that name in the tree",
     "{path}：输出与工作树中的同名文件不同",
 )
-MERGED_MEANWHILE: Final = Template(
-    "check.merged_meanwhile",
-    "others merged again and again while this was checked",
-    "检查期间其他人一再合并",
-)
 TOO_NESTED: Final = Template(
     "check.too_nested",
     "it is nested deeper than {depth} folders",

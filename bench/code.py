@@ -1,0 +1,309 @@
+# noqa: A005 - nothing here needs the module of that name of the standard library
+"""Code tasks: what the engine adds to the work itself, beside the same work done by hand with git.
+
+`python bench/code.py [--tasks N ...] [--files N ...] [--rounds N] [--json]`. Each task changes one file of its own in a
+repository, and a check runs a program on the result. The engine runs in a process of its own, as `agenttalk run` does.
+Git, checks and turns are counted where the engine starts them, so these counts are exact on any machine. CPU time is
+that of the engine and of its git, without agents, checks and the sandboxes around them. By hand the same is
+`git worktree add`, a commit, `git merge` and `git worktree remove` for each task. Exit code 1 when a goal is missed.
+docs/reference/benchmarks.md says what is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+HOME = ROOT / ".bench"
+TASKS, FILES = (1, 4), (100, 5_000)
+"""The quick default; 16 tasks and 30,000 files take minutes."""
+PROGRAM = shutil.which("git") or "git"
+LINES = 20
+"""Lines of a file of the repository."""
+CPU_RATIO, CPU_SMALL, SMALL = 1.5, 0.1, 100
+"""How many times the CPU time by hand a task may take; in a repository of SMALL files, so many seconds."""
+GIT = 20
+"""Processes of git that a task may start."""
+INODES = 0.01
+"""Inodes that a plan may leave, as a share of those of one checkout per task."""
+AGENT = """import os, pathlib, sys
+name = os.environ["AGENTTALK_TASK_ID"]
+path = pathlib.Path("work") / f"{name}.txt"
+path.write_text(path.read_text().replace("todo", "done"))
+print("ready")
+"""
+SETTINGS = "[limits]\nmax_running = 64\n"
+
+
+@dataclass
+class Measured:
+    """One run of a plan, or of the same work by hand."""
+
+    cpu: float
+    """CPU seconds per task."""
+    wall: float
+    git: int = 0
+    """Processes of git."""
+    checks: int = 0
+    turns: int = 0
+    inodes: int = 0
+    """Files and folders that the run left."""
+
+
+@dataclass
+class Bench:
+    """What was measured in this run."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    goals: dict[str, bool] = field(default_factory=dict)
+
+    def expect(self, goal: str, value: float, limit: float, unit: str = "") -> None:
+        """Compare a figure with its goal."""
+        self.goals[f"{goal}: {value:.3g}{unit}, at most {limit:.3g}{unit}"] = value <= limit + 1e-9
+
+
+def make_repository(folder: Path, files: int, tasks: int) -> Path:
+    """Make a repository with so many files, and one file for each task to change."""
+    repo = folder / "repo"
+    (repo / "work").mkdir(parents=True)
+    for number in range(files):
+        path = repo / f"src/{number // 1000}/{number // 50 % 20}/{number}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f"line {line} of file {number}\n" for line in range(LINES)))
+    for number in range(tasks):
+        (repo / f"work/t{number}.txt").write_text("todo\n")
+    for command in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-q", "-m", "begin")):
+        git(repo, *command)
+    return repo
+
+
+def git(folder: Path, *args: str) -> None:
+    """Run git by hand."""
+    identity = ("-c", "user.name=ada", "-c", "user.email=ada@example.org", "-c", "gc.auto=0")
+    subprocess.run([PROGRAM, *identity, *args], cwd=folder, check=True, capture_output=True)
+
+
+def by_hand(repo: Path, tasks: int) -> Measured:
+    """Do what the tasks do with work trees of git, one after the other merged into a branch."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    git(repo, "worktree", "add", "-q", "-b", "collect", str(repo.parent / "collect"))
+    trees = [repo.parent / f"tree{number}" for number in range(tasks)]
+    for number, tree in enumerate(trees):
+        git(repo, "worktree", "add", "-q", "-b", f"task{number}", str(tree))
+        (tree / f"work/t{number}.txt").write_text("done\n")
+        git(tree, "add", "-A")
+        git(tree, "commit", "-q", "-m", f"task {number}")
+    for number, tree in enumerate(trees):
+        git(repo.parent / "collect", "merge", "-q", "--no-ff", "-m", f"merge {number}", f"task{number}")
+        git(repo, "worktree", "remove", "--force", str(tree))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Measured(cpu / tasks, time.perf_counter() - began)
+
+
+def write_plan(root: Path, repo: Path, tasks: int, *, same: bool) -> Path:
+    """Write a plan of independent tasks. They have `same` checks, or each another one."""
+    (root / "agent.py").write_text(AGENT)
+    (root / "agenttalk.toml").write_text(SETTINGS)
+    lines = [f"plan_id: bench\nname: Bench\nworkspace: {{repo: {json.dumps(str(repo))}}}\nagents:"]
+    lines += [f"  a{number}: {{driver: script, argv: [{sys.executable}, agent.py]}}" for number in range(tasks)]
+    lines.append("tasks:")
+    for number in range(tasks):
+        run = "grep -rqs done work" if same else f"grep -qs done work/t{number}.txt"
+        lines.append(
+            f"  - {{id: t{number}, agent: a{number}, prompt: Change it., workspace: repo,"
+            f" promise: {{objective: It is changed,"
+            f" acceptance: [{{id: c, description: It is changed, evidenceRequired: [changed]}}],"
+            f" checks: [{{id: changed, kind: run, run: {json.dumps(run)}}}]}}}}"
+        )
+    path = root / "plan.yaml"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def by_engine(folder: Path, repo: Path, tasks: int, *, same: bool) -> Measured:
+    """Run the plan in a process of its own."""
+    root = folder / "root"
+    root.mkdir()
+    plan = write_plan(root, repo, tasks, same=same)
+    warm = folder / "warm"
+    (warm / "root").mkdir(parents=True)
+    first = write_plan(warm / "root", make_repository(warm, 10, 1), 1, same=same)
+    command = [sys.executable, str(Path(__file__)), "--engine", str(first), str(plan)]
+    with (folder / "log").open("w") as log:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=log, text=True, check=False, cwd=root)
+    if done.returncode:
+        raise SystemExit(f"the engine ended with {done.returncode}:\n{(folder / 'log').read_text()[-4000:]}")
+    found = json.loads(done.stdout.splitlines()[-1])
+    left = sum(len(names) + len(inner) for _, inner, names in os.walk(root / "workspaces"))
+    return Measured(found["cpu"] / tasks, found["wall"], found["git"], found["checks"], found["turns"], left)
+
+
+def engine(first: str, plan: str) -> None:
+    """Run two plans, the first to warm up, and print what the second one took."""
+    from agenttalk.adapters.checking.command import CommandRunner
+    from agenttalk.adapters.drivers.script import ScriptDriver
+    from agenttalk.doors.cli import main as cli
+
+    counts = {"git": 0, "checks": 0, "turns": 0}
+    spent = [0.0]
+    process: Any = subprocess.Popen
+    begin, wait, run, drive = process.__init__, process._try_wait, CommandRunner.run, ScriptDriver.run  # noqa: SLF001 - the only place where the usage of one process is known
+
+    def popen(self: Any, args: Any, *rest: Any, **keys: Any) -> None:
+        self.is_git = isinstance(args, list | tuple) and Path(str(args[0])).name == "git"
+        counts["git"] += self.is_git
+        begin(self, args, *rest, **keys)
+
+    def try_wait(self: Any, flags: int) -> tuple[int, int]:
+        if not getattr(self, "is_git", False):
+            ended: tuple[int, int] = wait(self, flags)
+            return ended
+        try:
+            pid, status, used = os.wait4(self.pid, flags)
+        except ChildProcessError:
+            return self.pid, 0
+        spent[0] += used.ru_utime + used.ru_stime if pid else 0.0
+        return pid, status
+
+    async def run_check(self: Any, command: Any, context: Any) -> Any:
+        counts["checks"] += 1
+        return await run(self, command, context)
+
+    async def run_program(self: Any, turn: Any) -> Any:
+        counts["turns"] += 1
+        return await drive(self, turn)
+
+    process.__init__, process._try_wait = popen, try_wait  # noqa: SLF001 - as above
+    CommandRunner.run = run_check  # type: ignore[method-assign]
+    ScriptDriver.run = run_program  # type: ignore[method-assign]
+    out = os.dup(1)
+    os.dup2(2, 1)
+    for path in (first, plan):
+        counts.update(dict.fromkeys(counts, 0))
+        used, spent[0], began = os.times(), 0.0, time.perf_counter()
+        code = cli.call(["run", path, "--root", str(Path(path).parent)])
+        if code:
+            sys.exit(code)
+    now = os.times()
+    counts["turns"] -= counts["checks"]  # a check is a program of the driver, too
+    found = counts | {
+        "cpu": now.user + now.system - used.user - used.system + spent[0],
+        "wall": time.perf_counter() - began,
+    }
+    os.write(out, json.dumps(found).encode() + b"\n")
+
+
+def measure(bench: Bench, files: int, tasks: int, rounds: int) -> None:
+    """Measure one size, by hand and with the engine in turns."""
+    hand, ours = [], []
+    same = None
+    for number in range(rounds):
+        with tempfile.TemporaryDirectory(prefix="code-", dir=HOME) as name:
+            folder = Path(name)
+            repo = make_repository(folder, files, tasks)
+            shutil.copytree(repo, folder / "hand" / "repo", symlinks=True)
+            hand.append(by_hand(folder / "hand" / "repo", tasks))
+            ours.append(by_engine(folder, repo, tasks, same=False))
+        if number == 0 and files == SMALL:
+            with tempfile.TemporaryDirectory(prefix="code-", dir=HOME) as name:
+                same = by_engine(Path(name), make_repository(Path(name), files, tasks), tasks, same=True)
+    by_git = statistics.median(each.cpu for each in hand)
+    cpu = statistics.median(each.cpu for each in ours)
+    worst = max(ours, key=lambda each: (each.turns, each.checks, each.git))
+    where = f"{files:,} files, {tasks} tasks"
+    row = {
+        "files": files,
+        "tasks": tasks,
+        "hand_cpu": by_git,
+        "cpu": cpu,
+        "git": worst.git / tasks,
+        "checks": worst.checks,
+        "turns": worst.turns,
+        "inodes": worst.inodes,
+        "wall": statistics.median(each.wall for each in ours),
+        "hand_wall": statistics.median(each.wall for each in hand),
+    }
+    bench.rows.append(row)
+    bench.expect(f"turns, {where}", worst.turns, tasks)
+    bench.expect(f"runs of {tasks} different checks, {where}", worst.checks, 3 * tasks - 1)
+    if same is not None:
+        row["same_checks"] = same.checks
+        bench.expect(f"runs of one and the same check, {where}", same.checks, tasks + 2)
+    bench.expect(f"processes of git per task, {where}", worst.git / tasks, GIT)
+    if files <= SMALL:
+        bench.expect(f"CPU per task, {where}", cpu, CPU_SMALL, " s")
+    else:
+        bench.expect(f"CPU per task, as many times as by hand, {where}", cpu / by_git, CPU_RATIO)
+    bench.expect(f"inodes left, {where}", worst.inodes, max(INODES * files * tasks, 40))
+
+
+def show(bench: Bench) -> None:
+    """Print the figures for people."""
+    head = (
+        "files",
+        "tasks",
+        "CPU s/task",
+        "by hand",
+        "git/task",
+        "checks",
+        "turns",
+        "inodes left",
+        "wall s",
+        "by hand",
+    )
+    print("".join(f"{word:>13}" for word in head))
+    for row in bench.rows:
+        figures = (
+            f"{row['files']:,}", row["tasks"], f"{row['cpu']:.3f}", f"{row['hand_cpu']:.3f}", f"{row['git']:.1f}",
+            row["checks"], row["turns"], f"{row['inodes']:,}", f"{row['wall']:.2f}", f"{row['hand_wall']:.2f}",
+        )  # fmt: skip
+        print("".join(f"{figure:>13}" for figure in figures))
+    print()
+    for words, met in bench.goals.items():
+        print(f"{'reached' if met else 'missed':8}  {words}")
+
+
+def arguments() -> argparse.Namespace:
+    """Read the options."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", type=int, nargs="+", default=TASKS)
+    parser.add_argument("--files", type=int, nargs="+", default=FILES)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--engine", nargs=2, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Measure, print, compare with the goals."""
+    options = arguments()
+    if options.engine is not None:
+        engine(*options.engine)
+        return 0
+    HOME.mkdir(exist_ok=True)
+    bench = Bench()
+    for files in options.files:
+        for tasks in options.tasks:
+            measure(bench, files, tasks, options.rounds)
+    if options.json:
+        print(json.dumps({"rows": bench.rows, "goals": bench.goals}))
+    else:
+        show(bench)
+    return 0 if all(bench.goals.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,274 @@
+"""Checks what attempts left as merge candidates, and merges those that are done.
+
+Attempts of one plan that are ready at the same time form a train (`merge_train.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+from agenttalk.adapters.checking.checker import CheckFacts
+from agenttalk.adapters.proving import evidence_inputs as inputs
+from agenttalk.adapters.proving.check_runner import CheckRunner, DonePredicate, open_tree
+from agenttalk.adapters.proving.merge_train import MergeTrain, TrainBase, TrainPlace
+from agenttalk.adapters.workspaces.results import AttemptCommit, CandidateConflict, MergeCandidate
+from agenttalk.adapters.workspaces.workspace import PlanWorkspace
+from agenttalk.contracts.agent import Tier
+from agenttalk.contracts.errors import AgentTalkError
+from agenttalk.contracts.promise import CompletionPromise, HumanCheck
+from agenttalk.ports.agents import Job
+from agenttalk.ports.proof import NO_EXHIBIT, Baseline, Confirmer, Exhibit
+from agenttalk.ports.storage import Clock
+from agenttalk.rules.core import scope
+from agenttalk.rules.proof import protection
+from agenttalk.rules.proof.check_results import Confirmation
+from agenttalk.rules.proof.evidence import CheckResult
+from agenttalk.rules.proof.performance import Performance, WorkProof
+from agenttalk.rules.proof.protection import FileTree, Protection
+from agenttalk.rules.text.message import join
+
+_SHOWN: Final = 48 * 1024
+"""Bytes of a diff that people see who decide about it."""
+
+
+class _PersonQuestion(Exception):  # noqa: N818 - it is not an error
+    """A person has to be asked about a candidate before it can go on."""
+
+    def __init__(self, check: HumanCheck, shown: str, exhibit: Exhibit) -> None:
+        super().__init__(check.id)
+        self.check = check
+        self.shown = shown
+        self.exhibit = exhibit
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """What came of checking a candidate."""
+
+    proof: WorkProof
+    candidate: MergeCandidate | None = None
+    """The candidate, if it fulfils the promise."""
+    question: _PersonQuestion | None = None
+    """What a person has to be asked first; then nothing is decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptWork:
+    """What an attempt left, and what is needed to check it."""
+
+    space: PlanWorkspace
+    job: Job
+    performance: Performance
+    taken: AttemptCommit
+    tree: FileTree
+    """The tree where the plan began."""
+    protected: Protection
+    base: Baseline
+    since: str
+    """The tip where the first attempt of the task began."""
+    done: DonePredicate
+    confirm: Confirmer
+    answers: dict[tuple[str, str], Confirmation] = field(default_factory=dict)
+    """Check and hash of what was shown → a person's answer."""
+
+    @property
+    def promise(self) -> CompletionPromise | None:
+        """The promise of the task."""
+        return self.job.command.promise
+
+    async def ask(self, question: _PersonQuestion) -> None:
+        """Ask a person, and remember the answer."""
+        answer = await self.confirm(question.check, question.shown, exhibit=question.exhibit)
+        self.answers[question.check.id, question.shown] = answer
+
+
+class CandidateProver:
+    """Checks and merges candidates, for the prover."""
+
+    def __init__(self, checks: CheckRunner, clock: Clock) -> None:
+        self._checks = checks
+        self._clock = clock
+        self._trains: dict[str, MergeTrain] = {}
+        """By plan."""
+
+    async def hold(self, space: PlanWorkspace, lease: str) -> None:
+        """Have no other attempt merge until this one is over; see `MergeTrain.hold`."""
+        await self._train_of(space).hold(lease)
+
+    def let_go(self, plan_id: str, lease: str) -> None:
+        """Let other attempts merge again."""
+        train = self._trains.get(plan_id)
+        if train is not None:
+            train.let_go(lease)
+
+    def _train_of(self, space: PlanWorkspace) -> MergeTrain:
+        """Return the merge train of a plan."""
+        return self._trains.setdefault(space.plan, MergeTrain(space.ensure))
+
+    async def prove(self, work: AttemptWork) -> WorkProof:
+        """Check an attempt as a member of the plan's merge train, and merge it if it is done.
+
+        A person is asked before it joins, so that nobody behind it waits for the answer. If its own changes become
+        others in the train, it leaves it, the person is asked about them, and it joins again.
+        """
+        lease, train = work.job.lease, self._train_of(work.space)
+        if inputs.human_checks_of(work.promise) and (refused := await self._ask_before(work)) is not None:
+            return refused
+        while True:
+            with train.join(lease) as place:
+                outcome = await self._ride(work, place)
+            if isinstance(outcome, WorkProof):
+                return outcome
+            await work.ask(outcome)
+
+    async def _ask_before(self, work: AttemptWork) -> WorkProof | None:
+        """Check an attempt alone at the tip, and have people confirm it. Returns a proof if it is not done."""
+        while True:
+            tip = await work.space.ensure()
+            trial = await self._try_on(work, TrainBase(0, tip, tip))
+            if trial.question is None:
+                return None if trial.candidate is not None else trial.proof
+            await work.ask(trial.question)
+
+    async def _ride(self, work: AttemptWork, place: TrainPlace) -> WorkProof | _PersonQuestion:
+        """Build, check and land in a train. Returns the question when a person has to be asked first."""
+        while True:
+            base = await place.find_base()
+            try:
+                trial = await place.unless_outdated(self._try_on(work, base, partial(place.offer, base)), base)
+            except AgentTalkError:
+                if await place.fail(base):
+                    raise
+                continue  # the cause may be what others bring, who have not landed
+            if trial is None:
+                continue
+            if trial.question is not None:
+                return trial.question
+            if trial.candidate is None:
+                if await place.fail(base):
+                    return trial.proof
+            elif (proof := await self._land(work, trial, trial.candidate, place)) is not None:
+                return proof
+
+    async def _land(
+        self, work: AttemptWork, trial: _Trial, candidate: MergeCandidate, place: TrainPlace
+    ) -> WorkProof | None:
+        """Merge a candidate that passed, when it is its turn. Returns None when it has to be built again."""
+        landed = await place.land(partial(self._advance, work, candidate, trial.proof))
+        if landed is None:
+            return None
+        before = None
+        if candidate.commit == candidate.onto:  # nothing was left to merge: an earlier engine may have merged it
+            before = await work.space.find_merge(work.job.command.command_id)
+        return replace(trial.proof, commit=before or landed)
+
+    async def _try_on(
+        self, work: AttemptWork, base: TrainBase, offer: Callable[[str], None] = lambda _: None
+    ) -> _Trial:
+        """Build an attempt's candidate on a base, `offer` its commit, and check it."""
+        candidate = await work.space.make_candidate(
+            work.taken, at=self._clock.now(), protected=work.protected, since=work.since, onto=base.commit
+        )
+        if isinstance(candidate, CandidateConflict):
+            paths = ", ".join(inputs.shorten_paths(candidate.paths))
+            return _Trial(WorkProof(conflict=f"{paths}\n{scope.display_path(candidate.text)}"))
+        offer(candidate.commit)
+        space, job, performance, taken = work.space, work.job, work.performance, work.taken
+        ours, others = await space.split_commits(work.since, candidate.onto)
+        foreign = tuple(others[: inputs.BREACHES])
+        dropped = inputs.proof_of_dropped(taken, candidate)
+        odd = await inputs.find_tampered(space, work.protected, candidate, work.since, ours)
+        odd += await inputs.find_strange_files(space, work.promise, work.protected, work.tree, candidate)
+        if odd := [*odd, *await inputs.find_twins(space, performance, candidate)]:
+            return _Trial(replace(dropped, refused=join(odd[: inputs.BREACHES]), foreign=foreign))
+        facts, results = await self._check_candidate(work, base, candidate)
+        exhibit = await self._make_exhibit(space, job, performance, candidate)
+        try:
+            results += await self._ask_people(work, facts, candidate, results, exhibit)
+        except _PersonQuestion as question:
+            return _Trial(inputs.proof_of(results), question=question)
+        rests = await inputs.find_changed_check_files(space, job, await space.base(), candidate, work.tree)
+        proof = replace(
+            inputs.proof_of(results),
+            foreign=foreign,
+            left=taken.commit,
+            restored=dropped.restored,
+            left_out=dropped.left_out,
+            rests_on=rests,
+        )
+        if work.done(proof):
+            return _Trial(proof, candidate)
+        diff = exhibit.diff or await space.trees.diff(candidate.onto, candidate.tree, limit=_SHOWN)
+        return _Trial(replace(proof, idle=candidate.commit == candidate.onto, diff=scope.display_path(diff)))
+
+    async def _ask_people(
+        self,
+        work: AttemptWork,
+        facts: CheckFacts,
+        candidate: MergeCandidate,
+        results: list[CheckResult],
+        exhibit: Exhibit,
+    ) -> list[CheckResult]:
+        """Return the answers of people about the changes of a candidate. Raises the first question without one."""
+        if not inputs.human_checks_of(work.promise):
+            return []
+        before, after = candidate.onto, candidate.tree
+        if candidate.commit == candidate.onto:  # merged before, by an engine that died then
+            merged = await work.space.find_merge(work.job.command.command_id)
+            before, after = (f"{merged}^1", merged) if merged else (before, after)
+        changes = await work.space.trees.hash_own_changes(before, after)
+
+        async def confirm(check: HumanCheck, shown: str, *, exhibit: Exhibit = exhibit) -> Confirmation:
+            answer = work.answers.get((check.id, shown))
+            if answer is None:
+                raise _PersonQuestion(check, shown, exhibit)
+            return answer
+
+        return await self._checks.ask_people(work.job, facts, changes, results, work.done, confirm)
+
+    async def _advance(self, work: AttemptWork, candidate: MergeCandidate, proof: WorkProof, tip: str) -> str | None:
+        """Move the branch from its tip to the tree of a candidate; None when somebody else has moved it."""
+        vouched = [f"{item.id} {item.trust}" for item in proof.evidence if item.passed and item.fresh]
+        candidate = await work.space.vouch(candidate, work.taken, vouched, at=self._clock.now(), onto=tip)
+        return candidate.commit if await work.space.advance(candidate) else None
+
+    async def _check_candidate(
+        self, work: AttemptWork, base: TrainBase, candidate: MergeCandidate
+    ) -> tuple[CheckFacts, list[CheckResult]]:
+        """Run the checks of a candidate. The tree of another candidate is unchecked work: it is never prepared."""
+        space, job, performance, promise = work.space, work.job, work.performance, work.promise
+        tier = tier_of(performance.sandbox)
+        prepared = await self._checks.prepare(space, job, candidate.tree, base.tip, tier)
+        held = protection.derive_protection(promise, work.tree)
+        inputs.refuse_planted(prepared, candidate, held)
+        facts = CheckFacts(
+            tree=candidate.tree,
+            inputs=inputs.inputs_of(job, prepared),
+            files=inputs.files_of_checks(promise),
+            covered=await inputs.hash_covered(space, candidate.tree, inputs.covers_of(promise)),
+            git=inputs.git_facts(promise, work.taken, candidate),
+            artifacts={**job.others, **inputs.stored_outputs(job, performance)},
+            report=inputs.report_of(performance),
+            protected=await inputs.find_guarded(space, candidate.tree, held),
+            tier=tier,
+            required=job.profile.isolated_only,
+            standing=await inputs.find_runner_paths(space, await space.base(), promise),
+        )
+        return facts, await self._checks.run_all(job, facts, work.base, open_tree(space, candidate.tree, prepared))
+
+    async def _make_exhibit(
+        self, space: PlanWorkspace, job: Job, performance: Performance, candidate: MergeCandidate
+    ) -> Exhibit:
+        """Make what people see who have to confirm work in a repository."""
+        if not inputs.human_checks_of(job.command.promise):
+            return NO_EXHIBIT
+        diff = await space.trees.diff(candidate.onto, candidate.tree, limit=_SHOWN)
+        return Exhibit(tuple(performance.outputs), diff)
+
+
+def tier_of(sandbox: str) -> Tier:
+    """Return the tier of a turn's sandbox; "plain" for an unknown one."""
+    return "bubblewrap" if sandbox == "bubblewrap" else "landlock" if sandbox == "landlock" else "plain"

@@ -1,0 +1,185 @@
+"""Code tasks that are ready at the same time: their checks run side by side, and no agent runs again for a lost race."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenttalk.adapters.checking.command import CheckContext, CommandOutcome, CommandRunner, ShellCommand
+from kits.plankit import Engine, plan, play, states, task
+from kits.provekit import git, program, promise, repository, run
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return repository(tmp_path / "repo", {f"t{number}.txt": "todo\n" for number in range(8)} | {"shared.txt": "0\n"})
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each command of a check really ran."""
+    counts: Counter[str] = Counter()
+    real = CommandRunner.run
+
+    async def count(self: CommandRunner, command: ShellCommand, context: CheckContext) -> CommandOutcome:
+        counts[command.run] += 1
+        return await real(self, command, context)
+
+    monkeypatch.setattr(CommandRunner, "run", count)
+    return counts
+
+
+def together(repo: Path, names: Mapping[str, str], text: str = "") -> dict[str, dict[str, Any]]:
+    """Agents that end only when all of them have begun, so that all of them merge at once. `names`: what each does."""
+    agents = {}
+    for name, does in names.items():
+        lines = f"""
+import time
+log = pathlib.Path(r'{repo.parent}', 'turns-{name}')
+log.open('a').write('turn\\n')
+while not all(pathlib.Path(r'{repo.parent}', 'turns-' + other).exists() for other in {list(names)!r}):
+    time.sleep(0.01)
+{does}
+{text}
+"""
+        agents[name] = program(repo.parent, name, lines)
+    return agents
+
+
+def turns(repo: Path, names: Any) -> list[int]:
+    return [len((repo.parent / f"turns-{name}").read_text().splitlines()) for name in names]
+
+
+def change(name: str) -> str:
+    return f"pathlib.Path('{name}.txt').write_text('done\\n')"
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_checks_and_turns_are_as_many_as_they_must(repo: Path, ran: Counter[str], *, same: bool) -> None:
+    names = [f"t{number}" for number in range(6)]
+    checks = {
+        name: {"id": "ok", "kind": "run", "run": "grep -q done t*.txt" if same else f"grep -q done {name}.txt"}
+        for name in names
+    }
+    tasks = [task(name, name, workspace="repo", promise=promise(checks[name])) for name in names]
+    found = run(
+        repo.parent,
+        plan(*tasks, agents=together(repo, {name: change(name) for name in names}), workspace={"repo": str(repo)}),
+    )
+    assert set(states(found).values()) == {"COMPLETED"}, [each["reason"] for each in found.tasks]
+    assert turns(repo, names) == [1] * 6
+    # One baseline for each check, a candidate for each task, and at the close what the tip made stale. The same check
+    # was seen at the tip by the task that landed last.
+    assert ran.total() == (1 + 6 if same else 6 + 6 + 5)
+    for name in names:
+        assert git(repo, "show", f"agenttalk/p:{name}.txt") == "done"
+    assert len(git(repo, "log", "--first-parent", "--format=%H", "main..agenttalk/p").split()) == 6
+
+
+def test_who_fails_leaves_and_only_those_behind_are_checked_again(repo: Path, ran: Counter[str]) -> None:
+    """The second of four fails its check: it alone gets another turn, and its work is not in what the others merge."""
+    names = ["t0", "t1", "t2", "t3"]
+    does = {name: change(name) for name in names}
+    does["t1"] = "pathlib.Path('t1.txt').write_text('done\\n' if attempt > 1 else 'wrong\\n')"
+    tasks = [
+        task(
+            name,
+            name,
+            workspace="repo",
+            promise=promise({"id": "ok", "kind": "run", "run": f"grep -q done {name}.txt"}),
+        )
+        for name in names
+    ]
+    found = run(repo.parent, plan(*tasks, agents=together(repo, does), workspace={"repo": str(repo)}))
+    assert set(states(found).values()) == {"COMPLETED"}, [each["reason"] for each in found.tasks]
+    assert turns(repo, names) == [1, 2, 1, 1]
+    for commit in git(repo, "log", "--first-parent", "--format=%H", "main..agenttalk/p").split():
+        assert git(repo, "show", f"{commit}:t1.txt") in {"todo", "done"}
+    assert ran.total() <= 4 + 4 + 3 + 1 + 4  # baselines, candidates, those behind again, the second attempt, the close
+
+
+def test_a_combination_that_does_not_work_goes_back_to_who_came_later(repo: Path) -> None:
+    """Each of two changes works alone, and both together do not."""
+    names = ["t0", "t1"]
+    check = {"id": "ok", "kind": "run", "run": "! grep -q done t0.txt || ! grep -q done t1.txt", "red_first": "off"}
+    does = {
+        name: f"if attempt == 1:\n    {change(name)}\nelse:\n    pathlib.Path('{name}.txt').write_text('other\\n')"
+        for name in names
+    }
+    tasks = [task(name, name, workspace="repo", promise=promise(check)) for name in names]
+    found = run(repo.parent, plan(*tasks, agents=together(repo, does), workspace={"repo": str(repo)}))
+    assert set(states(found).values()) == {"COMPLETED"}, [each["reason"] for each in found.tasks]
+    assert sorted(turns(repo, names)) == [1, 2]
+
+
+def test_a_commit_that_somebody_adds_meanwhile_is_built_upon_and_no_agent_runs_again(repo: Path) -> None:
+    names = ["t0", "t1", "t2"]
+    foreign = f"""
+import subprocess
+def git(*args, **keys):
+    return subprocess.run(['git', '-c', 'user.name=x', '-c', 'user.email=x@y', *args], cwd=r'{repo}', check=True, capture_output=True, text=True, **keys).stdout.strip()
+if not pathlib.Path(r'{repo.parent}', 'foreign').exists():
+    tip = git('rev-parse', 'agenttalk/p')
+    blob = git('hash-object', '-w', '--stdin', input='by hand\\n')
+    tree = git('mktree', input=git('ls-tree', tip) + '\\n100644 blob ' + blob + '\\tby-hand.txt\\n')
+    git('update-ref', 'refs/heads/agenttalk/p', git('commit-tree', '-p', tip, '-m', 'by hand', tree), tip)
+    pathlib.Path(r'{repo.parent}', 'foreign').touch()
+"""
+    checks = [{"id": "ok", "kind": "run", "run": f"grep -q done {name}.txt"} for name in names]
+    # The check of the first one moves the branch while it runs at the candidate.
+    (repo.parent / "foreign.py").write_text(f"import pathlib\n{foreign}")
+    checks[0]["run"] = f"grep -q done t0.txt && python3 {repo.parent / 'foreign.py'}"
+    tasks = [
+        task(name, name, workspace="repo", promise=promise(check)) for name, check in zip(names, checks, strict=True)
+    ]
+    found = run(
+        repo.parent,
+        plan(*tasks, agents=together(repo, {name: change(name) for name in names}), workspace={"repo": str(repo)}),
+    )
+    assert set(states(found).values()) == {"COMPLETED"}, [each["reason"] for each in found.tasks]
+    assert turns(repo, names) == [1, 1, 1]
+    assert git(repo, "show", "agenttalk/p:by-hand.txt") == "by hand"
+    assert [git(repo, "show", f"agenttalk/p:{name}.txt") for name in names] == ["done"] * 3
+
+
+@pytest.mark.parametrize("others", ["far", "near"])
+def test_an_approval_holds_for_as_long_as_the_task_s_own_changes_are_the_same(tmp_path: Path, others: str) -> None:
+    """While a person looks, another task merges. Next to the approved lines, the person is asked again."""
+    text = "".join(f"{number}\n" for number in range(40))
+    repo = repository(tmp_path / "repo", {"notes.txt": text})
+    swap = "path = pathlib.Path('notes.txt'); path.write_text(path.read_text().replace('\\n{}\\n', '\\n{}\\n'))"
+    other = swap.format(30, "thirty") if others == "far" else swap.format(8, "eight")
+    wait = f"import time\nwhile not pathlib.Path(r'{tmp_path}', 'go').exists():\n    time.sleep(0.01)\n"
+    agents = {
+        "shown": program(tmp_path, "shown", swap.format(5, "five")),
+        "other": program(tmp_path, "other", wait + other),
+    }
+    human = {"id": "liked", "kind": "human", "question": "Is it good?"}
+    changed = {"id": "ok", "kind": "run", "run": "grep -q -e eight -e thirty notes.txt"}
+    tasks = [
+        task("shown", "shown", workspace="repo", promise=promise(human)),
+        task("other", "other", workspace="repo", promise=promise(changed)),
+    ]
+    asked = 0
+
+    async def use(engine: Engine) -> Any:
+        nonlocal asked
+        await engine.submit(plan(*tasks, agents=agents, workspace={"repo": str(repo)}))
+        await engine.asked()
+        (tmp_path / "go").touch()
+        await engine.until(lambda found: states(found)["other"] == "COMPLETED")
+        while True:
+            await engine.answer("APPROVE")
+            asked += 1
+            found = await engine.until(lambda found: found.result in {"done", "failed"} or bool(found.questions))
+            if not found.questions:
+                return found
+
+    found = play(tmp_path / "root", use, proving=True)
+    assert set(states(found).values()) == {"COMPLETED"}, [each["reason"] for each in found.tasks]
+    assert "five" in git(repo, "show", "agenttalk/p:notes.txt")
+    assert asked == (1 if others == "far" else 2)
