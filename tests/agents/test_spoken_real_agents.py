@@ -58,7 +58,7 @@ def test_what_lies_outside_of_the_scope_is_refused_by_name(spoken: Spoken, name:
     spoken.spoken(name, sandbox="plain")
     code, task = spoken.run()
     assert code == 1
-    assert task["reason"].startswith("not permitted to the agent: edit (notes.md lies outside of its task's scope)"), (
+    assert task["reason"].startswith("not permitted to the agent: edit (notes.md is not in its task's scope)"), (
         spoken.events()
     )
 

@@ -18,10 +18,8 @@ from agenttalk.contracts.core import root_layout
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.records import JournalMessage
-from agenttalk.engine.inbox import conclusion, heartbeat
+from agenttalk.engine.inbox import conclusion, current_turn
 from agenttalk.engine.inbox import turn as inbox_turn
-from agenttalk.engine.inbox.conclusion import ConclusionKind
-from agenttalk.engine.inbox.leases import Lease
 from agenttalk.engine.inbox.ready_commands import ReadyCommand
 from agenttalk.engine.inbox.turn import TurnSetting
 from agenttalk.engine.messages import admission
@@ -32,11 +30,13 @@ from agenttalk.engine.proof import regressions
 from agenttalk.engine.proof import release as proof_release
 from agenttalk.engine.proof.closing import PlanCloser
 from agenttalk.engine.runs import leasing, resume
+from agenttalk.engine.runs.attempt import AttemptBuilder
 from agenttalk.engine.runs.steps import StepWriter
 from agenttalk.engine.toolchain.outgoing import ForgePoster
 from agenttalk.ports.agents import ProgramTurn, TurnEnd
 from agenttalk.ports.statements.plans import SET_PHASE
 from agenttalk.ports.storage import Tx
+from agenttalk.rules.core.task_states import State
 from crash.snapshot import LOG
 
 
@@ -82,15 +82,17 @@ def _let_it_hear(loop: asyncio.AbstractEventLoop) -> None:
 def _start_before_commit() -> None:
     """A program runs, and then it is recorded that it is about to."""
 
-    async def take_turn(seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand, lease: Lease) -> ConclusionKind:
-        layout, laid = await inbox_turn._lay_out(seat, ready, inbox_turn.build_attempt_paths(seat, ready.order, lease))
-        turn = await inbox_turn._turn(seat, setting, ready, lease, layout, laid)
-        job = inbox_turn.build_job(seat, setting, ready.order, lease, turn)
-        performance = await setting.carry_out(seat, job, layout, turn)
-        await seat.store.transact(lambda tx: inbox_turn._inject(tx, seat, ready.order, lease, turn.prompt, laid))
-        return await conclusion.conclude(seat, ready.order, lease, performance)
+    async def take_turn(
+        seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand, attempt: AttemptBuilder
+    ) -> State | None:
+        inputs = await inbox_turn.read_inputs(seat, ready)
+        attempt.inputs = inputs.files
+        granted = inbox_turn._lease_to(attempt, ready.order, attempt.render_prompt())
+        performance = await inbox_turn.run_job(seat, setting.runner, granted)
+        await seat.store.transact(lambda tx: inbox_turn._inject(tx, seat, ready.order, granted, inputs))
+        return await conclusion.conclude(seat, ready.order, granted, performance)
 
-    _replace(heartbeat, take_turn=take_turn)
+    _replace(current_turn, take_turn=take_turn)
 
 
 def _deliver_before_commit() -> None:
@@ -110,9 +112,13 @@ def _deliver_before_commit() -> None:
 
 
 def _no_epoch_check() -> None:
-    """Whoever once had a lease has it still."""
-    statements = queries.load_statements("sqlite")
-    for name in ("end_lease", "holds_lease"):
+    """A turn that once had a lease still has it."""
+    _drop_epoch_check("end_turn")
+    _drop_epoch_check("holds_lease")
+
+
+def _drop_epoch_check(name: str) -> None:
+    for statements in (queries.load_statements("sqlite"), queries.load_silent_statements("sqlite")):
         statement = statements[name].replace(" AND epoch = :epoch AND lease = :lease", "")
         if statement == statements[name]:
             raise RuntimeError(f"{name} checks nothing")
@@ -169,12 +175,8 @@ def _wait_until(is_so: Callable[[], bool]) -> None:
 
 
 def _no_check_at_the_end_of_a_turn() -> None:
-    """Whoever once had a task ends its turn."""
-    for statements in (queries.load_statements("sqlite"), queries.load_silent_statements("sqlite")):
-        statement = statements["end_turn"].replace(" AND epoch = :epoch AND lease = :lease", "")
-        if statement == statements["end_turn"]:
-            raise RuntimeError("end_turn checks nothing")
-        statements["end_turn"] = statement
+    """A process that once had a task ends its turn."""
+    _drop_epoch_check("end_turn")
 
 
 def _process_without_keeper() -> None:

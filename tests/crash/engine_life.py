@@ -13,11 +13,10 @@ from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people.human_driver import HumanAgents
 from agenttalk.engine.runs.dispatcher import Dispatcher
-from agenttalk.engine.views import plan_status
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports.agents import Job, Performer
 from agenttalk.rules.proof.performance import Performance
 from kits.plankit import proved
+from kits.standingkit import PlanStanding, read_standing
 
 PATIENCE = 30.0
 """Seconds within which a plan has to come where it is to come."""
@@ -94,7 +93,7 @@ class Engine:
         """Where a plan stands once no turn is under way but that of a person."""
         while True:
             news.clear()
-            found = await plan_status.read_plan_status(self._deps, plan_id)
+            found = await read_standing(self._deps, plan_id)
             if (
                 plan_id not in self.dispatcher.plans_in_release
                 and not found.counts["running"]

@@ -201,7 +201,7 @@ def test_a_summary_needs_no_score(example: Example) -> None:
 def test_incomplete_requirements_are_mended_in_the_second_round(example: Example) -> None:
     tasks = example.run()
     assert states(tasks) == {"requirements": "COMPLETED", "implement": "COMPLETED"}
-    assert tasks["requirements"]["reexecutions"] == 1
+    assert tasks["requirements"]["rounds"] == 1
     first, second = example.facts("inputs.judged")
     refused, accepted = first["inputs"]["requirements"], second["inputs"]["requirements"]
     assert (refused["decision"], refused["score"], first["validator"]) == ("REJECT", 30, "backend_developer")
@@ -226,7 +226,7 @@ def test_code_under_the_pass_rate_comes_back_and_the_engine_runs_the_suite_itsel
     example.program("sh", "examples/code-under-pass-rate/prepare.sh")
     tasks = example.run()
     assert states(tasks) == {"implement": "COMPLETED", "test": "COMPLETED"}
-    assert (tasks["implement"]["reexecutions"], tasks["test"]["score"]) == (1, 100)
+    assert (tasks["implement"]["rounds"], tasks["test"]["score"]) == (1, 100)
     [first, second] = [each["inputs"]["code"] for each in example.facts("inputs.judged")]
     assert (first["decision"], first["score"]) == ("REJECT", 60)
     assert first["reason"] == "3 of 5 tests pass (60 %); 80 % are asked for"
@@ -253,7 +253,7 @@ def test_code_under_the_pass_rate_comes_back_and_the_engine_runs_the_suite_itsel
 def test_a_design_for_one_screen_comes_back_without_anybody_being_asked(example: Example) -> None:
     tasks = example.run()
     assert states(tasks) == {"design": "COMPLETED", "build_page": "COMPLETED"}
-    assert tasks["design"]["reexecutions"] == 1
+    assert tasks["design"]["rounds"] == 1
     [refused] = example.facts("inputs.judged")[0]["inputs"]["design"]["issues"]
     assert (refused["severity"], refused["category"]) == ("HIGH", "FORMAT")
     assert "breakpoints" in refused["description"]
@@ -268,7 +268,7 @@ def test_a_design_that_never_gets_better_ends_with_a_question(example: Example) 
     tasks = example.run(code=1)
     assert tasks["design"]["state"] == "FAILED"
     assert "the same issues came back unchanged" in tasks["design"]["reason"]
-    assert tasks["design"]["reexecutions"] == 1
+    assert tasks["design"]["rounds"] == 1
     assert example("inbox")["requests"] != []
     example.stays(tasks, code=1)
 

@@ -13,19 +13,40 @@ from typing import Any, TypeVar
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
+from agenttalk.engine.agents.registry import make_performers
 from agenttalk.engine.core.deps import Deps, EngineLimits
-from agenttalk.engine.inbox.heartbeat import Heartbeat, TickReport
+from agenttalk.engine.inbox.heartbeat import Heartbeat
+from agenttalk.engine.inbox.tick_report import TickReport
+from agenttalk.engine.runs.conclusion import build_orphan_end
+from agenttalk.engine.runs.job_runner import JobRunner
 from agenttalk.ports.agents import Driver, Processes
 from agenttalk.ports.statements.core import FACTS_OF
 from agenttalk.ports.statements.messages import DEADLETTERS, DELIVERY_OF, TASK, VIEWS_UNDER
+from agenttalk.ports.statements.plans import ENGINE_TASK
+from agenttalk.ports.statements.runs import END_TURN
 from agenttalk.ports.statements.statement import Statement
-from agenttalk.ports.storage import R
+from agenttalk.ports.storage import R, Store, Tx
 from agenttalk.rules.core.isolation import IsolationSettings
 from agenttalk.wiring import open_root
 from kits.sandboxkit import PLAIN
 from kits.treekit import Tree, dumped, sha256
 
 T = TypeVar("T")
+
+
+def replace_driver(beat: Heartbeat, deps: Deps, driver: Driver) -> None:
+    """From now on an agent's turns are run by another driver."""
+    beat._runner = JobRunner(deps, make_performers(deps, driver, lambda: beat._api, beat._environ))
+
+
+async def end_lease(store: Store, task_id: str, epoch: int, lease: str, at: str, plan_id: str = "plan_shop") -> None:
+    """End the lease of a task, as recovery does."""
+
+    def work(tx: Tx) -> None:
+        [task] = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
+        assert tx.run(END_TURN, **build_orphan_end(task, plan_id, task_id, epoch, lease, at=at))
+
+    await store.transact(work)
 
 
 class Clock:

@@ -27,7 +27,8 @@ from agenttalk.engine.core import access, task_comments
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.core.task_comments import TaskContribution, TaskName
-from agenttalk.engine.inbox.heartbeat import Heartbeat, TickReport
+from agenttalk.engine.inbox.heartbeat import Heartbeat
+from agenttalk.engine.inbox.tick_report import TickReport
 from agenttalk.engine.messages.router import Router, RouterReport
 from agenttalk.ports.agents import ProcessIdentity, ProgramTurn, TurnEnd
 from agenttalk.wiring import open_root

@@ -33,14 +33,13 @@ from agenttalk.engine.people.human_driver import HumanAgents
 from agenttalk.engine.plans import submission
 from agenttalk.engine.proof.evidence_store import StoredFindings
 from agenttalk.engine.runs.dispatcher import Dispatcher
-from agenttalk.engine.views import plan_status
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports.agents import Driver, Performer
 from agenttalk.ports.storage import Clock
 from agenttalk.rules.core.isolation import IsolationSettings
 from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
 from agenttalk.wiring import open_root
 from kits.sandboxkit import PLAIN
+from kits.standingkit import PlanStanding, read_standing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -92,7 +91,7 @@ class Engine:
             async with asyncio.timeout(PATIENCE):
                 while True:
                     news.clear()
-                    found = await plan_status.read_plan_status(self.deps, plan_id)
+                    found = await read_standing(self.deps, plan_id)
                     if condition(found):
                         return found
                     with suppress(TimeoutError):

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agenttalk.engine.views.plan_status import PlanStanding
 from kits.plankit import Engine, plan, play, task
+from kits.standingkit import PlanStanding
 
 CALC = "def add(a, b):\n    return 0\n"
 SUITE = """import unittest

@@ -11,8 +11,6 @@ from project.sourcekit import modules, nodes
 MOST: Final = 20
 """Methods that a class may have, with those of its bases."""
 LARGER: Final = {
-    "Dispatcher": 71, "OperatorActions": 33, "TurnRunner": 24, "RemoteAgents": 24,
-    "OnDemandHeartbeat": 30, "Heartbeat": 29,  # these share their state by inheritance
     "GitObjects": 27,  # one method for each command of git
     "GiteaState": 45, "GiteaPulls": 42, "GiteaIssues": 25, "BareRepository": 22,  # a forge for tests
     "DecisionDraft": 22,  # one method for each kind of task

@@ -27,13 +27,13 @@ FOLDERS: Final = ("src/agenttalk", "docs", "bench", "contrib", "examples", "test
 SUFFIXES: Final = {".css", ".html", ".js", ".md", ".py", ".sh", ".sql", ".toml", ".yaml", ".yml"}
 BUDGETS: Final[dict[str, int]] = {
     "docs": 100,
-    "src/agenttalk/adapters": 134,
+    "src/agenttalk/adapters": 7,
     "src/agenttalk/contracts": 86,
     "src/agenttalk/demo": 17,
     "src/agenttalk/doors": 278,
-    "src/agenttalk/engine": 491,
-    "src/agenttalk/ports": 58,
-    "src/agenttalk/rules": 516,
+    "src/agenttalk/engine": 326,
+    "src/agenttalk/ports": 8,
+    "src/agenttalk/rules": 309,
     "src/agenttalk/skills": 5,
     "src/agenttalk/testing": 39,
     "src/agenttalk/wiring": 32,

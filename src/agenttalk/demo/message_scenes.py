@@ -16,7 +16,7 @@ from agenttalk.adapters.mailbox import fsio, root_reader
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import AgentId, MessageId
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize
-from agenttalk.engine.inbox.heartbeat import TickReport
+from agenttalk.engine.inbox.tick_report import TickReport
 from agenttalk.engine.messages import dead_letters
 from agenttalk.engine.messages.router import RouterReport
 from agenttalk.engine.operation import fsck

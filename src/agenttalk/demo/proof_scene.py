@@ -65,7 +65,7 @@ async def _run(place: Path, root: Path) -> list[dict[str, Any]]:
                 while (await service.plans.read_status("proof"))["result"] == "running":
                     await news.wait()
                     news.clear()
-        told.extend([await explain_task(service.deps, "proof", task) for task in ("specify", "build")])
+        told.extend([dict(await explain_task(service.deps, "proof", task)) for task in ("specify", "build")])
 
     await wiring.serve(root, settings.load(root), stop=asyncio.Event(), port=0, job=job)
     return told

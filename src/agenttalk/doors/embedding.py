@@ -119,7 +119,7 @@ async def run(
         with running.dispatcher.subscribe_ends() as news:
             while True:
                 news.clear()
-                look = running.service.plans.read_status if wait else running.service.plans.read_settled_status
+                look = running.service.plans.read_status if wait else running.service.plans.settle
                 seen[:] = [dict(await look(compiled.dag.plan_id))]
                 if seen[0]["result"] != "running" and (not wait or seen[0]["state"] == "ENDED"):
                     return

@@ -1,4 +1,4 @@
-"""Agents that are spoken with by a protocol: what is said to open a session, and what comes of it. No I/O."""
+"""Agents that work through a protocol such as ACP: the parameters of a session, and its dialogue. No I/O."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SessionParameters:
-    """What a session is opened with."""
+    """The parameters of a session."""
 
     cwd: str
-    """Where the agent works, as an absolute path."""
+    """The agent's working folder, an absolute path."""
     prompt: str
     session: str = ""
-    """The session that goes on, where the agent can do that; else a new one."""
+    """The session to resume, if the agent can; else a new one is opened."""
     anew: str = ""
-    """The prompt for a new session, where the other one cannot go on; the same if nothing is said."""
+    """The prompt for a new session, if the other one cannot be resumed. Empty means the same prompt."""
     mode: str = ""
-    """The mode that it is put into."""
+    """The mode to set."""
     auth: str = ""
-    """How it logs in, where it offers that."""
+    """The method of login, if the agent offers it."""
     servers: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
     """MCP servers that it may use, as the protocol describes them. There may be a token in them."""
     meta: Mapping[str, Any] = field(default_factory=dict)
-    """What is said with the servers beside the protocol, for an agent that understands it."""
+    """Extra fields beside the protocol, sent with the servers, for agents that understand them."""
     besides: tuple[str, ...] = ()
     """Further folders that it may use, by absolute paths."""
 
 
 class PermissionRequest(NamedTuple):
-    """The agent waits to be told whether it may do something."""
+    """A request of the agent for permission, which it waits for."""
 
     number: int
     wish: ToolRequest
@@ -46,46 +46,46 @@ class Dialogue(Protocol):
 
     @property
     def over(self) -> bool:
-        """Whether all is said: it told how its work ended, or it cannot be spoken with."""
+        """Whether the dialogue has ended: the agent reported its end, or broke the protocol."""
 
     @property
     def ready(self) -> bool:
-        """Whether it was given its prompt."""
+        """Whether the agent got its prompt."""
 
     @property
     def broken(self) -> bool:
-        """Whether it does not keep to the protocol."""
+        """Whether the agent broke the protocol."""
 
     @property
     def awaited(self) -> str:
-        """What it has not answered; empty if it owes no answer."""
+        """The request that the agent has not answered; empty if there is none."""
 
     def begin(self) -> None:
-        """Say the first words."""
+        """Send the first message."""
 
     def receive_line(self, line: bytes) -> Iterator[AgentEvent | PermissionRequest]:
-        """A line of what it prints."""
+        """Read a line of the agent's output. Yields its events."""
 
     def answer_permission(self, asks: PermissionRequest, *, allow: bool) -> bool:
-        """Tell it whether it may; False when it could not be told so, and was refused."""
+        """Answer a request for permission. False if the agent offers no such answer; the request is refused then."""
 
     def cancel(self) -> None:
-        """Tell it to stop."""
+        """Ask the agent to stop."""
 
     def give_up(self, why: str) -> Iterator[AgentEvent]:
-        """Say no more to it, because it does not keep to the protocol."""
+        """End the dialogue, because the agent broke the protocol."""
 
     def take_output(self) -> bytes:
-        """What is to be said to it since this was asked last."""
+        """Return the output for the agent since the last call."""
 
 
 DialogueFactory = Callable[[SessionParameters], Dialogue]
-"""Begins a dialogue. Raises ValueError, with what to do, where the protocol is not spoken here. May take a second."""
+"""Begins a dialogue. Raises ValueError with what to do if the protocol is not installed. May take a second."""
 
 
 @runtime_checkable
 class DialogueDriver(Protocol):
-    """A driver whose programs can be spoken with by a protocol."""
+    """A driver whose programs may use a protocol."""
 
     def open_dialogue(self, opening: SessionParameters) -> Dialogue:
-        """Begin a dialogue, as `DialogueFactory` says."""
+        """Begin a dialogue; see `DialogueFactory`."""

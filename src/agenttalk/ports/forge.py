@@ -1,4 +1,4 @@
-"""Code forges: what is read and written there, and what they tell us."""
+"""Code forges: requests to their APIs, and their webhooks."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ForgePulls(Protocol):
         """Read a pull request as it is now."""
 
     async def read_head(self, repository: str, number: int) -> str:
-        """Read the newest commit that the pull request had while it was open, whatever happened to its branch.
+        """Read the newest commit that the pull request had while it was open, even if its branch moved or is gone.
 
         Raises FORGE_MISSING when there is none.
         """
@@ -183,59 +183,59 @@ class Forge(Protocol):
 
 
 Headers: TypeAlias = "Sequence[tuple[str, str]]"
-"""Names and values as they came, each as often as it came."""
+"""Names and values as they arrived, with repetitions."""
 
 
 class EventlessDelivery(Protocol):
-    """A delivery that nothing follows from."""
+    """A delivery without an event."""
 
     @property
     def reason(self) -> str:
-        """Why not."""
+        """Why it has no event."""
 
     @property
     def code(self) -> Code | None:
-        """What is wrong with it, when it is not simply of no interest."""
+        """The code of its fault; None if the delivery is valid but irrelevant."""
 
 
 class DeliverySignature(Protocol):
     """A signature that is computed while a body is read."""
 
     refusal: str
-    """Why the delivery is not genuine, whatever its body says; empty when only the body can tell."""
+    """Why the delivery is not genuine, independent of its body; empty if that depends on the body."""
     in_form: bool
-    """Whether a field of the body is signed, so that all of it has to be here first."""
+    """Whether a field of the body is signed, so that the whole body has to be read first."""
 
     def update(self, data: bytes) -> None:
-        """More of the body."""
+        """Add a chunk of the body."""
 
     def verdict(self) -> str:
-        """Why the body, which is all here now, is not genuine; empty when it is."""
+        """Return why the complete body is not genuine; empty if it is genuine."""
 
 
 class EventSource(Protocol):
-    """A configured forge: who may tell us something in its name, and what that means. Without input or output."""
+    """A configured forge: checks its deliveries and reads their events, without I/O."""
 
     @property
     def name(self) -> str:
-        """What it is called in the settings."""
+        """Its name in the settings."""
 
     @property
     def kind(self) -> ForgeKind:
-        """What it is."""
+        """The kind of forge."""
 
     @property
     def api_url(self) -> str:
-        """Its API, as steps name it."""
+        """The address of its API, as prompts name it."""
 
     def refusal(self, headers: Headers, body: bytes) -> str:
-        """Why a delivery is not genuine; empty when it is. It never repeats what was sent."""
+        """Return why a delivery is not genuine; empty if it is. The reason never contains data of the delivery."""
 
     def signing(self, headers: Headers) -> DeliverySignature | None:
-        """The signature of a delivery, computed while its body is read; None where none is asked for."""
+        """Begin to check a signature while the body is read; None if the source requires no signature."""
 
     def label(self, headers: Headers) -> tuple[str, str]:
-        """The forge's number of a delivery, and what it calls the event."""
+        """Return the forge's id of a delivery and its name of the event."""
 
     def read(self, headers: Headers, body: bytes) -> ForgeEvent | EventlessDelivery:
-        """What happened. Never raises for what was sent."""
+        """Read the event of a delivery. Never raises for its content."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KindTask:
-    """A task of a kind that has a board of its own, as its row says it."""
+    """A task of a kind with a board of its own, as its row describes it."""
 
     board: str
     task_id: str
@@ -49,13 +49,13 @@ class KindTask:
 
 
 ForgeWaiter: TypeAlias = "Callable[[str, Coroutine[Any, Any, None]], Awaitable[None]]"
-"""Waits for a while, or until something was heard of the forge: why, and for what at the longest."""
+"""Waits for some seconds at most, or until an event of the forge arrives: the reason, and the seconds."""
 OutageReporter: TypeAlias = "Callable[[str], Awaitable[None]]"
-"""Tells why something cannot be asked."""
+"""Reports why the forge cannot be asked."""
 
 
 class QueryReader(Protocol):
-    """Reads what is committed, as `Store.read` does."""
+    """Reads committed rows, as `Store.read` does."""
 
     async def __call__(self, query: Statement[R], /, **params: Value) -> list[R]:
         """Run one query."""
@@ -74,23 +74,23 @@ class Submission(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KindTurn:
-    """A turn that has ended, as a kind sees it."""
+    """An ended turn with everything that a kind needs to judge it."""
 
     agent_id: str
     command_id: str
     began_at: str
-    """When the agent got the command first."""
+    """When the agent first got the command."""
     performance: Performance
     said: tuple[Submission, ...]
-    """What was handed in since then."""
+    """The comments and outputs since then."""
     at: str
-    """Now."""
+    """The time of the judgement."""
     confirm: Confirmer | None = None
-    """Asks a person about what the turn left; None where no person can be asked."""
+    """Asks a person about the turn's work; None where no person can be asked."""
     read: QueryReader | None = None
     """Reads the kind's own board."""
     wait: ForgeWaiter | None = None
-    """Waits, with the agent free for other tasks: why, and for what at the longest; None where it cannot wait."""
+    """Waits while the agent is free for other tasks: the reason, and the most seconds; None where it cannot wait."""
     away: OutageReporter | None = None
     """Reports that the forge cannot be asked, and why; None where no report is possible."""
 
@@ -101,20 +101,20 @@ class KindOutcome(NamedTuple):
     cause: str
     """A cause of `rules.core.task_states`: FULFILLED, NOT_FULFILLED, REWORK_EXHAUSTED, FAILED_FOR_GOOD, …"""
     state: str
-    """The state that the task came to."""
+    """The new state of the task."""
     reason: str
     missing: tuple[str, ...]
     blockers: tuple[str, ...]
     command_id: str
     code: str = ""
-    """What verification came to, in a word of `rules.toolchain.read_back`: no_action, claim_denied, verify_error, …"""
+    """The result of the verification, a word of `rules.toolchain.read_back`: no_action, claim_denied, …"""
     detail: str = ""
     infrastructure: bool = False
     """Whether the forge could not be asked, which is not the fault of the agent."""
 
 
 class FollowUp(NamedTuple):
-    """Something that is to be done in the world once the end of a turn is committed (see `Tx.queue_effect`)."""
+    """An effect in the world after the commit that ends a turn (see `Tx.queue_effect`)."""
 
     kind: str
     key: str
@@ -122,48 +122,48 @@ class FollowUp(NamedTuple):
 
 
 class TaskKind(Protocol):
-    """What sets tasks of one board apart from others: their prompt, their promise, their evidence, their failures.
+    """The rules for tasks of one board: their prompt, promise, evidence and failures.
 
     Everything else is the same for all tasks: commands, queues, leases, limits, the one way to done.
     """
 
     @property
     def name(self) -> str:
-        """What it is called, such as `toolchain`."""
+        """Its name, such as `toolchain`."""
 
     @property
     def board(self) -> str:
         """The board on which its tasks live. Its run has the same name and never ends."""
 
     def task(self, tx: Tx, task_id: str) -> KindTask | None:
-        """A task of its board, from its own row; None when it belongs to another kind."""
+        """Read a task of its board; None if the task belongs to another kind."""
 
     def wants_run(self, task: KindTask) -> bool:
-        """Whether an agent has to do anything. If not, being stored is all: the evidence `delivered` decides."""
+        """Whether a task needs a turn. If not, the evidence `delivered` decides once it is stored."""
 
     def promise(self, task: KindTask) -> CompletionPromise:
-        """What done means for a task. Frozen into it when it is made."""
+        """Make the promise of a task. It is frozen when the task is made."""
 
     def context(self, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:
-        """What the prompt of a task is made of."""
+        """Gather the data for the prompt of a task."""
 
     def prompt(self, context: PromptContext) -> list[PromptSection]:
-        """The sections of the prompt."""
+        """Render the sections of the prompt."""
 
     def variables(self, task: KindTask, agent_id: str) -> tuple[str, ...]:
-        """Names of variables of ours that an agent's program gets for a task, and for no other."""
+        """Name the engine's variables that an agent's program gets for this task only."""
 
     def begun(self, tx: Tx, task: KindTask, at: str) -> None:
-        """A turn begins, with a prompt that was made of the task: note what that shows. In the same transaction."""
+        """Note that a turn begins, with a prompt made from the task. Runs in the same transaction."""
 
     async def evidence(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
-        """What is found of the work after a turn. A kind that raises has found nothing, so the task is not done."""
+        """Gather evidence after a turn. If this raises, there is no evidence, so the task is not done."""
 
     def failed(self, task: KindTask, outcome: KindOutcome) -> Sequence[FollowUp]:
-        """What follows when a turn did not fulfil the promise; queued in the commit that ends the turn."""
+        """Make the follow-ups of a turn that did not fulfil the promise; the commit that ends the turn queues them."""
 
     def closed(self, tx: Tx, task_id: str, why: str, at: str) -> None:
-        """A task has ended for good, or goes on after all (`why` is empty): note it in its own row.
+        """Note in a task's own row that it has ended for good, or goes on after all (`why` is empty).
 
         For a task that is done, `why` is the trust of what that rests on: `claimed` is not proven.
         """
@@ -171,17 +171,17 @@ class TaskKind(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MailRules:
-    """What is configured for letters."""
+    """The configuration of letters."""
 
     profiles: Mapping[str, AgentProfile] = field(default_factory=dict)
-    """Agents as the settings describe them."""
+    """The agents' profiles in the settings."""
     driven: frozenset[str] = frozenset()
-    """Those of them whose driver the settings name. Those alone are run for a letter, or given it as a command."""
+    """The agents whose driver the settings name. Only these are run for a letter, or get it as a command."""
     policies: Policies = field(default_factory=lambda: Policies(max_reexecute_times=2))
     remind_after: int = 7_200
     """Seconds without an answer after which the addressee is reminded."""
     answer_within: int = 86_400
-    """Seconds in which a request must be answered that says no deadline."""
+    """Seconds in which a request without a deadline must be answered."""
     timeout: int = 3_600
     """Seconds that a turn may take."""
     retry_times: int = 1
@@ -195,4 +195,4 @@ class MailKind(TaskKind, Protocol):
 
     @property
     def rules(self) -> MailRules:
-        """What is configured for them."""
+        """The configuration of letters."""

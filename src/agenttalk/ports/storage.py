@@ -95,8 +95,8 @@ class Store(Protocol):
         out here. A work must be short and synchronous: it holds up all others. It runs in another thread
         and at most once.
 
-        Raises MachineError when the commit failed. STORE_IN_DOUBT says that it may have happened all the
-        same; every other code says that nothing was stored. Once handed over, a work is carried out even
+        Raises MachineError when the commit failed. STORE_IN_DOUBT means that the commit may have
+        happened; every other code means that nothing was stored. Once handed over, a work is carried out even
         when its caller is cancelled.
         """
 

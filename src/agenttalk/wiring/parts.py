@@ -25,8 +25,8 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.loops import WakeSource
 from agenttalk.engine.core.profiles import profile_of
-from agenttalk.engine.inbox.heartbeat import TickReport
-from agenttalk.engine.inbox.supervisor import OnDemandHeartbeat
+from agenttalk.engine.inbox.heartbeat import Heartbeat
+from agenttalk.engine.inbox.tick_report import TickReport
 from agenttalk.engine.messages.router import POLL, Router, RouterReport
 from agenttalk.engine.operation.monitor import Monitor, MonitorReport
 from agenttalk.wiring import settings
@@ -81,9 +81,7 @@ async def run_heartbeat(
     async with open_part(root, f"heartbeat-{agent_id}") as deps, wiring.agent_api(deps, root) as api:
         processes = LocalProcesses()
         profile = partial(profile_of, deps, agent_id, settings.load(root).profile_of)
-        beat = OnDemandHeartbeat(
-            deps, agent_id, ScriptDriver(processes), processes, api, environ=os.environ, profile=profile
-        )
+        beat = Heartbeat(deps, agent_id, ScriptDriver(processes), processes, api, environ=os.environ, profile=profile)
         if stop is None:
             tell(await beat.run_once())
             return

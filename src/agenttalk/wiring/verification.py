@@ -1,4 +1,4 @@
-"""Looking again at what plans proved, for a command that works without an engine."""
+"""The use cases of a root that has no engine, for one command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from agenttalk.wiring.settings import load
 
 
 def make_verification_service(root: Path, deps: Deps) -> Service:
-    """What looks again at what plans proved, of a root that has no engine. It begins nothing."""
-    processes = LocalProcesses()
-    checks = make_prover(root, deps, ScriptDriver(processes), load(root).checks)
-    return Service(deps, dispatcher=Dispatcher(deps, {}, processes, max_running=0, prover=checks))
+    """Return the use cases of a root that has no engine: they read, and check again what plans proved.
+
+    Nothing is started.
+    """
+    processes, settings = LocalProcesses(), load(root)
+    prover = make_prover(root, deps, ScriptDriver(processes), settings.checks)
+    dispatcher = Dispatcher(deps, {}, processes, max_running=0, prover=prover)
+    return Service(deps, dispatcher=dispatcher, day_cost_usd=settings.limits.cost_usd_per_day)

@@ -20,7 +20,7 @@ from kits.storekit import Place
 OF_A_BOARD: Final = {"plans"}
 """Asks for every plan of a board, of which each is one short row."""
 OF_A_PLAN: Final = {"artifacts_named", "artifacts_of", "cancel_deliveries", "cancel_tasks", "counted_messages", "counted_tasks",
-    "drop_edges", "orders_of_plan", "drop_joined", "drop_nodes", "drop_tasks", "evidence_of_plan", "failures_of", "finished_tasks", "gate_results", "plan_acks", "plan_artifacts", "plan_edges", "plan_facts", "held_tasks", "inputs_of", "joined_checks", "nodes_of", "objections_in", "recount_run", "removed_tasks",
+    "drop_edges", "orders_of_plan", "drop_joined", "drop_nodes", "drop_tasks", "evidence_of_plan", "finished_tasks", "gate_results", "plan_acks", "plan_artifacts", "plan_edges", "plan_facts", "held_tasks", "inputs_of", "joined_checks", "nodes_of", "objections_in", "recount_run", "removed_tasks",
     "skipped_by_failure", "standings", "tasks_of", "used_by_plan", "views_under"}  # fmt: skip
 """Ask for all of one plan, which is what they are for; they find it through an index."""
 FOR_PEOPLE: Final = {"count_facts", "fsck_acks", "fsck_busy_agents", "fsck_leases", "fsck_payloads",
@@ -108,7 +108,7 @@ SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "open_requests": {"at": "", "request_id": ""},
     "open_plan_page": {"began_at": "9999", "plan_id": ""},
     "foreign_plan_page": {"plan_id": "old_5"},
-    "plan_task_page": {"task_id": "", "limit": 2},
+    "task_statuses": {"task_id": "", "limit": 2},
     "ledger_page": {"before": 20, "after": 5},
     "ledger_of": {"before": 10**9},
     "blob_size": {"hash": "sha256:5"},

@@ -15,13 +15,12 @@ from agenttalk.engine.messages import published_files
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import submission
 from agenttalk.engine.runs.dispatcher import Dispatcher
-from agenttalk.engine.views import plan_status
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports.statements.messages import PLANS
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from crash.life import Life, Scenario, Step, by_hand, route
 from crash.snapshot import LOG, opened
 from kits.plankit import plan, states, task
+from kits.standingkit import PlanStanding, read_standing
 from kits.treekit import Tree
 
 P = "p"
@@ -153,7 +152,7 @@ async def _work(life: Life, turn: Turn) -> Any:
         case "join" if turn.command.reexecute is None:
             return "I am done, all tests pass"
         case "right":
-            found = await plan_status.read_plan_status(life.deps, turn.plan_id)
+            found = await read_standing(life.deps, turn.plan_id)
             if [each["retries"] for each in found.tasks if each["task_id"] == "right"] == [0]:
                 raise OSError("try again")
     return make(turn)
@@ -278,7 +277,7 @@ async def _resume(life: Life) -> None:
 async def _retry(life: Life) -> None:
     """Somebody who died with the process looks whether it is being tried again."""
     engine = await life.engine()
-    if states(await plan_status.read_plan_status(life.deps, P))["one"] == "FAILED":
+    if states(await read_standing(life.deps, P))["one"] == "FAILED":
         await engine.dispatcher.operator.retry(P, "one", by="ann")
     life.say(f"task.retried {P}/one")
 
@@ -414,7 +413,7 @@ async def _overtake(life: Life) -> None:
         async with asyncio.timeout(20):
             await asyncio.gather(*first._state.turns.values())
             late.set()
-            while not ended(await plan_status.read_plan_status(life.deps, P)):
+            while not ended(await read_standing(life.deps, P)):
                 await news.wait()
                 news.clear()
     for each in (first, second):
@@ -458,7 +457,7 @@ async def _spend(_: Life, turn: Turn) -> str:
 async def _override(life: Life) -> None:
     """Somebody who died with the process overrides what is still held up."""
     engine = await life.engine()
-    [two] = [each for each in (await plan_status.read_plan_status(life.deps, P)).tasks if each["task_id"] == "two"]
+    [two] = [each for each in (await read_standing(life.deps, P)).tasks if each["task_id"] == "two"]
     if two["cause"] == "SOFT_DENIED":
         await engine.dispatcher.operator.override(P, "two", checkpoint="pre-act", by="ann", why="it is worth it")
     life.say(f"gate.overridden {P}/two")

@@ -7,11 +7,11 @@ import json
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.core import wire
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from crash.life import Life, Scenario, Step
 from crash.scenes import running
 from kits.plankit import plan, task
+from kits.standingkit import PlanStanding
 
 GATE = "security_gate_result.json"
 

@@ -27,11 +27,12 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages import plan_registry
 from agenttalk.engine.operation.passes import PassRunner
 from agenttalk.engine.operation.service import Service
-from agenttalk.ports.statements.inbox import END_LEASE, GRANT_LEASE
 from agenttalk.ports.statements.messages import PUT_TASK, TASK
+from agenttalk.ports.statements.runs import LEASE_COMMAND
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.tokens import attempt_token, token_hash
 from agenttalk.wiring import open_root
+from kits.agentkit import end_lease
 
 T = TypeVar("T")
 OPERATOR, VIEWER, WORKER = "op_one", "view_one", "work_one"
@@ -172,7 +173,10 @@ class Door:
                 [(_, _, _, epoch, *_)] = tx.run(TASK, plan_id=plan_id, task_id=task_id)
                 token = attempt_token(board, plan_id, task_id, epoch + 1, "secret")
                 tx.run(
-                    GRANT_LEASE,
+                    LEASE_COMMAND,
+                    phase="executing",
+                    retries=0,
+                    sent_back=0,
                     plan_id=plan_id,
                     task_id=task_id,
                     epoch=epoch,
@@ -196,8 +200,7 @@ class Door:
         async def work(deps: Deps) -> None:
             store = await deps.stores.board(board)
             [(_, _, _, epoch, lease, *_)] = await store.read(TASK, plan_id=plan_id, task_id=task_id)
-            about: dict[str, Any] = {"plan_id": plan_id, "task_id": task_id, "epoch": epoch, "lease": lease}
-            await store.transact(lambda tx: tx.run(END_LEASE, **about, state="READY", at=deps.stamp()))
+            await end_lease(store, task_id, epoch, lease or "", deps.stamp(), plan_id)
 
         self.run(work)
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from agenttalk.doors.cli.main import call
-from agenttalk.engine.views import explain_engine_task
 from kits.plankit import Engine, plan, play, task
 from kits.provekit import CALC, FIXES, RUNS, SUITE, git, program, promise, repository
+from kits.standingkit import explain_json
 
 pytestmark = pytest.mark.rest
 
@@ -46,7 +46,7 @@ def told_of(repo: Path, text: str, check: dict[str, Any], **keys: Any) -> dict[s
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.submit(made)
         await engine.ended()
-        return await explain_engine_task.explain_engine_task(engine.deps, "p", "fix")
+        return await explain_json(engine.deps, "p", "fix")
 
     found: dict[str, Any] = play(repo.parent / "root", use, proving=True)
     return found

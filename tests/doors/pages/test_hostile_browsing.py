@@ -102,7 +102,7 @@ async def _still(found: Served) -> None:
     from agenttalk.engine.views import plan_status
 
     async with asyncio.timeout(300):
-        while (await plan_status.read_plan_status(found.running.service.deps, "p")).result == "running":  # noqa: ASYNC110 - as people do
+        while (await plan_status.read_plan_status(found.running.service.deps, "p"))["result"] == "running":  # noqa: ASYNC110 - as people do
             await asyncio.sleep(0.05)
 
 

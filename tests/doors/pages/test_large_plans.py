@@ -31,13 +31,12 @@ __all__ = ["eyes"]
 MANY = 5_000
 OF_PLANS = {
     "run_counts",
-    "task_standing",
+    "task_status",
     "unproven_in",
-    "standings",
+    "task_statuses",
     "plan_edges",
     "orders_of_plan",
     "nodes_of",
-    "plan_task_page",
 }
 """Statements by which pages look at plans and tasks."""
 
@@ -224,7 +223,7 @@ def test_what_one_change_costs_does_not_grow_with_the_plan(tmp_path: Path, monke
             assert "<script" not in shown
             costs[name] = sorted(asked), len(shown.replace(name, ""))
         assert costs["small"][0] == costs["large"][0]
-        assert {each for each, _ in costs["large"][0]} == {"run_counts", "task_standing", "unproven_in"}
+        assert {each for each, _ in costs["large"][0]} == {"run_counts", "task_status", "unproven_in"}
         assert abs(costs["small"][1] - costs["large"][1]) < 20, "but for the digits of the numbers"
         many = "&".join(f"task=t{each}" for each in range(500))
         shown = await ada.page(f"/plans/large/parts?{many}")

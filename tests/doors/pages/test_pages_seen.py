@@ -25,6 +25,7 @@ from agenttalk.engine.people import questions
 from agenttalk.engine.views import ledger as view_ledger
 from agenttalk.engine.views import plans, task_detail
 from agenttalk.ports.kinds import MailRules
+from agenttalk.ports.statements.proof import STALE_TASKS
 from agenttalk.rules.mail.letters import BOARD as MAIL
 from agenttalk.wiring import open_root
 from doors.pages.pagekit import HOSTILE, Guest, guest, text, visit
@@ -390,6 +391,10 @@ def test_pages_look_at_the_branch_of_an_ended_plan_before_they_call_it_done(repo
         git(repo, "commit", "-qam", "spoil")
         shown = await ada.page(path)
         assert re.search(r'class="badge old">.*?stale</span>', shown), shown
+        stored = await ada.engine.deps.stores.board("default")
+        assert await stored.read(STALE_TASKS, plan_id="p") == [], "a page only reads"
+        await ada.engine.dispatcher.branches.record_stale_tasks()
+        assert [row.task_id for row in await stored.read(STALE_TASKS, plan_id="p")] == ["fix"]
 
     async def gone(ada: Guest) -> None:
         assert "stale" in await ada.page(path)

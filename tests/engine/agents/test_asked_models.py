@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.testing import ScriptedModel
 from agenttalk.testing.model_script import CallStep, Script
 from agenttalk.testing.scripted_model import ReceivedRequest
 from kits.plankit import Engine, plan, play, states, task
+from kits.standingkit import PlanStanding
 
 KEY = "sk-canary-7f3a91c2e5"
 SCORED = {"score_required": True, "score_criteria": "How good it is"}

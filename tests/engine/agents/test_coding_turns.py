@@ -12,10 +12,9 @@ from typing import Any
 import apsw
 import pytest
 
-from agenttalk.engine.views import explain_engine_task
-from agenttalk.engine.views.plan_status import PlanStanding
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import FIXES, RUNS, promise
+from kits.standingkit import PlanStanding, explain_json
 
 SPEAKS = """import json, os, pathlib, sys, time
 prompt = sys.stdin.read()
@@ -388,7 +387,7 @@ def test_what_a_coding_agent_was_refused_is_a_remark_if_its_work_passes(repo: Pa
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.submit(plan(said, agents={"dev": agent}, workspace={"repo": str(repo)}))
         await engine.ended()
-        return await explain_engine_task.explain_engine_task(engine.deps, "p", "fix")
+        return await explain_json(engine.deps, "p", "fix")
 
     told = play(repo.parent / "root", use, proving=True)
     words = "not permitted" if "denials" in last else "the agent failed: Full."
@@ -418,7 +417,7 @@ RIGHT = {
 @pytest.mark.mends("C3")
 def test_rework_goes_on_with_the_session_and_counts_what_is_new(tmp_path: Path) -> None:
     found = run(tmp_path, GOES_ON, outputs=OUT, promise=RIGHT, max_reexecute_times=2, proving=True)
-    assert (found["state"], found["reexecutions"]) == ("COMPLETED", 1)
+    assert (found["state"], found["rounds"]) == ("COMPLETED", 1)
     assert found["usage"]["cost_usd"] == pytest.approx(0.9), "0.5 and, of what the session has cost by then, 0.4"
     [note] = (tmp_path / "root").glob("agents/dev/workspace/p/t/.agenttalk/cmd_t_002-1/outputs/note.txt")
     assert note.read_text() == "right['ses-1']"
@@ -430,7 +429,7 @@ def test_rework_begins_anew_where_the_session_is_gone(tmp_path: Path) -> None:
     lost = "if going_on and 'What to mend' in prompt:\n    sys.exit('No conversation found')\n"
     gone = lost + GOES_ON.replace("going_on and rework", "rework")
     found = run(tmp_path, gone, outputs=OUT, promise=RIGHT, max_reexecute_times=2, proving=True)
-    assert (found["state"], found["reexecutions"]) == ("COMPLETED", 1)
+    assert (found["state"], found["rounds"]) == ("COMPLETED", 1)
 
 
 LAZY = """note = pathlib.Path("note.txt")

@@ -13,13 +13,12 @@ from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.sandboxes import Sandboxes
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.agents.program import ProgramAgents
-from agenttalk.engine.views import explain_engine_task
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.rules.core.isolation import IsolationSettings
 from kits.agentkit import WRITES, Desk
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import git, repository
 from kits.sandboxkit import BEST, PLAIN, needs
+from kits.standingkit import PlanStanding, explain_json
 from kits.treekit import Tree
 
 pytestmark = pytest.mark.usefixtures("_bubblewrap")
@@ -64,7 +63,7 @@ def run(root: Path, compiled: Any, **keys: Any) -> tuple[PlanStanding, dict[str,
     async def use(engine: Engine) -> tuple[PlanStanding, dict[str, Any]]:
         await engine.submit(compiled)
         found = await engine.ended("p")
-        return found, await explain_engine_task.explain_engine_task(engine.deps, "p", compiled.dag.nodes[0].task_id)
+        return found, await explain_json(engine.deps, "p", compiled.dag.nodes[0].task_id)
 
     found: tuple[PlanStanding, dict[str, Any]] = play(root / "root", use, proving=True, **{"words": BEST, **keys})
     return found
@@ -165,8 +164,8 @@ def test_an_output_that_leads_out_of_its_folder_is_not_followed(tmp_path: Path) 
 def test_a_sandbox_that_does_not_work_starts_nothing(tmp_path: Path) -> None:
     async def use(engine: Engine) -> PlanStanding:
         driver = ScriptDriver(LocalProcesses(), sandboxes=Sandboxes(bubblewrap=lambda: None))
-        engine.dispatcher._state.performers = {
-            **engine.dispatcher._state.performers,
+        engine.dispatcher._state.jobs.performers = {
+            **engine.dispatcher._state.jobs.performers,
             "script": ProgramAgents(engine.deps, driver),
         }
         text = f"touch {tmp_path}/ran; echo done"
@@ -192,8 +191,8 @@ def test_a_judge_that_cannot_be_confined_has_not_judged(tmp_path: Path) -> None:
 
     async def use(engine: Engine) -> PlanStanding:
         driver = ScriptDriver(LocalProcesses(), sandboxes=Sandboxes(bubblewrap=lambda: None))
-        engine.dispatcher._state.performers = {
-            **engine.dispatcher._state.performers,
+        engine.dispatcher._state.jobs.performers = {
+            **engine.dispatcher._state.jobs.performers,
             "script": ProgramAgents(engine.deps, driver),
         }
         compiled = plan(
@@ -272,6 +271,6 @@ except OSError: (out / "made.txt").write_text("kept out")
     message_id = desk.command(timeout=60)
     assert desk.once().failed == 0
     [ended] = desk.facts(message_id, "turn.ended")
-    assert (ended["sandbox"], ended["step"]) == ("bubblewrap", "done")
+    assert (ended["sandbox"], ended["state"]) == ("bubblewrap", "COMPLETED")
     assert not (tmp_path / "root" / "agents" / "other" / "x").exists()
     assert [path.read_text() for path in desk.outbox().rglob("made.txt")] == ["kept out"]

@@ -19,12 +19,12 @@ from agenttalk.engine.core import access
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import EngineLimits
 from agenttalk.engine.core.task_comments import TaskName
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports.statements.messages import TASK
 from agenttalk.ports.statements.proof import LEAVE_LEASE, RENEW_LEASE
 from agenttalk.rules.core.tokens import TokenSubject
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from kits.plankit import PATIENCE, Engine, engine, plan, task
+from kits.standingkit import PlanStanding
 
 NOTE = {"outputs": [{"name": "note.txt", "deliverable": True}]}
 REMOTE = {"far": {"driver": "remote"}}
@@ -411,14 +411,14 @@ def test_once_it_is_decided_that_an_agent_is_lost_nothing_more_is_taken(tmp_path
             await here.engine.submit(one_task())
             _, caller, name = await here.take()
             job = here.remote._offers[name].job
-            assert [row[0] for row in await here.remote._closed(job)] == ["claim"]
+            assert [row[0] for row in await here.remote._records.close(job)] == ["claim"]
             for late in (
                 here.remote.finish(name, caller, {"result": "late"}),
                 here.remote.submit(name, caller, "note.txt", "note.txt", b"late"),
             ):
                 with refused(Code.LEASE_LOST):
                     await late
-            assert [row[0] for row in await here.remote._rows(job)] == ["claim", "lost"]
+            assert [row[0] for row in await here.remote._records.read_rows(job)] == ["claim", "lost"]
 
     asyncio.run(play())
 
@@ -444,6 +444,6 @@ def test_a_write_is_refused_in_its_transaction_when_another_server_has_the_task_
             ):
                 with refused(Code.LEASE_LOST):
                     await late
-            assert [row[0] for row in await here.remote._rows(job)] == ["claim"]
+            assert [row[0] for row in await here.remote._records.read_rows(job)] == ["claim"]
 
     asyncio.run(play())

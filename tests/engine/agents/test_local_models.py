@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agenttalk.engine.views.plan_status import PlanStanding
 from kits.plankit import Engine, plan, play, states, task
+from kits.standingkit import PlanStanding
 
 SCORED = {"score_required": True, "score_criteria": "How good it is"}
 LIBRARY = """import pathlib

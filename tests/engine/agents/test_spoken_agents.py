@@ -13,13 +13,13 @@ import pytest
 from agenttalk.adapters.drivers.acp import AcpDialogue
 from agenttalk.engine.agents.acp import AcpConversation, conclude_turn
 from agenttalk.engine.people import questions
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports.agents import TurnEnd
 from agenttalk.ports.dialogues import SessionParameters
 from agenttalk.rules.agents.permissions import PermissionPolicy
 from kits.plankit import Engine, plan, play, states, task
 from kits.sandboxkit import needs
 from kits.spokenkit import events, run, speaks, told
+from kits.standingkit import PlanStanding
 
 
 def test_from_the_greeting_to_the_end_all_is_written_down(tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ rest()""",
     )
     assert found["state"] == "FAILED"
     assert found["reason"].startswith(
-        "not permitted to the agent: edit (docs/b.md lies outside of its task's scope): b; "
-        "edit (/etc/d lies outside of where it works): d; "
+        "not permitted to the agent: edit (docs/b.md is not in its task's scope): b; "
+        "edit (/etc/d is not in its working folder): d; "
         "execute (there is no sandbox to do it in): make (do without it, or permit it by acp.allow)"
     )
     assert ("text", "['yes', 'no', 'yes', 'no', 'no']") in told(tmp_path)

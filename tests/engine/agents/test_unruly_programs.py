@@ -19,10 +19,10 @@ from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.core.deps import EngineLimits
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.runs.dispatcher import Dispatcher
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.wiring import open_root
 from kits.plankit import Engine, plan, states, task
 from kits.sandboxkit import PLAIN
+from kits.standingkit import PlanStanding
 
 BOUND = 55.0
 """Seconds in which both tasks have to be over, however busy the machine is: less than any of them is given."""

@@ -13,12 +13,11 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.errors import UsageError
-from agenttalk.engine.views import explain_engine_task, plan_status
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports.agents import Job
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.proof.performance import Performance
 from kits.plankit import Engine, plan, play, states, task
+from kits.standingkit import PlanStanding, explain_json, read_standing
 
 TELL = """import json, os, pathlib, signal, sys, time
 here = pathlib.Path(__file__).parent
@@ -324,7 +323,7 @@ def test_notes_are_not_the_result_and_are_counted_without_any_budget(tmp_path: P
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.submit(plan(task("a", "s"), agents={"s": program(tmp_path, "s", text)}))
         await engine.ended()
-        return await explain_engine_task.explain_engine_task(engine.deps, "p", "a")
+        return await explain_json(engine.deps, "p", "a")
 
     [turn] = play(tmp_path / "root", use)["attempts"]
     assert (turn["result"], turn["usage"]["tokens"]) == ("the answer\n", 7)
@@ -412,11 +411,7 @@ def test_a_person_stops_tasks_that_wait(tmp_path: Path) -> None:
         await engine.submit(compiled)
         before = {"runs": "RUNNING", "ready": "READY", "pending": "PENDING", "asks": "BLOCKED_WAITING_INPUT"}
         await engine.until(lambda now: sorted(states(now).values()) == sorted(before.values()))
-        ready = next(
-            name
-            for name, state in states(await plan_status.read_plan_status(engine.deps, "p")).items()
-            if state == "READY"
-        )
+        ready = next(name for name, state in states(await read_standing(engine.deps, "p")).items() if state == "READY")
         for name in (ready, "pending", "asks"):
             await engine.dispatcher.operator.abort("p", name, by="ada")
         with pytest.raises(UsageError, match="no task"):

@@ -17,10 +17,10 @@ from agenttalk.engine.budgets.spending import Budgets
 from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.people import questions
 from agenttalk.engine.proof import honesty
-from agenttalk.engine.views import explain_engine_task
 from agenttalk.ports.statements.core import FACTS_OF
 from kits.agentkit import Clock
 from kits.plankit import Engine, plan, play, states, task
+from kits.standingkit import explain_json
 
 
 async def work(turn: Turn) -> str:
@@ -54,7 +54,7 @@ def test_a_limit_counts_what_was_spent_before_and_raising_it_lets_work_go_on(tmp
         told = await day_limit.describe_day(engine.deps, None)
         assert (told["spent_usd"], told["limit_usd"], told["paused"], told["set_by"]) == (0.6, 0.5, True, "ada")
         assert told["goes_on_at"] == "2026-03-02T00:00:00Z"
-        why = await explain_engine_task.explain_engine_task(engine.deps, "p2", "one")
+        why = await explain_json(engine.deps, "p2", "one")
         assert why["reason"] == "budget-exhausted: the day's budget of $0.5 is used up"
         assert why["moves_on"].startswith("it goes on by itself at 00:00 UTC, or when the limit is raised")
         assert len(await questions.list_open(engine.deps)) == 1
@@ -167,7 +167,7 @@ def test_a_turn_that_the_day_stops_in_its_middle_goes_on_the_next_day(tmp_path: 
         await engine.submit(plan(task("one", "s", retry_times=0), task("two", "s", needs=["one"]), agents=agents))
         found = await engine.ended()
         assert states(found) == {"one": "BLOCKED_WAITING_REVIEW", "two": "PENDING"}
-        why = await explain_engine_task.explain_engine_task(engine.deps, "p", "one")
+        why = await explain_json(engine.deps, "p", "one")
         assert (why["cause"], why["retries"]) == ("SOFT_DENIED", 0)
         assert why["reason"] == "budget-exhausted: the day's budget of $0.3 is used up"
         assert [(each["how"], each["cause"], each["reason"]) for each in why["attempts"]] == [

@@ -17,9 +17,9 @@ from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.secrets import SecretGuard
 from agenttalk.engine.core.task_comments import TaskContribution, TaskName, post_contribution
-from agenttalk.engine.views.plan_status import PlanStanding
 from kits.agentkit import Desk
 from kits.plankit import Engine, plan, play, states, task
+from kits.standingkit import PlanStanding
 from kits.treekit import Tree
 
 CANARY = "sk-canary/4711+\"ü' &x=z"
@@ -56,10 +56,10 @@ def program(top: Path, text: str) -> dict[str, Any]:
 
 def run(top: Path, compiled: Any, *, remark: str = "") -> PlanStanding:
     async def use(engine: Engine) -> PlanStanding:
-        scripts = engine.dispatcher._state.performers["script"]
+        scripts = engine.dispatcher._state.jobs.performers["script"]
         assert isinstance(scripts, ProgramAgents)
         programs = ProgramAgents(scripts.deps, scripts.driver, environ=ENVIRON)
-        engine.dispatcher._state.performers = {**engine.dispatcher._state.performers, "script": programs}
+        engine.dispatcher._state.jobs.performers = {**engine.dispatcher._state.jobs.performers, "script": programs}
         await engine.submit(compiled)
         found = await engine.ended("p")
         if remark:

@@ -10,7 +10,8 @@ import pytest
 
 from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.core.slots import Slots
-from agenttalk.engine.inbox.heartbeat import Heartbeat, TickReport
+from agenttalk.engine.inbox.heartbeat import Heartbeat
+from agenttalk.engine.inbox.tick_report import TickReport
 from agenttalk.ports.agents import ProgramTurn, TurnEnd
 from kits.agentkit import Desk
 from kits.treekit import Tree

@@ -7,7 +7,6 @@ import hashlib
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,12 @@ from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages.router import Router
 from agenttalk.engine.people import questions
-from agenttalk.engine.views import explain
 from agenttalk.ports.agents import ProgramTurn, TurnEnd
 from agenttalk.ports.statements.inbox import STAGES_OF
 from agenttalk.ports.statements.messages import DELIVERY_OF, VIEW_BODY, WITHDRAW
 from agenttalk.ports.statements.people import OPEN_REQUESTS
-from kits.agentkit import WRITES, Desk
+from kits.agentkit import WRITES, Desk, replace_driver
+from kits.standingkit import explain_json
 from kits.treekit import Tree
 
 TELLS = """
@@ -80,7 +79,7 @@ def test_a_command_runs_and_its_output_is_handed_over_with_a_receipt(desk: Desk)
     assert desk.names(".processed") == [f"{message_id}__cmd_build_001.msg.json"]
     assert (desk.task()["state"], desk.task()["lease"]) == ("COMPLETED", None)
     [fact] = desk.facts(message_id, "turn.ended")
-    assert (fact["result"], fact["exit_code"], fact["step"]) == ("fine\n", 0, "done")
+    assert (fact["result"], fact["exit_code"], fact["cause"]) == ("fine\n", 0, "FULFILLED")
     assert json.loads(desk.outbox("task_state_build.json").read_bytes())["state"] == "COMPLETED"
 
 
@@ -137,7 +136,7 @@ def test_what_is_started_is_recorded_before_it_starts_and_what_came_of_it_apart(
             assert (await stages(made))[0] is not None
             return ended()
 
-        beat._programs = replace(beat._programs, driver=Played(play))
+        replace_driver(beat, deps, Played(play))
         await beat.run_once()
         assert (await stages(message_id))[2] is not None
 
@@ -465,8 +464,8 @@ def test_waiting_commands_however_many_never_hold_up_one_that_can_run(desk: Desk
     async def scenario(beat: Heartbeat, _: Deps) -> None:
         for _round in range(8):
             await beat.tick()
-            if beat._run is not None:
-                await beat._run.task
+            if beat._turn.task is not None:
+                await beat._turn.task
         desk.clock.forward(101)
         asked = 0
         for _round in range(8):
@@ -509,7 +508,7 @@ def test_a_newer_command_cancels_the_one_that_runs(desk: Desk) -> None:
 
     async def scenario(beat: Heartbeat, _: Deps) -> None:
         await beat.tick()
-        assert beat._run is not None
+        assert beat._turn.task is not None
         async with asyncio.timeout(300):
             while not began.exists():  # noqa: ASYNC110 - else the new program may be what the old attempt starts
                 await asyncio.sleep(0.01)
@@ -544,7 +543,7 @@ def test_what_a_superseded_turn_hands_in_at_its_end_is_dropped(desk: Desk) -> No
             )
             return ended()
 
-        beat._programs = replace(beat._programs, driver=Played(play))
+        replace_driver(beat, deps, Played(play))
         await beat.run_once()
 
     desk.play(scenario)
@@ -624,14 +623,14 @@ def test_a_new_file_wakes_it_at_once(desk: Desk) -> None:
     desk.program(WRITES)
     desk.inbox().mkdir(parents=True)
 
-    async def scenario(beat: Heartbeat, _: Deps) -> None:
+    async def scenario(beat: Heartbeat, deps: Deps) -> None:
         watch, stop, began = FolderWatcher(desk.tree.root, plans=False), asyncio.Event(), asyncio.Event()
 
         async def play(_: ProgramTurn) -> TurnEnd:
             began.set()
             return ended()
 
-        beat._programs = replace(beat._programs, driver=Played(play))
+        replace_driver(beat, deps, Played(play))
         await watch.start()
         running = asyncio.create_task(beat.run(stop, watch))
         try:
@@ -749,7 +748,7 @@ def test_an_agent_that_nobody_asks_how_fit_it_is_cannot_return_a_command(desk: D
 
 
 def explained(desk: Desk, task_id: str = "build") -> dict[str, Any]:
-    return desk.play(lambda _, deps: explain.explain_task(deps, desk.tree.plan_id, task_id))
+    return desk.play(lambda _, deps: explain_json(deps, desk.tree.plan_id, task_id))
 
 
 def test_what_is_known_of_a_task_that_the_engine_does_not_run_is_told(desk: Desk) -> None:

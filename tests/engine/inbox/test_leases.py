@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,10 @@ from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.ports.agents import ProcessIdentity, ProgramTurn, TurnEnd
-from agenttalk.ports.statements.inbox import ATTEMPT_TOKEN, END_LEASE, LEASES_OF
+from agenttalk.ports.statements.inbox import ATTEMPT_TOKEN
+from agenttalk.ports.statements.runs import WORKING_COMMANDS
 from agenttalk.rules.core.tokens import TokenSubject, read_token, token_hash
-from kits.agentkit import WRITES, Desk
+from kits.agentkit import WRITES, Desk, end_lease, replace_driver
 from kits.treekit import Tree
 
 
@@ -82,7 +82,7 @@ def left_behind(desk: Desk, processes: Any) -> dict[str, Any]:
 
     async def scenario(beat: Heartbeat, _: Deps) -> None:
         await beat.tick()
-        run, beat._run = beat._run, None
+        run, beat._turn._run = beat._turn._run, None
         assert run is not None
         await driver.began.wait()
         run.task.cancel()
@@ -144,25 +144,15 @@ def test_what_an_attempt_writes_with_an_old_epoch_is_dropped(desk: Desk) -> None
         class Usurped:
             async def run(self, turn: ProgramTurn) -> TurnEnd:
                 (Path(turn.env["AGENTTALK_OUTPUTS"]) / "made.txt").write_text("old", encoding="utf-8")
-                row = (await board.read(LEASES_OF, agent_id="dev"))[0]
-                await board.transact(
-                    lambda tx: tx.run(
-                        END_LEASE,
-                        plan_id="plan_shop",
-                        task_id="build",
-                        epoch=row[2],
-                        lease=row[3],
-                        state="READY",
-                        at=deps.stamp(),
-                    )
-                )
+                row = (await board.read(WORKING_COMMANDS, agent_id="dev"))[0]
+                await end_lease(board, row.task_id, row.epoch, row.lease, deps.stamp())
                 return TurnEnd("finished", 0, b"", b"", 0.1)
 
-        beat._programs = replace(beat._programs, driver=Usurped())
+        replace_driver(beat, deps, Usurped())
         await beat.tick()
-        assert beat._run is not None
-        await asyncio.wait({beat._run.task})
-        beat._programs = replace(beat._programs, driver=Ends())
+        assert beat._turn.task is not None
+        await asyncio.wait({beat._turn.task})
+        replace_driver(beat, deps, Ends())
         tick = await beat.tick()
         assert "has lost its lease" in tick.errors[0]
 
@@ -185,7 +175,7 @@ def test_the_token_of_an_attempt_names_it_and_only_its_hash_is_kept(desk: Desk) 
                 assert rows == [(1, token_hash(token))]
                 return TurnEnd("finished", 0, b"", b"", 0.1)
 
-        beat._programs = replace(beat._programs, driver=Looks())
+        replace_driver(beat, deps, Looks())
         await beat.run_once()
         assert (await board.read(ATTEMPT_TOKEN, plan_id="plan_shop", task_id="build"))[0][1] is None
 

@@ -17,12 +17,12 @@ from agenttalk.contracts.planfile.yaml_text import YamlSource
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.schedules import Scheduler
-from agenttalk.engine.views import plan_status
 from agenttalk.ports.statements.core import SEALED_FACTS
 from agenttalk.ports.statements.operation import BEGIN_SCHEDULE
 from agenttalk.ports.statements.plans import OPEN_RUNS, SET_RUN_STATE
 from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
 from agenttalk.wiring import open_root
+from kits.standingkit import read_standing
 
 HOURLY = Schedule.model_validate({"cron": "0 * * * *", "agent": "ada", "prompt": "Sum up the hour."})
 
@@ -103,7 +103,7 @@ def test_each_time_is_a_plan_of_its_own_and_none_before_the_schedule_was_there(t
         await engine.pass_()
         await engine.pass_()
         assert await bench.plans() == ["sums-2026-11-16T09-00"]
-        found = await plan_status.read_plan_status(bench.deps, "sums-2026-11-16T09-00")
+        found = await read_standing(bench.deps, "sums-2026-11-16T09-00")
         assert [each["task_id"] for each in found.tasks] == ["task"]
         await bench.end("sums-2026-11-16T09-00")
         bench.clock.set("10:00")

@@ -10,10 +10,10 @@ import pytest
 from agenttalk.adapters.mailbox.plan_file_folder import with_check_files
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.engine.plans import submission
-from agenttalk.engine.views import explain_engine_task
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import FIXES, git, program, promise
+from kits.standingkit import explain_json
 
 SCRIPT = "#!/bin/sh\ngrep -q 'a + b' calc.py\n"
 CHECK = {"id": "adds", "kind": "run", "run": "./checks/adds.sh", "files": ["checks/adds.sh"]}
@@ -42,7 +42,7 @@ def done(repo: Path, compiled: CompiledPlan) -> dict[str, Any]:
     async def use(engine: Engine) -> dict[str, Any]:
         await submitted(engine, compiled)
         await engine.ended()
-        return await explain_engine_task.explain_engine_task(engine.deps, "p", "fix")
+        return await explain_json(engine.deps, "p", "fix")
 
     told: dict[str, Any] = play(repo.parent / "root", use, proving=True)
     return told

@@ -32,14 +32,13 @@ from agenttalk.engine.plans import transitions
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.runs.dispatcher import Dispatcher
-from agenttalk.engine.views import explain_engine_task
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports.agents import Job
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from agenttalk.rules.proof.performance import Performance
 from agenttalk.wiring import open_root
 from kits.againkit import retry
 from kits.plankit import Engine, plan, states, task
+from kits.standingkit import PlanStanding, explain_json
 from project.referencekit import ENGINE_ENDS, Reference, Try
 
 TESTS: Final = Path(__file__).parents[2]
@@ -249,7 +248,7 @@ class Actors:
             self.at_work.discard(job.agent_id)
 
     async def _acted(self, job: Job) -> Performance:
-        told = await explain_engine_task.explain_engine_task(self.deps, job.plan_id, job.task_id)
+        told = await explain_json(self.deps, job.plan_id, job.task_id)
         script = self.case.scripts[job.task_id]
         now = script[min(len(told["attempts"]), len(script) - 1)]
         if self.left is not None:
@@ -320,7 +319,7 @@ async def played(root: Path, case: Case) -> PlanStanding:
 
 
 def told(found: PlanStanding) -> dict[str, tuple[str, int, int]]:
-    return {each["task_id"]: (each["state"], each["retries"], each["reexecutions"]) for each in found.tasks}
+    return {each["task_id"]: (each["state"], each["retries"], each["rounds"]) for each in found.tasks}
 
 
 def expected(case: Case) -> dict[str, tuple[str, int, int]]:

@@ -9,8 +9,8 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.errors import UsageError
-from agenttalk.engine.views.plan_status import PlanStanding
 from kits.plankit import Engine, plan, play, states, task
+from kits.standingkit import PlanStanding
 
 
 def test_what_runs_is_ended_before_it_begins_anew(tmp_path: Path) -> None:

@@ -19,13 +19,13 @@ from agenttalk.engine.messages import published_files
 from agenttalk.engine.messages.plan_registry import PlanRegistry
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.plans import submission
-from agenttalk.engine.views import plan_status
 from agenttalk.ports.statements.core import FACTS_OF
 from agenttalk.ports.statements.messages import ADD_PLAN, PLAN_DOCUMENTS, PLANS, VIEW_BODY
 from agenttalk.ports.statements.plans import DEPENDANTS, DUE_TASKS, ENGINE_TASK, NODE, NODES_OF, OPEN_RUNS, RUN
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from agenttalk.wiring import open_root
 from kits.plankit import engine, plan, task
+from kits.standingkit import read_standing
 
 T = Callable[[Deps], Awaitable[Any]]
 BRANCH = {"required": True, "branches": [{"when": "score < 50", "activate": ["t3"]}]}
@@ -148,10 +148,10 @@ def test_whoever_is_stopped_between_two_parts_leaves_nothing_that_anybody_sees(t
         assert await store.read(PLANS) == []
         assert await PlanRegistry(deps).refresh() == {}
         with pytest.raises(UsageError):
-            await plan_status.read_plan_status(deps, "p")
+            await read_standing(deps, "p")
         other = chain(3)  # another plan under that id: nothing of the first one is left in it
         assert await hand_over(deps, other)
-        assert [each["task_id"] for each in (await plan_status.read_plan_status(deps, "p")).tasks] == ["t0", "t1", "t2"]
+        assert [each["task_id"] for each in (await read_standing(deps, "p")).tasks] == ["t0", "t1", "t2"]
         assert [row[0] for row in await store.read(NODES_OF, plan_id="p")] == ["t0", "t1", "t2"]
         assert await store.read(DEPENDANTS, plan_id="p", task_id="t2") == []
         assert set(await PlanRegistry(deps).refresh()) == {"p"}
@@ -167,7 +167,7 @@ def test_a_small_plan_takes_the_place_of_a_large_one_that_was_never_finished(tmp
             with pytest.raises(ZeroDivisionError):
                 await hand_over(deps, chain(5))
         assert await hand_over(deps, chain(1))
-        found = await plan_status.read_plan_status(deps, "p")
+        found = await read_standing(deps, "p")
         assert ([each["task_id"] for each in found.tasks], found.counts["open"]) == (["t0"], 1)
 
     play(tmp_path, do)
@@ -178,7 +178,7 @@ def test_of_two_who_submit_the_same_at_once_one_succeeds(tmp_path: Path) -> None
     async def do(deps: Deps) -> Any:
         both = (hand_over(deps, chain(5)), hand_over(deps, chain(5)))
         outcomes = await asyncio.gather(*both, return_exceptions=True)
-        assert len((await plan_status.read_plan_status(deps, "p")).tasks) == 5
+        assert len((await read_standing(deps, "p")).tasks) == 5
         return outcomes
 
     outcomes = play(tmp_path, do)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agenttalk.engine.views import explain_engine_task
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import FIXES, PYTEST_ALONE, RUNS, SUITE, git, program, promise, repository
+from kits.standingkit import explain_json
 
 BENDS = "pathlib.Path('test_calc.py').write_text('import unittest\\n')"
 SUITE_CHECK = {"id": "tests-pass", "kind": "run", "run": RUNS}
@@ -29,7 +29,7 @@ def told_of(repo: Path, made: Any, *names: str) -> list[dict[str, Any]]:
     async def use(engine: Engine) -> list[dict[str, Any]]:
         await engine.submit(made)
         await engine.ended()
-        return [await explain_engine_task.explain_engine_task(engine.deps, "p", name) for name in names or ("fix",)]
+        return [await explain_json(engine.deps, "p", name) for name in names or ("fix",)]
 
     found: list[dict[str, Any]] = play(repo.parent / "root", use, proving=True)
     return found
@@ -298,7 +298,7 @@ pathlib.Path(os.environ['AGENTTALK_OUTPUTS'], 'page.md').write_text('# Prices')
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.submit(made)
         await engine.ended()
-        return await explain_engine_task.explain_engine_task(engine.deps, "p", "write")
+        return await explain_json(engine.deps, "p", "write")
 
     told = play(tmp_path / "root", use, proving=checked)
     assert (told["state"], told["rounds"]) == ("COMPLETED", 1)

@@ -18,12 +18,13 @@ from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.messages import published_files
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import dag_reviews
-from agenttalk.engine.views import explain_engine_task, plan_status
+from agenttalk.engine.views import plan_status
 from agenttalk.ports.statements.plans import RUN
 from agenttalk.ports.statements.statement import Statement
 from agenttalk.ports.storage import R, Store
 from kits.agentkit import Clock
 from kits.plankit import PATIENCE, Engine, plan, play, states, task
+from kits.standingkit import PlanStanding, explain_json, read_standing
 
 REVIEW = {"reviewers": ["r1", "r2"]}
 AGENTS = {name: {"driver": "python"} for name in ("r1", "r2", "lead")}
@@ -75,14 +76,14 @@ def records(root: Path) -> list[DecisionRecord]:
     return sorted(read, key=lambda each: str(each.decided_at))
 
 
-def run(root: Path, compiled: Any, **agents: Any) -> tuple[plan_status.PlanStanding, dag_reviews.DagReviewRecord]:
-    async def use(engine: Engine) -> tuple[plan_status.PlanStanding, dag_reviews.DagReviewRecord]:
+def run(root: Path, compiled: Any, **agents: Any) -> tuple[PlanStanding, dag_reviews.DagReviewRecord]:
+    async def use(engine: Engine) -> tuple[PlanStanding, dag_reviews.DagReviewRecord]:
         await engine.submit(compiled)
         found = await engine.ended()
         await published_files.publish(engine.deps, await board_of(engine.deps, "p"))
         return found, await opened(engine)
 
-    result: tuple[plan_status.PlanStanding, dag_reviews.DagReviewRecord] = play(root, use, **agents)
+    result: tuple[PlanStanding, dag_reviews.DagReviewRecord] = play(root, use, **agents)
     return result
 
 
@@ -172,7 +173,7 @@ def test_a_person_may_decide_otherwise(tmp_path: Path, answer: str, result: str)
         assert (await engine.ended()).result == "waiting"
         with pytest.raises(UsageError, match="not approved"):
             await engine.dispatcher.operator.resume("p", by="ada")
-        told = await explain_engine_task.explain_engine_task(engine.deps, "p", "work")
+        told = await explain_json(engine.deps, "p", "work")
         [request] = await questions.list_open(engine.deps)
         assert request.request_id in told["moves_on"]
         await engine.answer(answer)
@@ -296,7 +297,7 @@ def test_calling_a_plan_off_ends_its_review(tmp_path: Path) -> None:
         await began.wait()
         await engine.dispatcher.operator.cancel("p", by="ada")
         found = await opened(engine)
-        assert (await plan_status.read_plan_status(engine.deps, found.review_plan)).state == "ENDED"
+        assert (await read_standing(engine.deps, found.review_plan)).state == "ENDED"
         return found.state
 
     assert play(tmp_path, use, r1=slow, r2=says()) == "dropped"
@@ -314,7 +315,7 @@ def test_a_review_goes_on_after_a_restart(tmp_path: Path) -> None:
         await engine.submit(reviewed())
         await began.wait()
 
-    async def then(engine: Engine) -> plan_status.PlanStanding:
+    async def then(engine: Engine) -> PlanStanding:
         return await engine.until(lambda found: found.result == "done")
 
     play(tmp_path, first, r1=slow, r2=says())
@@ -325,7 +326,7 @@ class Interrupted:
     """A store in which something happens between two things that are read."""
 
     def __init__(self, store: Store, before: str, happens: Callable[[], Awaitable[None]]) -> None:
-        self._store, self._before, self._happens = store, before, happens
+        self._store, self._before, self._happens, self.name = store, before, happens, store.name
 
     async def read(self, query: Statement[R], **params: Any) -> list[R]:
         if query.name == self._before:
@@ -334,7 +335,7 @@ class Interrupted:
         return await self._store.read(query, **params)
 
 
-@pytest.mark.parametrize("before", ["latest_review", "activity", "run", "standings"])
+@pytest.mark.parametrize("before", ["latest_review", "activity", "run", "task_statuses"])
 def test_a_plan_whose_review_ends_while_it_is_looked_at_is_not_taken_for_paused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
@@ -360,7 +361,7 @@ def test_a_plan_whose_review_ends_while_it_is_looked_at_is_not_taken_for_paused(
 
         with monkeypatch.context() as patch:
             patch.setattr(plan_status, "board_of", interrupted)
-            found = await plan_status.read_plan_status(engine.deps, "p")
+            found = await read_standing(engine.deps, "p")
         assert found.result == "running"
         gate.set()
         await engine.until(lambda found: found.result == "done")

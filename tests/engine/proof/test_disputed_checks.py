@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from agenttalk.engine.people import questions
-from agenttalk.engine.views import explain_engine_task
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import promise
+from kits.standingkit import explain_json
 from kits.treekit import Tree
 
 CHECK = {"id": "long", "kind": "file", "path": "draft.md", "min_bytes": 100}
@@ -54,7 +54,7 @@ def test_a_file_in_the_outbox_disputes_a_check(tmp_path: Path) -> None:
         assert tree.codes() == []
         assert states(await engine.ended())["draft"] == "READY"
         await engine.answer("REJECT", notes="Long is what was ordered.")
-        [dispute] = (await explain_engine_task.explain_engine_task(engine.deps, "p", "draft"))["disputes"]
+        [dispute] = (await explain_json(engine.deps, "p", "draft"))["disputes"]
         assert (dispute["state"], dispute["note"]) == ("dismissed", "Long is what was ordered.")
         left(tree, "d3")
         await engine.route()
@@ -86,7 +86,7 @@ def test_a_dispute_of_a_plan_that_is_called_off_is_closed(tmp_path: Path) -> Non
         await engine.route()
         await engine.dispatcher.operator.cancel("p", by="ada", why="enough")
         assert await questions.list_open(engine.deps) == []
-        [dispute] = (await explain_engine_task.explain_engine_task(engine.deps, "p", "draft"))["disputes"]
+        [dispute] = (await explain_json(engine.deps, "p", "draft"))["disputes"]
         assert (dispute["state"], dispute["answered_by"]) == ("closed", "engine")
         left(tree, "d2")
         await engine.route()

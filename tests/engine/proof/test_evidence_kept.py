@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
-from agenttalk.engine.views import explain_engine_task
 from agenttalk.ports.statements.proof import BASELINE, EVIDENCE_OF_PLAN, EVIDENCE_OF_TASK, PERFORMANCE, PlanEvidenceRow
 from agenttalk.ports.statements.statement import Statement
 from agenttalk.ports.storage import R
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import FIXES, coded, git, program, promise
+from kits.standingkit import explain_json
 
 
 async def rows(engine: Engine, query: Statement[R], **about: Any) -> list[R]:
@@ -82,7 +82,7 @@ def test_the_same_check_on_the_same_tree_is_made_once(tmp_path: Path) -> None:
         two = task("two", needs=["one"], outputs=OUTPUT, promise=promise(other))
         await engine.submit(plan(one, two))
         assert states(await engine.ended()) == {"one": "COMPLETED", "two": "COMPLETED"}
-        return await explain_engine_task.explain_engine_task(engine.deps, "p", "two")
+        return await explain_json(engine.deps, "p", "two")
 
     told = play(tmp_path, use, proving=True, a=same)
     [found] = told["attempts"][0]["checks"]
@@ -144,7 +144,7 @@ def test_who_changes_what_a_check_does_not_cover_gains_nothing_by_what_was_found
         tasks = task("first", "fair", **keys), task("second", "sly", needs=["first"], **keys)
         await engine.submit(plan(*tasks, agents=agents, workspace={"repo": str(repo)}))
         assert states(await engine.ended()) == {"first": "COMPLETED", "second": "FAILED"}
-        return await explain_engine_task.explain_engine_task(engine.deps, "p", "second")
+        return await explain_json(engine.deps, "p", "second")
 
     told = play(repo.parent / "root", use, proving=True)
     assert "1 of the baseline are gone" in told["reason"]
@@ -174,7 +174,7 @@ pathlib.Path('done.txt').write_text('x')
 
     async def second(engine: Engine) -> dict[str, Any]:
         assert states(await engine.ended()) == {"fix": "COMPLETED"}
-        return await explain_engine_task.explain_engine_task(engine.deps, "p", "fix")
+        return await explain_json(engine.deps, "p", "fix")
 
     play(repo.parent / "root", first, proving=True)
     before = times(repo.parent)

@@ -13,12 +13,11 @@ import pytest
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.promise import RunCheck
 from agenttalk.engine.people import questions
-from agenttalk.engine.views import explain_engine_task
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports.statements.core import FACTS_OF
 from agenttalk.ports.statements.plans import RUN
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import git, repository
+from kits.standingkit import PlanStanding, explain_json
 
 ADD = "def add(a, b):\n    return a + b\n"
 
@@ -113,13 +112,13 @@ def test_whoever_breaks_what_another_proved_gets_it_back_and_mends_it(repo: Path
         [(commit, cause)] = [(each["cause"]["commit"], each["cause"]["task_id"]) for each in broken["broken"]]
         assert cause == "two"
         assert "AgentTalk-Task: two" in git(repo, "log", "-1", "--format=%B", commit)
-        promised = (await explain_engine_task.explain_engine_task(engine.deps, "p", "two"))["promised"]["criteria"]
+        promised = (await explain_json(engine.deps, "p", "two"))["promised"]["criteria"]
         assert [each["id"] for each in promised] == ["noted", "kept:one/adds"]
         return found
 
     found = run(repo, pair(repo, BREAKS), use)
     assert states(found) == {"one": "COMPLETED", "two": "COMPLETED"}
-    assert {each["task_id"]: each["reexecutions"] for each in found.tasks} == {"one": 0, "two": 1}
+    assert {each["task_id"]: each["rounds"] for each in found.tasks} == {"one": 0, "two": 1}
     assert {each["freshness"] for each in found.tasks} == {"fresh"}
     assert git(repo, "show", "agenttalk/p:calc.py") == ADD.strip()
     assert len(told(repo, "a")) == 1
@@ -170,7 +169,7 @@ def test_of_many_merges_the_one_that_broke_it_is_found(repo: Path) -> None:
     breaks = f"{writes('calc.py', 'def add(a, b): return 0')} if attempt == 1 else {writes('calc.py', ADD)}"
     found = run(repo, chain(repo, "pass", "pass", "pass", breaks, "pass", "pass"))
     assert found.state == "ENDED"
-    assert {each["task_id"]: each["reexecutions"] for each in found.tasks if each["reexecutions"]} == {"t4": 1}
+    assert {each["task_id"]: each["rounds"] for each in found.tasks if each["rounds"]} == {"t4": 1}
     assert len(told(repo, "a4")) == 2
     # its own proof, the tip, two or three in between, the mended one, and the tip once more if that is another tree
     assert ran(repo, "adds") <= 7
@@ -193,7 +192,7 @@ def test_what_somebody_else_put_on_the_branch_is_mended_by_the_owner_of_the_chec
 
     found = run(repo, pair(repo, writes("notes.md", "seen")), use)
     assert states(found) == {"one": "COMPLETED", "two": "COMPLETED"}
-    assert {each["task_id"]: each["reexecutions"] for each in found.tasks} == {"one": 1, "two": 0}
+    assert {each["task_id"]: each["rounds"] for each in found.tasks} == {"one": 1, "two": 0}
     assert git(repo, "show", "agenttalk/p:calc.py") == ADD.strip()
 
 
@@ -352,13 +351,13 @@ def test_who_broke_a_check_is_not_done_again_before_it_passes(repo: Path) -> Non
 
     async def use(engine: Engine) -> PlanStanding:
         found = await engine.until(lambda now: now.state == "ENDED")
-        turns = (await explain_engine_task.explain_engine_task(engine.deps, "p", "two"))["attempts"]
+        turns = (await explain_json(engine.deps, "p", "two"))["attempts"]
         assert [turn["cause"] for turn in turns] == ["FULFILLED", "NOT_FULFILLED", "FULFILLED"]
         assert "'one/adds' failed" in turns[1]["reason"]
         return found
 
     found = run(repo, pair(repo, lazy), use)
-    assert {each["task_id"]: each["reexecutions"] for each in found.tasks} == {"one": 0, "two": 2}
+    assert {each["task_id"]: each["rounds"] for each in found.tasks} == {"one": 0, "two": 2}
     assert git(repo, "show", "agenttalk/p:calc.py") == ADD.strip()
 
 
@@ -374,7 +373,7 @@ def test_a_task_whose_promise_follows_from_its_node_keeps_what_it_broke(repo: Pa
 
     async def use(engine: Engine) -> list[str]:
         await engine.until(lambda now: now.state == "ENDED")
-        criteria = (await explain_engine_task.explain_engine_task(engine.deps, "p", "two"))["promised"]["criteria"]
+        criteria = (await explain_json(engine.deps, "p", "two"))["promised"]["criteria"]
         return [each["id"] for each in criteria]
 
     assert run(repo, compiled, use) == ["result", "kept:one/adds"]

@@ -12,11 +12,11 @@ import pytest
 
 import hanging
 from agenttalk.contracts.agent import Tier
-from agenttalk.engine.views.plan_status import PlanStanding
 from kits.attackkit import holds
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import program, promise, repository
 from kits.sandboxkit import needs
+from kits.standingkit import PlanStanding
 
 TIERS: tuple[Tier, ...] = ("bubblewrap", "landlock", "plain")
 RIGHT = "def add(a, b):\n    return a + b\n"

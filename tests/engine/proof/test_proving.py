@@ -12,11 +12,10 @@ from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.engine.messages import published_files
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.people import questions
-from agenttalk.engine.views import explain_engine_task
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports.statements.core import FACTS_OF
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import FIXES, RUNS, SUITE, coded, git, program, promise, run
+from kits.standingkit import PlanStanding, explain_json
 
 
 def test_an_output_is_looked_at_and_sent_back_until_it_is_right(tmp_path: Path) -> None:
@@ -54,7 +53,7 @@ def test_work_that_passes_is_merged_into_the_plans_branch_and_nowhere_else(repo:
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.submit(coded(repo, text))
         assert states(await engine.ended()) == {"fix": "COMPLETED"}
-        return await explain_engine_task.explain_engine_task(engine.deps, "p", "fix")
+        return await explain_json(engine.deps, "p", "fix")
 
     told = play(repo.parent / "root", use, proving=True)
     assert git(repo, "show", "agenttalk/p:calc.py").endswith("return a + b")
@@ -110,7 +109,7 @@ while attempt == 1 and not all(pathlib.Path(r'{repo.parent}', each).exists() for
     found = run(repo.parent, plan(*tasks, agents=both, workspace={"repo": str(repo)}))
     assert states(found) == {"one": "COMPLETED", "two": "COMPLETED"}
     assert sorted(git(repo, "show", "agenttalk/p:notes.md").splitlines()) == ["one", "two"]
-    assert sum(each["reexecutions"] for each in found.tasks) == 0  # a conflict is no round of rework
+    assert sum(each["rounds"] for each in found.tasks) == 0  # a conflict is no round of rework
     written = [path.read_text() for path in repo.parent.rglob(".agenttalk/*.prompt.txt")]
     [again] = [text for text in written if "What to mend" in text]
     for once in ("it does not merge with what others did meanwhile", "CONFLICT (add/add)", "<<<<<<<"):
@@ -210,7 +209,7 @@ def test_work_that_the_next_one_finds_wanting_flows_back_with_the_issues(tmp_pat
     assert (len(told), seen) == (2, ["price: 10"])
     assert "no price" in told[1]
     assert "name it" in told[1]
-    assert {each["task_id"]: each["reexecutions"] for each in found.tasks} == {"write": 1, "build": 0}
+    assert {each["task_id"]: each["rounds"] for each in found.tasks} == {"write": 1, "build": 0}
 
 
 @pytest.mark.shows("V07", "V13")
@@ -312,7 +311,7 @@ def test_a_tree_that_cannot_be_taken_is_not_done_and_its_receipt_says_so(repo: P
         await engine.submit(coded(repo, text, max_reexecute_times=0))
         assert states(await engine.ended()) == {"fix": "FAILED"}
         await published_files.publish(engine.deps, await engine.deps.stores.board("default"))
-        return await explain_engine_task.explain_engine_task(engine.deps, "p", "fix")
+        return await explain_json(engine.deps, "p", "fix")
 
     told = play(repo.parent / "root", use, proving=True)
     assert told["verdict"]["fulfilled"] is False

@@ -21,11 +21,10 @@ from agenttalk.engine.messages import published_files
 from agenttalk.engine.plans import releases
 from agenttalk.engine.plans.releases import Release
 from agenttalk.engine.proof import release as proof_release
-from agenttalk.engine.views import plan_status
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports.statements.core import FACTS_OF, LATEST_FACT
 from kits.plankit import Engine, plan, play, proved, states, task
 from kits.provekit import git, repository
+from kits.standingkit import PlanStanding, read_standing
 
 APP = {"name": "app.txt", "deliverable": True, "deliver_to": ["tester"]}
 BUILD = {"build": {"kind": "run", "run": "grep -q hello app.txt"}}
@@ -308,7 +307,7 @@ def test_a_manifest_and_a_decision_from_an_outbox_are_claims(tmp_path: Path) -> 
         (outbox / f"decision_record_{before.release_id}.json").write_text(json.dumps({**record, **by}))
         await engine.route()
         await published_files.republish(engine.deps, await board_of(engine.deps, "p"))
-        assert (await plan_status.read_plan_status(engine.deps, "p")).result == "failed"
+        assert (await read_standing(engine.deps, "p")).result == "failed"
         return before
 
     release = play(tmp_path, use, proving=True, a=says("bye"))
@@ -510,11 +509,11 @@ def test_a_revoked_release_stays_revoked_until_it_is_decided_anew(tmp_path: Path
         at = engine.deps.stamp()
         assert await store.transact(lambda tx: releases.revoke(tx, "p", "a check turned red", at=at))
         assert not await store.transact(lambda tx: releases.revoke(tx, "p", "once more", at=at))
-        found = await plan_status.read_plan_status(engine.deps, "p")
+        found = await read_standing(engine.deps, "p")
         assert (found.result, found.release and found.release["state"]) == ("failed", "revoked")
         assert (await decided(engine)).as_json()["reasons"] == ["revoked: a check turned red"]
         await engine.dispatcher.operator.release("p", by="ada")
-        assert (await plan_status.read_plan_status(engine.deps, "p")).result == "done"
+        assert (await read_standing(engine.deps, "p")).result == "done"
 
     play(tmp_path, use, proving=True, a=says())
 
@@ -571,7 +570,7 @@ def test_nothing_is_decided_while_tasks_are_open_or_nothing_is_shipped(tmp_path:
             with pytest.raises(UsageError, match=why):
                 await engine.dispatcher.operator.release(plan_id, by="ada")
         await engine.dispatcher.operator.cancel("p", by="ada")
-        assert (await plan_status.read_plan_status(engine.deps, "p")).release is None
+        assert (await read_standing(engine.deps, "p")).release is None
 
     async def endless(_: Turn) -> str:  # else it may have ended before it is paused
         await asyncio.Event().wait()

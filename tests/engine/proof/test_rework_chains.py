@@ -15,11 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agenttalk.adapters.drivers.python_calls import Turn
-from agenttalk.engine.views import plan_status
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports.statements.plans import OUTPUTS_IN_FORCE
 from effort import cases
 from kits.plankit import Engine, engine, plan, states, task
+from kits.standingkit import PlanStanding, read_standing
 
 MOST = 3
 """Rounds that a task may have."""
@@ -160,8 +159,8 @@ async def look_at(running: Engine, players: Players, found: PlanStanding) -> Non
     counts = Counter(states(found).values())
     assert (found.counts["completed"], found.counts["failed"]) == (counts["COMPLETED"], counts["FAILED"])
     assert found.counts["open"] == counts["PENDING"] + counts["BLOCKED_WAITING_REVIEW"]
-    assert all(each["reexecutions"] <= MOST for each in found.tasks)
-    assert (await plan_status.read_plan_status(running.deps, "p")).tasks == found.tasks
+    assert all(each["rounds"] <= MOST for each in found.tasks)
+    assert (await read_standing(running.deps, "p")).tasks == found.tasks
 
 
 async def played(root: Path, chain: Chain) -> PlanStanding:

@@ -18,13 +18,12 @@ from agenttalk.contracts.validation import ValidationFeedback
 from agenttalk.engine.messages import dead_letters
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.people import questions
-from agenttalk.engine.views import explain_engine_task
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports.statements.messages import VIEW_BODY
 from agenttalk.ports.statements.plans import VERSIONS_BEFORE
 from agenttalk.rules.proof.rework import RoundGrant, TaskAbandonment, WorkAcceptance
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import git, repository
+from kits.standingkit import PlanStanding, explain_json
 from kits.treekit import Tree, sha256
 
 OUT = [{"name": "text.md", "deliverable": True}]
@@ -218,7 +217,7 @@ def test_whoever_was_done_with_a_refused_version_runs_again_and_so_do_those_afte
     assert agents.given["use"] == ["version 1", "version 2"]
     assert agents.given["after"] == ["use of version 1", "use of version 2"]
     assert agents.ran == {"write": 2, "use": 2, "after": 2, "judge": 1, "order": 1}
-    assert {each["task_id"]: each["reexecutions"] for each in found.tasks if each["reexecutions"]} == {"write": 1}
+    assert {each["task_id"]: each["rounds"] for each in found.tasks if each["rounds"]} == {"write": 1}
     assert (found.counts["open"], found.counts["completed"]) == (0, 5)
 
 
@@ -340,7 +339,7 @@ def test_without_rounds_a_person_is_asked_with_the_whole_history(tmp_path: Path)
         await engine.submit(stuck())
         found = await engine.ended()
         assert states(found) == {"write": "FAILED", "judge": "BLOCKED_WAITING_REVIEW"}
-        told = await explain_engine_task.explain_engine_task(engine.deps, "p", "write")
+        told = await explain_json(engine.deps, "p", "write")
         assert [each["what"] for each in told["history"]] == ["ordered", "exhausted"]
         return (await _limit(engine)).document
 
@@ -404,7 +403,7 @@ def test_a_person_may_accept_it_as_it_is_and_nobody_judges_that_again(tmp_path: 
         assert await questions.list_open(engine.deps) == []
         with pytest.raises(UsageError, match="COMPLETED"):
             await engine.dispatcher.operator.rework("p", "write", WorkAcceptance(), by="ada")
-        return await explain_engine_task.explain_engine_task(engine.deps, "p", "write")
+        return await explain_json(engine.deps, "p", "write")
 
     told = play(tmp_path, use, proving=True, w=agents.writer(), j=agents.reader(judge), u=agents.reader())
     assert judged == ["version 1", "version 2"]
@@ -500,7 +499,7 @@ def test_who_has_no_round_left_against_the_verifier_depends_on_a_person(tmp_path
         await engine.dispatcher.operator.rework("p", "write", decided, by="ada")
         found = await engine.until(lambda now: now.state == "ENDED")
         assert set(states(found).values()) == {"COMPLETED"}
-        return await explain_engine_task.explain_engine_task(engine.deps, "p", "write")
+        return await explain_json(engine.deps, "p", "write")
 
     writer = agents.writer(lambda number: "a price" if number == 2 else "nothing")
     told = play(tmp_path, use, proving=True, w=writer, u=agents.reader())
@@ -539,7 +538,7 @@ def test_what_is_accepted_as_it_is_in_a_repository_is_merged(repo: Path) -> None
         await _answered(engine, "accept")
         found = await engine.until(lambda now: states(now)["fix"] == "COMPLETED" and now.state == "ENDED")
         assert found.result == "done"
-        return await explain_engine_task.explain_engine_task(engine.deps, "p", "fix")
+        return await explain_json(engine.deps, "p", "fix")
 
     told = play(repo.parent / "root", use, proving=True)
     assert git(repo, "show", "agenttalk/p:new.md") == "as it is"
@@ -708,7 +707,7 @@ def test_who_works_in_a_folder_refuses_by_a_file_in_its_outbox(tmp_path: Path, h
         await engine.route()
         found = await engine.until(
             lambda now: (
-                [(each["reexecutions"], each["state"]) for each in now.tasks if each["task_id"] == "write"]
+                [(each["rounds"], each["state"]) for each in now.tasks if each["task_id"] == "write"]
                 == [(1, "COMPLETED")]
             )
         )
@@ -782,7 +781,7 @@ def test_a_refusal_counts_only_of_who_received_it_and_in_its_own_name(tmp_path: 
         tree.put(sender, file, document)
         await engine.route()
         found = await engine.ended()
-        assert [each["reexecutions"] for each in found.tasks] == [0, 0, 0]
+        assert [each["rounds"] for each in found.tasks] == [0, 0, 0]
         assert [each.code for each in await dead_letters.list_dead_letters(engine.deps)] == [code]
 
     play(tmp_path, use, w=agents.writer())
@@ -808,7 +807,7 @@ def test_what_is_being_made_again_cannot_be_refused_meanwhile(tmp_path: Path) ->
             await engine.until(lambda now: states(now)["write"] == "RUNNING")
         go.set()
         found = await _handed_over(engine)
-        assert {each["task_id"]: each["reexecutions"] for each in found.tasks}["write"] == 1
+        assert {each["task_id"]: each["rounds"] for each in found.tasks}["write"] == 1
 
     play(tmp_path, use, w=write)
     assert agents.ran == {"write": 2}

@@ -11,12 +11,11 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.engine.people import questions
-from agenttalk.engine.views import explain_engine_task
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports.statements.plans import ENGINE_TASK
 from agenttalk.ports.statements.proof import PERFORMANCE
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import FIXES, coded, git, program, promise
+from kits.standingkit import PlanStanding, explain_json
 
 OUTPUT = [{"name": "a.txt", "deliverable": True}]
 
@@ -75,7 +74,7 @@ def test_what_came_of_the_attempt_is_known_and_only_proven_again(tmp_path: Path,
         [row] = await board.read(ENGINE_TASK, plan_id="p", task_id="one")
         assert (row[5], row[13]) == (1, int(died))  # one attempt; a stop is no death
         assert await board.read(PERFORMANCE, plan_id="p", task_id="one") == []
-        return await explain_engine_task.explain_engine_task(engine.deps, "p", "one")
+        return await explain_json(engine.deps, "p", "one")
 
     told = play(tmp_path / "root", use, proving=True, a=once)
     [turn] = told["attempts"]
@@ -95,7 +94,7 @@ def test_who_cannot_verify_leaves_it_to_somebody_who_can(tmp_path: Path) -> None
     play(tmp_path / "root", steers)
     (tmp_path / "go").touch()
     found = went_on(tmp_path)
-    assert (states(found), found.tasks[0]["reexecutions"]) == ({"one": "COMPLETED"}, 0)
+    assert (states(found), found.tasks[0]["rounds"]) == ({"one": "COMPLETED"}, 0)
 
 
 def test_the_tree_that_was_taken_is_what_is_proven(repo: Path) -> None:
@@ -202,7 +201,7 @@ def test_work_that_was_merged_before_the_end_is_merged_once(repo: Path) -> None:
 
     async def again(engine: Engine) -> dict[str, Any]:
         assert states(await engine.ended()) == {"fix": "COMPLETED"}
-        return await explain_engine_task.explain_engine_task(engine.deps, "p", "fix")
+        return await explain_json(engine.deps, "p", "fix")
 
     told = play(repo.parent / "root", again, proving=True)
     assert git(repo, "rev-parse", "agenttalk/p") == tip

@@ -12,9 +12,8 @@ from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.engine.messages import published_files
 from agenttalk.engine.people import questions
-from agenttalk.engine.views import explain_engine_task
-from agenttalk.engine.views.plan_status import PlanStanding
 from kits.plankit import Engine, fine, plan, play, states, task
+from kits.standingkit import PlanStanding, explain_json
 from kits.treekit import Tree
 
 
@@ -282,7 +281,7 @@ def test_what_somebody_does_by_hand_outlasts_a_pause(tmp_path: Path, how: str) -
 
 async def moves_on(engine: Engine, task_id: str) -> str:
     """What is said to move a task on."""
-    return str((await explain_engine_task.explain_engine_task(engine.deps, "p", task_id))["moves_on"])
+    return str((await explain_json(engine.deps, "p", task_id))["moves_on"])
 
 
 @pytest.mark.shows("E12")

@@ -9,10 +9,10 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.engine.messages import published_files
-from agenttalk.engine.views import explain_engine_task
 from agenttalk.ports.statements.core import ADD_COMMENT
 from kits.plankit import Engine, plan, play, task
 from kits.provekit import FIXES, git, program, promise
+from kits.standingkit import explain_json
 
 CHECK = {"id": "there", "kind": "file", "path": "a.txt", "contains": "price"}
 OUTPUT = [{"name": "a.txt", "deliverable": True}]
@@ -23,7 +23,7 @@ def told_of(root: Path, compiled: Any, **agents: Any) -> dict[str, Any]:
         await engine.submit(compiled)
         await engine.ended()
         await published_files.publish(engine.deps, await engine.deps.stores.board("default"))
-        return await explain_engine_task.explain_engine_task(engine.deps, "p", "one")
+        return await explain_json(engine.deps, "p", "one")
 
     found: dict[str, Any] = play(root, use, proving=True, **agents)
     return found
@@ -96,7 +96,7 @@ def test_an_agent_claims_in_a_report_to_the_api(tmp_path: Path) -> None:
         engine.agents["a"] = reports
         await engine.submit(plan(task("one", outputs=OUTPUT, promise=reviewed("claimed"), max_reexecute_times=0)))
         await engine.ended()
-        return await explain_engine_task.explain_engine_task(engine.deps, "p", "one")
+        return await explain_json(engine.deps, "p", "one")
 
     told = play(tmp_path, use, proving=True)
     assert told["state"] == "COMPLETED"

@@ -12,10 +12,10 @@ from typing import Any
 import apsw
 
 from agenttalk.adapters.drivers.python_calls import Turn
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports.statements.core import FACTS_OF
 from agenttalk.ports.statements.plans import ENGINE_TASK, REVOKE_TURN, SET_UNMET
 from kits.plankit import PATIENCE, Engine, fine, plan, play, states, task
+from kits.standingkit import PlanStanding
 
 MANY = 6
 ALIKE = re.compile(r"(lease_|dlv_|msg_)[0-9a-f]+|sha256:[0-9a-f]{64}|\d{4}-\d\d-\d\dT[\d:.]+Z|cp-\d+")

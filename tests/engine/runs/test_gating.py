@@ -15,11 +15,10 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import submission
-from agenttalk.engine.views import explain_engine_task
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports.statements.core import FACTS_OF
 from agenttalk.wiring import open_root
 from kits.plankit import Engine, plan, play, states, task
+from kits.standingkit import PlanStanding, explain_json
 
 OVERLAP = {"allowedScope": ["src/**"], "disallowedScope": ["src/**"]}
 """What `pre-plan` wants an operator's word for."""
@@ -70,8 +69,8 @@ def test_plan_command_turn_and_verdict_refer_to_one_promise_and_every_decision_h
     async def use(engine: Engine) -> None:
         await engine.submit(plan(task("a", promise=promise(abortWhen=[])), task("b", "b")))
         assert (await engine.ended()).result == "done"
-        told = await explain_engine_task.explain_engine_task(engine.deps, "p", "a")
-        plain = await explain_engine_task.explain_engine_task(engine.deps, "p", "b")
+        told = await explain_json(engine.deps, "p", "a")
+        plain = await explain_json(engine.deps, "p", "b")
         started = [each for each in await facts(engine.deps, "turn.started") if "promise_id" in each]
         ended = [each for each in await facts(engine.deps, "turn.ended") if "promise_id" in each]
         assert {*seen, *(each["promise_id"] for each in (*started, *ended))} == {told["promised"]["id"]}
@@ -97,7 +96,7 @@ def test_a_promise_that_nobody_wrote_has_one_id_from_plan_to_verdict(tmp_path: P
         await engine.submit(plan(task("a", retry_times=1)))
         await engine.ended()
         [ended] = await facts(engine.deps, "turn.ended")
-        told = await explain_engine_task.explain_engine_task(engine.deps, "p", "a")
+        told = await explain_json(engine.deps, "p", "a")
         assert ended["verdict"]["promise_id"] == told["promised"]["id"]
 
     play(tmp_path, use)
@@ -181,7 +180,7 @@ def test_an_operator_lets_a_task_begin_that_a_checkpoint_holds_up(tmp_path: Path
         assert states(found) == {"a": "COMPLETED", "b": "COMPLETED"}
         [fact] = await facts(engine.deps, "gate.overridden", "p/a")
         assert (fact["by"], fact["why"], fact["reasons"]) == ("ada", "on purpose", [WORDS])
-        told = await explain_engine_task.explain_engine_task(engine.deps, "p", "a")
+        told = await explain_json(engine.deps, "p", "a")
         assert [each["overridden_by"] for each in told["gates"]] == ["ada"]
         assert fact["trace_id"] in [each["trace_id"] for each in told["gates"]]
         assert told["attempts"][0]["gates"][0]["reasons"] == [f"overridden: {WORDS}"]
@@ -332,7 +331,7 @@ def test_a_plan_with_a_promise_that_is_worth_nothing_is_refused_as_a_whole(
             with pytest.raises(ContractError, match=word):
                 await submission.submit(deps, dag, good.manifest, good.profiles)
             with pytest.raises(UsageError):
-                await explain_engine_task.explain_engine_task(deps, "p", "a")
+                await explain_json(deps, "p", "a")
 
     (tmp_path / "agents").mkdir()
     asyncio.run(submit())

@@ -12,10 +12,10 @@ import pytest
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.errors import UsageError
 from agenttalk.engine.core.boards import board_of
-from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports.statements.core import FACTS_OF
 from kits.againkit import retry
 from kits.plankit import Engine, fine, plan, play, states, task
+from kits.standingkit import PlanStanding
 from kits.treekit import Tree
 
 SCORED = {"score_required": True, "score_criteria": "0-100"}

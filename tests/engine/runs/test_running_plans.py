@@ -15,11 +15,11 @@ from agenttalk.contracts.human import ReplanRequest
 from agenttalk.engine.messages import dead_letters, published_files
 from agenttalk.engine.people import questions
 from agenttalk.engine.runs.dispatcher import POLL
-from agenttalk.engine.views import plan_status
-from agenttalk.engine.views.plan_status import PlanStanding
-from agenttalk.ports.statements.plans import StandingRow
+from agenttalk.engine.views.task_status import describe_status
+from agenttalk.ports.statements.views import TaskStatusRow
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from kits.plankit import Engine, fine, plan, play, states, task
+from kits.standingkit import PlanStanding
 from kits.treekit import Tree
 
 TEXT = {"name": "text.md", "deliverable": True}
@@ -228,7 +228,7 @@ def test_what_is_not_fulfilled_goes_back_with_the_reasons_until_they_come_back_u
 
     found = run(tmp_path, plan(task("work", "x", outputs=[TEXT])), x=lazy)
     [work] = found.tasks
-    assert (found.result, work["state"], work["reexecutions"], len(prompts)) == ("failed", "FAILED", 1, 2)
+    assert (found.result, work["state"], work["rounds"], len(prompts)) == ("failed", "FAILED", 1, 2)
     assert "text.md" in prompts[1]
     assert work["reason"]
 
@@ -611,14 +611,13 @@ def test_what_attempts_took_is_added_up(tmp_path: Path) -> None:
     assert found.usage is not None
     assert (found.usage["tokens"], found.usage["cost_usd"]) == (300, 0.75)
     assert found.usage["duration_s"] == pytest.approx(sum(each["duration_s"] for each in usage.values()))
-    assert found.as_json()["usage"] == found.usage
 
 
 def test_where_nobody_counts_nothing_is_known() -> None:
-    row = StandingRow._make([0] * len(StandingRow._fields))
-    assert plan_status.usage_of(row) is None
+    row = TaskStatusRow._make([0] * len(TaskStatusRow._fields))._replace(state="READY", missing=None)
+    assert describe_status(row)["usage"] is None
     used = {"duration_s": 1.5, "tokens": 0, "cost_usd": 0.0, "tool_calls": 2}
-    assert plan_status.usage_of(row._replace(seconds=1.5, cost_usd=0.0, tool_calls=2)) == used
+    assert describe_status(row._replace(seconds=1.5, cost_usd=0.0, tool_calls=2))["usage"] == used
 
 
 def test_more_agents_than_places_never_wait_for_a_look(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_a_turn_without_a_trace_is_sent_back_and_fails_in_the_end(tmp_path: Path
         [task] = bench.settled()
         found = task_of(bench, task["id"])
     assert task["status"] == "failed"
-    assert found["reexecutions"] == 2
+    assert found["rounds"] == 2
     assert "has_action_report" in task["closed_why"]
 
 
@@ -97,7 +97,7 @@ def test_what_was_missing_is_told_and_can_be_made_up_for(tmp_path: Path) -> None
         bench.told("gitea/review_request")
         [task] = bench.settled()
         found = task_of(bench, task["id"])
-    assert (task["status"], found["reexecutions"]) == ("done", 1)
+    assert (task["status"], found["rounds"]) == ("done", 1)
 
 
 @pytest.mark.rest

@@ -42,7 +42,7 @@ def test_a_profile_says_otherwise() -> None:
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        (None, "it is not said which coding agent it is; add acp, one of: claude"),
+        (None, "the profile names no coding agent; add acp, one of: claude"),
         (use("cluade"), "did you mean 'claude'?"),
         (use("zzzzzz"), "there are: claude"),
         (use("custom"), "needs its program; add acp.program"),
@@ -80,7 +80,7 @@ def test_it_is_confined_unless_somebody_says_otherwise() -> None:
 @pytest.mark.parametrize(
     ("agent", "code", "words"),
     [
-        ({"driver": "acp"}, "FIELD_MISSING", "it is not said which coding agent it is"),
+        ({"driver": "acp"}, "FIELD_MISSING", "the profile names no coding agent"),
         ({"driver": "acp", "acp": "cluade"}, "FIELD_VALUE", "there is no coding agent 'cluade' in the table"),
         ({"driver": "acp", "acp": {"agent": "claude", "deny": ["rm"]}}, "FIELD_VALUE", "'rm' names no kind of tool"),
     ],

@@ -146,7 +146,7 @@ def test_claude_tells_denials_also_by_answers_of_tools_and_in_the_end() -> None:
         ({"subtype": "error_max_turns", "is_error": False}, "error_max_turns"),
         ({"subtype": "success", "is_error": True}, "success"),
         ({"subtype": "success"}, "success"),
-        ({}, "and not why"),
+        ({}, "without a reason"),
     ],
 )
 def test_an_end_of_claude_that_is_not_plainly_good_is_bad(said: dict[str, Any], words: str) -> None:

@@ -170,7 +170,7 @@ def test_what_is_said_in_the_profile_wins_over_the_table() -> None:
 @pytest.mark.parametrize(
     ("use", "words"),
     [
-        (None, "it is not said which coding agent it is; add cli, one of: claude, codex"),
+        (None, "the profile names no coding agent; add cli, one of: claude, codex"),
         (CliUse(agent="cladue"), "there is no coding agent 'cladue' in the table; did you mean 'claude'?"),
         (CliUse(agent="zzz"), "there are: claude"),
         (CliUse(agent="custom"), "needs its program; add cli.program"),

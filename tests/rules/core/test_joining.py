@@ -76,8 +76,8 @@ def test_what_stands_beside_ours_stays() -> None:
     [
         ('{"a": 1, // mine\n"b": 2}', "not plain JSON"),
         ('{"a": 1, "a": 2}', "twice"),
-        ("[]", "no JSON object"),
-        ('{"mcpServers": []}', "'mcpServers' is no object"),
+        ("[]", "not a JSON object"),
+        ('{"mcpServers": []}', "'mcpServers' is not an object"),
         ('{"a": 1.50}\n', "layout"),
     ],
 )
@@ -102,7 +102,7 @@ def test_a_table_is_put_behind_everything_in_toml(text: str | None) -> None:
     ("text", "why"),
     [
         ("= 1", "not TOML"),
-        ('mcp_servers = "none"\n', "no room"),
+        ('mcp_servers = "none"\n', "cannot be added"),
         ("mcp_servers = {other = {a = 1}}\n", "cannot be added"),
     ],
 )

@@ -26,10 +26,6 @@ def test_a_bad_score_gives_no_more_time() -> None:
     assert time_limit(order(timeout=100), TurnHistory(bad_scores=2)) == 100
 
 
-def test_history_tells_crashes_from_bad_scores() -> None:
-    assert TurnHistory.from_codes(["COMMAND_FAILED", "SCORE_MISSING", "COMMAND_FAILED"]) == TurnHistory(2, 1)
-
-
 def test_attempts_are_counted_for_each_command() -> None:
     assert attempt_number(None, 5, 0) == 1
     assert attempt_number(5, 5, 2) == 3

@@ -133,7 +133,7 @@ def test_any_secret_signs_and_another_body_has_another_signature(secret: str, bo
 
 @pytest.mark.parametrize("secret", ["whsec_", "whsec_not base64", "whsec_é", "whsec_bm9"])
 def test_a_secret_that_only_looks_like_base64_signs_nothing(secret: str) -> None:
-    with pytest.raises(UsageError, match="whsec_ has base64 behind it") as refused:
+    with pytest.raises(UsageError, match="whsec_ needs base64 behind it") as refused:
         notices.sign_notice(secret, "e", 1, b"{}")
     assert "bm9" not in refused.value.message
     assert notices.decode_secret("whsec_bm90") == b"not"

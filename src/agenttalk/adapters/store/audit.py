@@ -74,8 +74,8 @@ def read_entries(root: Path, *, url: str = "") -> Iterator[tuple[str, LedgerEntr
 def find_entries(root: Path, text: str, *, url: str = "") -> Iterator[tuple[str, LedgerEntry]]:
     """Every entry that has an id for its subject or in its body, or, of a command, the id of its message.
 
-    `PLAN/TASK` and `PLAN/COMMAND` mean what the plan's entries say of it. Of `<lease>:<checkpoint>` these are else the
-    entries of the lease: a decision that let a turn pass without a word has none of its own.
+    `PLAN/TASK` and `PLAN/COMMAND` select the plan's entries about it. `<lease>:<checkpoint>` selects the entries of
+    that decision, or else those of the lease, because a decision that allowed a turn has no entry of its own.
     """
     exact = [entry for _, entry in read_entries(root, url=url) if _names(entry, text)]
     messages = {each for entry in exact for each in _messages(entry, text)}
@@ -123,7 +123,7 @@ def read_anchor(data: bytes) -> dict[str, ChainHead]:
         heads = {chain: _head(head) for chain, head in document["heads"].items()}
     except (JsonError, KeyError, TypeError, ValueError, AttributeError) as error:
         hint = "give a file that `agenttalk audit anchor --to FILE` wrote"
-        raise UsageError(Code.FIELD_VALUE, f"this is no anchor: {error}", hint=hint) from error
+        raise UsageError(Code.FIELD_VALUE, f"this is not an anchor: {error}", hint=hint) from error
     if not heads:
         raise UsageError(Code.FIELD_VALUE, "this anchor names no chain", hint="write a new one")
     return heads

@@ -27,7 +27,7 @@ class DatabaseConnection(Protocol):
         """Undo everything since `begin`, if anything. A connection that raises here is of no more use."""
 
     def savepoint(self, step: Literal["open", "next", "undo"]) -> None:
-        """Open the savepoint of the first work, close it and open the next one's, or undo the present one."""
+        """Open the savepoint of the first work, move on to the savepoint of the next work, or undo the present one."""
 
     def execute(self, statement: str, params: Params) -> list[Columns]:
         """Run one statement and return its rows."""

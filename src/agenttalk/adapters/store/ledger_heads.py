@@ -1,4 +1,4 @@
-"""How far the ledger of a root has come, kept by its operator outside of the root: what was cut off there is seen."""
+"""Keeps the heads of a root's ledger in the operator's folder, so that a ledger that was cut off is detected."""
 
 from __future__ import annotations
 

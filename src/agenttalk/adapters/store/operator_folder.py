@@ -1,4 +1,4 @@
-"""What an operator keeps of a root outside of it: the token that opens its engine. `heads` keeps more there.
+"""The operator's folder for a root, which is not in the root: the token of the engine. `ledger_heads` uses it, too.
 
 It lies in the operator's configuration folder, so an agent that is kept in its own folder does not reach it.
 """
@@ -46,7 +46,7 @@ def token_of(root: Path) -> str | None:
 
 
 def ensure_token(root: Path) -> str:
-    """The operator's token of a root, made when there is none. Other users cannot read its file."""
+    """Read the operator's token of a root, or make one. Other users cannot read its file."""
     folder = ensure_folder(root)
     found = token_of(root)
     if found is not None:

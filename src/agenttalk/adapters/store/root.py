@@ -68,10 +68,10 @@ def open_postgres(url: str, schema: str) -> Postgres:
 
 
 class Witness(Protocol):
-    """Keeps the heads of the chains outside of the root. Called from several threads."""
+    """Keeps the heads of the chains in a place that is not in the root. Several threads call it."""
 
     def find_head(self, chain: str) -> ChainHead | None:
-        """What was written down before."""
+        """Read the head that was recorded last."""
 
     def dispute(self, chain: str) -> None:
         """Keep the known head of a chain that does not contain it any more, so that the difference stays visible."""
@@ -98,7 +98,7 @@ class RootStores:
         opened = self._boards.get(name)
         if opened is not None:
             return opened
-        database_path(self._root, name)  # refuses what is no name
+        database_path(self._root, name)  # raises for an invalid name
         async with self._lock:
             if SYSTEM not in self._databases:
                 await self._open(SYSTEM, partial(self._note, SYSTEM))
@@ -150,7 +150,7 @@ class RootStores:
         return open_postgres(self._url, chain) if self._url else Sqlite(database_path(self._root, chain))
 
     def _copy_head(self, chain: str, head: ChainHead) -> None:
-        """Tell the system's chain how far another one has come; called by that one's writer."""
+        """Write the head of another chain into the system's chain; the writer of that chain calls this."""
         self._note(chain, head)
         body: wire.JsonValue = {"link": head.link, "hash": f"sha256:{head.hash.hex()}"}
 

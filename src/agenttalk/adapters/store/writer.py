@@ -209,7 +209,7 @@ class WriteBatch:
         )
 
     def forget(self) -> None:
-        """A work has failed: nothing of it is left to be run, and ids are looked for anew."""
+        """Drop the pending statements of a failed work, and read the next ids again."""
         self._waiting.clear()
         self._touched.clear()
         self._lost.clear()

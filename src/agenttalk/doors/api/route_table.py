@@ -352,7 +352,14 @@ PLAN_ROUTES: Final = (
         roles=READERS,
         handler=operator.get_plan,
         answer=plan_models.PlanView,
-        filters=("settled",),
+    ),
+    RouteSpec(
+        method="POST",
+        path="/api/plans/{id}/settle",
+        summary="Process answers and messages that were left in folders, then show the status of a plan.",
+        roles=OPERATOR,
+        handler=operator.settle,
+        answer=plan_models.PlanView,
     ),
     RouteSpec(
         method="GET",

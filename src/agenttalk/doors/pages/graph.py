@@ -102,7 +102,7 @@ def draw_node(language: Language, plan_id: str, task: Mapping[str, Any], place: 
         plan_id,
         task["task_id"],
         task["agent_id"],
-        board_of(dict(task)),
+        board_of(task),
         task["reason"] or "",
         met=is_met(task),
     )
@@ -112,7 +112,7 @@ def draw_node(language: Language, plan_id: str, task: Mapping[str, Any], place: 
 
 def is_met(task: Mapping[str, Any]) -> bool:
     """Whether what waits for a task has it, and not by its agent's word alone."""
-    return task["state"] == "COMPLETED" and board_of(dict(task)) != "claimed"
+    return task["state"] == "COMPLETED" and board_of(task) != "claimed"
 
 
 @lru_cache(maxsize=_KEPT)
@@ -144,6 +144,6 @@ def count_states(tasks: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """How many tasks are in each state, in the order of the legend; none of some."""
     found = dict.fromkeys(STATES, 0)
     for each in tasks:
-        name = board_of(dict(each))
+        name = board_of(each)
         found[name] = found.get(name, 0) + 1
     return found

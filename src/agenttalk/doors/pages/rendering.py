@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
@@ -170,11 +171,11 @@ def format_age(at: str | None, now: datetime | None) -> str:
     return format_duration(max(0.0, round((now - parse_instant(at)).total_seconds())))
 
 
-def board_of(task: dict[str, Any]) -> str:
+def board_of(task: Mapping[str, Any]) -> str:
     """What people call the state of a task; done that nobody verified is said to be so, and done that changed, too."""
     if task.get("freshness") == "stale":
         return "stale"
-    if task.get("trust") == "claimed" or task.get("proven") is False:
+    if task.get("proven") is False:
         return "claimed"
     if task.get("phase") in {"asking", "offered", "awaiting"}:  # somebody else has to do something
         return "waiting"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -29,7 +28,7 @@ from agenttalk.engine.views import overview as glance
 from agenttalk.engine.views import plans as view_plans
 from agenttalk.engine.views import toolchain as view_toolchain
 from agenttalk.engine.views.mail import MailQuery
-from agenttalk.rules.core.task_states import board_status
+from agenttalk.engine.views.models.plans import PlanDetail
 from agenttalk.rules.plans import timeline
 
 ROWS: Final = 200
@@ -89,8 +88,8 @@ async def plan(service: Service, request: Request, reader: PageContext) -> Respo
     """A plan, drawn."""
     if request.path_params["id"] in _BOARDS:
         return RedirectResponse(_BOARDS[request.path_params["id"]], 303, headers=HEADERS)
-    await service.plans.check_branches(request.path_params["id"])
-    found = await view_plans.describe_plan(service.deps, request.path_params["id"])
+    stale = await service.plans.find_stale_tasks(request.path_params["id"])
+    found = await view_plans.describe_plan(service.deps, request.path_params["id"], stale)
     large = len(found["tasks"]) > graph.LARGE
     wanted = request.query_params.get("state", "")
     # The graph is left out for those who have had every change of it.
@@ -101,7 +100,7 @@ async def plan(service: Service, request: Request, reader: PageContext) -> Respo
 
 
 def _plan(
-    reader: PageContext, found: dict[str, Any], now: datetime, wanted: str, number: int, *, large: bool, drawn: bool
+    reader: PageContext, found: PlanDetail, now: datetime, wanted: str, number: int, *, large: bool, drawn: bool
 ) -> Response:
     tasks = {each["task_id"]: each for each in found["tasks"]}
     times = timeline.build_timeline(found["spans"], now)
@@ -138,18 +137,14 @@ async def render_parts(service: Service, request: Request, reader: PageContext) 
 async def task(service: Service, request: Request, reader: PageContext) -> Response:
     """A task, and why it is in its state."""
     plan_id, task_id = request.path_params["id"], request.path_params["task"]
-    await service.plans.check_branches(plan_id)
-    found = await task_detail.describe_task(service.deps, plan_id, task_id)
+    stale = await service.plans.find_stale_tasks(plan_id)
+    found = await task_detail.describe_task(service.deps, plan_id, task_id, stale)
     asked = await prompt_record.read_prompt(service.deps, plan_id, task_id)
     remarks = await task_detail.list_remarks(service.deps, plan_id, task_id)
     events = await task_detail.read_transcript_tail(service.deps, plan_id, task_id)
     return render_page(
-        "task", reader, task=found, status=_status(found), injected=asked, most=PREVIEW, remarks=remarks, events=events
+        "task", reader, task=found, status=board_of(found), injected=asked, most=PREVIEW, remarks=remarks, events=events
     )
-
-
-def _status(found: Mapping[str, Any]) -> str:
-    return board_of({**found, "board": board_status(found["state"], found.get("phase"))})
 
 
 async def preview(service: Service, request: Request, reader: PageContext) -> Response:

@@ -54,7 +54,7 @@ class ProgramAgents:
                     before = await asyncio.to_thread(stray_files.scan_marks, seat.root, layout) if limited else {}
                     turn = await self._turn(seat, job, layout, feedback, api)
                 except InputError as error:
-                    return self._not_started(error)
+                    return replace(self._not_started(error), code=error.code)
                 performance = await self.carry_out(seat, job, layout, turn)
                 return await self._within(seat, job, layout, before, performance) if limited else performance
 
@@ -114,9 +114,9 @@ class ProgramAgents:
         for file in job.inputs:
             target = f"{layout.inputs}/{root_layout.path_segment(file.input_name)}/{file.path}"
             await asyncio.to_thread(seat.root.write, target, await read_input_file(seat, file), parents=True)
-            if job.command.reexecute is not None and file.input_name == rework.FEEDBACK_INPUT:
+            if _is_feedback(file) and (feedback is None or file.input_name == rework.FEEDBACK_INPUT):
                 feedback = target
-        return layout, feedback
+        return layout, feedback if job.command.reexecute is not None else None
 
     async def _turn(
         self,
@@ -206,6 +206,11 @@ class ProgramAgents:
             sandbox=ended.sandbox,
             claims=said.claims,
         )
+
+
+def _is_feedback(file: InputContent) -> bool:
+    """Whether a file is the feedback. Only the engine names the input itself so; other parties send such a file."""
+    return file.input_name == rework.FEEDBACK_INPUT or file.path.rpartition("/")[2] == rework.FEEDBACK
 
 
 def _read_judgement(seat: AgentInPlan, layout: AttemptPaths, stdout: bytes) -> dict[str, Any] | None:

@@ -57,12 +57,104 @@ class _Offer:
     """Where it stands in a trace, if it is traced."""
 
 
+class RemoteRecords:
+    """Reads and writes what the store knows of attempts that remote agents have: claims, files, results."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+
+    async def read_rows(self, job: Job) -> list[HandedInRow]:
+        """Read what was handed in for an attempt, its claim included."""
+        store = await self._deps.stores.board(job.board)
+        return await store.read(HANDED_IN, **_about(job))
+
+    async def enter_phase(self, job: Job, phase: str) -> None:
+        """Write the phase of an attempt."""
+        store = await self._deps.stores.board(job.board)
+        about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease, "phase": phase}
+        await store.transact(lambda tx: tx.run(SET_PHASE, **about))
+
+    async def write_claim(self, job: Job, key: str, at: str) -> bool:
+        """Write that the agent took an attempt; False if it was taken before, or another attempt has the task."""
+        store = await self._deps.stores.board(job.board)
+        token = token_hash(job.token)
+
+        def work(tx: Tx) -> bool:
+            about = {"plan_id": job.plan_id, "task_id": job.task_id}
+            taken = any(row.kind == "claim" for row in tx.run(HANDED_IN, **_about(job)))
+            if taken or not tx.run(HOLD_ATTEMPT, **about, epoch=job.epoch, token=token):
+                return False
+            tx.run(DROP_HANDED_IN, **about, epoch=job.epoch)
+            _hand_in(tx, job, "claim", name=key, at=at)
+            tx.run(SET_PHASE, **about, lease=job.lease, phase=ELSEWHERE)
+            tx.record("turn.taken", f"{job.plan_id}/{job.task_id}", {"lease": job.lease, "epoch": job.epoch})
+            return True
+
+        return await store.transact(work)
+
+    async def close(self, job: Job) -> list[HandedInRow]:
+        """Read what was handed in, and refuse everything that comes after it."""
+        store = await self._deps.stores.board(job.board)
+        at = self._deps.stamp()
+
+        # One transaction reads the result and closes the attempt: a result that comes in between is either read here
+        # or refused, so none is lost.
+        def work(tx: Tx) -> list[HandedInRow]:
+            rows = tx.run(HANDED_IN, **_about(job))
+            if not any(row.kind == "result" for row in rows):
+                _hand_in(tx, job, "lost", at=at)
+            return rows
+
+        return await store.transact(work)
+
+    async def read_performance(
+        self, job: Job, result: HandedInRow, rows: list[HandedInRow], seconds: float
+    ) -> Performance:
+        """Read the performance of an attempt from the result and the files that were handed in."""
+        answer: Any = wire.read(bytes(result.body), limit=wire.DOCUMENT_LIMIT)
+        usage = answer.get("usage") or {}
+        if answer.get("error"):
+            return Performance("crashed", error=str(answer["error"])[: results.TAIL], seconds=seconds, usage=usage)
+        outcome = results.read_result(
+            wire.write(answer), b"", score_required=job.command.score_required, may_refuse=job.profile.self_assessment
+        )
+        if isinstance(outcome, TurnFault) and outcome.code is Code.AGENT_UNFIT:
+            return Performance("unfit", error=outcome.message, seconds=seconds, usage=usage)
+        made = tuple([await self._read_output(job, row) for row in rows if row.kind == "artifact"])
+        missing = results.find_missing_outputs(job.command, {each.output_name for each in made})
+        fault = outcome if isinstance(outcome, TurnFault) else missing
+        if isinstance(outcome, TurnFault) or fault is not None:
+            code, error = (fault.code, fault.message) if fault is not None else (None, "")
+            return Performance("finished", outputs=made, code=code, error=error, seconds=seconds, usage=usage)
+        return Performance(
+            "finished",
+            result=outcome.value,
+            score=outcome.score,
+            explanation=outcome.explanation,
+            outputs=made,
+            seconds=seconds,
+            usage=usage,
+            claims=outcome.claims,
+        )
+
+    async def _read_output(self, job: Job, row: HandedInRow) -> OutputContent:
+        blobs = await self._deps.stores.blobs(job.board)
+        return OutputContent(
+            row.name, row.path, row.sha256, row.size, await blobs.get(row.sha256) if row.size <= records.SMALL else None
+        )
+
+    async def read_content(self, job: Job, sha256: str) -> bytes:
+        """Read a content by its hash."""
+        return await (await self._deps.stores.blobs(job.board)).get(sha256)
+
+
 class RemoteAgents:
     """Carries out jobs by leaving them to agents that come for them. One loop uses it."""
 
     def __init__(self, deps: Deps, *, at_work: Callable[[str], None] = lambda _: None) -> None:
         """`at_work` gets the lease of each attempt that an agent claims."""
         self._deps = deps
+        self._records = RemoteRecords(deps)
         self._at_work = at_work
         self._patience = deps.limits.remote_silence_seconds
         self._offers: dict[TaskName, _Offer] = {}
@@ -76,9 +168,9 @@ class RemoteAgents:
             )
         name = TaskName(job.board, job.plan_id, job.task_id)
         offer = _Offer(job, traceparent=await trace_context.make_traceparent(self._deps, job))
-        rows = {row.kind: row for row in await self._rows(job)}
+        rows = {row.kind: row for row in await self._records.read_rows(job)}
         claim = rows.get("claim")
-        await self._enter(job, OFFERED if claim is None else ELSEWHERE)
+        await self._records.enter_phase(job, OFFERED if claim is None else ELSEWHERE)
         if claim is not None:
             self._mark_taken(offer, key=claim.name, at=claim.at)
         if "result" in rows:  # it was handed in to an engine that ended then
@@ -108,71 +200,16 @@ class RemoteAgents:
             late = loop.time() >= deadline
             if not offer.ended.is_set() and not late and loop.time() < offer.heard + self._patience:
                 continue
-            rows = await self._closed(job)
+            rows = await self._records.close(job)
             seconds = max(0.0, (self._deps.now() - parse_instant(offer.at)).total_seconds())
             said = next((row for row in rows if row.kind == "result"), None)
             if said is not None:
-                return await self._taken_in(job, said, rows, seconds)
+                return await self._records.read_performance(job, said, rows, seconds)
             if late:
                 error = f"it was ended after {job.timeout:g} seconds"
                 return Performance("timeout", error=error, seconds=seconds)
             error = f"nothing was heard of {job.agent_id} for {self._patience:g} seconds"
             return Performance("lost", error=error, seconds=seconds)
-
-    async def _closed(self, job: Job) -> list[HandedInRow]:
-        """What was handed in; from now on nothing more is taken."""
-        store = await self._deps.stores.board(job.board)
-        at = self._deps.stamp()
-
-        def work(tx: Tx) -> list[HandedInRow]:
-            rows = tx.run(HANDED_IN, **_about(job))
-            if not any(row.kind == "result" for row in rows):
-                _hand_in(tx, job, "lost", at=at)
-            return rows
-
-        return await store.transact(work)
-
-    async def _taken_in(self, job: Job, said: HandedInRow, rows: list[HandedInRow], seconds: float) -> Performance:
-        answer: Any = wire.read(bytes(said.body), limit=wire.DOCUMENT_LIMIT)
-        usage = answer.get("usage") or {}
-        if answer.get("error"):
-            return Performance("crashed", error=str(answer["error"])[: results.TAIL], seconds=seconds, usage=usage)
-        outcome = results.read_result(
-            wire.write(answer), b"", score_required=job.command.score_required, may_refuse=job.profile.self_assessment
-        )
-        if isinstance(outcome, TurnFault) and outcome.code is Code.AGENT_UNFIT:
-            return Performance("unfit", error=outcome.message, seconds=seconds, usage=usage)
-        made = tuple([await self._made(job, row) for row in rows if row.kind == "artifact"])
-        missing = results.find_missing_outputs(job.command, {each.output_name for each in made})
-        fault = outcome if isinstance(outcome, TurnFault) else missing
-        if isinstance(outcome, TurnFault) or fault is not None:
-            code, error = (fault.code, fault.message) if fault is not None else (None, "")
-            return Performance("finished", outputs=made, code=code, error=error, seconds=seconds, usage=usage)
-        return Performance(
-            "finished",
-            result=outcome.value,
-            score=outcome.score,
-            explanation=outcome.explanation,
-            outputs=made,
-            seconds=seconds,
-            usage=usage,
-            claims=outcome.claims,
-        )
-
-    async def _made(self, job: Job, row: HandedInRow) -> OutputContent:
-        blobs = await self._deps.stores.blobs(job.board)
-        return OutputContent(
-            row.name, row.path, row.sha256, row.size, await blobs.get(row.sha256) if row.size <= records.SMALL else None
-        )
-
-    async def _enter(self, job: Job, phase: str) -> None:
-        store = await self._deps.stores.board(job.board)
-        about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease, "phase": phase}
-        await store.transact(lambda tx: tx.run(SET_PHASE, **about))
-
-    async def _rows(self, job: Job) -> list[HandedInRow]:
-        store = await self._deps.stores.board(job.board)
-        return await store.read(HANDED_IN, **_about(job))
 
     def _mark_taken(self, offer: _Offer, *, key: str, at: str) -> None:
         offer.key, offer.at, offer.heard = key, at, asyncio.get_running_loop().time()
@@ -208,7 +245,9 @@ class RemoteAgents:
             for offer in self._offers_to(agent_id):
                 if offer.taken.is_set():
                     return self._again(offer, key)
-                if await self._claimed(offer, key or ""):
+                at = self._deps.stamp()
+                if await self._records.write_claim(offer.job, key or "", at):
+                    self._mark_taken(offer, key=key or "", at=at)
                     return self._described(offer)
             left = deadline - asyncio.get_running_loop().time()
             if left <= 0:
@@ -230,27 +269,6 @@ class RemoteAgents:
             f"{offer.job.agent_id} has {shown} already, under epoch {offer.job.epoch}",
             hint="go on with that, or hand in a result that says what went wrong",
         )
-
-    async def _claimed(self, offer: _Offer, key: str) -> bool:
-        job, at = offer.job, self._deps.stamp()
-        store = await self._deps.stores.board(job.board)
-        token = token_hash(job.token)
-
-        def work(tx: Tx) -> bool:
-            about = {"plan_id": job.plan_id, "task_id": job.task_id}
-            taken = any(row.kind == "claim" for row in tx.run(HANDED_IN, **_about(job)))
-            if taken or not tx.run(HOLD_ATTEMPT, **about, epoch=job.epoch, token=token):
-                return False
-            tx.run(DROP_HANDED_IN, **about, epoch=job.epoch)
-            _hand_in(tx, job, "claim", name=key, at=at)
-            tx.run(SET_PHASE, **about, lease=job.lease, phase=ELSEWHERE)
-            tx.record("turn.taken", f"{job.plan_id}/{job.task_id}", {"lease": job.lease, "epoch": job.epoch})
-            return True
-
-        if not await store.transact(work):
-            return False
-        self._mark_taken(offer, key=key, at=at)
-        return True
 
     def _shown(self, offer: _Offer) -> dict[str, Any]:
         job = offer.job
@@ -305,12 +323,9 @@ class RemoteAgents:
         job = await self._job(task, caller)
         for each in job.inputs:
             if (each.input_name, each.path) == (name, path):
-                return each.data if each.data is not None else await self._content(job, each.sha256)
+                return each.data if each.data is not None else await self._records.read_content(job, each.sha256)
         known = ", ".join(f"{each.input_name}/{each.path}" for each in job.inputs[:20]) or "none"
         raise UsageError(Code.NAME_UNKNOWN, f"there is no input {name[:80]!r} with a file {path[:200]!r}", hint=known)
-
-    async def _content(self, job: Job, sha256: str) -> bytes:
-        return await (await self._deps.stores.blobs(job.board)).get(sha256)
 
     async def submit(self, task: TaskName, caller: Caller, name: str, path: str, data: bytes) -> dict[str, Any]:
         """Take in a file of an output. Another one of the same name and path takes its place.
@@ -318,7 +333,7 @@ class RemoteAgents:
         Raises UsageError when it may not be handed in, or comes too late.
         """
         job = await self._job(task, caller)
-        self._require_fits(job, name, path, data)
+        self._require_allowed(job, name, path, data)
         sha256 = await (await self._deps.stores.blobs(job.board)).put(data)
         at, store = self._deps.stamp(), await self._deps.stores.board(job.board)
 
@@ -335,7 +350,7 @@ class RemoteAgents:
         await store.transact(work)
         return {"output": name, "path": path, "sha256": sha256, "size": len(data)}
 
-    def _require_fits(self, job: Job, name: str, path: str, data: bytes) -> None:
+    def _require_allowed(self, job: Job, name: str, path: str, data: bytes) -> None:
         if name not in job.outputs:
             known = ", ".join(job.outputs[:50]) or "none"
             raise UsageError(Code.NAME_UNKNOWN, f"the task has no output {name[:80]!r}", hint=f"its outputs: {known}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Final
 
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import parse_instant, write_time
@@ -14,23 +14,25 @@ from agenttalk.contracts.errors import Code, ConflictError, ContractError, Input
 from agenttalk.engine.agents.outputs import _SHOWN
 from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
-from agenttalk.engine.inbox import leases
-from agenttalk.engine.inbox.leases import Lease
 from agenttalk.engine.inbox.ready_commands import ClaimedCommand, build_question, hand_request_over
 from agenttalk.engine.messages import plan_journal
 from agenttalk.engine.people import questions
+from agenttalk.engine.plans.leased_attempt import LeasedAttempt
+from agenttalk.engine.runs.attempt import build_turn_subject
+from agenttalk.engine.runs.conclusion import end_turn
 from agenttalk.ports.statements.inbox import DELIVERY_STATE, FINISH_DELIVERY, STOP_WAITING
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import AgentResult, TurnFault
+from agenttalk.rules.core.task_states import State
 from agenttalk.rules.messages.control_files import kind_of
 from agenttalk.rules.proof import turn_outcome
 from agenttalk.rules.proof.performance import OutputContent, Performance
 from agenttalk.rules.proof.turn_outcome import TaskHistory, TurnOutcome
 from agenttalk.rules.text.catalogue import with_messages
 
-ConclusionKind = Literal["done", "again", "failed", "dropped"]
-"""What became of a turn. `dropped`: a newer command took the place of its own."""
+_DROPPED: Final = TurnOutcome("SUPERSEDED", again=True)
+"""The outcome of a turn whose command was replaced meanwhile: its task is free for the newer one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +118,13 @@ def _is_held(seat: AgentInPlan, file: OutputContent) -> bool:
     return lying != file.sha256 and not plan_journal.has_mention(seat.root, seat.plan_id, lying)
 
 
-async def conclude(seat: AgentInPlan, order: ClaimedCommand, lease: Lease, performance: Performance) -> ConclusionKind:
-    """Write the end of a turn down, with everything that follows, in one commit. Raises LEASE_LOST."""
+async def conclude(
+    seat: AgentInPlan, order: ClaimedCommand, granted: LeasedAttempt, performance: Performance
+) -> State | None:
+    """Write the end of a turn down, with everything that follows, in one commit.
+
+    Returns the state of the task, or None if the command was replaced meanwhile. Raises LEASE_LOST.
+    """
     at = seat.deps.stamp()
     if performance.ended_badly == "failed":  # no check of a foreign plan is run that could show otherwise
         performance = replace(performance, how="crashed", error=performance.remark, remark="")
@@ -128,15 +135,16 @@ async def conclude(seat: AgentInPlan, order: ClaimedCommand, lease: Lease, perfo
             made = build_artifacts(seat, order, performance, at, apart)
         except ContractError as error:
             performance = replace(performance, code=error.code, error=error.message)
-    past = lease.history
-    history = TaskHistory(retries=past.crashes, retry_times=order.command.retry_times, sent_back=past.bad_scores)
+    history = TaskHistory(retries=granted.retries, retry_times=order.command.retry_times, sent_back=granted.sent_back)
     outcome = turn_outcome.decide_foreign_turn(
         performance, history, task_id=order.task_id, agent_id=seat.agent_id, at=at
     )
     fault = None if outcome.state == "COMPLETED" else _fault_of(performance)
     large = await _keep_large(seat, performance) if fault is None else None
-    fact = _fact_to_json(order, lease, performance, fault, large)
-    return await seat.store.transact(lambda tx: _conclude(tx, seat, order, lease, outcome, fault, made, fact, at))
+    fact = _fact_to_json(granted, performance, fault, large)
+    return await seat.store.transact(
+        lambda tx: _conclude(tx, seat, order, granted, performance, outcome, fault, made, fact, at)
+    )
 
 
 def _fault_of(performance: Performance) -> TurnFault:
@@ -156,27 +164,28 @@ def _conclude(
     tx: Tx,
     seat: AgentInPlan,
     order: ClaimedCommand,
-    lease: Lease,
+    granted: LeasedAttempt,
+    performance: Performance,
     outcome: TurnOutcome,
     fault: TurnFault | None,
     made: list[Artifact],
     fact: dict[str, Any],
     at: str,
-) -> ConclusionKind:
+) -> State | None:
     [(delivery_state, _)] = tx.run(DELIVERY_STATE, id=order.delivery)
-    step: ConclusionKind = "again" if outcome.again else "failed" if fault else "done"
-    subject = leases.build_turn_subject(seat.plan_id, order.message_id)
-    if delivery_state != "claimed":
-        leases.end_lease(tx, seat.plan_id, lease, "READY", at)
-        tx.record("turn.dropped", subject, {**fact, "step": "dropped"})
-        return "dropped"
-    leases.end_lease(tx, seat.plan_id, lease, outcome.state, at)
-    tx.record("turn.ended", subject, {**fact, "step": step})
+    replaced = delivery_state != "claimed"
+    outcome = _DROPPED if replaced else outcome
+    subject = build_turn_subject(seat.plan_id, order.message_id)
+    body = {**fact, "cause": outcome.cause, "state": outcome.state}
+    seq = tx.record("turn.dropped" if replaced else "turn.ended", subject, body)
+    end_turn(tx, at, granted, performance, outcome, fact=seq, in_queue=False)
+    if replaced:
+        return None
     outbox_writer.report_state(
         tx, seat, order.task_id, outcome.state, at=at, message_id=order.message_id, command_id=order.command.command_id
     )
     if outcome.again:
-        return step
+        return outcome.state
     tx.run(STOP_WAITING, plan_id=seat.plan_id, task_id=order.task_id)
     _finish(tx, seat, order, fault, at)
     for artifact in made if fault is None else ():
@@ -187,23 +196,24 @@ def _conclude(
         outbox_writer.queue_content(
             tx, seat, artifact.name, records.store_content(tx, artifact.envelope), artifact.message_id
         )
-    return step
+    return outcome.state
 
 
 def _fact_to_json(
-    order: ClaimedCommand, lease: Lease, performance: Performance, fault: TurnFault | None, large: str | None
+    granted: LeasedAttempt, performance: Performance, fault: TurnFault | None, large: str | None
 ) -> dict[str, Any]:
+    job = granted.job
     used = {name: value for name, value in performance.usage.items() if name != "exit_code"}
     result = fault or AgentResult(performance.result, performance.score, performance.explanation)
     body: dict[str, Any] = {
-        "lease": lease.id,
-        "epoch": lease.epoch,
-        "attempt": lease.attempt,
-        "command_id": order.command.command_id,
+        "lease": job.lease,
+        "epoch": job.epoch,
+        "attempt": job.attempt,
+        "command_id": job.command.command_id,
         "how": performance.how,
         "exit_code": performance.usage.get("exit_code"),
         "usage": {"duration_s": round(performance.seconds, 3), **used},
-        "notice": results.fill_notice(order.command, result),
+        "notice": results.fill_notice(job.command, result),
     }
     if performance.sandbox:
         body["sandbox"] = performance.sandbox

@@ -253,7 +253,7 @@ class Engine:
             run_loop("agents", stop, wakes.add_agents_folder_waiter(), self._heartbeats.start_missing, lambda _: POLL),
             run_loop("monitor", stop, Waiter(), self._watch, lambda _: POLL),
             run_loop("mail", stop, self._at_mail, self.post.pass_, lambda pause: pause),
-            run_loop("branches", stop, Waiter(), self.dispatcher.operator.check_all_branches, lambda _: BRANCHES),
+            run_loop("branches", stop, Waiter(), self.dispatcher.branches.record_stale_tasks, lambda _: BRANCHES),
             run_loop("honesty", stop, Waiter(), self._count, lambda _: honesty.COUNT_INTERVAL),
         ]
         if self._schedules is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -10,19 +9,20 @@ from typing import Any, Final
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.dag import TaskDag
-from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
+from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine.core import boards, trace_context
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.passes import Passes
 from agenttalk.engine.plans import submission
 from agenttalk.engine.runs import plan_actions
+from agenttalk.engine.runs.branch_watch import StaleTasks
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.runs.plan_actions import PlanAction
-from agenttalk.engine.views import plan_status
+from agenttalk.engine.views import explain, plan_status
 from agenttalk.engine.views.models.plans import PlanView
+from agenttalk.engine.views.models.tasks import TaskExplanation
 
-LOG = logging.getLogger(__name__)
 NO_FILES: Final[Mapping[str, bytes]] = MappingProxyType({})
 
 
@@ -53,7 +53,7 @@ class PlanService:
         dispatcher = self._require_dispatcher()
         await dispatcher.operator.adopt_plan(dag.plan_id)
         if not new:
-            await dispatcher.operator.check_branch(dag.plan_id)  # what it proved may not hold any more
+            await dispatcher.branches.record_stale_tasks_of(dag.plan_id)
         return new
 
     async def list_remarks(self, dag: TaskDag, manifest: PlanManifest) -> list[JsonObject]:
@@ -75,12 +75,26 @@ class PlanService:
         return (await self._require_dispatcher().operator.apply(dag, manifest, profiles, by=by)).as_json()
 
     async def read_status(self, plan_id: str) -> PlanView:
-        """Return the status of a plan, after a look at its branch: what it proved may not hold any more."""
-        await self.check_branches(plan_id)
-        return (await plan_status.read_plan_status(self._deps, plan_id)).as_json()
+        """Return the status of a plan."""
+        return await plan_status.read_plan_status(self._deps, plan_id, await self.find_stale_tasks(plan_id))
 
-    async def read_settled_status(self, plan_id: str) -> PlanView:
-        """Return the status of a plan once it has settled.
+    async def explain(self, plan_id: str, task_id: str) -> TaskExplanation:
+        """Explain the state of a task."""
+        return await explain.explain_task(self._deps, plan_id, task_id, await self.find_stale_tasks(plan_id))
+
+    async def find_stale_tasks(self, plan_id: str) -> frozenset[str]:
+        """Return the tasks of an ended plan that are stale because its branch has moved, and are not stored as such.
+
+        Views show them as stale before the watch of the branches stores it.
+        """
+        return (await self.find_all_stale_tasks(plan_id)).get(plan_id, frozenset())
+
+    async def find_all_stale_tasks(self, plan_id: str | None = None) -> StaleTasks:
+        """Return the same of every plan, by plan."""
+        return {} if self._dispatcher is None else await self._dispatcher.branches.find_stale_tasks(plan_id)
+
+    async def settle(self, plan_id: str) -> PlanView:
+        """Have a plan settle, and return its status.
 
         A plan that seems to wait is believed only when a full pass changes nothing: then answers that were given and
         messages that were left in folders are taken into account.
@@ -102,19 +116,6 @@ class PlanService:
         board = await boards.board_of(self._deps, plan_id)
         await board.transact(lambda tx: tx.record("verify.asked", plan_id, {"by": by, "task_id": task_id}))
         return report
-
-    async def check_branches(self, plan_id: str | None = None) -> None:
-        """Find out whether the branches of ended plans have moved since. No check is run for it.
-
-        A plan whose repository cannot be read is left as it is.
-        """
-        if self._dispatcher is None:
-            return
-        try:
-            operator = self._dispatcher.operator
-            await (operator.check_all_branches() if plan_id is None else operator.check_branch(plan_id))
-        except AgentTalkError as error:
-            LOG.warning("%s: %s", plan_id, error.message, extra={"action": "branches"})
 
     async def record_merge(self, plan_id: str, *, by: str, commit: str, into: str | None, stale: bool) -> None:
         """Record that a person merged the work of a plan."""

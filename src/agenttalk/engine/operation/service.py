@@ -26,7 +26,9 @@ from agenttalk.engine.operation.tracing import TraceExporter
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.toolchain.receiver import DeliveryReceiver
 from agenttalk.engine.toolchain.reconciler import Reconciler
+from agenttalk.engine.views import root_status
 from agenttalk.engine.views.feed import Feed, silent_changes
+from agenttalk.engine.views.models.root import RootStatus
 from agenttalk.rules.agents.progress_notes import Note
 
 
@@ -99,6 +101,11 @@ class Service:
     def ready(self) -> bool:
         """Whether work is being done: after the start, and before the end has begun."""
         return self._is_ready()
+
+    async def read_status(self) -> RootStatus:
+        """Return the status of the whole root."""
+        stale = await self.plans.find_all_stale_tasks()
+        return await root_status.read_root_status(self.deps, self.day.configured, stale)
 
     def redact(self, value: Any) -> Any:
         """Return a JSON value without secrets."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts.command import ResolvedInput
 from agenttalk.contracts.core import root_layout
@@ -38,11 +38,20 @@ def list_versions_in_force(tx: Tx, plan_id: str, task_id: str) -> list[OutputInF
     return tx.run(OUTPUTS_IN_FORCE, plan_id=plan_id, task_id=task_id, gateway=root_layout.GATEWAY)
 
 
-def files_of(envelope: bytes) -> list[tuple[str, str, int]]:
-    """List the files of an artifact: path inside its output, hash and size."""
+class DeliveredFile(NamedTuple):
+    """A file of an artifact."""
+
+    path: str
+    """Its path inside the output."""
+    sha256: str
+    size_bytes: int
+
+
+def files_of(envelope: bytes) -> list[DeliveredFile]:
+    """List the files of an artifact."""
     payload: Any = json.loads(envelope)["payload"]  # the engine wrote it, or checked it when it was accepted
     return [
-        (plan_inputs.path_inside_output(file["path"]), file["sha256"], file.get("size_bytes") or 0)
+        DeliveredFile(plan_inputs.path_inside_output(file["path"]), file["sha256"], file.get("size_bytes") or 0)
         for file in payload["files"]
     ]
 

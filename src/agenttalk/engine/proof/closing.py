@@ -93,22 +93,34 @@ class PlanCloser:
         return {"plan_id": self.plan_id, "commit": found.commit, "checks": checks, "reopened": reopened}
 
     async def check_branch(self, repo: Workspace) -> bool:
-        """See whether the branch of an ended plan has moved; what was proven of what has changed is stale from now on.
+        """Store which evidence of an ended plan is stale if its branch has moved. Returns whether any is.
 
-        Nothing is run for that, and nothing more is looked at while it stands where it did. Says whether it is stale.
+        No check is run for it, and only the head of the branch is read while it has not moved.
         """
-        rows = await self.store.read(WATCHED_BRANCH, plan_id=self.plan_id)
-        if not rows or self.prover is None:
+        head = await self._find_moved_head(repo)
+        if head is None:
             return False
-        head = await self.prover.find_head(self.plan_id, repo)
-        if head == rows[0].head:
-            return False
-        if not head:  # who deleted it is done with it; whoever merges it has to look first all the same
+        if not head:  # the branch was deleted, so nothing can be merged without a new check
             await self.store.transact(lambda tx: tx.run(LEAVE_BRANCH, plan_id=self.plan_id))
             return False
         found = await staleness.find_stale(self.store, self.sheets, self.prover, self.plan_id, self.operator.words)
         await self.step(partial(_mark_and_watch, plan_id=self.plan_id, review=found, head=head))
         return any(each.why for each in found.seen)
+
+    async def find_stale_tasks(self, repo: Workspace) -> frozenset[str]:
+        """Return the tasks that `check_branch` would find stale. Writes nothing."""
+        if not await self._find_moved_head(repo):
+            return frozenset()
+        found = await staleness.find_stale(self.store, self.sheets, self.prover, self.plan_id, self.operator.words)
+        return frozenset(seen.kept.task_id for seen in found.seen if seen.why)
+
+    async def _find_moved_head(self, repo: Workspace) -> str | None:
+        """Return the head of a watched branch that has moved; None if it has not, and "" if the branch is gone."""
+        rows = await self.store.read(WATCHED_BRANCH, plan_id=self.plan_id)
+        if not rows or self.prover is None:
+            return None
+        head = await self.prover.find_head(self.plan_id, repo)
+        return None if head == rows[0].head else head or ""
 
     async def find_stale_after_merge(self) -> StalenessReport | None:
         """See what is stale since something was merged; None if that does not work: then closing sees it."""

@@ -29,7 +29,7 @@ from agenttalk.ports.statements.plans import ENGINE_TASK
 from agenttalk.rules.agents import results
 from agenttalk.rules.budgets import stuck
 from agenttalk.rules.core.tokens import attempt_token, token_hash
-from agenttalk.rules.messages.leases import TurnHistory, time_limit
+from agenttalk.rules.messages.leases import NO_TURNS, TurnHistory, time_limit
 from agenttalk.rules.prompts.execute import (
     Handover,
     render_execute_prompt,
@@ -41,14 +41,20 @@ from agenttalk.rules.prompts.execute import (
 )
 from agenttalk.rules.proof import rework
 from agenttalk.rules.text import reexecution
+from agenttalk.rules.text.message import render
 
 _FIRST: Final = {"human": "asking", "remote": "offered"}
 """The phase in which a lease begins, by driver, where that is not executing."""
 
 
 def hash_token(job: Job) -> str:
-    """What the store knows of an attempt's token."""
+    """Hash the token of an attempt, as the store keeps it."""
     return token_hash(job.token)
+
+
+def build_turn_subject(plan_id: str, message_id: str) -> str:
+    """Name the subject under which the ledger keeps the turns of a command."""
+    return f"turns/{plan_id}/{message_id}"
 
 
 @dataclass(slots=True)
@@ -70,6 +76,16 @@ class AttemptBuilder:
     """Promises of the plan's other tasks in the same repository."""
     kind: tuple[TaskKind, KindTask] | None = None
     """What sets the task apart, if its board has a kind of its own."""
+    foreign: bool = False
+    """Whether another party commands it, so that no check of its promise is run."""
+    missing: tuple[str, ...] = ()
+    """Inputs that it begins without."""
+    sent_back: str = ""
+    """Why the last answer to the command was sent back, if it was."""
+    history: TurnHistory = NO_TURNS
+    """The turns of the command before this one."""
+    fact: int | None = None
+    """The fact of the task's turn before this one."""
     number: int = 1
     lease: str = ""
     token: str = ""
@@ -104,9 +120,11 @@ class AttemptBuilder:
         }
 
     def render_prompt(self) -> str:
-        """What the agent is told."""
-        told = self._render_task()
-        return told + render_tools_note(locale=self.profile.locale) if self.profile.has_tools else told
+        """Render the prompt of the agent."""
+        prompt, locale = self._render_task(), self.profile.locale
+        if self.profile.has_tools:
+            prompt += render_tools_note(locale=locale)
+        return f"{prompt}\n# {render(self.sent_back, locale)}\n" if self.sent_back else prompt
 
     def _render_task(self) -> str:
         command = reexecution.render_command(self.command, self.profile.locale)
@@ -122,15 +140,15 @@ class AttemptBuilder:
             [
                 plan_inputs.to_input_text(each, "" if is_model else f"{base}/inputs/")
                 for each in self.inputs
-                if not _is_in_prompt(each)
+                if self.foreign or not _is_in_prompt(each)
             ],
-            (),
+            self.missing,
             Handover(f"{base}/outputs", f"{base}/result.json", outputs, possible, by=self.profile.result_by),
             fence=self.fence,
             locale=self.profile.locale,
             may_refuse=self.profile.self_assessment,
         )
-        if command.promise is not None:
+        if command.promise is not None and not self.foreign:
             again = command.reexecute is not None
             told += render_limits(
                 command.promise, in_tree=self.repo is not None, again=again, locale=self.profile.locale
@@ -156,20 +174,17 @@ class AttemptBuilder:
     def lease_to(
         self,
         prompt: str,
-        history: TurnHistory,
         delivery: int,
         message_id: str,
         ticket: int,
         consumed_at: str,
-        fact: int | None,
     ) -> LeasedAttempt:
-        """The attempt with its lease. `fact` is that of the task's turn before this one."""
+        """Build the leased attempt, with the job for the performer."""
         return LeasedAttempt(
-            self.build_job(prompt, history), delivery, message_id, history.crashes, history.bad_scores, ticket,
-            consumed_at, fact, self.node, self.watch(), self.passage.decisions, self.own_task)  # fmt: skip
+            self._build_job(prompt), delivery, message_id, self.history.crashes, self.history.bad_scores, ticket,
+            consumed_at, self.fact, self.node, self.watch(), self.passage.decisions, self.own_task)  # fmt: skip
 
-    def build_job(self, prompt: str, history: TurnHistory) -> Job:
-        """What the driver gets."""
+    def _build_job(self, prompt: str) -> Job:
         command = self.command
         return Job(
             command.plan_id,
@@ -183,7 +198,7 @@ class AttemptBuilder:
             self.profile,
             command,
             prompt,
-            time_limit(command, history),
+            time_limit(command, self.history),
             self.inputs,
             {each.name: each.content_type for each in self.node.outputs if each.content_type is not None},
             tuple(each.name for each in self.node.outputs),

@@ -21,15 +21,17 @@ from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import evidence_store as kept
 from agenttalk.engine.proof import rework
+from agenttalk.engine.runs.attempt import build_turn_subject
 from agenttalk.engine.runs.resume import UNCOUNTED, VERIFYING, OrphanedLease
 from agenttalk.engine.runs.turn_fact import decide_receipt, render_fact
 from agenttalk.engine.runs.turn_outcome import decide_outcome, model_of
-from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK
+from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK, EngineTaskRow
 from agenttalk.ports.statements.proof import DROP_PERFORMANCE
 from agenttalk.ports.statements.runs import END_DELIVERY, END_TURN
+from agenttalk.ports.storage import Tx
 from agenttalk.rules.agents import results
 from agenttalk.rules.core import isolation, task_states, usage
-from agenttalk.rules.core.task_states import TurnEnding
+from agenttalk.rules.core.task_states import Cause, TurnEnding
 from agenttalk.rules.core.usage import UsageTotals
 from agenttalk.rules.proof import score_gates
 from agenttalk.rules.proof.performance import NO_PROOF, OutputContent, Performance, WorkProof
@@ -88,7 +90,8 @@ def _write_end(moves: PlanTransaction, end: FinishedTurn) -> TurnOutcome:
     parcels = _parcels(moves, sheet, node, granted, performance) if sends else []
     lines = [line for each in parcels for line in each.lines]
     body = render_fact(moves, granted, performance, outcome, proof, lines)
-    _end_turn(moves, granted, performance, outcome, proof, moves.append_journal_fact("turn.ended", job.plan_id, body))
+    fact = moves.append_journal_fact("turn.ended", job.plan_id, body)
+    end_turn(moves.tx, moves.now, granted, performance, outcome, proof, fact=fact)
     _keep_evidence(moves, granted, outcome, proof)
     if outcome.again:
         return outcome
@@ -189,26 +192,9 @@ def end_orphaned_lease(
     cause = decide_after_attempt(how, retries_used=row.retries, retry_times=0, engine_deaths=row.deaths + int(died))
     cause = "SUPERSEDED" if revoked else cause
     state = task_states.move("RUNNING", cause)
-    if not tx.run(
-        END_TURN,
-        plan_id=plan_id,
-        task_id=task_id,
-        epoch=left.epoch,
-        lease=left.lease,
-        state=state,
-        cause=cause,
-        **to_columns(None),
-        queued=left.delivery if state == "READY" and not revoked else None,
-        at=moves.now,
-        score=None,
-        fact=row.fact,
-        unproven=0,
-        unisolated=0,
-        retries=0,
-        sent_back=row.sent_back,
-        deaths=int(died),
-        **used._asdict(),
-    ):
+    end = build_orphan_end(row, plan_id, task_id, left.epoch, left.lease, at=moves.now, cause=cause, used=used)
+    end |= {"queued": left.delivery if state == "READY" and not revoked else None, "deaths": int(died)}
+    if not tx.run(END_TURN, **end):
         return
     if allowance is not None:
         allowance.write(tx, left.lease, used)
@@ -216,7 +202,7 @@ def end_orphaned_lease(
         tx.run(DROP_PERFORMANCE, plan_id=plan_id, task_id=task_id)
     [(message_id, _)] = tx.run(COMMAND_OF_DELIVERY, id=left.delivery)
     body = {"lease": left.lease, "epoch": left.epoch, "cause": cause}
-    tx.record("lease.ended", f"turns/{plan_id}/{message_id}", body)
+    tx.record("lease.ended", build_turn_subject(plan_id, message_id), body)
     if revoked:
         transitions.return_to_waiting(moves, sheet, task_id, left.delivery)
     elif state == "READY":
@@ -227,25 +213,66 @@ def end_orphaned_lease(
         )
 
 
-def _end_turn(
-    moves: PlanTransaction,
+def build_orphan_end(
+    task: EngineTaskRow,
+    plan_id: str,
+    task_id: str,
+    epoch: int,
+    lease: str,
+    *,
+    at: str,
+    cause: Cause = "ENGINE_ENDED",
+    used: UsageTotals = usage.NOTHING,
+) -> dict[str, Any]:
+    """Build the row for the end of a turn that left no result. Nothing of it counts against the agent."""
+    return {
+        "plan_id": plan_id,
+        "task_id": task_id,
+        "epoch": epoch,
+        "lease": lease,
+        "state": task_states.move("RUNNING", cause),
+        "cause": cause,
+        **to_columns(None),
+        "queued": None,
+        "at": at,
+        "score": None,
+        "fact": task.fact,
+        "unproven": 0,
+        "unisolated": 0,
+        "retries": 0,
+        "sent_back": task.sent_back,
+        "deaths": 0,
+        **used._asdict(),
+    }
+
+
+def end_turn(
+    tx: Tx,
+    at: str,
     granted: LeasedAttempt,
     performance: Performance,
     outcome: TurnOutcome,
-    proof: WorkProof,
-    fact: int,
+    proof: WorkProof = NO_PROOF,
+    *,
+    fact: int | None,
+    in_queue: bool = True,
 ) -> None:
+    """Write the end of a turn into the row of its task and give the lease back.
+
+    `in_queue` says whether the dispatcher starts another attempt; else the heartbeat of the agent does. Raises
+    LEASE_LOST, now or when the statements that wait are run, if another attempt has the task.
+    """
     job = granted.job
     bad_score = performance.code in SCORE_CODES
     used = usage.measure_usage(performance.usage, seconds=performance.seconds)
     if granted.watch.allowance is not None:
-        granted.watch.allowance.write(moves.tx, job.lease, used)
+        granted.watch.allowance.write(tx, job.lease, used)
     lost = ConflictError(
         Code.LEASE_LOST,
         f"attempt {job.attempt} of task {job.task_id!r} has lost its lease (epoch {job.epoch})",
         hint="nothing of it is kept; the task was given out again",
     )
-    moves.tx.run_later(
+    tx.run_later(
         END_TURN,
         {
             "plan_id": job.plan_id,
@@ -255,8 +282,8 @@ def _end_turn(
             "state": outcome.state,
             "cause": outcome.cause,
             **to_columns(outcome.reason),
-            "queued": granted.delivery if outcome.again else None,
-            "at": moves.now,
+            "queued": granted.delivery if outcome.again and in_queue else None,
+            "at": at,
             "score": performance.score,
             "fact": fact,
             "unproven": int(outcome.is_unproven),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
@@ -27,6 +27,8 @@ from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof.pending_decisions import PendingDecisions
 from agenttalk.engine.runs import checkpoints
+from agenttalk.engine.runs.branch_watch import BranchWatch
+from agenttalk.engine.runs.job_runner import JobRunner
 from agenttalk.engine.runs.leasing import LeaseContext
 from agenttalk.engine.runs.operator import OperatorActions
 from agenttalk.engine.runs.recovery import Recovery
@@ -48,7 +50,7 @@ POLL: Final = 10.0
 class Dispatcher:
     """Runs the engine's plans of a root: passes over its boards, and wakes the rest.
 
-    `operator` does what operators ask for.
+    `operator` does what operators ask for, and `branches` watches the branches of ended plans.
     """
 
     def __init__(
@@ -68,18 +70,20 @@ class Dispatcher:
         places = slots or Slots(max_running)
         desk = LeaseContext(owner, str(deps.root.path.absolute()), places, budgets)
         self._deps = deps
-        self._state = DispatcherState(deps, performers, processes, nudge_router, prover, places, desk)
-        self._steps = StepWriter(self._state, TurnRunner(self._state), self._has_review_among)
-        self._recovery = Recovery(self._state, self._steps)
-        self.operator = OperatorActions(self._state, self._steps, self._recovery)
-        self.days = day_limit.DayLimitTracker(deps, budgets, day_cost_usd, self._state.watches)
+        jobs = JobRunner(deps, performers)
+        self._state = DispatcherState(deps, jobs, processes, nudge_router, prover, places, desk)
         self._deciding = PendingDecisions(
             deps,
             prover,
             lambda store, do: self._steps.run(self._state.board(store), do),
             lambda plan_id: self.operator.cancel(plan_id, by="engine", why="the review is over"),
-            self._release_decided,
+            self._state.report_release_decision,
         )
+        self._steps = StepWriter(self._state, TurnRunner(self._state), self._deciding.has_review_among)
+        self._recovery = Recovery(self._state, self._steps)
+        self.operator = OperatorActions(self._state, self._steps, self._recovery)
+        self.branches = BranchWatch(self._state, self._steps)
+        self.days = day_limit.DayLimitTracker(deps, budgets, day_cost_usd, self._state.watches)
         self._ignores_open_plans = False
         self._pass_waiters: list[asyncio.Future[None]] = []
         """Futures that are resolved after the next full pass."""
@@ -96,7 +100,7 @@ class Dispatcher:
         try:
             await self._recovery.recover()
             if self._ignores_open_plans:
-                await self._ignore_plans()
+                await _ignore_plans(self._state)
             while not stop.is_set():
                 self._state.wake.clear()
                 asked = len(self._pass_waiters)
@@ -109,7 +113,7 @@ class Dispatcher:
                     wait = POLL
                 if not more:
                     self._resolve_pass_waiters(asked)
-                    await self._sleep(stop, wait)
+                    await _sleep(stop, self._state.wake, wait)
         finally:
             self._resolve_pass_waiters(len(self._pass_waiters))
             await self.close()
@@ -121,20 +125,9 @@ class Dispatcher:
                 each.set_result(None)
         del self._pass_waiters[:number]
 
-    async def _sleep(self, stop: asyncio.Event, seconds: float) -> None:
-        waits = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(self._state.wake.wait())}
-        _, pending = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        for each in pending:
-            each.cancel()
-
     def ignore_open_plans(self) -> None:
         """Leave plans alone that are open when `run` begins, until a person adopts one."""
         self._ignores_open_plans = True
-
-    async def _ignore_plans(self) -> None:
-        for store in await list_boards(self._deps):
-            if store.name not in VIRTUAL:
-                self._state.desk.crowds.ignore_plans(row.plan_id for row in await store.read(OPEN_RUNS))
 
     def nudge(self) -> None:
         """Start a pass soon."""
@@ -225,15 +218,6 @@ class Dispatcher:
         """Plans whose release is being decided on."""
         return self._deciding.plans_in_release
 
-    def _has_review_among(self, ended: Iterable[str]) -> bool:
-        return self._deciding.has_review_among(ended)
-
-    def _release_decided(self, *, again: bool = False) -> None:
-        """A release was decided, or could not be: then another pass tries `again`."""
-        if again:
-            self._state.wake.set()
-        self._state.announce(ended=True)
-
     def pop_ended_plans(self) -> set[str]:
         """Plans that ended since this was asked last."""
         ended, self._state.ended = self._state.ended, set()
@@ -269,6 +253,19 @@ def _subscribe(events: set[asyncio.Event]) -> Iterator[asyncio.Event]:
         yield news
     finally:
         events.discard(news)
+
+
+async def _ignore_plans(state: DispatcherState) -> None:
+    for store in await list_boards(state.deps):
+        if store.name not in VIRTUAL:
+            state.desk.crowds.ignore_plans(row.plan_id for row in await store.read(OPEN_RUNS))
+
+
+async def _sleep(stop: asyncio.Event, wake: asyncio.Event, seconds: float) -> None:
+    waits = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(wake.wait())}
+    _, pending = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    for waiting in pending:
+        waiting.cancel()
 
 
 def _offer(moves: PlanTransaction, agents: list[str]) -> None:

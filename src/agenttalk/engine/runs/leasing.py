@@ -40,8 +40,8 @@ from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.messages.leases import TurnHistory
 from agenttalk.rules.plans.input_selection import PickedInputs
+from agenttalk.rules.proof.checkpoints import CheckpointDecision
 from agenttalk.rules.text.catalogue import read_column
-from agenttalk.rules.text.message import render
 
 _REMEMBERED: Final = 10_000
 """Commands in queues."""
@@ -234,38 +234,29 @@ def _start(
     """Give a command that was just made to its agent; None when a checkpoint denies it."""
     order, picked, cause = made
     tx, command = moves.tx, order.command
-    epoch = retries = sent_back = 0
-    fact = None
-    if not order.first:
-        task = tx.run(ENGINE_TASK, plan_id=order.plan_id, task_id=command.task_id)[0]
-        epoch, retries, sent_back, fact = task.epoch, task.retries, task.sent_back, task.fact
+    task = None if order.first else tx.run(ENGINE_TASK, plan_id=order.plan_id, task_id=command.task_id)[0]
     sheet = moves.definitions.load(tx, order.plan_id)
     sources = picked.sources if picked.sources or not (picked.inputs or command.reexecute) else None
     if sources is not None:
         inputs, used = plan_inputs.read_picked_files(moves, command, sources)
     else:
         inputs, used, _ = plan_inputs.read_command_inputs(tx, sheet, command, order.agent_id, moves.now)
-    attempt = run_attempt.prepare_attempt(
-        moves, desk.owner, desk.root, sheet, order.agent_id, command, epoch + 1, inputs, used
-    )
-    passage = checkpoints.decide_before_turn(moves, desk.purse, sheet, attempt.node, command, order.message_id, ())
-    if passage is not PLAIN:
-        if passage.denied is not None:
-            checkpoints.hold_back(moves, sheet, attempt.node, moves.enqueue_at_once(order, cause), passage.denied)
-            return None
-        attempt.passage = passage.with_lease(attempt.lease)
+    attempt = _prepare(moves, desk, sheet, order.agent_id, command, task, inputs, used)
+    denied = _decide_before_turn(moves, desk, sheet, attempt, order.message_id)
+    if denied is not None:
+        checkpoints.hold_back(moves, sheet, attempt.node, moves.enqueue_at_once(order, cause), denied)
+        return None
     prompt = attempt.render_prompt()
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     delivery = commands.deliver_at_once(tx, order, at=moves.now, prompt_sha256=sha256)
     starts = START_FIRST if moves.pop_unmet(order.plan_id, command.task_id) else START_TASK
     row = attempt.lease_row(moves.now)
-    row["delivery"], row["epoch"] = delivery, epoch
+    row["delivery"], row["epoch"] = delivery, attempt.epoch - 1
     tx.run_later(starts, row, make_task_changed_error(command.task_id))
     moves.count(order.plan_id, "sent")
     moves.count(order.plan_id, "delivered")
     run_attempt.record_start(moves, attempt, order.message_id, sha256, used, order.line)
-    history = TurnHistory(crashes=retries, bad_scores=sent_back)
-    return attempt.lease_to(prompt, history, delivery, order.message_id, ticket, moves.now, fact)
+    return attempt.lease_to(prompt, delivery, order.message_id, ticket, moves.now)
 
 
 def _resume(
@@ -282,22 +273,16 @@ def _resume(
     if lost:
         transitions.wait_for_inputs(moves, sheet, row.task_id, row.delivery)
         return None
-    attempt = run_attempt.prepare_attempt(
-        moves, desk.owner, desk.root, sheet, agent_id, command, row.epoch + 1, inputs, used
-    )
-    passage = checkpoints.decide_before_turn(moves, desk.purse, sheet, attempt.node, command, message_id, ())
-    if passage is not PLAIN:
-        if passage.denied is not None:
-            checkpoints.hold_back(moves, sheet, attempt.node, row.delivery, passage.denied)
-            return None
-        attempt.passage = passage.with_lease(attempt.lease)
+    attempt = _prepare(moves, desk, sheet, agent_id, command, row, inputs, used)
+    denied = _decide_before_turn(moves, desk, sheet, attempt, message_id)
+    if denied is not None:
+        checkpoints.hold_back(moves, sheet, attempt.node, row.delivery, denied)
+        return None
     attempt.number = row.attempt + 1
     lost_to = make_task_changed_error(row.task_id)
     tx.run_later(LEASE_TASK, attempt.lease_row(moves.now), lost_to)
+    attempt.sent_back = read_column(row.reason, row.reason_message) or "" if row.sent_back else ""
     prompt = attempt.render_prompt()
-    if row.sent_back and row.reason:
-        reason = read_column(row.reason, row.reason_message) or ""
-        prompt = f"{prompt}\n# {render(reason, attempt.profile.locale)}\n"
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     taken: dict[str, Any] = {"id": row.delivery, "at": moves.now, "prompt_sha256": sha256}
     if row.attempt:
@@ -306,8 +291,7 @@ def _resume(
         consumed_at = moves.now
         tx.run_later(TAKE_DELIVERY, taken, lost_to)
     run_attempt.record_start(moves, attempt, message_id, sha256, used)
-    history = TurnHistory(crashes=row.retries, bad_scores=row.sent_back)
-    return attempt.lease_to(prompt, history, row.delivery, message_id, ticket, consumed_at, row.fact)
+    return attempt.lease_to(prompt, row.delivery, message_id, ticket, consumed_at)
 
 
 def take_over_attempt(
@@ -322,11 +306,9 @@ def take_over_attempt(
     """Take over the attempt that is under way, under a new epoch: this process verifies what it left."""
     message_id, command = _read_command(moves.tx, desk, delivery)
     sheet = moves.definitions.load(moves.tx, command.plan_id)
-    attempt = run_attempt.prepare_attempt(
-        moves, desk.owner, desk.root, sheet, agent_id, command, task.epoch + 1, inputs, ()
-    )
+    attempt = _prepare(moves, desk, sheet, agent_id, command, task, inputs, ())
     attempt.number = task.attempt
-    granted = _lease_again(moves, desk, sheet, attempt, message_id, delivery, ticket, task, prompt="")
+    granted = _lease_again(moves, desk, sheet, attempt, message_id, delivery, ticket, prompt="")
     return replace(granted, job=replace(granted.job, again=True))
 
 
@@ -339,12 +321,10 @@ def take_back_attempt(
     inputs, used, lost = plan_inputs.read_command_inputs(moves.tx, sheet, command, agent_id, moves.now)
     if lost:
         return None
-    attempt = run_attempt.prepare_attempt(
-        moves, desk.owner, desk.root, sheet, agent_id, command, task.epoch, inputs, used
-    )
-    attempt.number, attempt.lease = task.attempt, task.lease or ""
-    attempt.token = ""  # the store knows only its hash
-    return _lease_again(moves, desk, sheet, attempt, message_id, delivery, ticket, task, attempt.render_prompt())
+    attempt = _prepare(moves, desk, sheet, agent_id, command, task, inputs, used)
+    attempt.epoch, attempt.number, attempt.lease = task.epoch, task.attempt, task.lease or ""
+    attempt.token = ""  # the store keeps only its hash
+    return _lease_again(moves, desk, sheet, attempt, message_id, delivery, ticket, attempt.render_prompt())
 
 
 def _lease_again(
@@ -355,7 +335,6 @@ def _lease_again(
     message_id: str,
     delivery: int,
     ticket: int,
-    task: EngineTaskRow,
     prompt: str,
 ) -> LeasedAttempt:
     """The lease of an attempt that began before. Its task is leased, so only the other reasons could deny it."""
@@ -364,8 +343,37 @@ def _lease_again(
     )
     attempt.passage = passage.with_lease(attempt.lease)
     consumed_at = moves.tx.run(CONSUMED_AT, id=delivery)[0].consumed_at or moves.now
-    history = TurnHistory(crashes=task.retries, bad_scores=task.sent_back)
-    return attempt.lease_to(prompt, history, delivery, message_id, ticket, consumed_at, task.fact)
+    return attempt.lease_to(prompt, delivery, message_id, ticket, consumed_at)
+
+
+def _prepare(
+    moves: PlanTransaction,
+    desk: LeaseContext,
+    sheet: PlanDefinition,
+    agent_id: str,
+    command: Command,
+    task: NextTaskRow | EngineTaskRow | None,
+    inputs: tuple[InputContent, ...],
+    used: Sequence[str],
+) -> AttemptBuilder:
+    """Prepare the next attempt at a task, under the next epoch. `task` is None if the task never had a command."""
+    epoch = task.epoch + 1 if task is not None else 1
+    attempt = run_attempt.prepare_attempt(moves, desk.owner, desk.root, sheet, agent_id, command, epoch, inputs, used)
+    if task is not None:
+        attempt.history, attempt.fact = TurnHistory(crashes=task.retries, bad_scores=task.sent_back), task.fact
+    return attempt
+
+
+def _decide_before_turn(
+    moves: PlanTransaction, desk: LeaseContext, sheet: PlanDefinition, attempt: AttemptBuilder, message_id: str
+) -> CheckpointDecision | None:
+    """Have the checkpoints before a turn decide about an attempt. Returns the decision that denies it, if one does."""
+    passage = checkpoints.decide_before_turn(moves, desk.purse, sheet, attempt.node, attempt.command, message_id, ())
+    if passage is PLAIN:  # most tasks have nothing that a checkpoint could deny
+        return None
+    if passage.denied is None:
+        attempt.passage = passage.with_lease(attempt.lease)
+    return passage.denied
 
 
 def _read_command(tx: Tx, desk: LeaseContext, delivery: int) -> tuple[str, Command]:

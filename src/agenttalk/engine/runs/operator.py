@@ -7,14 +7,13 @@ import logging
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.contracts.plan import PlanManifest
-from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import control, dag_reviews, revision
 from agenttalk.engine.plans.transaction import PlanTransaction
@@ -25,7 +24,7 @@ from agenttalk.engine.runs.state import BoardState, DispatcherState, make_tasks_
 from agenttalk.engine.runs.steps import StepWriter
 from agenttalk.ports.statements.budgets import OBJECTIONS_TO
 from agenttalk.ports.statements.plans import ENGINE_TASK, RUN
-from agenttalk.ports.statements.proof import LEAVE_BRANCH, WATCHED_BRANCH, WATCHED_BRANCHES
+from agenttalk.ports.statements.proof import LEAVE_BRANCH
 from agenttalk.ports.statements.runs import WORKING_IN_PLAN
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.budgets.aborts import Abort
@@ -35,8 +34,6 @@ from agenttalk.rules.proof import rework
 from agenttalk.rules.proof.rework import ReworkDecision, WorkAcceptance
 
 LOG = logging.getLogger(__name__)
-_WATCHED: Final = 100
-"""Branches of ended plans that are read at once."""
 
 
 class OperatorActions:
@@ -52,31 +49,6 @@ class OperatorActions:
         board = await self._state.board_of(plan_id)
         await board.store.transact(partial(control.require_engine_plan, plan_id=plan_id, task_id=task_id))
         return await self._steps.closer_of(board, plan_id).verify(task_id)
-
-    async def check_branch(self, plan_id: str) -> bool:
-        """See whether an ended plan's branch has moved since it was looked at; whether something is stale by that."""
-        board = await self._state.board_of(plan_id)
-        if not await board.store.read(WATCHED_BRANCH, plan_id=plan_id):
-            return False
-        repo = await board.store.transact(lambda tx: board.sheets.load(tx, plan_id).workspace)
-        if repo is None:
-            return False
-        stale = await self._steps.closer_of(board, plan_id).check_branch(repo)
-        if stale:
-            self._state.nudge()
-        return stale
-
-    async def check_all_branches(self) -> None:
-        """The same of every plan that has ended and is not merged. One that cannot be looked at hinders no other."""
-        for store in await list_boards(self._state.deps):
-            after = ""
-            while rows := await store.read(WATCHED_BRANCHES, plan_id=after, limit=_WATCHED):
-                for plan_id, _ in rows:
-                    try:
-                        await self.check_branch(plan_id)
-                    except AgentTalkError as error:
-                        LOG.warning("%s: %s", plan_id, error.message, extra={"action": "branches"})
-                after = rows[-1].plan_id
 
     async def record_merge(self, plan_id: str, *, by: str, commit: str, into: str | None, stale: bool) -> None:
         """Write down that a person merged a plan's branch, and whether they looked first. It is watched no longer."""
@@ -154,16 +126,14 @@ class OperatorActions:
         board = await self._state.board_of(plan_id)
         detail = f"stopped by {by}" + (f": {why}" if why else "")
         watch = self._state.watches.find(board.store.name, plan_id, task_id)
-        turns = [self._state.turns[lease] for lease, each in await self._under_way(board, plan_id) if each == task_id]
+        rows = await board.store.read(WORKING_IN_PLAN, plan_id=plan_id)
+        leases = [row.lease for row in rows if row.task_id == task_id]
+        turns = [self._state.turns[lease] for lease in leases if lease in self._state.turns]
         if watch is not None and turns:
             watch.stop(Abort("user-aborted", detail))
             await asyncio.wait(turns)
         await self._recovery.recover()
         return await self._steps.run(board, lambda moves: control.abort(moves, plan_id, task_id, detail=detail))
-
-    async def _under_way(self, board: BoardState, plan_id: str) -> list[tuple[str, str]]:
-        rows = await board.store.read(WORKING_IN_PLAN, plan_id=plan_id)
-        return [(lease, task_id) for lease, task_id in rows if lease in self._state.turns]
 
     async def override(
         self, plan_id: str, task_id: str, *, checkpoint: str, by: str, why: str, proof: AnswerProof = UNKNOWN

@@ -17,7 +17,7 @@ from agenttalk.engine.runs import checkpoints, conclusion, resume
 from agenttalk.engine.runs.resume import VERIFYING, OrphanedLease
 from agenttalk.engine.runs.state import BoardState, DispatcherState
 from agenttalk.engine.runs.steps import StepWriter
-from agenttalk.ports.agents import ProcessIdentity
+from agenttalk.ports.agents import Processes, ProcessIdentity
 from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK
 from agenttalk.ports.statements.runs import WORKING_TASKS
 from agenttalk.ports.storage import Tx
@@ -42,7 +42,9 @@ class Recovery:
         for store in await list_boards(self._state.deps):
             board = self._state.board(store)
             for plan_id, task_id, agent_id, epoch, lease, owner, delivery, phase in await store.read(WORKING_TASKS):
-                if lease in self._state.ours or self._is_alive(owner) or (stopping and owner == resume.NO_OWNER):
+                if stopping and owner == resume.NO_OWNER:
+                    continue
+                if not is_orphaned(self._state.processes, lease, owner, held=self._state.ours):
                     continue
                 await self._state.processes.end(lease)
                 died = owner not in {self._state.desk.owner, resume.NO_OWNER} or lease in self._state.lost
@@ -56,7 +58,9 @@ class Recovery:
     async def _settle(self, board: BoardState, left: OrphanedLease, *, wanted: bool, stopping: bool) -> None:
         """Decide about a lease that nobody takes care of. Who cannot verify leaves that to somebody who can."""
         apart = left.phase == access.ELSEWHERE
-        leaves = stopping or not ("remote" in self._state.performers if apart else self._can_verify(board.store.name))
+        leaves = stopping or not (
+            "remote" in self._state.jobs.performers if apart else self._can_verify(board.store.name)
+        )
         needs = (apart or left.phase == "verifying") and wanted and not leaves
         ticket = self._state.slots.acquire(left.agent_id, apart=apart) if needs else None
         found: list[tuple[LeasedAttempt, Performance | None]] = []
@@ -112,7 +116,17 @@ class Recovery:
         """Whether work on a board can be verified here: by the kind of its tasks, or by making checks."""
         return board in self._state.deps.kinds if board in VIRTUAL else self._state.prover is not None
 
-    def _is_alive(self, owner: str) -> bool:
-        said: Any = wire.read(owner.encode())
-        found = ProcessIdentity(**said)
-        return found != self._state.processes.me() and self._state.processes.alive(found)
+
+def is_orphaned(processes: Processes, lease: str, owner: str, *, held: Collection[str]) -> bool:
+    """Whether the turn of a lease runs nowhere any more. `held` are the leases of turns that run in this process.
+
+    A lease of this process that it does not hold is orphaned, too: its turn has ended without an end in the store.
+    """
+    if lease in held:
+        return False
+    content: Any = wire.read(owner.encode())
+    try:
+        identity = ProcessIdentity(**content)
+    except TypeError:  # written by something else than an engine: no process takes care of it
+        return True
+    return identity == processes.me() or not processes.alive(identity)

@@ -127,7 +127,7 @@ def resume_lease(
     ):
         return None
     body = {"lease": job.lease, "before": left.lease, "epoch": job.epoch, "attempt": job.attempt, "died": left.died}
-    tx.record("turn.resumed", f"turns/{left.plan_id}/{granted.message_id}", body)
+    tx.record("turn.resumed", attempt.build_turn_subject(left.plan_id, granted.message_id), body)
     return granted, _read_performance(said)
 
 

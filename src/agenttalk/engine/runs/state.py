@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from agenttalk.engine.budgets.spending import Allowance
@@ -17,8 +17,9 @@ from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.runs import folder_agents
 from agenttalk.engine.runs.conclusion import FinishedTurn
+from agenttalk.engine.runs.job_runner import JobRunner
 from agenttalk.engine.runs.leasing import LeaseContext
-from agenttalk.ports.agents import Performer, Processes
+from agenttalk.ports.agents import Processes
 from agenttalk.ports.proof import Prover
 from agenttalk.ports.storage import Store
 from agenttalk.rules.core.usage import UsageTotals
@@ -41,7 +42,7 @@ class DispatcherState:
     """What the parts of the dispatcher share: boards, turns under way, leases. It decides nothing."""
 
     deps: Deps
-    performers: Mapping[str, Performer]
+    jobs: JobRunner
     processes: Processes
     nudge_router: Callable[[], None]
     prover: Prover | None
@@ -82,6 +83,12 @@ class DispatcherState:
         """Have turns that wait for a forge check again."""
         for event in self.awaiting:
             event.set()
+
+    def report_release_decision(self, *, again: bool = False) -> None:
+        """Announce that a release was decided, or that another pass has to try `again`."""
+        if again:
+            self.wake.set()
+        self.announce(ended=True)
 
     def free(self, granted: LeasedAttempt) -> None:
         """Release the slot of an attempt. Doing it twice is harmless, because the ticket is used up."""

@@ -146,7 +146,7 @@ class ToolchainTaskKind:
         if not said.declared:
             return []
         if turn.confirm is None:
-            return [read_back.make_lead_evidence(said, found, by="nobody", approved=False, at=turn.at)]
+            return [read_back.make_lead_evidence(said, found, by="no one", approved=False, at=turn.at)]
         asked = read_back.render_question(self.lead, task.title, said, found)
         shown = check_results.hash_shown(asked, {"task": task.task_id, "command": turn.command_id})
         confirmation = await turn.confirm(HumanCheck(id="not_applicable", kind="human", question=asked), shown)

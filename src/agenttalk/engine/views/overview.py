@@ -13,7 +13,7 @@ from agenttalk.engine.core.profiles import list_agents
 from agenttalk.engine.people import questions
 from agenttalk.engine.proof import honesty
 from agenttalk.engine.views import plans, toolchain
-from agenttalk.engine.views.models.plans import PlanListItem
+from agenttalk.engine.views.models.plans import PlanSummary
 from agenttalk.engine.views.plans import PlanQuery
 from agenttalk.ports.statements.agents import QUEUED_FOR
 from agenttalk.ports.statements.core import COUNTED_OPEN, NEWEST_FACT
@@ -63,7 +63,7 @@ async def build_overview(deps: Deps) -> dict[str, Any]:
     }
 
 
-async def _troubled(deps: Deps, recent: list[PlanListItem]) -> list[dict[str, Any]]:
+async def _troubled(deps: Deps, recent: list[PlanSummary]) -> list[dict[str, Any]]:
     """Tasks that cannot go on by themselves: of plans that are open, and of those that ended badly of late."""
     still_open = (await plans.list_plans(deps, PlanQuery(state="open", limit=_LOOKED_AT)))["plans"]
     ended = [each for each in recent if each["state"] == "ENDED" and each["counts"]["failed"]]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,16 +24,16 @@ from agenttalk.engine.views.models.plans import (
     CommandProgress,
     DeliveryPage,
     GraphEdge,
-    GraphNode,
-    PlanCounts,
+    PlanDetail,
     PlanGraph,
-    PlanListItem,
     PlanPage,
+    PlanSummary,
     RepositorySummary,
 )
 from agenttalk.engine.views.models.tasks import TaskPage, TaskView
+from agenttalk.engine.views.task_status import describe_status
 from agenttalk.ports.statements.core import FACTS_OF
-from agenttalk.ports.statements.messages import COUNTED_TASKS, PLAN, PLAN_DOCUMENTS, PLAN_MANIFEST
+from agenttalk.ports.statements.messages import PLAN, PLAN_DOCUMENTS, PLAN_MANIFEST
 from agenttalk.ports.statements.plans import NODES_OF, RUN_STATE
 from agenttalk.ports.statements.views import (
     FOREIGN_PLAN_PAGE,
@@ -44,15 +43,14 @@ from agenttalk.ports.statements.views import (
     PLAN_ARTIFACTS,
     PLAN_EDGES,
     PLAN_PAGE,
-    PLAN_TASK_PAGE,
-    UNISOLATED_IN,
-    UNPROVEN_IN,
+    TASK_STATUSES,
+    ForeignPlanRow,
+    OrderTimesRow,
     PlanArtifactRow,
     RunPageRow,
-    TaskPageRow,
+    TaskStatusRow,
 )
 from agenttalk.ports.storage import Store
-from agenttalk.rules.core.task_states import board_status
 from agenttalk.rules.plans.timeline import TimelineSpan
 
 PAGE: Final = 100
@@ -108,7 +106,7 @@ async def list_plans(deps: Deps, asked: PlanQuery) -> PlanPage:
         raise UsageError(Code.FIELD_VALUE, f"there is no state {asked.state[:40]!r} of a plan", hint=hint)
     stores = await _boards(deps, asked.board)
     place: _PlanCursor | None = _place(asked.after)
-    found: list[PlanListItem] = []
+    found: list[PlanSummary] = []
     seen = 0
     while place is not None and len(found) < asked.size and seen < LOOKED_AT:
         rows, place = await _next(stores, asked, place)
@@ -130,12 +128,12 @@ async def _boards(deps: Deps, board: str) -> list[Store]:
 
 async def _next(
     stores: Sequence[Store], asked: PlanQuery, place: _PlanCursor
-) -> tuple[list[PlanListItem], _PlanCursor | None]:
+) -> tuple[list[PlanSummary], _PlanCursor | None]:
     """Return the next plans in order, and the place behind them; None at the end."""
     limit = asked.size
     if place.foreign:
         rows = [
-            await _foreign(store, *row)
+            await _summarize_foreign_plan(store, row)
             for store in stores
             for row in await store.read(FOREIGN_PLAN_PAGE, plan_id=place.plan_id, limit=limit)
         ]
@@ -143,7 +141,7 @@ async def _next(
         return rows, _PlanCursor("", rows[-1]["plan_id"], foreign=True) if len(rows) == limit else None
     statement = OPEN_PLAN_PAGE if asked.state in _OPEN else PLAN_PAGE
     rows = [
-        await _run(store, row)
+        await _summarize_run(store, row)
         for store in stores
         for row in await store.read(statement, began_at=place.began_at, plan_id=place.plan_id, limit=limit)
     ]
@@ -163,60 +161,36 @@ def _place(text: str) -> _PlanCursor:
             raise cursors.make_cursor_error()
 
 
-async def _run(store: Store, row: RunPageRow) -> PlanListItem:
-    plan_id, state, still_open, completed, failed, skipped, began_at, ended_at = row
-    [(unproven,)] = await store.read(UNPROVEN_IN, plan_id=plan_id)
-    [(not_isolated,)] = await store.read(UNISOLATED_IN, plan_id=plan_id)
-    counts: PlanCounts = {
-        "open": still_open,
-        "completed": completed,
-        "failed": failed,
-        "skipped": skipped,
-        "unproven": unproven,
-        "not_isolated": not_isolated,
-    }
+async def _summarize_run(store: Store, row: RunPageRow) -> PlanSummary:
+    counts = await plan_status.count_tasks(store, row.plan_id, row)
     return {
-        "plan_id": plan_id,
+        "plan_id": row.plan_id,
         "board": store.name,
         "origin": "engine",
-        "state": state,
+        "state": row.state,
         "halted": None,
-        "result": await plan_status.result_of(store, plan_id, state, counts),
+        "result": await plan_status.find_result(store, row.plan_id, row.state, counts),
         "counts": counts,
-        "began_at": began_at,
-        "ended_at": ended_at,
+        "began_at": row.began_at,
+        "ended_at": row.ended_at,
     }
 
 
-async def _foreign(store: Store, plan_id: str, halted: str | None) -> PlanListItem:
+async def _summarize_foreign_plan(store: Store, row: ForeignPlanRow) -> PlanSummary:
     return {
-        "plan_id": plan_id,
+        "plan_id": row.plan_id,
         "board": store.name,
         "origin": "foreign",
         "state": "FOREIGN",
-        "halted": halted,
+        "halted": row.halted,
         "result": "foreign",
-        "counts": await _counts(store, plan_id),
+        "counts": await plan_status.count_foreign_tasks(store, row.plan_id),
         "began_at": None,
         "ended_at": None,
     }
 
 
-async def _counts(store: Store, plan_id: str) -> PlanCounts:
-    """Count the tasks of a foreign plan by their states. What is completed there is claimed, and never proven."""
-    states: Counter[str] = Counter(dict(await store.read(COUNTED_TASKS, plan_id=plan_id)))
-    completed, failed, skipped = states["COMPLETED"], states["FAILED"], states["SKIPPED"]
-    return {
-        "open": states.total() - completed - failed - skipped,
-        "completed": completed,
-        "failed": failed,
-        "skipped": skipped,
-        "unproven": completed,
-        "not_isolated": 0,
-    }
-
-
-def _fits(row: PlanListItem, asked: PlanQuery) -> bool:
+def _fits(row: PlanSummary, asked: PlanQuery) -> bool:
     state = row["state"].lower()
     wanted = state in _OPEN if asked.state == "open" else asked.state in {"", state}
     return wanted and asked.text.lower() in row["plan_id"].lower()
@@ -239,42 +213,21 @@ def _unknown(plan_id: str) -> UsageError:
     return UsageError(Code.NAME_UNKNOWN, f"there is no plan {plan_id[:80]!r}", hint="'agenttalk status' lists all")
 
 
-async def describe_plan(deps: Deps, plan_id: str) -> dict[str, Any]:
-    """Where a plan stands, with the lines between its tasks, and when what was done."""
+async def describe_plan(deps: Deps, plan_id: str, stale: Collection[str] = ()) -> PlanDetail:
+    """Return a plan with the edges between its tasks, and the times of its commands.
+
+    `stale` names tasks that were found stale, which is not stored yet.
+    """
     store = await find_plan_board(deps, plan_id)
-    runs = bool(await store.read(RUN_STATE, plan_id=plan_id))
-    told = (
-        (await plan_status.read_plan_status(deps, plan_id)).as_json()
-        if runs
-        else await _describe_foreign(deps, store, plan_id)
-    )
-    edges = await _edges(store, plan_id, () if runs else await _nodes(store, plan_id))
+    status = await plan_status.read_plan_status(deps, plan_id, stale)
+    edges = await _edges(store, plan_id, await _nodes(store, plan_id) if status["origin"] == "foreign" else ())
     rows = await store.read(ORDERS_OF_PLAN, plan_id=plan_id)
-    spans = [
-        TimelineSpan(
-            task_id, parse_instant(begin), parse_instant(end) if end else None, (ack or "").lower() or "running"
-        )
-        for task_id, _, begin, end, ack in rows
-    ]
-    return {**told, "board_name": store.name, "edges": edges, "spans": spans}
+    return {**status, "edges": edges, "spans": [_span(row) for row in rows]}
 
 
-async def _describe_foreign(deps: Deps, store: Store, plan_id: str) -> dict[str, Any]:
-    """Where a plan stands that the engine does not run."""
-    known = (await plan_status.read_status_overview(deps, plan_id=plan_id))["plans"]
-    if not known:
-        raise _unknown(plan_id)
-    untold = {"phase": None, "cause": None, "score": None, "retries": 0, "reexecutions": 0, "since": None}
-    return {
-        **known[0],
-        "state": "FOREIGN",
-        "result": "foreign",
-        "counts": {**await _counts(store, plan_id), "running": 0},
-        "began_at": None,
-        "ended_at": None,
-        "closing": None,
-        "tasks": [{**untold, **each} for each in known[0]["tasks"]],
-    }
+def _span(row: OrderTimesRow) -> TimelineSpan:
+    end = parse_instant(row.finished_at) if row.finished_at else None
+    return TimelineSpan(row.task_id, parse_instant(row.consumed_at), end, (row.ack or "").lower() or "running")
 
 
 async def describe_graph(deps: Deps, plan_id: str) -> PlanGraph:
@@ -284,23 +237,8 @@ async def describe_graph(deps: Deps, plan_id: str) -> PlanGraph:
     edges = await _edges(store, plan_id, nodes)
     lines: list[GraphEdge] = [{"from": source, "to": target, "kind": "depends"} for source, target in edges]
     lines += [line for node in nodes for line in _called(node)]
-    nodes_shown = [_graph_node(task) for task in await _all_tasks(store, plan_id) if task["cause"] != "REMOVED"]
-    return {"plan_id": plan_id, "nodes": nodes_shown, "edges": lines}
-
-
-def _graph_node(task: TaskView) -> GraphNode:
-    return {
-        "task_id": task["task_id"],
-        "agent_id": task["agent_id"],
-        "state": task["state"],
-        "phase": task["phase"],
-        "board": task["board"],
-        "freshness": task["freshness"],
-        "proven": task["proven"],
-        "isolated": task["isolated"],
-        "cause": task["cause"],
-        "updated_at": task["updated_at"],
-    }
+    tasks = [task for task in await _all_tasks(store, plan_id) if task["cause"] != "REMOVED"]
+    return {"plan_id": plan_id, "nodes": tasks, "edges": lines}
 
 
 async def _edges(store: Store, plan_id: str, nodes: Sequence[Node]) -> list[tuple[str, str]]:
@@ -329,22 +267,14 @@ def _called(node: Node) -> Iterable[GraphEdge]:
 
 
 async def _all_tasks(store: Store, plan_id: str) -> list[TaskView]:
-    rows: list[TaskPageRow] = []
+    rows: list[TaskStatusRow] = []
     while page := await store.read(
-        PLAN_TASK_PAGE, plan_id=plan_id, task_id=rows[-1].task_id if rows else "", limit=LOOKED_AT
+        TASK_STATUSES, plan_id=plan_id, task_id=rows[-1].task_id if rows else "", limit=LOOKED_AT
     ):
         rows += page
         if len(page) < LOOKED_AT:
             break
-    return [_task(row) for row in rows]
-
-
-def _task(row: TaskPageRow) -> TaskView:
-    task = plan_status.task_status_of(row)
-    if row.unmet is None:  # the engine does not run it, so it has seen nothing
-        proven = False if task["state"] == "COMPLETED" else None
-        task |= {"freshness": None, "proven": proven, "isolated": None, "board": board_status(task["state"])}
-    return task
+    return [describe_status(row) for row in rows]
 
 
 async def list_tasks(
@@ -356,10 +286,10 @@ async def list_tasks(
     shown: list[TaskView] = []
     seen, last = 0, after.replace("\0", "")
     while seen < LOOKED_AT:
-        rows = await store.read(PLAN_TASK_PAGE, plan_id=plan_id, task_id=last, limit=size)
+        rows = await store.read(TASK_STATUSES, plan_id=plan_id, task_id=last, limit=size)
         for row in rows:
             last, seen = row.task_id, seen + 1
-            task = _task(row)
+            task = describe_status(row)
             if agent_id in {"", task["agent_id"]} and state.lower() in {"", task["state"].lower(), task["board"]}:
                 shown.append(task)
                 if len(shown) == size:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from agenttalk.engine.budgets import day_limit
@@ -15,11 +16,14 @@ if TYPE_CHECKING:
     from agenttalk.engine.views.models.root import RootStatus
 
 
-async def read_root_status(deps: Deps, day_cost_usd: float | None) -> RootStatus:
-    """Return the status of a root, beside an engine or without one. `day_cost_usd` is the limit of the settings."""
+async def read_root_status(deps: Deps, day_cost_usd: float | None, stale: Mapping[str, Collection[str]]) -> RootStatus:
+    """Return the status of a root. `day_cost_usd` is the limit of the settings.
+
+    `stale` names the tasks of each plan that were found stale, which is not stored yet.
+    """
     requests, dead_letters = await count_waiting(deps)
     status: RootStatus = {
-        "plans": (await plan_status.read_status_overview(deps))["plans"],
+        "plans": (await plan_status.read_status_overview(deps, stale))["plans"],
         "open_requests": requests,
         "open_deadletters": dead_letters,
         "honesty": await honesty.sum_tallies(deps),

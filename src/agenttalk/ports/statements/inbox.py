@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from agenttalk.ports.statements.keys import BodyRow, EpochRow, FoundRow, IdRow, MessageIdRow, PlanIdRow, TaskIdRow
+from agenttalk.ports.statements.keys import BodyRow, IdRow, MessageIdRow, PlanIdRow
 from agenttalk.ports.statements.statement import NoRow, Statement
 
 
@@ -121,18 +121,6 @@ class WaitingSinceRow(NamedTuple):
     waiting_since: str
 
 
-class AgentLeaseRow(NamedTuple):
-    """A lease of an agent, with the state of its command."""
-
-    plan_id: str
-    task_id: str
-    epoch: int
-    lease: str
-    owner: str
-    delivery: int
-    state: str
-
-
 class HandoverRow(NamedTuple):
     """A file that an outbox has still to get."""
 
@@ -177,14 +165,10 @@ INPUTS_OF_OUTPUT: Final = Statement("inputs_of_output", OutputInputRow)
 PUT_INPUT: Final = Statement("put_input", NoRow)
 RETIRE_INPUT: Final = Statement("retire_input", NoRow)
 WAIT_FOR_INPUTS: Final = Statement("wait_for_inputs", WaitingSinceRow)
-GRANT_LEASE: Final = Statement("grant_lease", EpochRow)
-END_LEASE: Final = Statement("end_lease", TaskIdRow)
 STOP_WAITING: Final = Statement("stop_waiting", NoRow)
-LEASES_OF: Final = Statement("leases_of", AgentLeaseRow)
 DROP_HANDOVER: Final = Statement("drop_handover", NoRow)
 HANDOVERS_IN: Final = Statement("handovers_in", HandoverRow)
 MESSAGE_OF_DELIVERY: Final = Statement("message_of_delivery", MessageIdRow)
-HOLDS_LEASE: Final = Statement("holds_lease", FoundRow)
 STAGES_OF: Final = Statement("stages_of", StagesRow)
 ATTEMPT_TOKEN: Final = Statement("attempt_token", AttemptTokenRow)
 ENDED_TURNS: Final = Statement("ended_turns", BodyRow)

@@ -77,13 +77,6 @@ class MessageTaskRow(NamedTuple):
     progress: bytes | None
 
 
-class FailureRow(NamedTuple):
-    """A task that failed, and why."""
-
-    task_id: str
-    details: str
-
-
 class PlanTaskRow(NamedTuple):
     """A task of a plan as the router shows it."""
 
@@ -350,7 +343,6 @@ COUNTED_MESSAGES: Final = Statement("counted_messages", MessageStateCountRow)
 COUNTED_DEADLETTERS: Final = Statement("counted_deadletters", DeadLetterCountRow)
 PUT_TASK: Final = Statement("put_task", NoRow)
 TASK: Final = Statement("task", MessageTaskRow)
-FAILURES_OF: Final = Statement("failures_of", FailureRow)
 TASKS_OF: Final = Statement("tasks_of", PlanTaskRow)
 SET_TASK_STATE: Final = Statement("set_task_state", TaskIdRow)
 SET_PROGRESS: Final = Statement("set_progress", NoRow)

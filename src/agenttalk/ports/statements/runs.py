@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agenttalk.ports.statements.keys import AgentIdRow, IdRow, PlanIdRow, TaskCountRow, TaskIdRow
+from agenttalk.ports.statements.keys import AgentIdRow, EpochRow, FoundRow, IdRow, PlanIdRow, TaskCountRow, TaskIdRow
 from agenttalk.ports.statements.statement import NoRow, Statement
 
 if TYPE_CHECKING:
@@ -52,6 +52,17 @@ class WorkingTaskRow(NamedTuple):
     owner: str
     delivery: int
     phase: Phase | None
+
+
+class CommandLeaseRow(NamedTuple):
+    """A lease of an agent for a command of a foreign plan."""
+
+    plan_id: str
+    task_id: str
+    epoch: int
+    lease: str
+    owner: str
+    delivery: int
 
 
 class ScoreRow(NamedTuple):
@@ -108,11 +119,14 @@ NEXT_TASK_APART: Final = Statement("next_task_apart", NextTaskRow)
 LEASE_TASK: Final = Statement("lease_task", LeasedTaskRow)
 START_TASK: Final = Statement("start_task", AttemptNumberRow)
 START_FIRST: Final = Statement("start_first", NoRow)
+LEASE_COMMAND: Final = Statement("lease_command", EpochRow)
+HOLDS_LEASE: Final = Statement("holds_lease", FoundRow)
 SET_AWAITING: Final = Statement("set_awaiting", NoRow)
 RUNNING_PLAN: Final = Statement("running_plan", PlanIdRow)
 END_TURN: Final = Statement("end_turn", TaskIdRow)
 QUEUEING_AGENTS: Final = Statement("queueing_agents", AgentIdRow)
 WORKING_TASKS: Final = Statement("working_tasks", WorkingTaskRow)
+WORKING_COMMANDS: Final = Statement("working_commands", CommandLeaseRow)
 AT_WORK_IN: Final = Statement("at_work_in", TaskCountRow)
 SCORE_OF: Final = Statement("score_of", ScoreRow)
 TAKE_DELIVERY: Final = Statement("take_delivery", TakenDeliveryRow)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agenttalk.ports.statements.core import FactBodyRow
 from agenttalk.ports.statements.keys import TaskCountRow
 from agenttalk.ports.statements.messages import TaskStateCountRow
-from agenttalk.ports.statements.plans import StandingRow
 from agenttalk.ports.statements.statement import NoRow, Statement
 
 if TYPE_CHECKING:
@@ -125,8 +124,8 @@ class EdgeRow(NamedTuple):
     dependant: str
 
 
-class TaskPageRow(NamedTuple):
-    """A task of a page."""
+class TaskStatusRow(NamedTuple):
+    """A task as views show it."""
 
     task_id: str
     agent_id: str
@@ -152,6 +151,7 @@ class TaskPageRow(NamedTuple):
     unisolated: int
     reason_message: str | None
     unmet: int | None
+    """How many dependencies are open; None where the engine does not run the plan."""
 
 
 class PlanAckRow(NamedTuple):
@@ -303,8 +303,8 @@ UNISOLATED_IN: Final = Statement("unisolated_in", TaskCountRow)
 OPEN_PLAN_PAGE: Final = Statement("open_plan_page", RunPageRow)
 FOREIGN_PLAN_PAGE: Final = Statement("foreign_plan_page", ForeignPlanRow)
 PLAN_EDGES: Final = Statement("plan_edges", EdgeRow)
-PLAN_TASK_PAGE: Final = Statement("plan_task_page", TaskPageRow)
-TASK_STANDING: Final = Statement("task_standing", StandingRow)
+TASK_STATUSES: Final = Statement("task_statuses", TaskStatusRow)
+TASK_STATUS: Final = Statement("task_status", TaskStatusRow)
 PLAN_ACKS: Final = Statement("plan_acks", PlanAckRow)
 PLAN_ARTIFACTS: Final = Statement("plan_artifacts", PlanArtifactRow)
 TASK_ORDERS: Final = Statement("task_orders", TaskOrderRow)

@@ -1,8 +1,8 @@
 """The table of coding agents that speak the Agent Client Protocol: how each is started, and what it needs.
 
-An entry is one of `cli_table`, of which those parts are used that are not about output. Each asks before it changes
-anything, and is answered by `permissions`; so none is told here what it may do, but for those that would not ask
-otherwise. Codex asks only for what its own sandbox does not let it do.
+An entry extends one of `cli_table`; its parts about output are not used. Each agent asks before it changes anything,
+and `permissions` answers. So the entry sets no permissions, except for agents that would otherwise not ask. Codex asks
+only for what its own sandbox forbids.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ class AcpAgent(CodingAgent):
     """An entry of this table."""
 
     auth: str = ""
-    """How it logs in, where it wants that to be said."""
+    """Its method of login, if it requires the client to name one."""
     named: Mapping[str, str] = field(default_factory=dict)
-    """Variables by which a `{model}` is named."""
+    """Variables that name the `{model}`."""
     asking: Mapping[str, str] = field(default_factory=dict)
-    """Variables that make it ask before it does anything."""
+    """Variables that make it ask before each action."""
     free: Mapping[str, str] | None = None
-    """Variables that it gets instead in a sandbox of ours, if its profile says nothing of what it may do: for one that
-    can ask only where it has a sandbox of its own, which does not work inside of ours."""
+    """Variables instead of `asking` in our sandbox, if the profile sets no permissions, for an agent that can ask only
+    with a sandbox of its own, which does not work within ours."""
     inherits: bool = False
-    """Whether servers that it starts have its own variables. Then it is not told of these once more: it would put them
-    into arguments, which everybody can read."""
+    """Whether servers that it starts inherit its variables. Then we do not pass these again, because it would put them
+    into arguments, which other programs can read."""
     meta: Mapping[str, Any] = field(default_factory=dict)
-    """What it is told beside the protocol when it opens a session with our MCP server."""
+    """Extra fields, beside the protocol, when it opens a session with our MCP server."""
 
 
 def _client(base: str) -> McpClient:
-    """How the agent of the other table is told of our MCP server."""
+    """Return how the agent of the other table is configured for our MCP server."""
     return cli_table.TABLE[base].mcp or McpClient()
 
 
 def _waiting(base: str, **more: str) -> McpClient:
-    """How an agent is told to wait for our MCP server. Of the server itself it is told when a session is opened."""
+    """Configure an agent to wait for our MCP server. The server itself is named when a session is opened."""
     led_by = cli_table.TABLE[base].led_by
-    told = {name: value for name, value in _client(base).variables.items() if name not in led_by}
-    return McpClient(variables={**told, **more})
+    variables = {name: value for name, value in _client(base).variables.items() if name not in led_by}
+    return McpClient(variables={**variables, **more})
 
 
 def _entry(base: str, program: str, argv: tuple[str, ...], install: str = "", **more: object) -> AcpAgent:
-    """An entry that shares variables, keys and files with one of the other table."""
+    """Make an entry that shares variables, keys and files with one of the other table."""
     known = cli_table.TABLE[base]
     shared: dict[str, object] = {
         "model": known.model,
@@ -75,7 +75,7 @@ TABLE: Final[Mapping[str, AcpAgent]] = MappingProxyType(
             ("{ARGS}",),
             "npm install -g @agentclientprotocol/claude-agent-acp",
             named={"ANTHROPIC_MODEL": "{model}"},
-            # It would hide the tools of servers until its model looks for them.
+            # Otherwise it hides the tools of servers until its model searches for them.
             mcp=_waiting("claude", ENABLE_TOOL_SEARCH="false"),
             inherits=True,
         ),
@@ -91,7 +91,7 @@ TABLE: Final[Mapping[str, AcpAgent]] = MappingProxyType(
             auth="api-key",
             meta={
                 "mcpStartupAwaitTimeoutMs": 60_000
-            },  # it would begin without the tools of a server that is slow to start
+            },  # otherwise it begins without the tools of a server that starts slowly
         ),
         "gemini": _entry(
             "gemini",
@@ -119,9 +119,9 @@ TABLE: Final[Mapping[str, AcpAgent]] = MappingProxyType(
 
 
 def resolve_agent(use: AcpUse | None) -> AcpAgent:
-    """The entry that an agent uses, with what its profile says otherwise. Raises ValueError with what to do."""
+    """Return an agent's entry with the changes of its profile. Raises ValueError with what to do."""
     if use is None:
-        raise ValueError(f"it is not said which coding agent it is; add acp, one of: {', '.join(TABLE)}")
+        raise ValueError(f"the profile names no coding agent; add acp, one of: {', '.join(TABLE)}")
     found = TABLE.get(use.agent)
     if found is None:
         near = find_nearest(use.agent, TABLE)
@@ -138,21 +138,21 @@ def resolve_agent(use: AcpUse | None) -> AcpAgent:
 
 
 def build_variables(agent: AcpAgent, use: AcpUse, *, confined: bool) -> dict[str, str]:
-    """Variables by which an agent is told its model, and to ask before it does anything."""
+    """Build the variables that set an agent's model, and make it ask before each action."""
     model = use.model or ""
     quoted = model.replace("\\", "\\\\").replace('"', '\\"')
     texts = agent.named.items() if model else ()
     named = {name: text.replace("{model}", quoted if text.startswith('{"') else model) for name, text in texts}
-    said = use.allow is not None or bool(use.deny or use.ask) or use.otherwise == "ask"
-    return {**named, **(agent.free if agent.free is not None and confined and not said else agent.asking)}
+    limited = use.allow is not None or bool(use.deny or use.ask) or use.otherwise == "ask"
+    return {**named, **(agent.free if agent.free is not None and confined and not limited else agent.asking)}
 
 
 def build_servers(agent: AcpAgent, command: tuple[str, ...], env: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:
-    """Our MCP server as the protocol describes one that an agent starts itself; none where there is no command.
+    """Describe our MCP server for an agent that starts it itself. Empty if there is no command.
 
-    Every agent can start one, and it needs no network. Of an attempt's variables `env` it gets those that it needs.
+    Every agent can start one, and it needs no network. It gets only those variables of the attempt that it needs.
     """
     if not command:
         return ()
-    told = [{"name": name, "value": env[name]} for name in MCP_VARIABLES if name in env and not agent.inherits]
-    return ({"name": "agenttalk", "command": command[0], "args": list(command[1:]), "env": told},)
+    variables = [{"name": name, "value": env[name]} for name in MCP_VARIABLES if name in env and not agent.inherits]
+    return ({"name": "agenttalk", "command": command[0], "args": list(command[1:]), "env": variables},)

@@ -1,11 +1,11 @@
-"""The table of coding agents: how each is started, how it is given its prompt, and how its output is read.
+"""The table of coding agents: how each is started, how it gets its prompt, and how its output is read.
 
-A further coding agent is a further entry. What is code stands elsewhere: its output is read by one of `codecs`.
+To support another coding agent, add an entry. The table has no code; one of `codecs` reads the agent's output.
 
-Arguments may hold places: `{base}` is the folder of the attempt, `{session}` the session that goes on, `{model}`,
-`{prompt}` and `{prompt_file}` what their names say, `{mcp_file}` a file that names our MCP server. An argument that is
-nothing but `{MODEL}`, `{GUARD}`, `{MCP}`, `{HOOK}` or `{ARGS}` stands for several or none: how a model is named, how
-far it is trusted, how it is told of our MCP server, what is asked before it may stop, and what its profile adds.
+Arguments may have placeholders: `{base}` is the folder of the attempt, `{session}` the session to resume, `{mcp_file}`
+a file that names our MCP server; `{model}`, `{prompt}` and `{prompt_file}` are clear. An argument that is only
+`{MODEL}`, `{GUARD}`, `{MCP}`, `{HOOK}` or `{ARGS}` becomes any number of arguments: for the model, the permissions, our
+MCP server, the command to run before the agent stops, and those that its profile adds.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from agenttalk.rules.agents.codecs import Codec, make_codec
 from agenttalk.rules.agents.events import Totals
 
 LONGEST_ARGUMENT: Final = 100 * 1024
-"""Bytes of a prompt that goes by argument. The system takes no more than 128 KiB, and everybody can read it."""
+"""The most bytes of a prompt in an argument. The system allows 128 KiB, and other programs can read arguments."""
 _PROMPT: Final = "prompt.txt"
 _MCP: Final = "mcp.json"
 MCP_VARIABLES: Final = (
     *("AGENTTALK_TOKEN", "AGENTTALK_API", "AGENTTALK_SOCKET"),
     *("AGENTTALK_COMMAND", "AGENTTALK_INPUTS", "AGENTTALK_OUTPUTS", "AGENTTALK_RESULT"),
 )
-"""What our MCP server needs of an attempt's variables. Some agents pass on only those that they are told of."""
+"""The variables of an attempt that our MCP server needs. Some agents pass on only variables that they list."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpClient:
-    """How an agent is told of our MCP server. The attempt's token is never part of that: it is a variable.
+    """How an agent is configured for our MCP server. The attempt's token is never in it, but in a variable.
 
     `{server}` is the server's program, `{server_args}` its arguments; in the file, `{server_argv}` is both.
     """
@@ -42,23 +42,23 @@ class McpClient:
     args: tuple[str, ...] = ()
     """Its arguments."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Variables that it gets for this."""
+    """Variables that configure it."""
     file: Mapping[str, Any] = field(default_factory=dict)
-    """What the file says, `{mcp_file}`. There a place is a whole string, and stands for a value."""
+    """The content of the file `{mcp_file}`. A placeholder is a whole string in it, and stands for a value."""
     settings: str = ""
-    """Where in a home folder of its own the same is said instead, as part of its settings."""
+    """The settings file in the agent's home folder that has this content instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """The login of a person, which a coding agent keeps in the home folder, where sandboxes hide it."""
+    """The login of a person, which a coding agent keeps in the home folder, which sandboxes hide."""
 
     path: str
-    """The file, from the home folder. It is lent to the agent in a sandbox if no key is set, to be read."""
+    """The file, below the home folder. If no key is set, the agent in a sandbox gets it read-only."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Files that the agent needs in its home folder then, in place of those that go with a key."""
+    """Files that the agent then needs in its home folder, instead of those for a key."""
     remedy: str = ""
-    """How somebody logs in, or gets a key."""
+    """How a person logs in, or gets a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,57 +70,57 @@ class CodingAgent:
     """Its arguments."""
     codec: str
     resume: tuple[str, ...] = ()
-    """Its arguments when a session goes on; empty if none can."""
+    """Its arguments to resume a session; empty if it cannot."""
     prompt: PromptBy = "stdin"
     model: tuple[str, ...] = ()
-    """How a model is named."""
+    """The arguments that name a model."""
     confined: tuple[str, ...] = ()
-    """How it is told that it may do everything, because it is in a sandbox of ours."""
+    """The arguments that permit everything, for our sandbox."""
     trusted: tuple[str, ...] = ()
-    """How it is told what it may do where there is no sandbox."""
+    """The arguments that limit it where there is no sandbox."""
     hook: tuple[str, ...] = ()
-    """How it is told to run a command, `{hook}`, before it may stop."""
+    """The arguments that make it run a command, `{hook}`, before it stops."""
     mcp: McpClient | None = None
-    """How it is told of our MCP server; None if it cannot use one."""
+    """Its configuration for our MCP server; None if it cannot use one."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Variables that it always gets: no telemetry, no updates by itself."""
+    """Variables that it always gets: no telemetry, no automatic updates."""
     when_confined: Mapping[str, str] = field(default_factory=dict)
     """Variables that it gets in a sandbox."""
     handed: tuple[str, ...] = ()
-    """Variables of ours that it gets if they are set: its keys, and where its model is."""
+    """Variables of the engine that it gets if they are set: its keys, and the address of its model."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Files that it needs in its home folder when that is an empty one, in a sandbox."""
+    """Files that it needs in an empty home folder, in a sandbox."""
     sessions: tuple[str, ...] = ()
-    """Where in its home folder its sessions lie."""
+    """The folder of its sessions in its home folder."""
     login: Login | None = None
-    """Where it keeps the login of a person; None if it knows keys alone."""
+    """The login of a person; None if it only supports keys."""
     going_on: frozenset[Totals] = frozenset()
-    """What it counts from the beginning of a session, and not of a run."""
+    """The numbers that it counts from the beginning of a session, not of a run."""
     denied: tuple[str, ...] = ()
-    """Patterns for what a tool answers, or for a line, when something was not permitted."""
+    """Patterns for a tool's answer, or a line, that reports a denied permission."""
     failed: tuple[str, ...] = ()
-    """Patterns for lines that tell of failure, where the output is text."""
+    """Patterns for lines that report a failure, for text output."""
     acted: str = ""
-    """A pattern for lines that tell that something was done, where the output is text: `tool` and `about`."""
+    """A pattern for lines that report an action, for text output, with the groups `tool` and `about`."""
     counted: str = ""
-    """A pattern for lines that tell what was used, where the output is text."""
+    """A pattern for lines that report usage, for text output."""
     version: tuple[str, ...] = ("--version",)
     install: str = ""
     """How it is installed."""
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Those of the variables that let it in without a login."""
+        """Return the variables with which it needs no login."""
         return tuple(name for name in self.handed if name.endswith(("_KEY", "_TOKEN")))
 
     @property
     def led_by(self) -> tuple[str, ...]:
-        """Variables that lead it to the file with our MCP server, so that nobody else can set them."""
-        told = self.mcp.variables if self.mcp else {}
-        return tuple(name for name, value in told.items() if "{mcp_file}" in value)
+        """Return the variables that name the file with our MCP server. A profile must not set them."""
+        variables = self.mcp.variables if self.mcp else {}
+        return tuple(name for name, value in variables.items() if "{mcp_file}" in value)
 
     def make_codec(self) -> Codec:
-        """What reads its output. Raises ValueError for a codec or a pattern that is none."""
+        """Make the codec for its output. Raises ValueError for an unknown codec or an invalid pattern."""
         return make_codec(self.codec, self.denied, self.failed, acted=self.acted, counted=self.counted)
 
 
@@ -149,17 +149,17 @@ _PASSED_ON: Final = {name: f"${{{name}}}" for name in MCP_VARIABLES}
 
 
 def _servers(**more: Any) -> dict[str, Any]:
-    """Our MCP server, as most agents want it to be told."""
+    """Configure our MCP server in the form of most agents."""
     return {"mcpServers": {"agenttalk": {"command": "{server}", "args": "{server_args}", **more}}}
 
 
 def _trusted(**more: Any) -> dict[str, Any]:
-    """The same for agents that pass on no variables by themselves, and ask before they call a tool."""
+    """Configure it for agents that pass on no variables by default, and ask before they call a tool."""
     return {"mcp": {"allowed": ["agenttalk"]}, **_servers(env=_PASSED_ON, timeout=120_000, trust=True, **more)}
 
 
 def _settings(way: str) -> str:
-    """Settings of Gemini CLI and Qwen Code: how they log in, and that they tell nobody and stay as they are."""
+    """Make the settings of Gemini CLI and Qwen Code: their login, no telemetry, no updates."""
     return (
         '{"security": {"auth": {"selectedType": "' + way + '"}}, '
         '"general": {"disableAutoUpdate": true}, "privacy": {"usageStatisticsEnabled": false}}'
@@ -328,16 +328,16 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class RunLocation:
-    """Where a run takes place."""
+    """The paths and commands of a run."""
 
     base: str
     """The folder of the attempt, which the agent may write."""
     home: str = ""
-    """A folder in it that is its home; empty when it has that of the user."""
+    """A folder in it that is the agent's home; empty if it uses the user's home folder."""
     hook: str = ""
-    """The command that is run before it may stop, for a shell; empty when nothing is asked."""
+    """The shell command to run before the agent stops; empty if there is none."""
     server: tuple[str, ...] = ()
-    """The command of our MCP server; empty when it gets none."""
+    """The command of our MCP server; empty if the agent gets none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,18 +348,18 @@ class LaunchSpec:
     stdin: str
     variables: Mapping[str, str]
     own: Mapping[str, str] = field(default_factory=dict)
-    """Variables that say where its home is, and of our MCP server. They win over all others."""
+    """Variables for its home folder and our MCP server. They override all others."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Path in the attempt's folder → content, to be laid out before."""
+    """Path in the attempt's folder → content. These files are written before the start."""
 
 
 def resolve_agent(use: CliUse | None, *, mcp: bool = False) -> CodingAgent:
-    """The entry that an agent uses, with what its profile says otherwise. Raises ValueError with what to do.
+    """Return an agent's entry with the changes of its profile. Raises ValueError with what to do.
 
-    With `mcp` it has to be one that can be told of our MCP server.
+    With `mcp` the agent has to support an MCP server.
     """
     if use is None:
-        raise ValueError(f"it is not said which coding agent it is; add cli, one of: {', '.join(TABLE)}")
+        raise ValueError(f"the profile names no coding agent; add cli, one of: {', '.join(TABLE)}")
     found = TABLE.get(use.agent)
     if found is None:
         near = find_nearest(use.agent, TABLE)
@@ -388,14 +388,14 @@ def resolve_agent(use: CliUse | None, *, mcp: bool = False) -> CodingAgent:
 
 
 def _list_mcp_arguments(agent: CodingAgent) -> tuple[tuple[str, ...], ...]:
-    """The lists of arguments in which a place for our MCP server is needed."""
+    """Return the lists of arguments that need a placeholder for our MCP server."""
     return (agent.argv, agent.resume) if agent.mcp and agent.mcp.args else ()
 
 
 def build_launch(
     agent: CodingAgent, use: CliUse | AcpUse, prompt: str, room: RunLocation, *, confined: bool, session: str = ""
 ) -> LaunchSpec:
-    """How a run is started. Raises ValueError for a prompt that is too long to be an argument."""
+    """Build the start of a run. Raises ValueError for a prompt that is too long for an argument."""
     if agent.prompt == "argument" and len(prompt.encode("utf-8", "replace")) > LONGEST_ARGUMENT:
         limit = f"{LONGEST_ARGUMENT // 1024} KiB"
         raise ValueError(f"the prompt has more than {limit}, and this agent takes it as an argument; hand over less")
@@ -407,7 +407,7 @@ def build_launch(
         "{model}": use.model or "",
         "{hook}": room.hook.replace("\\", "\\\\").replace('"', '\\"'),
         "{prompt_file}": f"{room.base}/{_PROMPT}",
-        "{prompt}": prompt,  # last: what stands in it is no place
+        "{prompt}": prompt,  # last, so that placeholders in the prompt stay as they are
     }
     groups = {
         "{MODEL}": agent.model if use.model else (),
@@ -433,7 +433,7 @@ def build_launch(
 
 
 def _server_places(room: RunLocation) -> dict[str, str]:
-    """What stands for our MCP server. TOML reads these strings and arrays as JSON does."""
+    """Return the values of the placeholders for our MCP server. TOML reads these strings and arrays as JSON does."""
     argv = list(room.server) or [""]
     return {
         "{server_args}": json.dumps(argv[1:], ensure_ascii=False),
@@ -443,7 +443,7 @@ def _server_places(room: RunLocation) -> dict[str, str]:
 
 
 def _placed(value: Any, server: tuple[str, ...]) -> Any:
-    """A document with our MCP server in its place."""
+    """Fill our MCP server into a document."""
     if isinstance(value, Mapping):
         return {name: _placed(each, server) for name, each in value.items()}
     meant = {"{server}": server[0], "{server_args}": server[1:], "{server_argv}": server}
@@ -457,7 +457,7 @@ def _filled(text: str, places: Mapping[str, str]) -> str:
 
 
 def choose_login(agent: CodingAgent, variables: Collection[str]) -> CodingAgent:
-    """An agent that uses the login of a person, if nobody gave it a key; else one that knows no login."""
+    """Use the login of a person if the agent got no key; else leave the login out."""
     if agent.login is None or set(agent.keys).intersection(variables):
         return replace(agent, login=None)
     return replace(agent, files={**agent.files, **agent.login.files})

@@ -1,4 +1,4 @@
-"""How the output of coding agents is read: lines go in, events come out. No I/O, and whatever comes in, no error.
+"""Codecs that read the output of coding agents: lines go in, events come out. No line raises an error.
 
 A codec is chosen by its name in the table of coding agents (`rules.agents.cli_table`).
 """
@@ -18,15 +18,15 @@ from agenttalk.rules.core import usage
 from agenttalk.rules.core.usage import NOTHING, BilledTokens, UsageTotals
 
 LONGEST: Final = 8 * 1024 * 1024
-"""Bytes of a line that are read."""
+"""The most bytes of a line."""
 _REMEMBERED: Final = 1_000
 _PIECES: Final = 20_000
-"""Pieces of a text that are put together."""
+"""The most pieces of one text."""
 _NUMBER: Final = re.compile(r"([\d.,]+)\s*([kKmM]?)")
 _CUT_OFF: Final = 1024
-"""Bytes by which a line that was cut off is longer when it is completed."""
+"""The most bytes that completing a truncated line adds."""
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]+|\\.)*+(?P<end>"|\\?\Z)|[{}\[\],]', re.DOTALL)
-"""What matters for where a line of JSON stands: texts, brackets and commas."""
+"""The tokens that show where a line of JSON was cut: texts, brackets and commas."""
 _HALF_ESCAPE: Final = re.compile(rb"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-fA-F]{0,3})?\Z")
 
 
@@ -34,13 +34,13 @@ class Codec(Protocol):
     """Reads the output of one run."""
 
     says_end: bool
-    """Whether its agents tell that they have ended."""
+    """Whether its agents report their end."""
 
     def read_line(self, line: bytes) -> Iterator[AgentEvent]:
         """What a line tells."""
 
     def close(self) -> Iterator[AgentEvent]:
-        """What is still to be told when nothing more comes."""
+        """Yield the remaining events at the end of the output."""
 
 
 def _read(line: bytes) -> dict[str, Any]:
@@ -56,9 +56,9 @@ def _read(line: bytes) -> dict[str, Any]:
 
 
 def _completed(line: bytes) -> Iterator[bytes]:
-    """A line that was cut off, ended where it stops, and before the member in which it stops.
+    """Complete a truncated line of JSON: first at its end, then before the member in which it was cut.
 
-    A program that writes a long line to a pipe and exits at once leaves only its beginning.
+    A program that writes a long line to a pipe and exits at once leaves only the line's beginning.
     """
     inside, brackets, comma = False, bytearray(), 0
     for token in _TOKEN.finditer(line):
@@ -79,7 +79,7 @@ def _completed(line: bytes) -> Iterator[bytes]:
 
 
 def _part(said: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """The object that lies there; an empty one if none does."""
+    """Return the object at a path of keys; an empty one if there is none."""
     found: Any = said
     for key in keys:
         found = found.get(key) if isinstance(found, dict) else None
@@ -96,7 +96,7 @@ def _text(said: Mapping[str, Any], key: str) -> str:
 
 
 def _words(value: object) -> str:
-    """The text of a result, which may be one or a list of parts with one each."""
+    """Return the text of a result, which is a text or a list of parts with texts."""
     if isinstance(value, str):
         return value
     return " ".join(_text(each, "text") for each in _parts(value))
@@ -111,7 +111,7 @@ def _cost(said: Mapping[str, Any], key: str) -> float:
 
 
 class _RecentEntries(dict[str, Any]):
-    """What was told of last, by its name: an agent that never ends telling does not fill our memory."""
+    """The most recent entries by name. The oldest is dropped, so that an endless output does not fill our memory."""
 
     def __setitem__(self, name: str, value: Any) -> None:
         super().__setitem__(name, value)
@@ -120,7 +120,7 @@ class _RecentEntries(dict[str, Any]):
 
 
 class _StreamCodec:
-    """A codec that keeps nothing back."""
+    """A codec that reports every event at once."""
 
     says_end = True
 
@@ -128,11 +128,11 @@ class _StreamCodec:
         self._denied = denied
 
     def close(self) -> Iterator[AgentEvent]:
-        """Nothing."""
+        """Yield nothing."""
         yield from ()
 
     def _refused(self, tool: str, said: str) -> Iterator[AgentEvent]:
-        """That a tool was not permitted, if what it answered says so."""
+        """Report that a tool was not permitted, if its answer matches one of the patterns."""
         if matches(self._denied, said):
             yield AgentEvent("denied", said, tool)
 
@@ -143,7 +143,7 @@ class ClaudeCodec(_StreamCodec):
     def __init__(self, denied: Sequence[re.Pattern[str]] = ()) -> None:
         super().__init__(denied)
         self._counted = _RecentEntries()
-        """Message → its tokens: one is told piece by piece."""
+        """Message → its tokens so far; a message is reported piece by piece."""
         self._tokens = 0
         self._calls = _RecentEntries()
         self._told = _RecentEntries()
@@ -212,7 +212,7 @@ def _claude_bill(said: dict[str, Any]) -> BilledTokens:
 
 
 class CodexCodec(_StreamCodec):
-    """The stream of Codex (`codex exec --json`). It tells what it used when a turn has ended."""
+    """The stream of Codex (`codex exec --json`). It reports its usage at the end of a turn."""
 
     def __init__(self, denied: Sequence[re.Pattern[str]] = ()) -> None:
         super().__init__(denied)
@@ -240,7 +240,7 @@ class CodexCodec(_StreamCodec):
                 yield AgentEvent("warning", _text(said, "message"))
 
     def _tool(self, item: dict[str, Any]) -> Iterator[AgentEvent]:
-        """A tool that begins, or that is over and was not told of before."""
+        """Report a tool that begins, or one that ended without a begin."""
         name, number = _text(item, "type"), _text(item, "id")
         if name not in _CODEX_TOOLS or number in self._begun:
             return
@@ -275,7 +275,7 @@ _CODEX_TOOLS: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = {
 
 
 class GeminiCodec(_StreamCodec):
-    """The stream of Gemini CLI (`stream-json`), which tells a text piece by piece."""
+    """The stream of Gemini CLI (`stream-json`), which reports a text piece by piece."""
 
     def __init__(self, denied: Sequence[re.Pattern[str]] = ()) -> None:
         super().__init__(denied)
@@ -312,7 +312,7 @@ class GeminiCodec(_StreamCodec):
                 yield AgentEvent("end") if ok else AgentEvent("error", _text(_part(said, "error"), "message"))
 
     def close(self) -> Iterator[AgentEvent]:
-        """The text that was being told."""
+        """Yield the text so far."""
         text = "".join(self._pieces)
         self._pieces.clear()
         if text:
@@ -362,10 +362,10 @@ class OpenCodeCodec(_StreamCodec):
 
 
 class TextCodec:
-    """Whatever a program prints: all of it is what it says, and patterns tell what is more than that.
+    """Any output of a program. All of it is the program's text, except lines that match a pattern.
 
-    A pattern for what it used names `read`, `written` and `cost`, one for what it did `tool` and `describe_arguments`.
-    Lines of ours (`{"agenttalk": …}`) count, too.
+    A pattern for usage has the groups `read`, `written` and `cost`, one for actions `tool` and `about`.
+    Progress notes (`{"agenttalk": …}`) count, too.
     """
 
     says_end = False
@@ -408,7 +408,7 @@ class TextCodec:
             self._lines.append(text)
 
     def close(self) -> Iterator[AgentEvent]:
-        """All that it said."""
+        """Yield the whole text."""
         text = "\n".join(self._lines).strip()
         self._lines.clear()
         if text:
@@ -416,13 +416,13 @@ class TextCodec:
 
 
 def _groups(pattern: re.Pattern[str] | None, text: str) -> dict[str, str | None]:
-    """What a pattern names in a text; nothing if there is none, or if it names nothing."""
+    """Return the named groups of a pattern in a text; empty without a pattern or a match."""
     found = pattern.search(text) if pattern else None
     return found.groupdict() if found else {}
 
 
 def _number(text: str | None) -> float:
-    """A number as people write it: 1,200 or 1.2k."""
+    """Read a number as people write it: 1,200 or 1.2k."""
     found = _NUMBER.match(text or "")
     if found is None:
         return 0.0
@@ -440,7 +440,7 @@ CODECS: Final = ("claude", "codex", "gemini", "opencode", "text")
 def make_codec(
     name: str, denied: Sequence[str] = (), failed: Sequence[str] = (), *, acted: str = "", counted: str = ""
 ) -> Codec:
-    """The codec of this name, for one run. Raises ValueError for a name or a pattern that is none."""
+    """Make the codec of a name, for one run. Raises ValueError for an unknown name or an invalid pattern."""
     try:
         not_permitted = tuple(re.compile(each) for each in denied)
         wrong = tuple(re.compile(each) for each in failed)

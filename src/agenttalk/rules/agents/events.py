@@ -1,4 +1,4 @@
-"""What a coding agent tells while it runs, and what that comes to."""
+"""Events of a coding agent while it runs, and their sum."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Kind = Literal["session", "text", "tool", "usage", "asked", "denied", "warning",
 Totals = Literal["tokens", "cost_usd"]
 _SHOWN: Final = 200
 _LONGEST: Final = 16 * 1024
-"""Characters of a text that are kept for whoever looks on."""
+"""The most characters of a text that observers see."""
 _SESSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}\Z")
 _DENIALS: Final = 20
 _ANSWERS: Final = ("result", "decision", "score", "self_assessment")
@@ -24,22 +24,22 @@ _BLOCK: Final = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL)
 
 
 class AgentEvent(NamedTuple):
-    """One thing that was told."""
+    """One event."""
 
     kind: Kind
     text: str = ""
-    """What was said; of a session its id, of a tool what it was called for."""
+    """The text; of a session its id, of a tool a description of its arguments."""
     name: str = ""
-    """Of a tool its name, of a session the model."""
+    """The name of a tool, or the model of a session."""
     used: UsageTotals = NOTHING
-    """Of usage: since the program began. Calls of tools are counted apart."""
+    """The usage since the program began. Calls of tools are counted separately."""
     request: str = ""
-    """Of usage: which request to the model it is about, if it is about one."""
+    """The request to the model that a usage belongs to, if any."""
     billed: BilledTokens = UNBILLED
-    """Of usage: what that request has used so far."""
+    """The tokens of that request so far."""
 
     def as_json(self) -> dict[str, Any]:
-        """The event as it is written down."""
+        """Return the event as JSON."""
         told: dict[str, Any] = {"kind": self.kind}
         for key, value in (("name", self.name), ("text", self.text[:_LONGEST])):
             told |= {key: value} if value else {}
@@ -48,19 +48,19 @@ class AgentEvent(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The same on one short line."""
+        """Return the event as one short line."""
         said = " ".join(f"{self.name} {self.text}".split())
         return said if len(said) <= _SHOWN else f"{said[: _SHOWN - 1]}…"
 
 
 @dataclass(slots=True)
 class RunSummary:
-    """What a run of a coding agent comes to, event by event."""
+    """The result of a coding agent's run, added up event by event."""
 
     says_end: bool = True
-    """Whether it tells that it has ended; if it does and does not, something went wrong."""
+    """Whether the agent reports its end. If it should and does not, the run failed."""
     text: str = ""
-    """What it said last."""
+    """Its last text."""
     tools: int = 0
     used: UsageTotals = NOTHING
     session: str = ""
@@ -70,12 +70,12 @@ class RunSummary:
     error: str = ""
     ended: bool = False
     broken: bool = False
-    """Whether it could not be understood, because it does not keep to its protocol."""
+    """Whether its output did not follow the protocol."""
     permit: str = "permit it by cli.args"
-    """What to do so that something is permitted."""
+    """A hint how to permit what was denied."""
 
     def add_event(self, event: AgentEvent) -> None:
-        """Count an event in."""
+        """Add an event."""
         match event.kind:
             case "session":
                 self.session = event.text if _SESSION.match(event.text) else self.session  # it becomes an argument
@@ -92,16 +92,16 @@ class RunSummary:
             case "warning":
                 self.warning = event.line
             case "asked":
-                pass  # what is answered is told by what comes next
+                pass  # the next event shows the answer
             case "error":
-                self.error = event.text or event.name or "it says that it failed, and not why"
+                self.error = event.text or event.name or "the agent reports a failure without a reason"
             case _:
                 self.ended = True
                 self.text = event.text or self.text
 
     @property
     def fault(self) -> tuple[Code, str] | None:
-        """Why it does not count, although its program ended well; None when it may."""
+        """Explain why a run failed although its program ended well; None if it did not fail."""
         if self.error:
             return Code.AGENT_PROTOCOL if self.broken else Code.COMMAND_FAILED, answer_words.AGENT_FAILED(
                 error=self.error
@@ -118,12 +118,12 @@ class RunSummary:
 
     @property
     def remark(self) -> str:
-        """What is odd about a run that went well, for whoever finds that its work is not done."""
+        """Explain what is odd about a run that ended well, for a person who finds that its work is not done."""
         return "" if self.tools or self.used.tool_calls else verdict_words.NO_TOOL()
 
 
 def sum_session_usage(before: UsageTotals, now: UsageTotals, going_on: Collection[Totals]) -> UsageTotals:
-    """What several runs of one session used. Some agents count from its beginning, which is then not added."""
+    """Add two runs of a session. Numbers that the agent counts from the session's beginning are not added again."""
     return UsageTotals(
         max(before.tokens, now.tokens) if "tokens" in going_on else before.tokens + now.tokens,
         max(before.cost_usd, now.cost_usd) if "cost_usd" in going_on else before.cost_usd + now.cost_usd,
@@ -133,7 +133,7 @@ def sum_session_usage(before: UsageTotals, now: UsageTotals, going_on: Collectio
 
 
 def diff_session_usage(now: UsageTotals, earlier: UsageTotals, going_on: Collection[Totals]) -> UsageTotals:
-    """What was used of a session since an earlier moment, where its agent counts from the beginning of the session."""
+    """Return the usage since an earlier time, for an agent that counts from the beginning of the session."""
     return now._replace(
         tokens=max(0, now.tokens - earlier.tokens) if "tokens" in going_on else now.tokens,
         cost_usd=max(0.0, now.cost_usd - earlier.cost_usd) if "cost_usd" in going_on else now.cost_usd,
@@ -141,7 +141,7 @@ def diff_session_usage(now: UsageTotals, earlier: UsageTotals, going_on: Collect
 
 
 def extract_answer(text: str) -> str:
-    """A text whose last line is the object that it holds, be it written over several lines or as a block of code."""
+    """Repeat an answer's JSON object on a last line of its own, if it spans several lines or is in a block of code."""
     for part in (*reversed(_BLOCK.findall(text)), text):
         try:
             said = wire.read(part.strip().encode("utf-8", "replace"))
@@ -153,7 +153,7 @@ def extract_answer(text: str) -> str:
 
 
 def describe_arguments(arguments: object) -> str:
-    """What a tool is called for, in short."""
+    """Describe the arguments of a tool's call in short."""
     if not isinstance(arguments, Mapping):
         return ""
     for key in ("command", "cmd", "file_path", "filePath", "path", "pattern", "url", "query", "prompt"):
@@ -169,5 +169,5 @@ def describe_arguments(arguments: object) -> str:
 
 
 def matches(patterns: Iterable[re.Pattern[str]], text: str) -> bool:
-    """Whether one of the patterns is in a text."""
+    """Whether one of the patterns matches in a text."""
     return any(pattern.search(text) for pattern in patterns)

@@ -1,4 +1,4 @@
-"""What a model is asked for, and whether its answer is one. What the answer is worth is decided elsewhere."""
+"""The form of the answer that a model must give, and the check of an answer's form."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _SHOWN: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class AnswerSpec:
-    """What an answer must hold."""
+    """The required contents of an answer."""
 
     score: bool = False
     """Whether a score is required."""
     outputs: tuple[str, ...] = ()
-    """Names of the outputs that it must bring."""
+    """Names of the required outputs."""
     possible: tuple[str, ...] = ()
-    """Names of those that it may bring."""
+    """Names of the optional outputs."""
     judges: bool = False
-    """Whether it is to say what an input is worth, and nothing else."""
+    """Whether it only judges an input."""
     may_refuse: bool = False
-    """Whether it may say that it is not fit for the task."""
+    """Whether it may decline the task as not fit for it."""
 
     @classmethod
     def from_json(cls, said: Mapping[str, Any]) -> AnswerSpec:
-        """As it was written by `as_json`."""
+        """Read what `as_json` wrote."""
         outputs, possible = tuple(said["outputs"]), tuple(said["possible"])
         return cls(said["score"], outputs, possible, said["judges"], said["may_refuse"])
 
     def as_json(self) -> dict[str, JsonValue]:
-        """The same as JSON."""
+        """Write it as JSON."""
         return {
             "score": self.score,
             "outputs": list(self.outputs),
@@ -52,16 +52,16 @@ class AnswerSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """An answer that has the form that was asked for."""
+    """An answer with a valid form."""
 
     result: dict[str, Any]
-    """What the file for the result says."""
+    """The content of the result file."""
     outputs: Mapping[str, str] = field(default_factory=dict)
     """Name → text."""
 
 
 def build_schema(asked: AnswerSpec) -> dict[str, Any]:
-    """The JSON Schema of an answer.
+    """Make the JSON Schema of an answer.
 
     The range of a score is not part of it: a model whose words are forced into the schema would then make a good
     number out of nonsense.
@@ -99,7 +99,7 @@ def _object(parts: Mapping[str, Any], required: Any) -> dict[str, Any]:
 
 
 def read_answer(asked: AnswerSpec, text: str) -> ModelAnswer | TurnFault:
-    """What an answer that is a text says."""
+    """Read an answer from a text."""
     if not text.strip():
         return TurnFault(Code.AGENT_SILENT, answer_words.EMPTY())
     try:
@@ -110,7 +110,7 @@ def read_answer(asked: AnswerSpec, text: str) -> ModelAnswer | TurnFault:
 
 
 def check_answer(asked: AnswerSpec, said: object) -> ModelAnswer | TurnFault:
-    """An answer that can be used, or the first thing that is wrong with it, in words for whoever gave it."""
+    """Check an answer. Returns a usable one, or its first fault in words for the model."""
     if not isinstance(said, dict):
         return TurnFault(Code.ANSWER_INVALID, answer_words.NO_OBJECT(text=_shown(str(said))))
     try:

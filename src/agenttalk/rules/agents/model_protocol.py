@@ -1,4 +1,4 @@
-"""What the program that asks a model tells while it runs: lines of JSON, written by us and read with care."""
+"""The lines of JSON between the engine and the program that asks a model."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from agenttalk.rules.core import usage
 from agenttalk.rules.core.usage import NOTHING, UsageTotals
 
 LONGEST: Final = 1024 * 1024
-"""Bytes of a line that are read."""
+"""The most bytes of a line."""
 KEY: Final = "AGENTTALK_MODEL_KEY"
-"""The variable by which the program gets the key of a service."""
+"""The variable with the key of a service."""
 LARGEST: Final = 64 * 1024 * 1024
-"""Bytes that a request may have."""
+"""The most bytes of a request."""
 _COUNTS: Final = ("input_tokens", "output_tokens", "requests")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """What the program is asked to do. It comes by standard input."""
+    """A request to the program, which it reads from standard input."""
 
     driver: str
     use: Mapping[str, Any]
-    """Which model, as the profile says."""
+    """The model, as the profile names it."""
     prompt: str = field(repr=False)
     asked: AnswerSpec
     seconds: float
-    """How long it may take."""
+    """The time limit in seconds."""
     locale: Locale = "en"
 
     @classmethod
     def read(cls, data: bytes) -> ModelRequest:
-        """A request as `write` has written it."""
+        """Read a request that `write` wrote."""
         said: Any = wire.read(data, limit=LARGEST)
         asked = AnswerSpec.from_json(said["asked"])
         return cls(said["driver"], said["use"], said["prompt"], asked, said["seconds"], said["locale"])
 
     def write(self) -> str:
-        """The request as text."""
+        """Write the request as text."""
         said: JsonValue = {
             "driver": self.driver,
             "use": dict(self.use),
@@ -59,13 +59,13 @@ class ModelRequest:
 
 
 def format_line(kind: str, **told: JsonValue) -> bytes:
-    """One thing that is told."""
+    """One line of the program."""
     return wire.write({"kind": kind, **told}) + b"\n"
 
 
 @dataclass(slots=True)
 class ModelRun:
-    """What a run comes to, line by line."""
+    """The result of a run, added up line by line."""
 
     model: str = ""
     used: UsageTotals = NOTHING
@@ -73,14 +73,14 @@ class ModelRun:
     written: int = 0
     requests: int = 0
     estimated: bool = False
-    """Whether tokens were counted by us, because the service did not say."""
+    """Whether we estimated the tokens, because the service did not report them."""
     fault: tuple[Code, str] | None = None
-    """Why there is no answer that can be used."""
+    """Why there is no usable answer."""
     ended: bool = False
-    """Whether there is one."""
+    """Whether there is a usable answer."""
 
     def add_line(self, said: bytes) -> AgentEvent | None:
-        """Count a line in; what it says, if it is one of ours."""
+        """Add a line. Returns its event; None if it is not in our protocol."""
         try:
             told = wire.read(said)
         except JsonError:

@@ -1,7 +1,7 @@
-"""What an agent is permitted that asks first: decided from its promise's scope, its profile, and where it runs.
+"""Decides the permission requests of agents from the promise's scope, the profile, and the place where the agent runs.
 
-What an agent says of what it is about to do is a claim. So this keeps honest agents in bounds, and tells them why; it
-is the sandbox that holds the others, and the comparison of trees that has the last word.
+An agent's description of its next action is only a claim. So these rules keep honest agents within bounds, and explain
+refusals. The sandbox confines the others, and the comparison of trees has the last word.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ _WRITES: Final = frozenset({"edit", "delete", "move"})
 _IN_PLACES: Final = frozenset({"read", "search", *_WRITES})
 """Kinds whose patterns are globs of paths."""
 _OURS: Final = frozenset({".git", ".agenttalk"})
-"""What lies where an agent works and is none of its business."""
+"""Files in an agent's folder that it must not touch."""
 _JOINTS: Final = re.compile(r"&&|\|\||[;|&\n]")
-"""Where a line of a shell falls into several commands."""
+"""Separators of several commands in a line of a shell."""
 _HIDING: Final = re.compile(r"[`<>]|\$\(")
-"""What makes a command do more than its words say."""
+"""Syntax that makes a command do more than its words show."""
 _QUIET: Final = re.compile(r"\s*(?:2>&1|(?:[12]|&)?>\s?/dev/null)(?=\s|$|[;|])")
-"""What only sends output to nowhere, or to where other output goes."""
+"""Redirections that only drop output or join it with other output."""
 _ANY: Final = "*"
 
 
 class ToolRequest(NamedTuple):
-    """What an agent wants to do."""
+    """An agent's request for permission."""
 
     kind: str
     """The kind of tool."""
     about: str
-    """What it is called for: the command, the address, or what its title says."""
+    """The command, the address, or the title of the request."""
     paths: tuple[str, ...] = ()
     """Files that it names."""
     tool: str = ""
-    """The tool of our own MCP server that it calls, if it is one."""
+    """The tool of our own MCP server that it calls, if it calls one."""
 
     @property
     def line(self) -> str:
-        """The same on one line."""
+        """Describe the request on one line."""
         return " ".join(f"{self.kind} {self.about or ', '.join(self.paths)}".split())
 
 
@@ -60,7 +60,7 @@ class PermissionOption(NamedTuple):
 
 
 class PermissionDecision(NamedTuple):
-    """What it is told."""
+    """The explanation for the agent."""
 
     verdict: Literal["allow", "refuse", "ask"]
     reason: str = ""
@@ -68,14 +68,14 @@ class PermissionDecision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PermissionPolicy:
-    """What an agent may do in a turn."""
+    """The permissions of an agent in a turn."""
 
     cwd: tuple[str, ...]
-    """Where it works: an absolute path, and others for the same place."""
+    """Its working folder: an absolute path, and other paths of the same folder."""
     places: tuple[str, ...] = ()
     """Further folders that are its own, by absolute paths."""
     confined: bool = False
-    """Whether a sandbox of ours holds it in its scope."""
+    """Whether our sandbox confines it to its scope."""
     scope: Scope = Scope()  # noqa: RUF009 - it is frozen
     allow: tuple[str, ...] | None = None
     deny: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class PermissionPolicy:
         confined: bool,
         within: Scope | None = None,
     ) -> PermissionPolicy:
-        """What an agent of this profile may do, in this scope."""
+        """Make the permissions of a profile in a scope."""
         allow = None if use.allow is None else tuple(use.allow)
         unique = tuple(dict.fromkeys(cwd))
         return cls(
@@ -101,7 +101,7 @@ class PermissionPolicy:
 
 
 def check_patterns(use: AcpUse) -> None:
-    """Raises ValueError for a pattern that could never match anything."""
+    """Check the patterns. Raises ValueError for one that can never match anything."""
     for text in (*(use.allow or ()), *use.deny, *use.ask):
         kind, colon, glob = text.partition(":")
         if kind not in {*KINDS, _ANY}:
@@ -112,7 +112,7 @@ def check_patterns(use: AcpUse) -> None:
 
 
 def decide(policy: PermissionPolicy, wish: ToolRequest) -> PermissionDecision:
-    """Whether an agent may do what it asks for. What is denied and what lies outside wins over all else."""
+    """Decide about a request. A denied pattern, or a path that the task may not touch, overrides everything else."""
     if wish.kind not in KINDS:
         wish = wish._replace(kind="other")
     if found := _touching(policy, policy.deny, wish):
@@ -122,7 +122,7 @@ def decide(policy: PermissionPolicy, wish: ToolRequest) -> PermissionDecision:
     if _touching(policy, policy.ask, wish):
         return PermissionDecision("ask")
     if wish.tool:
-        return PermissionDecision("allow")  # its profile gives it our tools, and they look after themselves
+        return PermissionDecision("allow")  # the profile grants our tools, and each of them checks its caller
     if _covered(policy, policy.allow, wish) if policy.allow is not None else _usual(policy, wish):
         return PermissionDecision("allow")
     why = "its profile does not allow it" if policy.allow is not None else "there is no sandbox to do it in"
@@ -130,23 +130,23 @@ def decide(policy: PermissionPolicy, wish: ToolRequest) -> PermissionDecision:
 
 
 def choose_option(options: Iterable[PermissionOption], *, allow: bool) -> str | None:
-    """The answer that means this, and for once, of those that are offered; None if there is none.
+    """Choose the offered answer with this meaning that applies once; None if none does.
 
-    To allow something for ever would be to allow what nobody has seen yet.
+    An answer that always applies would also allow later requests, which nothing has checked yet.
     """
-    offered = {each.kind: each.id for each in reversed(tuple(options))}
+    offered = {option.kind: option.id for option in reversed(tuple(options))}
     return offered.get("allow_once") if allow else offered.get("reject_once", offered.get("reject_always"))
 
 
 def _usual(policy: PermissionPolicy, wish: ToolRequest) -> bool:
-    """What may be done where the profile does not say it."""
+    """Decide about a request that no pattern of the profile matches."""
     if wish.kind == "switch_mode":
-        return False  # the mode is the profile's to say
+        return False  # only the profile sets the mode
     return policy.confined or wish.kind in _HARMLESS or wish.kind in _WRITES
 
 
 def _outside(policy: PermissionPolicy, wish: ToolRequest) -> str:
-    """Why something lies outside of what its task allows; empty if it does not."""
+    """Explain which path of a request its task may not touch; empty if there is none."""
     if wish.kind in {"execute", "fetch", "think", "switch_mode"} or (policy.confined and wish.kind in _HARMLESS):
         return ""
     if not wish.paths:
@@ -156,13 +156,13 @@ def _outside(policy: PermissionPolicy, wish: ToolRequest) -> str:
             continue
         inside = _within(policy, path)
         if inside is None:
-            return f"{path} lies outside of where it works"
+            return f"{path} is not in its working folder"
         if wish.kind in _HARMLESS:
             continue
         if not _OURS.isdisjoint(inside.split("/")):
-            return f"{inside} is not its to change"
+            return f"agents must not change {inside}"
         if not policy.scope.permits(inside):
-            return f"{inside} lies outside of its task's scope"
+            return f"{inside} is not in its task's scope"
     return ""
 
 
@@ -171,7 +171,7 @@ def _own(policy: PermissionPolicy, path: str) -> bool:
 
 
 def _within(policy: PermissionPolicy, path: str) -> str | None:
-    """A path as seen from where the agent works; None if it leads elsewhere."""
+    """Make a path relative to the agent's working folder; None if it is not in it."""
     full = path if path.startswith("/") else f"{policy.cwd[0]}/{path}"
     if path.startswith("~"):
         return None
@@ -179,7 +179,7 @@ def _within(policy: PermissionPolicy, path: str) -> str | None:
 
 
 def _below(folder: str, path: str) -> str | None:
-    """A path as seen from a folder; None if it does not lie there. Links are not followed."""
+    """Make a path relative to a folder; None if it is not in it. Links are not followed."""
     if not path.startswith("/"):
         return None
     parts: list[str] = []
@@ -193,12 +193,12 @@ def _below(folder: str, path: str) -> str | None:
 
 
 def _touching(policy: PermissionPolicy, patterns: Sequence[str], wish: ToolRequest) -> str:
-    """The first pattern that some part of a wish matches; empty if none does."""
+    """Return the first pattern that a part of a request matches; empty if none does."""
     return next((text for text in patterns if any(_matches(policy, text, wish, part) for part in _parts(wish))), "")
 
 
 def _covered(policy: PermissionPolicy, patterns: Sequence[str], wish: ToolRequest) -> bool:
-    """Whether every part of a wish matches some pattern."""
+    """Whether every part of a request matches a pattern."""
     plain = [text for text in patterns if text in {_ANY, wish.kind, f"{_ANY}:{_ANY}", f"{wish.kind}:{_ANY}"}]
     if plain:
         return True
@@ -208,7 +208,7 @@ def _covered(policy: PermissionPolicy, patterns: Sequence[str], wish: ToolReques
 
 
 def _parts(wish: ToolRequest) -> tuple[str, ...]:
-    """What of a wish is held against patterns: each of its commands, or each of its paths."""
+    """Return the parts of a request that patterns are compared with: its commands, or its paths."""
     if wish.kind in _IN_PLACES and wish.paths:
         return wish.paths
     if wish.kind == "execute":
@@ -233,12 +233,12 @@ def _matches(policy: PermissionPolicy, text: str, wish: ToolRequest, part: str) 
 def _globs(glob: str) -> scope.Globs:
     try:
         return scope.read_globs((glob,))
-    except InputError:  # `*:git push`, say, is no glob of paths
+    except InputError:  # a pattern such as `*:git push` is not a glob of paths
         return scope.Globs()
 
 
 def _matches_words(glob: str, text: str) -> bool:
-    """Whether words match a glob: `*` is anything, and ` *` at the end may be missing. Takes time like the words."""
+    """Whether words match a glob: `*` matches anything, and ` *` at the end may be missing. Takes linear time."""
     if text == glob.removesuffix(" *"):
         return True
     first, *middle = glob.split("*")

@@ -1,4 +1,4 @@
-"""What programs tell while they run: a line of JSON on their standard output, or the same to the API."""
+"""Progress notes of running programs: lines of JSON on standard output, or the same body sent to the API."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import JsonError
 
 LONGEST: Final = 64 * 1024
-"""Bytes of a line that is looked at."""
+"""The most bytes of a note."""
 _KEY: Final = b'"agenttalk"'
 _TEXT: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a program tells: what it has used so far, and what it does."""
+    """A note: the program's usage so far, and its progress."""
 
     usage: Mapping[str, Any] = field(default_factory=dict)
-    """Since the turn began, not since the last note."""
+    """The usage since the turn began, not since the last note."""
     progress: str = ""
-    """What it is doing. The same again and again means that it gets nowhere."""
+    """What the program is doing. Many equal notes in a row mean that it is stuck."""
     counts_only: bool = False
-    """Whether it tells what was used and nothing of what is done."""
+    """Whether the note has usage and no progress."""
     last: bool = False
-    """Whether it is told of work that is finished: nothing more is used by letting it end."""
+    """Whether the usage belongs to finished work, so that stopping the program would save nothing."""
 
 
 def read_note(line: bytes) -> Note | None:
-    """The note that a line of output is; None for every other line."""
+    """Read a line of output as a note. None for every other line."""
     if _KEY not in line[:40] or len(line) > LONGEST:
         return None
     try:
@@ -42,7 +42,7 @@ def read_note(line: bytes) -> Note | None:
 
 
 def note_of(told: Mapping[str, Any]) -> Note:
-    """A note from what was told; what makes no sense in it is left out."""
+    """Make a note from a JSON object. Invalid values are left out."""
     usage, progress = told.get("usage"), told.get("progress")
     counts = usage if isinstance(usage, dict) else {}
     doing = progress.replace("\0", "\ufffd").strip()[:_TEXT] if isinstance(progress, str) else ""
@@ -50,7 +50,7 @@ def note_of(told: Mapping[str, Any]) -> Note:
 
 
 def strip_notes(stdout: bytes) -> bytes:
-    """What a program printed besides its notes."""
+    """Return a program's output without its notes."""
     if _KEY not in stdout:
         return stdout
     return b"".join(line for line in stdout.splitlines(keepends=True) if read_note(line) is None)

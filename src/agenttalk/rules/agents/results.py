@@ -1,4 +1,4 @@
-"""What a program says came out of its turn: read from its result file or its standard output."""
+"""Reads the result of a program's turn from its result file or its standard output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agenttalk.rules.proof.evidence import read_claims
 from agenttalk.rules.text import answer_words
 
 FITNESS_THRESHOLD: Final = 70
-"""Points of 100 from which on an agent is fit for a command, by its own judgement."""
+"""The least points of 100 with which an agent judges itself fit for a command."""
 _SIGNALLED: Final = 128
 _SIGNALS: Final = {
     4: "SIGILL",
@@ -31,18 +31,18 @@ _SIGNALS: Final = {
     31: "SIGSYS",
 }
 TAIL: Final = 4_000
-"""Characters of an error text that are kept."""
+"""The most characters of an error text."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentResult:
-    """What came out, as the agent says."""
+    """The result that the agent reported."""
 
     value: Any
     score: float | None = None
     explanation: str | None = None
     claims: tuple[str | EvidenceEntry, ...] = ()
-    """Evidence that the agent says it has."""
+    """Evidence that the agent claims to have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class TurnFault:
 def read_result(
     file: bytes | None, stdout: bytes, *, score_required: bool, may_refuse: bool = False
 ) -> AgentResult | TurnFault:
-    """The result file decides; else the last line of the output that is an object with `result`; else all of it.
+    """Read the result: from the result file, else the last line of the output with a `result`, else the whole output.
 
-    A score that nobody asked for is kept if it is one, and left out if not. An agent that `may_refuse` returns the
-    command by saying how unfit it is (`self_assessment`); of others that means nothing.
+    A valid score is kept even if none is required; an invalid one is then left out. An agent that `may_refuse` may
+    return the command with a `self_assessment`; the field of any other agent is ignored.
     """
     if file is not None:
         try:
@@ -78,7 +78,7 @@ def read_result(
 
 
 def explain_unfitness(assessment: object) -> str | None:
-    """Why an agent is not fit for a command, by its own judgement; None when it is, or said nothing usable."""
+    """Explain why an agent judged itself unfit for a command; None if it did not."""
     said: Mapping[Any, Any] = assessment if isinstance(assessment, Mapping) else {}
     score, reason = said.get("score"), said.get("reason")
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score < FITNESS_THRESHOLD:
@@ -88,7 +88,7 @@ def explain_unfitness(assessment: object) -> str | None:
 
 
 def find_reported_object(file: bytes | None, stdout: bytes, told: Collection[str]) -> dict[str, Any] | None:
-    """The object with one of these keys that a program wrote, or printed last. A file that is no object is nothing."""
+    """Find the object with one of these keys in the file, or else the last one in the output."""
     if file is None:
         return _last_object(stdout, told)
     try:
@@ -126,12 +126,12 @@ def _scored(said: dict[str, Any], *, required: bool) -> AgentResult | TurnFault:
 
 
 def text_of(data: bytes) -> str:
-    """Bytes of a program as text that every store takes."""
+    """Decode a program's bytes to text that every store accepts."""
     return data.decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
 def describe_error(error: str, stderr: bytes) -> str:
-    """Why a program failed: what its driver says, and the end of what it said itself."""
+    """Explain why a program failed: the driver's reason, and the end of the program's own output."""
     first = error[: TAIL // 2]
     said = text_of(stderr).strip()[-(TAIL - len(first) - 2) :]
     if first and said:
@@ -140,26 +140,26 @@ def describe_error(error: str, stderr: bytes) -> str:
 
 
 def list_required_outputs(command: Command) -> list[str]:
-    """Names of the outputs that a command asks for whatever comes out."""
-    return [each.output_name for each in command.produces or ()]
+    """Return the names of the outputs that a command always requires."""
+    return [output.output_name for output in command.produces or ()]
 
 
 def list_possible_outputs(command: Command) -> list[tuple[str, str | None]]:
-    """Names of the outputs that it asks for under a condition, which is absent for those that are optional."""
-    return [(each.output_name, each.when) for each in command.may_produce or ()]
+    """Return the outputs that a command allows, each with its condition; None for one without a condition."""
+    return [(output.output_name, output.when) for output in command.may_produce or ()]
 
 
 def map_declared_outputs(command: Command) -> dict[str, str]:
-    """The outputs that a command asks for or allows, by the names that stand for them in the folder of outputs.
+    """Map names in the folder of outputs to the outputs that a command requires or allows.
 
-    A name that is free text may also stand there as it is written in paths.
+    An output whose name is free text may also be there under the spelling of the name for paths.
     """
-    names = [*list_required_outputs(command), *(each.output_name for each in command.may_produce or ())]
+    names = [*list_required_outputs(command), *(output.output_name for output in command.may_produce or ())]
     return {spelling: name for name in names for spelling in (name, root_layout.path_segment(name))}
 
 
 def find_missing_outputs(command: Command, found: Collection[str]) -> TurnFault | None:
-    """Which of the outputs that a command asks for are not there."""
+    """Report required outputs that are missing; None if all are there."""
     missing = [name for name in list_required_outputs(command) if name not in found]
     if not missing:
         return None
@@ -167,12 +167,12 @@ def find_missing_outputs(command: Command, found: Collection[str]) -> TurnFault 
 
 
 def find_unsafe_path(paths: Iterable[str]) -> str | None:
-    """The first path of an output that could not lie in an inbox."""
+    """Return the first path of an output that an inbox cannot hold; None if there is none."""
     return next((path for path in paths if not root_layout.is_safe_payload(path)), None)
 
 
 def fill_notice(command: Command, outcome: AgentResult | TurnFault) -> str | None:
-    """The text that a command wants to be told at its end. It is shown and logged, and moves nothing."""
+    """Render the notice of a command's end. It is shown and logged, and changes no state."""
     if isinstance(outcome, TurnFault):
         wanted, values = command.on_failure, {"error": outcome.message}
     else:
@@ -186,6 +186,6 @@ def fill_notice(command: Command, outcome: AgentResult | TurnFault) -> str | Non
 
 
 def describe_exit(code: int) -> str:
-    """An exit code in words. A shell or a sandbox tells by it which signal ended what it had started."""
+    """Explain an exit code. Shells and sandboxes encode the signal that ended their program in it."""
     name = _SIGNALS.get(code - _SIGNALLED)
     return f"exit code {code} (ended by {name})" if name else f"exit code {code}"

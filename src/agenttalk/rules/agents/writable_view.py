@@ -1,9 +1,9 @@
-"""The scope of a task as a view of its tree: which places a sandbox lets it write, and which it does not.
+"""Turns the scope of a task into a view of its tree: the places that a sandbox makes writable or read-only.
 
-A sandbox knows places, not globs: whatever lies at a place, or will, is writable or is not, and an inner place wins
-over an outer one. So a folder is writable when something that the scope permits could come to be directly in it, and
-what exists there and is not permitted is read-only. What places cannot say is told, and left to the comparison of the
-tree before and after.
+A sandbox knows places, not globs: everything at a place, now or later, is writable or is not, and an inner place
+overrides an outer one. So a folder is writable if a file that the scope permits could be made directly in it, and
+existing files there that are not permitted are read-only. What places cannot express is reported, and the comparison
+of the tree before and after finds it.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from agenttalk.rules.core import scope
 from agenttalk.rules.core.scope import Glob, Scope
 
 MOST: Final = 300
-"""Read-only places that a sandbox is asked for: each costs a little, and many together more than that."""
+"""The most read-only places of a sandbox: each costs a little, and many together cost more than their sum."""
 _ANYTHING: Final = r".*\Z"
-"""What a star becomes."""
+"""The pattern of a star."""
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class TreeListing:
-    """What lies in a tree, by paths from its top."""
+    """The files and folders of a tree, by paths from its top."""
 
     folders: frozenset[str] = frozenset()
     files: frozenset[str] = frozenset()
     links: frozenset[str] = frozenset()
-    """Symlinks, and whatever else is neither a file nor a folder: no place can be made of those."""
+    """Symlinks and everything else that is neither a file nor a folder. They cannot be places of a sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
 class WritableView:
-    """What may be written in a tree. The innermost place that holds a path decides; what no place holds is not."""
+    """The writable places of a tree. The innermost place around a path decides; without one it is not writable."""
 
     writable: tuple[str, ...] = ()
     """Folders, outer ones first; the empty path is the whole tree."""
     readonly: tuple[str, ...] = ()
-    """Files and folders inside of them."""
+    """Files and folders within them."""
     make: tuple[str, ...] = ()
-    """Folders that are missing, and that something permitted would lie in."""
+    """Missing folders that would contain something permitted."""
     unguarded: tuple[str, ...] = ()
-    """What exists, is not permitted, and can be written all the same; of a folder, all that lies in it."""
+    """Existing files and folders that are not permitted, but that the sandbox cannot protect."""
     loose: tuple[str, ...] = ()
-    """Folders in which something could be made that is not permitted; outermost ones."""
+    """The outermost folders in which a file could be made that is not permitted."""
     closed: tuple[str, ...] = ()
-    """Folders in which something permitted could be made, and which are read-only because there are so many."""
+    """Folders in which a permitted file could be made, but which are read-only because there are too many places."""
 
     def allows(self, path: str) -> bool:
         """Whether a path can be written."""
@@ -65,7 +65,7 @@ class WritableView:
 def build_view(
     allowed: Sequence[str], disallowed: Sequence[str], listing: TreeListing, *, most: int = MOST
 ) -> WritableView:
-    """The view of a tree that a promise's scope gives. Raises InputError as `scope.globs` does."""
+    """Build the view of a tree for a promise's scope. Raises InputError as `scope.read_globs` does."""
     meant = scope.make_scope(allowed, disallowed)
     make = tuple(sorted(_missing(meant, listing)))
     listing = TreeListing(listing.folders | set(make), listing.files, listing.links)
@@ -89,17 +89,17 @@ def build_view(
 
 @dataclass(slots=True)
 class _ViewDraft:
-    """A view while it is made."""
+    """An unfinished view."""
 
     modes: dict[str, bool]
     """Folder → whether it is writable."""
     writable: set[str] = field(default_factory=set)
-    """Those that lie in something that is not."""
+    """Writable folders within one that is not writable."""
     readonly: set[str] = field(default_factory=set)
-    """Files and folders that lie in something that is writable."""
+    """Read-only files and folders within a writable folder."""
 
     def drop_excess_readonly(self, most: int) -> set[str]:
-        """Give up read-only places until there are few enough: files of the fullest folders first, then folders."""
+        """Drop read-only places until there are few enough: first the files of the fullest folders, then folders."""
         given: set[str] = set()
         files: dict[str, set[str]] = {}
         for path in sorted(self.readonly - self.modes.keys()) if len(self.readonly) > most else ():
@@ -112,9 +112,9 @@ class _ViewDraft:
         return given
 
     def places(self) -> set[str]:
-        """Folders that have to be writable places: those in none, and those on the way to what is read-only.
+        """Return the folders that have to be writable places: outermost ones, and those on the way to read-only places.
 
-        The latter because a place cannot be renamed, and so nothing can be put where they were.
+        A place of a sandbox cannot be renamed, so the work cannot move a protected file away and put another there.
         """
         found: set[str] = set()
         for folder in sorted(self.writable):
@@ -141,7 +141,7 @@ def _draft_view(meant: Scope, listing: TreeListing, closed: frozenset[str]) -> _
 
 
 def _is_open(meant: Scope, folder: str, listing: TreeListing) -> bool:
-    """Whether something that is permitted could come to be directly in a folder."""
+    """Whether a permitted file could be made directly in a folder."""
     parts = _parts(folder)
     return not _is_shut(meant, parts) and any(_makes(meant, parts, folder, listing))
 
@@ -157,7 +157,7 @@ def _is_shut(meant: Scope, parts: Sequence[str]) -> bool:
 
 
 def _makes(meant: Scope, parts: Sequence[str], folder: str, listing: TreeListing) -> Iterator[bool]:
-    """For each glob that counts in a folder, whether it could match something new there."""
+    """Yield for each relevant glob whether it could match something new in a folder."""
     for glob in reversed(meant.allowed.globs):
         engulfs = _engulfs(glob, parts)
         if glob.negated and engulfs:
@@ -168,7 +168,7 @@ def _makes(meant: Scope, parts: Sequence[str], folder: str, listing: TreeListing
 
 
 def _needs(meant: Scope, glob: Glob, at: int, folder: str, listing: TreeListing) -> bool:
-    """Whether a step of a glob needs its folder to be writable: not for a folder of a fixed name that is there."""
+    """Whether a step of a glob needs its folder to be writable. The name of an existing folder does not."""
     name = _fixed(glob, at)
     if name is None or at == len(glob.steps) - 1:
         return True
@@ -177,7 +177,7 @@ def _needs(meant: Scope, glob: Glob, at: int, folder: str, listing: TreeListing)
 
 
 def _fixed(glob: Glob, at: int) -> str | None:
-    """The one name that a step matches, if it is only one."""
+    """Return the name that a step matches, if it matches only one."""
     step = glob.steps[at]
     if step is None:
         return None
@@ -186,7 +186,7 @@ def _fixed(glob: Glob, at: int) -> str | None:
 
 
 def _deepest(glob: Glob) -> str:
-    """The deepest folder that a glob names, wherever it may match in it."""
+    """Return the folder that the leading fixed names of a glob make up."""
     found: list[str] = []
     for at in range(len(glob.steps) - 1):
         name = _fixed(glob, at)
@@ -197,7 +197,7 @@ def _deepest(glob: Glob) -> str:
 
 
 def _missing(meant: Scope, listing: TreeListing) -> set[str]:
-    """Folders that globs name and that are not there, but can be made."""
+    """Find folders that globs name and that are missing, but can be made."""
     found: set[str] = set()
     taken = listing.files | listing.links
     for glob in meant.allowed.globs:
@@ -209,7 +209,7 @@ def _missing(meant: Scope, listing: TreeListing) -> set[str]:
 
 
 def _idle(meant: Scope, listing: TreeListing, drawn: _ViewDraft) -> frozenset[str]:
-    """Writable folders with nothing permitted in them, that no glob names."""
+    """Find writable folders that contain nothing permitted and that no glob names."""
     used = {_deepest(glob) for glob in meant.allowed.globs if not glob.negated} | {""}
     for path in listing.files | listing.links:
         if meant.permits(path):
@@ -218,7 +218,7 @@ def _idle(meant: Scope, listing: TreeListing, drawn: _ViewDraft) -> frozenset[st
 
 
 def _loose(meant: Scope, drawn: _ViewDraft) -> tuple[str, ...]:
-    """Outermost writable folders in which not everything is permitted."""
+    """Find the outermost writable folders in which not everything is permitted."""
     found: set[str] = set()
     for folder in sorted(folder for folder, mode in drawn.modes.items() if mode):
         if not found.intersection(_above(folder)) and not _is_whole(meant, _parts(folder)):
@@ -227,7 +227,7 @@ def _loose(meant: Scope, drawn: _ViewDraft) -> tuple[str, ...]:
 
 
 def _is_whole(meant: Scope, parts: Sequence[str]) -> bool:
-    """Whether everything in a folder is permitted, be it there or not."""
+    """Whether everything that is or could be in a folder is permitted."""
     if any(not glob.negated and _touches(glob, parts) for glob in meant.disallowed.globs):
         return False
     for glob in reversed(meant.allowed.globs):
@@ -246,7 +246,7 @@ def _engulfs(glob: Glob, parts: Sequence[str]) -> bool:
 
 
 def _is_anything(glob: Glob, at: int) -> bool:
-    """Whether what a glob still asks for is met by any path."""
+    """Whether the remaining steps of a glob match any path."""
     step, *rest = glob.steps[at:]
     return step is not None and step.pattern == _ANYTHING and not any(rest)
 
@@ -265,7 +265,7 @@ def _parent(path: str) -> str:
 
 
 def _above(path: str) -> Iterable[str]:
-    """The folders on the way to a path, the top with them, the nearest first."""
+    """Yield the folders on the way to a path, the nearest first, and the top last."""
     while path:
         path = _parent(path)
         yield path

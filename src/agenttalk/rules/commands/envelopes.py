@@ -1,4 +1,4 @@
-"""Putting a command into its envelope, and checking both together."""
+"""Puts a command into its envelope, and validates both together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INSIDE = "payload.command"
 
 
 def wrap(command: Command, *, producer: AgentId, message_id: MessageId, now: datetime) -> CommandEnvelope:
-    """The envelope that carries a command; its ids are the command's. Raises ContractError for bad ids."""
+    """Wrap a command in an envelope with the command's ids. Raises ContractError for bad ids."""
     if now.tzinfo is None:
         raise UsageError(Code.TIME_INVALID, "the time has no zone", hint="hand in an aware time in UTC")
     return CommandEnvelope.from_json(
@@ -39,13 +39,13 @@ def wrap(command: Command, *, producer: AgentId, message_id: MessageId, now: dat
 
 
 def extract_command(document: dict[str, Any]) -> object:
-    """The command that an envelope carries, as it stands there; None when there is none."""
+    """Return the unchecked command in an envelope; None if it has none."""
     payload = document.get("payload")
     return payload.get("command") if isinstance(payload, dict) else None
 
 
 def validate(document: object, known: Known = NOTHING) -> ValidateResult:
-    """Whether an envelope and the command inside are right. Every fault of both at once."""
+    """Validate an envelope and its command. Reports all faults of both at once."""
     if not isinstance(document, dict):
         return ValidateResult(ok=False, command=None, errors=(Problem(Code.FIELD_TYPE, "", "must be an object"),))
     try:
@@ -62,27 +62,27 @@ def validate(document: object, known: Known = NOTHING) -> ValidateResult:
         ok=not errors,
         command=None if errors else answer.command,
         errors=tuple(errors),
-        warnings=tuple(replace(each, field=f"{_INSIDE}.{each.field}") for each in answer.warnings),
+        warnings=tuple(replace(problem, field=f"{_INSIDE}.{problem.field}") for problem in answer.warnings),
     )
 
 
 def _envelope_problems(document: dict[str, Any]) -> list[Problem]:
-    """The envelope's own faults. What is wrong inside the command is told by the command's rules."""
+    """Find the envelope's own faults. The rules of commands find those of the command."""
     try:
         CommandEnvelope.from_json(document)
     except ContractError as error:
-        own = [each for each in error.problems if not each.field.startswith(f"{_INSIDE}.")]
+        own = [problem for problem in error.problems if not problem.field.startswith(f"{_INSIDE}.")]
     else:
         return []
     inside = extract_command(document)
-    if not isinstance(inside, dict) or any(each.code is Code.COMMAND_ENVELOPE_MISMATCH for each in own):
+    if not isinstance(inside, dict) or any(problem.code is Code.COMMAND_ENVELOPE_MISMATCH for problem in own):
         return own
-    # The contract compares ids only in an envelope that is otherwise right.
+    # The model compares the ids only if the envelope is otherwise valid, so compare them here.
     return own + [
         Problem(
             Code.COMMAND_ENVELOPE_MISMATCH,
             name,
-            "the envelope and the command inside differ in it",
+            "the envelope and its command have different values",
             "make the envelope anew from the command",
         )
         for name in ("plan_id", "task_id", "command_id")

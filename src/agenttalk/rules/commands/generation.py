@@ -1,8 +1,8 @@
-"""Making a command: fill in, convert, replace what has a harmless default; report each; then validate.
+"""Makes commands: fills in fields, converts values, replaces what has a harmless default, then validates.
 
-What is never invented: plan_id, task_id, prompt. What is never replaced: anything whose loss would
-change what is asked for or how it is proven (inputs, outputs, promise, criteria, re-execution, hashes).
-Such a value is left as it is, and validating names what is wrong with it.
+Each such step is reported as a repair. It never invents plan_id, task_id or prompt. It never replaces a value whose
+loss would change the work or its proof: inputs, outputs, promise, criteria, re-execution, hashes. Such a value stays
+as it is, and validation reports its faults.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _PARTS: Final = (
 )  # fmt: skip
 """Fields that may look different once they are written in full."""
 COMMAND_LIMIT: Final = wire.ENVELOPE_LIMIT * 3 // 4
-"""Size of a command in bytes, so that it still fits into its envelope and may be indented."""
+"""The largest command in bytes, so that it fits into its envelope even when indented."""
 _T = TypeVar("_T")
 
 
 class _CommandDraft:
-    """A command in the making, and what was done to it."""
+    """An unfinished command with the repairs so far."""
 
     def __init__(self, params: dict[str, Any]) -> None:
         # A null stands for absence, except in fields that we do not know.
@@ -62,7 +62,7 @@ class _CommandDraft:
         self.repairs.append(Repair(field=field, before=before, after=value, why=why))
 
     def settle(self, field: str, convert: Callable[[Any], _T | None], default: _T) -> _T:
-        """Give a field with a harmless default a good value: its own, a converted one, or the default."""
+        """Give a field with a harmless default a valid value: its own, a converted one, or the default."""
         given = self.values.get(field)
         if given is None:
             self.set_field(field, default, "missing: the default")
@@ -76,7 +76,7 @@ class _CommandDraft:
         return value
 
     def convert(self, field: str, convert: Callable[[Any], Any | None]) -> Any:
-        """Convert a field without a default; what cannot be converted stays for validating to refuse."""
+        """Convert a field without a default. A value that cannot be converted stays, and validation refuses it."""
         given = self.values.get(field)
         value = None if given is None else convert(given)
         if value is None or (type(value) is type(given) and value == given):
@@ -86,7 +86,7 @@ class _CommandDraft:
 
 
 def read_identity(params: dict[str, Any]) -> tuple[object, object]:
-    """The plan and the task that parameters mean, for looking up what is known of them."""
+    """Read the plan and the task of parameters, so that a caller can look up what is known about them."""
     draft = _CommandDraft(params)
     _lift_reexecution(draft, NOTHING)
     _settle_names(draft)
@@ -96,7 +96,7 @@ def read_identity(params: dict[str, Any]) -> tuple[object, object]:
 def generate(
     params: object, known: Known | None = None, *, locale: Locale = "en", with_hash: bool = False
 ) -> GenerateResult:
-    """A complete, valid command from whatever is given, with every repair reported; or every error."""
+    """Make a complete, valid command from parameters. Returns it with every repair, or every error."""
     known = known or NOTHING
     if locale not in COMMANDS:
         raise UsageError(Code.OPTION_INVALID, f"there is no locale {locale!r}", hint="use 'en' or 'zh'")
@@ -139,7 +139,7 @@ def _promise_warnings(command: Command | None) -> tuple[Problem, ...]:
 
 
 def _without_consequences(errors: list[Problem]) -> list[Problem]:
-    """What is built from a wrong field is wrong too; the one error says it all."""
+    """Leave out errors of fields that were built from another wrong field."""
     wrong = {problem.field for problem in errors if problem.code is not Code.TASK_NOT_IN_DAG}
     if "task_id" in wrong:
         return [problem for problem in errors if problem.field not in {"command_id", "command_seq"}]
@@ -175,7 +175,7 @@ def _written(value: Any) -> Any:
 
 
 def _lift_reexecution(draft: _CommandDraft, known: Known) -> None:
-    """The older shape of a re-execution has its fields at the top level."""
+    """Move the fields of a re-execution from the top level, where its older form has them, into `reexecute`."""
     if "reexecute" not in draft.values and any(name in draft.values for name in _LIFTED):
         lifted = {name: draft.values[name] for name in _LIFTED if name in draft.values}
         for name in lifted:
@@ -224,7 +224,7 @@ def _settle_identity(draft: _CommandDraft, known: Known) -> None:
 
 
 def _lacks_its_number(command_id: str, task_id: str, again: object) -> bool:
-    """Ids that look well-formed only because a task's name ends in digits, or that name no task at all."""
+    """Whether an id only looks valid because the task's name ends in digits, or because it names no task."""
     return command_id == f"cmd_{task_id}" or (again is not None and _REEXECUTE_ID.match(command_id) is not None)
 
 
@@ -282,12 +282,12 @@ def _settle_notice(draft: _CommandDraft, field: str, template: str) -> None:
 
 
 def _order_problems(draft: _CommandDraft, params: dict[str, Any], known: Known) -> list[Problem]:
-    """Orders of a task only count up. The router merely passes over an older one; making one is a mistake."""
+    """Refuse a command number that is not above the last one. The router would only supersede such a command."""
     seq, command_id = draft.get("command_seq"), draft.get("command_id")
     if not known.last_seq or not isinstance(seq, int) or seq > known.last_seq:
         return []
     if isinstance(command_id, str) and command_id in known.command_ids:
-        return []  # validating says so
+        return []  # validation reports it
     return [
         Problem(
             code=Code.COMMAND_FIELD_VALUE,
@@ -299,7 +299,7 @@ def _order_problems(draft: _CommandDraft, params: dict[str, Any], known: Known) 
 
 
 def _settle_hash(draft: _CommandDraft, params: dict[str, Any], *, with_hash: bool) -> None:
-    """Repairs change the hash. One that fitted what was given is made anew; a wrong one stays, to be refused."""
+    """Compute the hash anew if the given one was right before the repairs. A wrong one stays, to be refused."""
     given = draft.get("payload_hash")
     if given is None and not with_hash:
         return
@@ -333,13 +333,13 @@ def _resolved_converted(given: object) -> object:
         return None
     return [
         {
-            **each,
-            **{name: _or_itself(as_boolean, each[name]) for name in ("required",) if name in each},
-            **{name: [each[name]] for name in ("paths",) if isinstance(each.get(name), str)},
+            **item,
+            **{name: _or_itself(as_boolean, item[name]) for name in ("required",) if name in item},
+            **{name: [item[name]] for name in ("paths",) if isinstance(item.get(name), str)},
         }
-        if isinstance(each, dict)
-        else each
-        for each in given
+        if isinstance(item, dict)
+        else item
+        for item in given
     ]
 
 
@@ -355,7 +355,7 @@ def _criteria_converted(given: object) -> object:
 
 
 def _or_itself(convert: Callable[[Any], Any], given: Any) -> Any:
-    """A converted value, or what was given where it cannot be converted: validating will refuse that."""
+    """Convert a value, or return it unchanged if it cannot be converted: validation refuses it then."""
     value = convert(given)
     return given if value is None else value
 
@@ -368,7 +368,7 @@ def _as_number(given: object) -> int | float | None:
 
 
 def as_boolean(given: object) -> bool | None:
-    """A yes or no in one of its usual spellings, else None."""
+    """Read a yes or no in one of its usual spellings, else return None."""
     if isinstance(given, bool):
         return given
     word = str(given).strip().lower() if isinstance(given, str | int) else ""
@@ -376,7 +376,7 @@ def as_boolean(given: object) -> bool | None:
 
 
 def as_integer(given: object) -> int | None:
-    """A whole number, also as text or as a float without a fraction, else None."""
+    """Read a whole number, also from a text or a float without a fraction, else return None."""
     if isinstance(given, bool):
         return None
     if isinstance(given, int):

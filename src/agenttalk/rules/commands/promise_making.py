@@ -1,7 +1,7 @@
-"""Making a promise from a few fields: valid by construction, or refused with everything that is wrong.
+"""Makes a promise from a few fields. The promise is valid, or all its faults are reported.
 
-Each check becomes a criterion of its own unless criteria are given, so nothing that is checked is left out of what has
-to be shown, and nothing has to be shown that nobody checks.
+Without given criteria, each check becomes a criterion. So every check is required evidence, and every criterion has a
+check.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.rules.commands import promises
 
 FIELDS: Final = ("objective", "checks", "criteria", "allowed_scope", "disallowed_scope", "budget")
-"""What a promise is made of."""
-_SAID: Final[Mapping[str, tuple[str, str]]] = {
+"""The fields from which a promise is made."""
+_DESCRIPTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "run": ("run", "{} succeeds"),
     "tests": ("run", "{} passes"),
     "file": ("path", "{} is there"),
@@ -28,14 +28,14 @@ _SAID: Final[Mapping[str, tuple[str, str]]] = {
     "artifact": ("output", "{} is delivered"),
     "human": ("question", "A person says yes: {}"),
 }
-"""Kind of a check → which of its fields says what it is about, and how a criterion says it."""
+"""Kind of a check → the field that describes it, and the description of its criterion."""
 
 
 def make(params: Mapping[str, Any], *, ms: int, random: int) -> CompletionPromise:
-    """The promise that a few fields describe. Raises ContractError with every problem."""
-    strange = [Problem(Code.FIELD_UNKNOWN, key[:80], "there is no such field") for key in params if key not in FIELDS]
-    if strange:
-        raise _refusal(strange)
+    """Make a promise from a few fields. Raises ContractError with every problem."""
+    unknown = [Problem(Code.FIELD_UNKNOWN, key[:80], "there is no such field") for key in params if key not in FIELDS]
+    if unknown:
+        raise _refusal(unknown)
     checks = _named(params.get("checks"))
     body: dict[str, Any] = {
         "id": promises.make_promise_id(ms, random),
@@ -50,9 +50,9 @@ def make(params: Mapping[str, Any], *, ms: int, random: int) -> CompletionPromis
     except ValidationError as error:
         raise _refusal(problems_of(error)) from error
     faults = [
-        Problem(Code.FIELD_VALUE, each.field, each.message)
-        for each in promises.validate(promise).issues
-        if each.severity == "hard-deny"
+        Problem(Code.FIELD_VALUE, issue.field, issue.message)
+        for issue in promises.validate(promise).issues
+        if issue.severity == "hard-deny"
     ]
     faults += promises.find_near_misses(promise)
     if not checks:
@@ -69,23 +69,23 @@ _SPELLED: Final = {
 }
 
 
-def _named(said: object) -> list[dict[str, Any]]:
-    """Checks, each with an id: its own, or its kind and how many of that kind there were before."""
-    found: list[dict[str, Any]] = []
+def _named(given: object) -> list[dict[str, Any]]:
+    """Give each check an id: its own, or its kind with a number."""
+    checks: list[dict[str, Any]] = []
     kinds: Counter[str] = Counter()
-    for each in said if isinstance(said, Sequence) and not isinstance(said, str) else ():
-        if not isinstance(each, Mapping):
+    for check in given if isinstance(given, Sequence) and not isinstance(given, str) else ():
+        if not isinstance(check, Mapping):
             raise _refusal([Problem(Code.FIELD_TYPE, "checks", "each check is an object with a kind")])
-        kind = str(each.get("kind", ""))
+        kind = str(check.get("kind", ""))
         kinds[kind] += 1
-        found.append({"id": f"{kind}-{kinds[kind]}", **each})
-    return found
+        checks.append({"id": f"{kind}-{kinds[kind]}", **check})
+    return checks
 
 
-def _criteria(said: object, checks: Sequence[Mapping[str, Any]]) -> object:
-    """What has to be shown: as it is said, or what each check is about."""
-    if said:
-        return said
+def _criteria(given: object, checks: Sequence[Mapping[str, Any]]) -> object:
+    """Return the given criteria, or make one for each check."""
+    if given:
+        return given
     return [
         {"id": f"c-{check['id']}", "description": _description(check), "evidenceRequired": [check["id"]]}
         for check in checks
@@ -93,7 +93,7 @@ def _criteria(said: object, checks: Sequence[Mapping[str, Any]]) -> object:
 
 
 def _description(check: Mapping[str, Any]) -> str:
-    field, words = _SAID.get(str(check.get("kind")), ("", ""))
+    field, words = _DESCRIPTIONS.get(str(check.get("kind")), ("", ""))
     return words.format(check[field]) if check.get(field) else f"The check {check['id']} passes"
 
 

@@ -1,4 +1,4 @@
-"""Promises: whether one is worth being made."""
+"""Validates promises, and gives them their ids."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ID = re.compile(r"cp-[0-9]+-[0-9a-f]{4}\Z")
 
 @dataclass(frozen=True, slots=True)
 class PromiseIssue:
-    """One thing that is wrong with a promise, and how much that matters."""
+    """One fault of a promise, with its severity."""
 
     severity: Severity
     message: str
@@ -32,35 +32,35 @@ class PromiseIssue:
 
 @dataclass(frozen=True, slots=True)
 class PromiseValidity:
-    """Whether a promise may be made, and everything that is to be said of it."""
+    """All issues of a promise."""
 
     issues: tuple[PromiseIssue, ...]
 
     @property
     def valid(self) -> bool:
-        """False only with a hard-deny."""
+        """Whether no issue is a hard-deny."""
         return all(issue.severity != "hard-deny" for issue in self.issues)
 
 
 def make_promise_id(ms: int, random: int) -> str:
-    """The id of a promise: the time in milliseconds since 1970, and four hex digits of chance."""
+    """Make the id of a promise from the time in milliseconds since 1970 and four random hex digits."""
     return f"cp-{ms}-{random & 0xFFFF:04x}"
 
 
 def make_plan_promise_id(plan_id: str, task_id: str, ms: int) -> str:
-    """The id of a task's promise in a plan that was submitted at a time; always the same."""
+    """Make the id of a task's promise in a plan that was submitted at a time; always the same."""
     return make_promise_id(ms, int(wire.sha256(f"{plan_id}/{task_id}".encode())[7:11], 16))
 
 
 def assign_promise_ids(dag: TaskDag, ms: int) -> TaskDag:
-    """The DAG of a plan that was submitted at a time, in which every promise has its id."""
+    """Give every promise of a submitted plan its id."""
     if not any(is_unnamed(node) for node in dag.nodes):
         return dag
     return dag.model_copy(update={"nodes": tuple([_assign_promise_id(dag.plan_id, node, ms) for node in dag.nodes])})
 
 
 def is_unnamed(node: Node) -> bool:
-    """Whether a task has a promise that gets its id when the plan is submitted."""
+    """Whether a task has a promise without an id yet."""
     return node.promise is not None and node.promise.id == PLACEHOLDER_ID
 
 
@@ -68,54 +68,54 @@ def _assign_promise_id(plan_id: str, node: Node, ms: int) -> Node:
     promise = node.promise
     if promise is None or not is_unnamed(node):
         return node
-    said = {"id": make_plan_promise_id(plan_id, node.task_id, ms)}
-    return node.model_copy(update={"promise": promise.model_copy(update=said)})
+    promise_id = make_plan_promise_id(plan_id, node.task_id, ms)
+    return node.model_copy(update={"promise": promise.model_copy(update={"id": promise_id})})
 
 
 def create(
     objective: str, acceptance: Sequence[Mapping[str, Any]], *, ms: int, random: int, **more: Any
 ) -> CompletionPromise:
-    """A new promise, with `doneWhen` and `abortWhen` by default; `more` are its other fields in either spelling.
+    """Make a new promise, with the default `doneWhen` and `abortWhen`. `more` are other fields, in either spelling.
 
     Raises ContractError when the objective or the acceptance is empty, or a field is wrong.
     """
     problems = []
     if not objective.strip():
         problems.append(
-            Problem(Code.PROMISE_INVALID, "objective", "the objective is empty", "say what is to be achieved")
+            Problem(Code.PROMISE_INVALID, "objective", "the objective is empty", "write what is to be achieved")
         )
     if not acceptance:
         message = "there is no acceptance criterion: nothing would ever be shown"
-        problems.append(Problem(Code.PROMISE_INVALID, "acceptance", message, "say what must be shown"))
+        problems.append(Problem(Code.PROMISE_INVALID, "acceptance", message, "add what must be shown"))
     if problems:
         raise ContractError(problems[0].code, problems[0].message, problems, hint=problems[0].hint)
-    said = {"id": make_promise_id(ms, random), "objective": objective, "acceptance": list(acceptance), **more}
-    return read_promise(said)
+    body = {"id": make_promise_id(ms, random), "objective": objective, "acceptance": list(acceptance), **more}
+    return read_promise(body)
 
 
 def validate(promise: CompletionPromise) -> PromiseValidity:
-    """Every issue of a promise at the first checkpoint."""
+    """Find every issue of a promise at the first checkpoint."""
     return PromiseValidity(tuple(_issues(promise)))
 
 
 def find_near_misses(promise: CompletionPromise) -> list[Problem]:
-    """Fields of a promise that we do not know but nearly: a misspelt guard would guard nothing."""
+    """Find unknown fields of a promise that resemble a known one: a misspelt limit would limit nothing."""
     parts: list[tuple[str, Part]] = [("promise", promise)]
     for name in ("acceptance", "doneWhen", "abortWhen", "checks"):
         inner = getattr(promise, _FIELDS[name])
         parts += [(f"promise.{name}[{at}]", part) for at, part in enumerate(inner)]
     if promise.budget:
         parts.append(("promise.budget", promise.budget))
-    found = []
+    problems = []
     for path, part in parts:
-        if isinstance(part, OtherCheck):  # its own keys are its extension's business
+        if isinstance(part, OtherCheck):  # only its extension knows its other keys
             near = find_nearest(part.kind, CHECK_KINDS)
-            found += [_misspelt(f"{path}.kind", part.kind, near)] if near else []
+            problems += [_misspelt(f"{path}.kind", part.kind, near)] if near else []
         elif part.model_extra:
-            found += [
+            problems += [
                 _misspelt(f"{path}.{key}", key, near) for key, near in part.unknown_fields(part.model_extra).items()
             ]
-    return found
+    return problems
 
 
 def _misspelt(field: str, name: str, near: str) -> Problem:

@@ -1,8 +1,7 @@
-"""Commands: one set of rules, two modes.
+"""Validates commands.
 
-`validate` changes nothing and accepts nothing short; the router uses it. `generate` repairs what can
-be repaired without guessing anybody's intent, reports each repair, and then asks `validate`. So
-whatever generate lets through is valid by construction, and both speak with the same error codes.
+`validate` changes nothing and accepts only complete commands; the router uses it. `generate` first repairs what has a
+harmless default and then calls `validate`. So a generated command is valid, and both report the same error codes.
 """
 
 from __future__ import annotations
@@ -26,23 +25,23 @@ from agenttalk.rules.commands import promises
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of the plan that a command is for. The default knows nothing, which is fine."""
+    """The facts that are known about the plan of a command. The default has none, and then fewer rules apply."""
 
     dag_ref: DagRef | None = None
     """The plan's active DAG."""
     task_ids: Collection[str] | None = None
     """The tasks of that DAG."""
     command_ids: Collection[str] = frozenset()
-    """Commands that the task has had, with three digits or as many as needed; others cannot clash."""
+    """Ids of the task's commands, written with at least three digits."""
     last_seq: int = 0
-    """Largest command_seq that the task has had."""
+    """The largest command_seq of the task."""
     reexecutions: int = 0
     """How often the task was re-executed."""
 
 
 NOTHING: Final = Known()
 ENVELOPE_LEVELS: Final = 2
-"""A command may be nested this much less than a document, so that its envelope still fits."""
+"""Levels of nesting that an envelope adds to its command."""
 
 _COMMAND_CODES: Final = {
     Code.FIELD_MISSING: Code.COMMAND_FIELD_MISSING,
@@ -59,12 +58,12 @@ _SEARCHED: Final = (
     "on_complete", "on_failure", "produces", "may_produce", "resolved_inputs", "dag_ref", "reexecute",
     "validation_criteria",
 )  # fmt: skip
-"""Parts in which an unknown field may try to route. A promise has a vocabulary of its own."""
+"""Parts that are searched for fields that route. A promise is not, because its own words may look like them."""
 _NOT_SEARCHED: Final = frozenset({"json_schema"})
 
 
 def validate(document: object, known: Known = NOTHING) -> ValidateResult:
-    """Whether a command is complete and right as it stands. Finds everything that is wrong at once."""
+    """Validate a command as it is. Reports all faults at once."""
     if not isinstance(document, dict):
         return _refused([_problem(Code.COMMAND_FIELD_TYPE, "", "a command is a JSON object")])
     try:
@@ -75,7 +74,7 @@ def validate(document: object, known: Known = NOTHING) -> ValidateResult:
 
 
 def validate_json(document: dict[str, Any], known: Known = NOTHING) -> ValidateResult:
-    """`validate` for what is known to be JSON, such as what `wire.read` returned."""
+    """Validate a command that is known to be JSON, such as a result of `wire.read`."""
     command: Command | None = None
     errors: list[Problem] = []
     try:
@@ -94,19 +93,19 @@ def validate_json(document: dict[str, Any], known: Known = NOTHING) -> ValidateR
 
 
 def _rehashed(command: Command) -> Command:
-    """A hash that was right stays right when the command is written again, with its defaults in full."""
+    """Compute the hash anew, because the model writes defaults in full and so changes it."""
     if command.payload_hash is None:
         return command
     return command.model_copy(update={"payload_hash": payload_hash(command.as_json())})
 
 
 def payload_hash(document: Mapping[str, Any]) -> str:
-    """The hash of a command's canonical JSON without its `payload_hash`."""
+    """Compute the hash of a command's canonical JSON without its `payload_hash`."""
     return wire.sha256(wire.write({key: value for key, value in document.items() if key != "payload_hash"}))
 
 
 def _consistency(document: dict[str, Any], known: Known) -> list[Problem]:
-    """What a field's own type cannot see. Fields of a wrong type are passed over: they were named already."""
+    """Check rules between fields. Fields of a wrong type are skipped, since they were reported already."""
     return [
         *_task_problems(document, known),
         *_command_id_problems(document, known),
@@ -158,7 +157,7 @@ def _command_id_problems(document: dict[str, Any], known: Known) -> list[Problem
 
 
 def _disagreements(document: dict[str, Any], parts: CommandIdParts) -> list[Problem]:
-    """Where task and number are not those that the command's id names."""
+    """Find differences between the command's id and its task and number."""
     task_id, command_id, seq = document.get("task_id"), document.get("command_id"), document.get("command_seq")
     if command_id == f"cmd_{task_id}":
         return [
@@ -214,7 +213,7 @@ def _dag_problems(document: dict[str, Any], known: Known) -> list[Problem]:
             Code.COMMAND_DAG_MISMATCH,
             "dag_ref.sha256",
             f"it was made for the DAG {_short(given)}, but {_short(known.dag_ref.sha256)} is active",
-            "look at the task again and make the command anew, without dag_ref",
+            "check the task again and make the command anew, without dag_ref",
         )
     ]
 
@@ -226,7 +225,7 @@ def _score_problems(document: dict[str, Any]) -> list[Problem]:
             _problem(
                 Code.COMMAND_SCORE_CRITERIA_MISSING,
                 "score_criteria",
-                "a score is required, so it must be said what it measures",
+                "a score is required, but its criteria are missing",
                 "add score_criteria, or set score_required to false",
             )
         ]
@@ -243,11 +242,11 @@ def _score_problems(document: dict[str, Any]) -> list[Problem]:
 
 
 def _routing_problems(document: dict[str, Any]) -> list[Problem]:
-    # Of a field that we do not know only the name counts: nobody reads what is inside.
-    found = [key for key in document.keys() - _FIELDS if _is_routing_name(key)]
+    # Of an unknown field only the name is checked, since no code reads its value.
+    paths = [key for key in document.keys() - _FIELDS if _is_routing_name(key)]
     for key in _SEARCHED:
         if isinstance(value := document.get(key), dict | list):
-            found += _routing_fields_inside(value, key)
+            paths += _routing_fields_inside(value, key)
     return [
         _problem(
             Code.COMMAND_ROUTES_ITSELF,
@@ -255,22 +254,22 @@ def _routing_problems(document: dict[str, Any]) -> list[Problem]:
             "a command does not say where it or its results go",
             "remove it: the DAG's assigned_agent_id and deliver_to decide",
         )
-        for path in sorted(found)
+        for path in sorted(paths)
     ]
 
 
 def _routing_fields_inside(value: dict[str, Any] | list[Any], path: str) -> list[str]:
-    found = []
+    paths = []
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in items:
         here = f"{path}.{key}" if isinstance(key, str) else f"{path}[{key}]"
         if isinstance(key, str) and _is_routing_name(key):
-            found.append(here)
+            paths.append(here)
         elif key in _NOT_SEARCHED:
             continue
         elif isinstance(item, dict | list):
-            found += _routing_fields_inside(item, here)
-    return found
+            paths += _routing_fields_inside(item, here)
+    return paths
 
 
 @lru_cache(maxsize=1024)
@@ -312,7 +311,7 @@ def _as_command_problem(problem: Problem) -> Problem:
 
 
 def _one_per_fault(problems: list[Problem]) -> list[Problem]:
-    """Two rules may see the same fault (an empty score_criteria is both); the later, closer one speaks."""
+    """Keep one problem where two rules report the same fault: an empty score_criteria breaks both."""
     closer = {problem.field for problem in problems if problem.code is Code.COMMAND_SCORE_CRITERIA_MISSING}
     return [p for p in problems if p.field not in closer or p.code is Code.COMMAND_SCORE_CRITERIA_MISSING]
 
@@ -322,7 +321,7 @@ def _warnings(document: dict[str, Any]) -> tuple[Problem, ...]:
         return ()
     return tuple(
         _problem(
-            Code.FIELD_UNKNOWN, key, f"{key!r} is no field of a command and does nothing", f"did you mean {near!r}?"
+            Code.FIELD_UNKNOWN, key, f"{key!r} is not a field of a command and does nothing", f"did you mean {near!r}?"
         )
         for key, near in Command.unknown_fields(document).items()
     )

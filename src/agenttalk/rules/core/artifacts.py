@@ -1,4 +1,4 @@
-"""The files of an artifact, and the hash by which it is known."""
+"""The files of an artifact, and its hash."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from agenttalk.contracts.core import wire
 
 
 def hash_files(files: Mapping[str, str]) -> str:
-    """The hash of an artifact, from its files' paths and hashes: that of its only file, else one over all of them."""
+    """Compute the hash of an artifact from the paths and hashes of its files.
+
+    The hash of an artifact with one file is that file's; otherwise it covers all paths and hashes.
+    """
     hashes = list(files.values())
     return hashes[0] if len(hashes) == 1 else wire.sha256(wire.write(dict(sorted(files.items()))))
 
@@ -22,9 +25,9 @@ class ArtifactFile(NamedTuple):
 
 
 def normalize_files(message_id: str, files: Iterable[ArtifactFile]) -> list[ArtifactFile]:
-    """The files as they are kept: a folder named like the message itself is left out of their paths.
+    """Remove a leading folder that is named like the message from the paths.
 
-    Senders use such a folder so that two messages never meet in a box. In the workspace they must meet, because
-    there a newer version takes the place of the one before.
+    Senders use that folder so that files of two messages never collide in an inbox. In the workspace they have to
+    collide, because a newer version replaces the older one.
     """
     return [ArtifactFile(file.path.removeprefix(f"{message_id}/"), file.sha256) for file in files]

@@ -1,4 +1,4 @@
-"""When a forge is left alone that does not answer, when it is asked again, and when the same is tried again."""
+"""A circuit breaker for forges: stops requests to one that does not answer, probes it, and spaces retries."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 FIRST_PAUSE: Final = 2.0
-"""Seconds before something is tried for the second time."""
+"""Seconds before the first retry."""
 LONGEST_PAUSE: Final = 600.0
 _MOST_DOUBLED: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
 class CircuitBreaker:
-    """What is known of a source."""
+    """The state of the breaker of one source."""
 
     failures: int = 0
     """Failures in a row."""
     opened_at: datetime | None = None
-    """Since when it is left alone."""
+    """Since when the breaker is open: the source gets no requests but probes."""
     not_before: datetime | None = None
-    """When it may be asked again."""
+    """The earliest time of the next request."""
 
 
 CLOSED: Final = CircuitBreaker()
 
 
 def may_ask(breaker: CircuitBreaker, now: datetime) -> Literal["yes", "probe", "no"]:
-    """Whether a source may be asked now; one that was left alone is asked for something harmless first."""
+    """Whether a source may be asked now. If the breaker is open, the first request is a harmless probe."""
     if breaker.not_before is not None and now < breaker.not_before:
         return "no"
     return "probe" if breaker.opened_at is not None else "yes"
 
 
 def record_failure(breaker: CircuitBreaker, now: datetime, *, most: int, probe_after: float) -> CircuitBreaker:
-    """One more failure. After `most` in a row the source is left alone, the longer the longer it is away."""
+    """Count a failure. `most` failures in a row open the breaker; each further one doubles the pause."""
     failures = breaker.failures + 1
     if failures < most and breaker.opened_at is None:
         return CircuitBreaker(failures, None, now + timedelta(seconds=double_pause(FIRST_PAUSE, failures - 1)))
@@ -44,7 +44,7 @@ def record_failure(breaker: CircuitBreaker, now: datetime, *, most: int, probe_a
 
 
 def trip(breaker: CircuitBreaker, now: datetime, *, most: int, probe_after: float) -> CircuitBreaker:
-    """Somebody who tried long enough could not reach it: it is left alone at once."""
+    """Open the breaker at once, after a caller tried several times in vain."""
     if breaker.opened_at is not None:
         return breaker
     return record_failure(
@@ -53,15 +53,15 @@ def trip(breaker: CircuitBreaker, now: datetime, *, most: int, probe_after: floa
 
 
 def record_rate_limit(breaker: CircuitBreaker, now: datetime, retry_after: float) -> CircuitBreaker:
-    """The source wants a pause. That is no failure."""
+    """Wait as long as the source asked. This does not count as a failure."""
     return replace(breaker, not_before=now + timedelta(seconds=max(retry_after, FIRST_PAUSE)))
 
 
 def compute_pause(tries: int, retry_after: float = 0.0) -> float:
-    """Seconds until something is tried again that was tried so often."""
+    """Compute the seconds until the next try."""
     return max(retry_after, double_pause(FIRST_PAUSE, tries - 1))
 
 
 def double_pause(first: float, times: int) -> float:
-    """A pause that doubles, up to the longest."""
+    """Double a pause so many times, up to `LONGEST_PAUSE`."""
     return float(min(LONGEST_PAUSE, first * 2 ** min(max(times, 0), _MOST_DOUBLED)))

@@ -1,4 +1,4 @@
-"""Adding something of ours to a file that people write: their words stay to the letter, or it is left alone."""
+"""Adds an entry of ours to a file that people write. Their text stays unchanged, or the file is not touched."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ END: Final = "<!-- agenttalk:end -->"
 
 @dataclass(frozen=True, slots=True)
 class ConfigMergeResult:
-    """What becomes of a file."""
+    """The result of a merge."""
 
     text: str | None = None
-    """What it says from now on; None when it stays as it is."""
+    """The new content of the file. None if it stays as it is."""
     why: str = ""
-    """Why nothing could be added; empty when it was, or is there already."""
+    """Why the entry could not be added. Empty if it was added or is there already."""
 
 
 ALREADY_THERE: Final = ConfigMergeResult()
-"""Nothing has to be done."""
+"""The entry is there already."""
 
 
 def merge_into_json(
     text: str | None, path: Sequence[str], value: Any, *, first: Mapping[str, Any] | None = None
 ) -> ConfigMergeResult:
-    """Put a value at a path of keys into a JSON object, unless something stands there.
+    """Put a value at a path of keys into a JSON object, unless the path has a value.
 
-    A file that is not there is made, with what comes `first` in it. One whose layout we could not write again to the
-    letter, comments included, is left alone.
+    A missing file is made, with the fields of `first` at its top. A file whose layout or comments we could not
+    reproduce exactly is not touched.
     """
     if text is None or not text.strip():
         return ConfigMergeResult(json.dumps(_with({**(first or {})}, path, value), indent=2, ensure_ascii=False) + "\n")
     try:
-        said = json.loads(text, object_pairs_hook=_once)
+        document = json.loads(text, object_pairs_hook=_once)
     except ValueError as error:
         return ConfigMergeResult(why=f"it is not plain JSON: {error}")
-    if not isinstance(said, dict):
-        return ConfigMergeResult(why="it is no JSON object")
-    holder: Any = said
+    if not isinstance(document, dict):
+        return ConfigMergeResult(why="it is not a JSON object")
+    holder: Any = document
     for key in path[:-1]:
         holder = holder.get(key, {})
         if not isinstance(holder, dict):
-            return ConfigMergeResult(why=f"{key!r} is no object in it")
+            return ConfigMergeResult(why=f"{key!r} is not an object in it")
     if path[-1] in holder:
         return ALREADY_THERE
     for indent, separators, ascii_only, end in _layouts():
-        if json.dumps(said, indent=indent, separators=separators, ensure_ascii=ascii_only) + end == text:
-            new = _with(said, path, value)
+        if json.dumps(document, indent=indent, separators=separators, ensure_ascii=ascii_only) + end == text:
+            new = _with(document, path, value)
             return ConfigMergeResult(
                 json.dumps(new, indent=indent, separators=separators, ensure_ascii=ascii_only) + end
             )
@@ -60,14 +60,14 @@ def merge_into_json(
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key stands there twice")
-    return found
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise ValueError("it has a key twice")
+    return fields
 
 
 def _layouts() -> Iterator[tuple[int | str | None, tuple[str, str] | None, bool, str]]:
-    """The ways to lay out JSON that people and their tools use."""
+    """Yield the layouts of JSON that people and their tools use."""
     for indent in _INDENTS:
         for separators in (None, (",", ":")):
             for ascii_only in (False, True):
@@ -75,22 +75,22 @@ def _layouts() -> Iterator[tuple[int | str | None, tuple[str, str] | None, bool,
                     yield indent, separators, ascii_only, end
 
 
-def _with(said: dict[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
+def _with(document: dict[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
     key, *rest = path
-    return {**said, key: _with(said.get(key, {}), rest, value) if rest else value}
+    return {**document, key: _with(document.get(key, {}), rest, value) if rest else value}
 
 
 def merge_into_toml(text: str | None, path: Sequence[str], block: str) -> ConfigMergeResult:
-    """Put a block that makes the table at a path behind everything in a TOML file, unless there is such a table."""
+    """Append a block with the table of a path to a TOML file, unless the table exists."""
     before = text or ""
     try:
-        said: Any = tomllib.loads(before)
+        document: Any = tomllib.loads(before)
     except tomllib.TOMLDecodeError as error:
         return ConfigMergeResult(why=f"it is not TOML: {error}")
-    holder: Any = said
+    holder: Any = document
     for key in path:
         if not isinstance(holder, dict):
-            return ConfigMergeResult(why=f"there is no room for {key!r} in it")
+            return ConfigMergeResult(why=f"{key!r} cannot be added to it")
         holder = holder.get(key)
         if holder is None:
             break
@@ -100,17 +100,17 @@ def merge_into_toml(text: str | None, path: Sequence[str], block: str) -> Config
     new = f"{before}{gap}{block}"
     try:
         after = tomllib.loads(new)
-    except tomllib.TOMLDecodeError:  # what stands there excludes tables behind it
-        return ConfigMergeResult(why="a table cannot be added behind what it says")
+    except tomllib.TOMLDecodeError:  # an inline table of the same name allows no further table
+        return ConfigMergeResult(why="a table cannot be added at its end")
     return (
         ConfigMergeResult(new)
-        if _is_preserved(said, after)
-        else ConfigMergeResult(why="a table behind what it says would change that")
+        if _is_preserved(document, after)
+        else ConfigMergeResult(why="a table at its end would change its other values")
     )
 
 
 def _is_preserved(before: Any, after: Any) -> bool:
-    """Whether everything that was said is still said."""
+    """Whether all values of `before` are in `after`, unchanged."""
     if isinstance(before, dict):
         return isinstance(after, dict) and all(
             key in after and _is_preserved(value, after[key]) for key, value in before.items()
@@ -119,7 +119,7 @@ def _is_preserved(before: Any, after: Any) -> bool:
 
 
 def merge_into_text(text: str | None, paragraph: str) -> ConfigMergeResult:
-    """Put a paragraph between marks behind everything in a text, unless the mark stands there."""
+    """Append a paragraph between marks to a text, unless the text has the mark."""
     before = text or ""
     if BEGIN in before:
         return ALREADY_THERE

@@ -1,4 +1,4 @@
-"""Which tests failed, as far as what a runner printed says it, and what of that is shown: its end, never its head."""
+"""Finds failed tests in the output of a test runner, and cuts long output so that its end stays."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 MOST: Final = 20
-"""Tests that are named."""
+"""Failed tests that are named, at most."""
 _LINES: Final = (
     re.compile(r"^(?:FAILED|ERROR) ([^\s:]+::\S+)", re.MULTILINE),  # pytest
     re.compile(r"^(?:FAIL|ERROR): (\S+ \([\w.]+\))", re.MULTILINE),  # unittest
@@ -18,13 +18,13 @@ _LINES: Final = (
 
 
 def find_failed_tests(printed: str) -> tuple[str, ...]:
-    """Names of failed tests in what was printed, each once, in the order in which they stand there."""
+    """Find the names of failed tests in the output, each once, in the order of the output."""
     found = [(match.start(), match[1].strip()) for line in _LINES for match in line.finditer(printed)]
     return tuple(dict.fromkeys(name for _, name in sorted(found)))[:MOST]
 
 
 def cut_to_end(printed: str, room: int) -> str:
-    """The end of what was printed, behind the names of failed tests that stand before it."""
+    """Return the end of the output, after the names of failed tests that the cut removes."""
     end = printed[-room:]
     before = [name for name in find_failed_tests(printed) if name not in end]
     if not before:
@@ -33,5 +33,5 @@ def cut_to_end(printed: str, room: int) -> str:
 
 
 def last_lines(printed: str, number: int) -> list[str]:
-    """The last lines that say something."""
+    """Return the last lines that are not blank."""
     return [line.rstrip() for line in printed.splitlines() if line.strip()][-number:]

@@ -1,4 +1,4 @@
-"""Names matched by shell globs, without trying every name."""
+"""Matches names by shell globs, without trying every name. For paths of a tree see `scope`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LAST = "\U0010ffff"
 
 
 def match_names(glob: str, names: Iterable[str]) -> list[str]:
-    """The names that match a glob, in the order given."""
+    """Return the names that match a glob, in the order given."""
     start, star, end = glob.partition("*")
     if star and not _SPECIAL.search(start + end):
         # The usual `feedback_*.json`: comparing both ends spares compiling a pattern.
@@ -23,14 +23,14 @@ def match_names(glob: str, names: Iterable[str]) -> list[str]:
 
 
 class NameIndex:
-    """A set of names that tells which of them a glob could match, by its fixed beginning or end."""
+    """A set of names, indexed by their beginnings and ends to find those that a glob could match."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._forward = sorted(names)
         self._backward = sorted(name[::-1] for name in self._forward)
 
     def candidates(self, glob: str) -> list[str]:
-        """The names that begin, or those that end, as the glob does: whichever are fewer."""
+        """Return the names with the glob's fixed beginning or those with its fixed end, the smaller of both sets."""
         parts = _SPECIAL.split(glob)
         # Behind a '[' the last part may lie in a set such as [abc], which is not fixed text.
         tail = "" if "[" in glob else parts[-1]
@@ -42,5 +42,5 @@ class NameIndex:
 
 
 def _span(start: str, names: list[str]) -> slice[int, int, None]:
-    """Where the names that begin with `start` lie in the sorted list."""
+    """Find the names that begin with `start` in a sorted list."""
     return slice(bisect_left(names, start), bisect_left(names, start + _LAST))

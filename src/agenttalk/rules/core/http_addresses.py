@@ -1,7 +1,7 @@
-"""Which addresses an `http` check may be sent to.
+"""Decides which addresses an `http` check may ask.
 
-The engine asks from where it stands: inside the operator's network. So it asks only addresses of the public
-internet, unless the operator allowed others.
+The engine's requests come from inside the operator's network. So it asks only addresses of the public internet, unless
+the operator allowed others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ METADATA: Final[frozenset[Address]] = frozenset(
         "fd20:ce::254",
     )
 )
-"""Where clouds hand out credentials. Only exactly these addresses allow them, never a network around them."""
+"""Addresses where clouds hand out credentials. The operator must allow each by itself; no network includes it."""
 
 _EMBEDDING: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
 """IPv6 that a translator turns into IPv4: the last four bytes."""
@@ -38,54 +38,55 @@ _SPECIAL: Final = tuple(
     ip_network(text)
     for text in ("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4")
 )
-"""Not public, whatever the version of Python says of them."""
+"""Networks that are not public. Versions of Python disagree about them."""
 _WITH_PORT: Final = re.compile(r"(?:\[(?P<six>[^]]+)\]|(?P<four>[0-9./]+))(?::(?P<port>[0-9]{1,5}))?\Z")
 
 
 class AllowedAddress(NamedTuple):
-    """What an operator allows beyond public addresses."""
+    """An address that the operator allows beyond public ones."""
 
     network: IPv4Network | IPv6Network
     port: int | None
-    """The one port; None for all."""
+    """The only allowed port; None for all."""
 
 
 def read_allowed(text: str) -> AllowedAddress:
-    """`127.0.0.1:8080`, `10.0.0.0/8`, `::1`, `[::1]:8080`. Names are not allowed: they may lead elsewhere tomorrow."""
-    found = _WITH_PORT.match(text)
-    host = (found["six"] or found["four"]) if found else text
-    port = int(found["port"]) if found and found["port"] else None
+    """Read `127.0.0.1:8080`, `10.0.0.0/8`, `::1` or `[::1]:8080`. Names are refused: their address may change."""
+    match = _WITH_PORT.match(text)
+    host = (match["six"] or match["four"]) if match else text
+    port = int(match["port"]) if match and match["port"] else None
     try:
         network = ip_network(host)
     except ValueError as error:
         hint = "write e.g. 127.0.0.1:8080, 10.0.0.0/8 or [::1]:8080"
-        raise UsageError(Code.OPTION_INVALID, f"{text!r} is no address or network: {error}", hint=hint) from error
+        raise UsageError(Code.OPTION_INVALID, f"{text!r} is not an address or network: {error}", hint=hint) from error
     return AllowedAddress(network, port)
 
 
 def explain_refusal(address: str, port: int, allowed: Iterable[AllowedAddress] = ()) -> str:
-    """Why an address may not be asked; empty when it may."""
+    """Explain why an address may not be asked. Empty if it may."""
     try:
-        found = ip_address(address)
+        parsed = ip_address(address)
     except ValueError:
         return check_words.NO_ADDRESS(address=address[:80])
     rules = tuple(allowed)
-    for each in _meant(found):
-        if _is_allowed(each, port, rules):
+    for target in _targets(parsed):
+        if _is_allowed(target, port, rules):
             continue
-        if each in METADATA:
+        if target in METADATA:
             return check_words.METADATA_ADDRESS(address=address)
-        if not _is_public(each):
+        if not _is_public(target):
             return check_words.NOT_PUBLIC(address=address)
     return ""
 
 
-def _meant(address: Address) -> Iterator[Address]:
-    """The addresses that packets may reach: one, or the IPv4 that an IPv6 address carries."""
+def _targets(address: Address) -> Iterator[Address]:
+    """Yield the addresses that packets may reach: the address itself, or the IPv4 ones that an IPv6 one carries."""
     if isinstance(address, IPv4Address):
         yield address
         return
-    inner = [each for each in (address.ipv4_mapped, address.sixtofour, *(address.teredo or ())) if each is not None]
+    carried = (address.ipv4_mapped, address.sixtofour, *(address.teredo or ()))
+    inner = [target for target in carried if target is not None]
     if any(address in network for network in _EMBEDDING):
         inner.append(IPv4Address(int(address) & 0xFFFFFFFF))
     yield from inner or [address]

@@ -1,4 +1,4 @@
-"""How a program is confined, by what the operator says and what plans and profiles do: those can only ask for more."""
+"""Decides how a program is confined. The operator sets the minimum; plans and profiles can only ask for more."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HINT: Final = 'only the operator may: sandbox = "plain" in agenttalk.toml, or --
 
 @dataclass(frozen=True, slots=True)
 class IsolationSetting:
-    """What the operator says of an agent, or of all; None says nothing."""
+    """The operator's setting for an agent, or for all. None means that it is not set."""
 
     sandbox: Tier | None = None
     isolation: Floor | None = None
@@ -24,45 +24,45 @@ class IsolationSetting:
 
 @dataclass(frozen=True, slots=True)
 class IsolationSettings:
-    """What the operator says of all agents, and of single ones."""
+    """The operator's settings for all agents, and for single ones."""
 
     everyone: IsolationSetting = IsolationSetting()
     agents: Mapping[str, IsolationSetting] = field(default_factory=dict)
 
     def setting_of(self, agent_id: str) -> IsolationSetting:
-        """What holds for an agent."""
+        """Return the setting that applies to an agent: its own, or else that of all."""
         own = self.agents.get(agent_id, IsolationSetting())
         return IsolationSetting(own.sandbox or self.everyone.sandbox, own.isolation or self.everyone.isolation)
 
     def apply_to(self, profile: AgentProfile) -> AgentProfile:
-        """A profile, with the sandbox that its agent gets."""
+        """Return a profile with the sandbox that its agent gets."""
         return apply_setting(profile, self.setting_of(profile.agent_id))
 
 
 @dataclass(slots=True)
 class OperatorIsolation:
-    """What the operator of an engine says by now."""
+    """The operator's current settings; a reload replaces them."""
 
     words: IsolationSettings = field(default_factory=IsolationSettings)
 
 
 def strictest(*tiers: Tier) -> Tier:
-    """The one that takes most away."""
+    """Return the tier that restricts most."""
     return max(tiers, key=_STRICTNESS.index)
 
 
-def raise_isolation(own: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """What a plan says of an agent, where that has a profile of its own: it cannot ask for less."""
-    found = dict(said)
-    if "sandbox" in own and "sandbox" in said:
-        found["sandbox"] = strictest(own["sandbox"], said["sandbox"])
+def raise_isolation(own: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Raise a plan's fields for an agent to the isolation of the agent's own profile: a plan cannot ask for less."""
+    raised = dict(asked)
+    if "sandbox" in own and "sandbox" in asked:
+        raised["sandbox"] = strictest(own["sandbox"], asked["sandbox"])
     if own.get("isolation") == "required":
-        found["isolation"] = "required"
-    return found
+        raised["isolation"] = "required"
+    return raised
 
 
 def apply_setting(profile: AgentProfile, word: IsolationSetting) -> AgentProfile:
-    """A profile under the operator's word: it asks for as much, or for more."""
+    """Raise a profile to the operator's minimum."""
     required = "required" in (word.isolation, profile.isolation) or (
         word.isolation is None and word.sandbox in NAMED_TIERS
     )
@@ -75,20 +75,20 @@ def apply_setting(profile: AgentProfile, word: IsolationSetting) -> AgentProfile
 
 
 def is_missing(tier: str, checks: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether work rests on something that ran without a sandbox: its agent, or a check of it."""
+    """Whether the agent of a task, or one of its checks, ran without a sandbox."""
     return tier == "plain" or any(each.get("isolated") is False for each in checks)
 
 
 def find_unheeded(profiles: Mapping[str, AgentProfile], words: IsolationSettings) -> tuple[Problem, ...]:
-    """What profiles ask for and do not get, because it is less than what holds."""
-    found = []
+    """Find the settings of profiles without effect, because they are less than the minimum."""
+    problems = []
     for name, profile in profiles.items():
         holds = words.apply_to(profile)
         if profile.sandbox == "plain" and holds.sandbox != "plain":
             message = f"sandbox: plain has no effect; its program runs in the sandbox {holds.sandbox!r}"
-            found.append(Problem(Code.FIELD_VALUE, f"agents.{name}.sandbox", message, HINT))
+            problems.append(Problem(Code.FIELD_VALUE, f"agents.{name}.sandbox", message, HINT))
         if profile.isolation == "best" and holds.isolation == "required":
             message = "isolation: best has no effect; it is required"
             hint = 'only the operator may: isolation = "best" in agenttalk.toml'
-            found.append(Problem(Code.FIELD_VALUE, f"agents.{name}.isolation", message, hint))
-    return tuple(found)
+            problems.append(Problem(Code.FIELD_VALUE, f"agents.{name}.isolation", message, hint))
+    return tuple(problems)

@@ -1,4 +1,4 @@
-"""Whether a content is what its media type says, as far as its bytes tell."""
+"""Checks whether the bytes of a file fit its media type."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TEXTS: Final = frozenset({"application/javascript", "application/toml", "applic
 
 
 def explain_mismatch(content_type: str, data: bytes) -> str | None:
-    """Why a content cannot be of a media type; None when nothing speaks against it. Types that are not known fit."""
+    """Explain why a content cannot have a media type. None if it can, or if the type is unknown."""
     kind = content_type.partition(";")[0].strip().lower()
     beginnings = _BEGINNINGS.get(kind)
     if beginnings is not None:

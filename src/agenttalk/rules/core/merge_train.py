@@ -80,7 +80,7 @@ class MergeLine:
         return replace(self, tip=landed.build, members=self.members[1:])
 
     def move_tip(self) -> MergeLine:
-        """Give a new number to a tip that somebody else moved. Everything that was built is outdated."""
+        """Give a new number to a tip that was moved from elsewhere. Every built candidate is outdated."""
         return replace(self, tip=self.last + 1, last=self.last + 1)
 
     def _place(self, lease: str) -> int:

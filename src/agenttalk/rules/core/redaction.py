@@ -1,7 +1,7 @@
-"""Secrets that agents were given, found and made unreadable wherever a text is kept.
+"""Finds the secrets that agents were given in texts that are stored, and redacts them.
 
-A secret is looked for as it is, in quotes, and as it stands in base64, in hexadecimal digits, in an address or in JSON.
-Other disguises are not seen: who has a secret can always say it in a way that nobody recognises.
+It searches for a secret as it is, quoted, and encoded as base64, hexadecimal digits, part of an address, HTML or JSON.
+It cannot find other disguises: a program that has a secret can always encode it in an unknown way.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 SHORTEST: Final = 6
-"""Characters of a secret. Shorter values stand in too many texts by chance to be told from them."""
+"""The least characters of a secret. Shorter values appear in too many texts by chance."""
 _CORE: Final = 8
-"""Characters of base64 that are enough to recognise a secret inside of a longer text."""
+"""Characters of base64 that are enough to recognise a secret within a longer text."""
 _ORDINARY: Final = re.compile(
     r"""
     (?: PATH | HOME | LANG | LANGUAGE | LC_.* | TZ | TERM | SHELL | USER | LOGNAME | PWD | TMPDIR | EDITOR | CI )
@@ -27,12 +27,12 @@ _ORDINARY: Final = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-"""Names of variables that say where or how, not who."""
+"""Names of variables for places, languages and options, whose values are not secret."""
 _UNRESERVED: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether the value of a variable is to be kept out of everything. An address with a password in it is."""
+    """Whether the value of a variable is a secret. An address that contains a password is one."""
     if len(value) < SHORTEST:
         return False
     return _ORDINARY.fullmatch(name) is None or ("://" in value and "@" in value)
@@ -40,14 +40,14 @@ def is_secret(name: str, value: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Values that must not be kept, by the names of their variables."""
+    """Values that must not be stored, by the names of their variables."""
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
     _names: Mapping[str, str] = field(init=False, repr=False, default_factory=dict)
     _raw: Mapping[bytes, str] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Think of every spelling once."""
+        """Compute every spelling of the values once."""
         names = {spelling: name for name, value in self.values.items() for spelling in _spellings(value)}
         object.__setattr__(self, "_names", names)
         object.__setattr__(self, "_raw", {_encoded(spelling): name for spelling, name in names.items()})
@@ -57,39 +57,39 @@ class Secrets:
 
     @property
     def longest(self) -> int:
-        """Bytes of the longest spelling: what is read piece by piece must overlap by so much."""
+        """Bytes of the longest spelling. A caller that reads piece by piece must overlap the pieces by this much."""
         return max(map(len, self._raw), default=0)
 
     def redact(self, text: str) -> str:
-        """A text without them."""
-        found = [spelling for spelling in self._names if spelling in text]  # a text without any costs next to nothing
-        if not found:
+        """Replace the secrets in a text by marks."""
+        present = [spelling for spelling in self._names if spelling in text]  # cheap, and most texts have none
+        if not present:
             return text
-        pattern = "|".join(map(re.escape, sorted(found, key=len, reverse=True)))
+        pattern = "|".join(map(re.escape, sorted(present, key=len, reverse=True)))
         return re.sub(pattern, lambda match: _mark(self._names[match[0]]), text)
 
     def redact_bytes(self, data: bytes) -> bytes:
-        """The same for bytes."""
-        found = [spelling for spelling in self._raw if spelling in data]
-        if not found:
+        """Replace the secrets in bytes by marks."""
+        present = [spelling for spelling in self._raw if spelling in data]
+        if not present:
             return data
-        pattern = b"|".join(map(re.escape, sorted(found, key=len, reverse=True)))
+        pattern = b"|".join(map(re.escape, sorted(present, key=len, reverse=True)))
         return re.sub(pattern, lambda match: _mark(self._raw[match[0]]).encode(), data)
 
     def redact_json(self, value: Any) -> Any:
-        """A JSON value without them, in names of fields too."""
+        """Replace the secrets in a JSON value by marks, in names of fields too."""
         if not self:
             return value
         if isinstance(value, str):
             return self.redact(value)
         if isinstance(value, Mapping):
-            return {self.redact(str(key)): self.redact_json(each) for key, each in value.items()}
+            return {self.redact(str(key)): self.redact_json(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return type(value)(self.redact_json(each) for each in value)
+            return type(value)(self.redact_json(item) for item in value)
         return value
 
     def find_name(self, data: bytes) -> str | None:
-        """The name of one that stands in the bytes, if any does."""
+        """Return the name of a secret that the bytes contain, or None."""
         return next((name for spelling, name in self._raw.items() if spelling in data), None)
 
 
@@ -97,12 +97,12 @@ NO_SECRETS: Final = Secrets()
 
 
 def collect_secrets(handed: Mapping[str, str]) -> Secrets:
-    """Those of an agent's variables that are secrets."""
+    """Select the secrets among the variables that an agent gets."""
     return Secrets({name: value for name, value in handed.items() if is_secret(name, value)})
 
 
 def extract_secret_part(token: str) -> str:
-    """The part of a token that nobody could guess: what stands before it may be said."""
+    """Return the random part of a token. The part before it is public."""
     return token.rpartition(".")[2]
 
 
@@ -116,7 +116,7 @@ def _encoded(text: str) -> bytes:
 
 @lru_cache(maxsize=256)
 def _spellings(value: str) -> tuple[str, ...]:
-    """How a value may stand in a text."""
+    """Return the spellings in which a value may appear in a text."""
     return tuple(dict.fromkeys(_spelled(value)))
 
 

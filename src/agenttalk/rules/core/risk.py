@@ -1,4 +1,4 @@
-"""How much care a change needs."""
+"""Assesses the risk of a change from its paths and its size."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HARMLESS: Final = re.compile(
 def assess_risk(
     paths: Sequence[str] | None, *, lines: int | None = None, files: int | None = None, high: Sequence[str] = ()
 ) -> RiskLevel:
-    """The risk of a change. What nobody knows is None; then it is never low."""
+    """Assess the risk of a change. None stands for an unknown value; with unknown paths the risk is never low."""
     count = len(paths) if files is None and paths is not None else files or 0
     patterns = [re.compile(translate(glob), re.IGNORECASE) for glob in high]
     if (lines or 0) > MOST_LINES or count > MOST_FILES:

@@ -1,11 +1,11 @@
-"""Which paths of a tree a task may change, which are protected, and which are left out when a tree is taken.
+"""Matches paths of a tree by globs: what a task may change, what is protected, what is left out when a tree is taken.
 
-Globs are those of a .gitignore: without a slash they mean any depth, `*` stays in one folder, `**` crosses folders,
-a slash at the end means a folder, and what matches a folder matches all that lies in it. In a list the last glob that
-matches decides, and one with `!` before it takes back what an earlier one said. Unlike in a .gitignore, this holds
-below a folder that matched too: `src/` and `!src/secret.py` means all of src but that file.
+Globs are those of a .gitignore. Without a slash they match at any depth; `*` stays in one folder, `**` crosses folders,
+and a slash at the end means a folder. A glob that matches a folder matches everything in it. In a list the last glob
+that matches decides, and a `!` before a glob excludes what it matches. Unlike in a .gitignore, this also holds below a
+folder that matched: `src/` and `!src/secret.py` means all of src except that file.
 
-Matching takes time in proportion to path and glob, whatever they are.
+Matching takes time in proportion to the lengths of path and glob: a hostile glob cannot make it slow.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ CACHES: Final = (
     ".hypothesis/",
     ".DS_Store",
 )
-"""What programs keep beside the files they read."""
+"""Caches that programs keep beside the files they read."""
 DEFAULT_EXCLUDES: Final = (*CACHES, ".tox/", ".nox/", ".venv/", "node_modules/")
-"""What programs leave behind, and nobody means to hand in. A base that tracks such a file keeps it."""
+"""Files of tools that do not belong to the work. A base that tracks such a file keeps it."""
 
 _ANY: Final = "**"
 _MEANT: Final = re.compile(r"([*?\[\]\\ ])")
-"""What a glob reads otherwise than it stands there."""
+"""Characters with a meaning in a glob."""
 _CLASS: Final = re.compile(r"\[:([^\]]*):\]")
 _CLASSES: Final = {
     "alnum": "0-9A-Za-z",
@@ -53,24 +53,24 @@ _CLASSES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Glob:
-    """One glob, taken apart."""
+    """One parsed glob."""
 
     steps: tuple[re.Pattern[str] | None, ...]
-    """What each part of a path must match; None for `**`, any number of parts."""
+    """The pattern for each part of a path; None for `**`, which stands for any number of parts."""
     negated: bool
     folder: bool
     """Whether it ended in a slash."""
 
     def matches(self, parts: Sequence[str]) -> bool:
-        """Whether it matches a path as a whole."""
+        """Whether it matches a whole path."""
         return len(parts) in self._counts(parts)
 
     def covers(self, parts: Sequence[str], *, folder: bool = False) -> bool:
-        """Whether it matches a path or a folder on the way to it. `folder` says that the path itself is one."""
+        """Whether it matches a path or a folder on the way to it. `folder` means that the path itself is a folder."""
         return any(count < len(parts) or folder or not self.folder for count in self._counts(parts))
 
     def _counts(self, parts: Sequence[str]) -> Iterator[int]:
-        """How many parts of a path, from the first, it matches."""
+        """Yield the numbers of leading parts of a path that it matches."""
         reached = self._onwards({0})
         for count, part in enumerate(parts, 1):
             reached = self._moved(reached, part)
@@ -78,14 +78,14 @@ class Glob:
                 yield count
 
     def find_next_steps(self, parts: Sequence[str]) -> set[int]:
-        """Which of its steps may come next below a folder. Empty: nothing that lies there can match as a whole."""
-        found = self._onwards({0})
+        """Return the steps that may come next below a folder. Empty if no path there can match as a whole."""
+        steps = self._onwards({0})
         for part in parts:
-            found = self._moved(found, part)
-        return found - {len(self.steps)}
+            steps = self._moved(steps, part)
+        return steps - {len(self.steps)}
 
     def _moved(self, places: set[int], part: str) -> set[int]:
-        """Where one more part of a path leads."""
+        """Return the steps that can follow after one more part of a path."""
         moved = set()
         for at in places - {len(self.steps)}:
             step = self.steps[at]
@@ -96,13 +96,13 @@ class Glob:
         return self._onwards(moved)
 
     def _onwards(self, places: set[int]) -> set[int]:
-        """`**` may also stand for nothing."""
-        found = set(places)
+        """Add the steps behind each `**`, which may also stand for no part at all."""
+        reached = set(places)
         for at in sorted(places):
             while at < len(self.steps) and self.steps[at] is None:
                 at += 1  # noqa: PLW2901 - walks on from there
-                found.add(at)
-        return found
+                reached.add(at)
+        return reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +111,10 @@ class Globs:
 
     globs: tuple[Glob, ...] = ()
     otherwise: bool = False
-    """What holds for a path that none of them matches."""
+    """The answer for a path that none of them matches."""
 
     def covers(self, path: str, *, folder: bool = False) -> bool:
-        """Whether a path is meant."""
+        """Whether the list matches a path."""
         parts = path.split("/")
         for glob in reversed(self.globs):
             if glob.covers(parts, folder=folder):
@@ -122,35 +122,35 @@ class Globs:
         return self.otherwise
 
     def filter_paths(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Those of the paths that are meant, in the order given."""
+        """Return the paths that the list matches, in the order given."""
         return tuple(path for path in paths if self.covers(path))
 
 
 class PathMatcher(Protocol):
-    """Says of paths whether they are meant."""
+    """Matches paths."""
 
     def covers(self, path: str, *, folder: bool = False) -> bool:
-        """Whether a path is meant."""
+        """Whether it matches a path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a task may change."""
+    """The paths that a task may change."""
 
     allowed: Globs = field(default_factory=lambda: Globs(otherwise=True))
     disallowed: Globs = Globs()
 
     def permits(self, path: str) -> bool:
-        """Whether a path may change. What is disallowed wins."""
+        """Whether a path may change. A disallowed path may not, even if it is allowed too."""
         return self.allowed.covers(path) and not self.disallowed.covers(path)
 
     def find_breaches(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Those of the changed paths that must not change, in the order given."""
+        """Return the changed paths that must not change, in the order given."""
         return tuple(path for path in paths if not self.permits(path))
 
 
 def make_scope(allowed: Sequence[str], disallowed: Sequence[str]) -> Scope:
-    """The scope of a promise. No allowed glob, or none but exceptions, means all that is not disallowed.
+    """Make the scope of a promise. Without an allowed glob, or with only `!` globs, all but the disallowed may change.
 
     Raises InputError as `read_globs` does.
     """
@@ -159,17 +159,17 @@ def make_scope(allowed: Sequence[str], disallowed: Sequence[str]) -> Scope:
 
 
 def display_path(path: str) -> str:
-    """A path for messages and records: bytes that are not UTF-8, which `os.fsdecode` hides, are written out."""
+    """Format a path for messages and records. Bytes that are not UTF-8, which `os.fsdecode` hides, are escaped."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def quote_path(path: str) -> str:
-    """A glob that matches this path and nothing else."""
+    """Make a glob that matches this path and nothing else."""
     return "/" + _MEANT.sub(r"\\\1", path)
 
 
 def read_globs(texts: Sequence[str], *, otherwise: bool = False) -> Globs:
-    """Read a list of globs. Raises InputError for the first that could never match, since it would protect nothing."""
+    """Read a list of globs. Raises InputError for the first that can never match, since it would protect nothing."""
     for text in texts:
         if why := explain_fault(text):
             raise InputError(
@@ -179,7 +179,7 @@ def read_globs(texts: Sequence[str], *, otherwise: bool = False) -> Globs:
 
 
 def explain_fault(text: str) -> str:
-    """Why a glob could never match anything; empty if it can."""
+    """Explain why a glob can never match anything. Empty if it can."""
     body = text.removeprefix("!")
     if not body.strip("/"):
         return "it is empty"
@@ -193,22 +193,22 @@ def explain_fault(text: str) -> str:
 
 
 def read_ignore_file(text: str) -> Globs:
-    """The globs of a .gitignore: comments and empty lines are left out, and so is what could never match."""
-    found = []
+    """Read the globs of a .gitignore without comments, empty lines and globs that can never match."""
+    globs = []
     for line in text.removeprefix("\ufeff").split("\n"):
         kept = _trimmed(line.removesuffix("\r"))
         if kept and not kept.startswith("#"):
             kept = kept[1:] if kept.startswith("\\#") else kept
             if not explain_fault(kept):
-                found.append(_glob(kept))
-    return Globs(tuple(found))
+                globs.append(_glob(kept))
+    return Globs(tuple(globs))
 
 
 class IgnoreRules:
-    """What the .gitignore files of a tree leave out, the defaults being weaker than any of them.
+    """The .gitignore files of a tree, with defaults that any of them overrides.
 
-    As git reads them: a file decides about its own folder and those below, a deeper one over a higher one, and nothing
-    is taken back inside a folder that is left out. So ask for folders first, and not for what lies in an ignored one.
+    They are read as git does: a file decides about its own folder and those below, a deeper file overrides a higher
+    one, and nothing within an ignored folder is included again. So ask about folders first, and skip ignored ones.
     """
 
     def __init__(self, files: Mapping[str, str], defaults: Sequence[str] = DEFAULT_EXCLUDES) -> None:
@@ -217,7 +217,7 @@ class IgnoreRules:
         self._defaults = read_globs(defaults)
 
     def ignores(self, path: str, *, folder: bool) -> bool:
-        """Whether a path is left out."""
+        """Whether a path is ignored."""
         parts = path.split("/")
         for depth in range(len(parts) - 1, -1, -1):
             here = self._files.get("/".join(parts[:depth]))
@@ -235,7 +235,7 @@ def _decided(patterns: Globs, parts: Sequence[str], *, folder: bool) -> bool | N
 
 
 def _trimmed(line: str) -> str:
-    """Without blanks at the end, but for one behind a backslash."""
+    """Remove blanks at the end, except one behind a backslash."""
     bare = line.rstrip(" ")
     cut = len(bare) < len(line) and (len(bare) - len(bare.rstrip("\\"))) % 2
     return bare + " " if cut else bare
@@ -260,7 +260,11 @@ def _step(part: str) -> re.Pattern[str] | None:
 
 
 def _pattern(part: str) -> str:
-    """A part of a glob as a regular expression that never tries twice what a star stands for."""
+    """Translate a part of a glob to a regular expression that does not backtrack.
+
+    Each text between two stars is an atomic group: its first match is as good as any later one, so a failure behind it
+    is final. That keeps the time linear.
+    """
     pieces = [""]
     at = 0
     while at < len(part):
@@ -291,7 +295,7 @@ def _piece(part: str, at: int) -> tuple[str, int]:
 
 
 def _readable(body: str) -> bool:
-    """Whether every bracket is closed in its own part, and every backslash has something to stand before."""
+    """Whether every bracket is closed in its own part, and a character follows every backslash."""
     for part in body.split("/"):
         at = 0
         while at < len(part):
@@ -309,7 +313,7 @@ def _readable(body: str) -> bool:
 
 
 def _bracket_end(part: str, start: int) -> int:
-    """Where the bracket that opens at `start` is closed; -1 if nowhere. A `]` that comes first is one of the set."""
+    """Find the end of the bracket that opens at `start`, or return -1. A `]` that comes first belongs to the set."""
     at = start + 1
     if part[at : at + 1] in {"!", "^"}:
         at += 1
@@ -335,21 +339,21 @@ def _bracket(inner: str) -> str:
 
 
 def _items(inner: str) -> str:
-    found = []
+    items = []
     at = 0
     while at < len(inner):
         if name := _CLASS.match(inner, at):
-            found.append(_CLASSES[name[1]])
+            items.append(_CLASSES[name[1]])
             at = name.end()
             continue
         low, at = _literal(inner, at)
         if inner[at : at + 1] == "-" and at + 1 < len(inner):
             high, at = _literal(inner, at + 1)
             if low <= high:
-                found.append(f"{re.escape(low)}-{re.escape(high)}")
+                items.append(f"{re.escape(low)}-{re.escape(high)}")
         else:
-            found.append(re.escape(low))
-    return "".join(found)
+            items.append(re.escape(low))
+    return "".join(items)
 
 
 def _literal(inner: str, at: int) -> tuple[str, int]:

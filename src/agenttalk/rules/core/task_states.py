@@ -27,48 +27,48 @@ BoardStatus = Literal["pending", "working", "review", "blocked", "done", "failed
 """What people see of a state."""
 
 Cause = Literal[
-    "INPUTS_PICKED",  # dependencies allow and every required input is there: the command is made
+    "INPUTS_PICKED",  # dependencies allow it and every required input exists: the command is made
     "INPUTS_MISSING",  # no task is left that could deliver them, or the command in force has to wait
-    "INPUTS_AMBIGUOUS",  # several would fit and nothing says which
-    "INPUTS_LOST",  # what was picked is not there any more
+    "INPUTS_AMBIGUOUS",  # several files fit an input, and no rule chooses one
+    "INPUTS_LOST",  # a picked input no longer exists
     "DEPENDENCY_SKIP",  # a dependency failed: skip
     "DEPENDENCY_BLOCK",  # a dependency failed: a reviewer decides
     "DEPENDENCY_REPLAN",  # a dependency failed: a new plan is asked for
     "DEPENDENCY_RETRIED",  # the dependency that failed is tried again
     "BRANCH_NOT_TAKEN",  # no branch activated the task, or no failure called for the fallback
-    "LEASED",  # an agent took it and `pre-act` allows
+    "LEASED",  # an agent took it and `pre-act` allows it
     "SUPERSEDED",  # a newer command took the place of the current one
-    "SOFT_DENIED",  # a checkpoint wants an operator's override
-    "FULFILLED",  # the promise is fulfilled, and what was made is merged
-    "GATE_UNMET",  # a gate is not met and no branch holds
-    "MOOT",  # the work is not due any more
-    "NOT_FULFILLED",  # not good enough, and rounds are left
-    "REWORK_EXHAUSTED",  # not good enough, and no round is left
+    "SOFT_DENIED",  # a checkpoint requires an operator's override
+    "FULFILLED",  # the promise is fulfilled, and the work is merged
+    "GATE_UNMET",  # a gate is not met and no branch applies
+    "MOOT",  # the work is no longer needed
+    "NOT_FULFILLED",  # the promise is not fulfilled, and rounds are left
+    "REWORK_EXHAUSTED",  # the promise is not fulfilled, and no round is left
     "RETRY",  # crash, timeout or driver error with retries left
     "FAILED_FOR_GOOD",  # the same without retries left
     "ABORTED",  # an abort condition fired, a checkpoint denied for good, or a person stopped it
-    "DAY_SPENT",  # the limit of the day was passed while it ran: counts for nothing
-    "ENGINE_ENDED",  # the engine died or was stopped while validating or executing: counts for nothing
-    "ENGINE_ENDED_TOO_OFTEN",  # it did so again and again with this task
+    "DAY_SPENT",  # the limit of the day was reached during the turn, which does not count
+    "ENGINE_ENDED",  # the engine died or was stopped while validating or executing: the turn does not count
+    "ENGINE_ENDED_TOO_OFTEN",  # the engine died again and again with this task
     "NEEDS_PERSON",  # the verifier needs a person
-    "INPUT_REJECTED",  # the task refused what it was given
-    "INPUT_ARRIVED",  # what was waited for is there
-    "DECIDED",  # the review said yes
-    "ANSWERED",  # the person said how to go on
-    "GIVEN_UP",  # the person said no
-    "WAIT_TIMEOUT",  # waited too long: a person is asked
+    "INPUT_REJECTED",  # the task rejected an input
+    "INPUT_ARRIVED",  # the awaited input exists
+    "DECIDED",  # the review approved
+    "ANSWERED",  # the person answered how to go on
+    "GIVEN_UP",  # the person gave the task up
+    "WAIT_TIMEOUT",  # it waited too long: a person is asked
     "STALE",  # an input of finished work was replaced
-    "REWORK",  # a consumer refused the output
-    "REGRESSION",  # its merge broke the check of another
+    "REWORK",  # a consumer rejected the output
+    "REGRESSION",  # its merge broke a check of another task
     "CONFLICT",  # text conflict with the plan branch
-    "CANCELLED",  # a person called it off
+    "CANCELLED",  # a person cancelled it
     "REMOVED",  # the new DAG has no such task
-    "ACCEPTED",  # a person accepted what was refused, as it is
+    "ACCEPTED",  # a person accepted refused work as it is
     "OPERATOR_RETRY",  # an operator tries again or grants more rounds
-    "RUN_AGAIN",  # an operator has it begin anew, with everything it waits for
-    "CHANGED",  # the new DAG says something else of the task
+    "RUN_AGAIN",  # an operator restarts it, with everything it depends on
+    "CHANGED",  # the new DAG changes the task
 ]
-"""Why a state changes. An engine that ends while verifying moves nothing: the same is verified again."""
+"""Why a state changes. If the engine ends while verifying, no state changes: the next start verifies again."""
 
 FINAL: Final[frozenset[State]] = frozenset({"COMPLETED", "FAILED", "SKIPPED"})
 BLOCKED: Final[frozenset[State]] = frozenset(
@@ -76,7 +76,7 @@ BLOCKED: Final[frozenset[State]] = frozenset(
 )
 
 _ANYTIME: Final[dict[Cause, State]] = {"CHANGED": "PENDING", "REMOVED": "SKIPPED", "RUN_AGAIN": "PENDING"}
-"""A new DAG moves every task that it touches, and an operator every one that is to begin anew, finished or not."""
+"""Causes that apply in every state: a new DAG that changes a task, and an operator who restarts it."""
 _OPEN: Final[dict[Cause, State]] = {**_ANYTIME, "CANCELLED": "FAILED", "ABORTED": "FAILED"}
 _DEPENDENCY_FAILED: Final[dict[Cause, State]] = {
     "DEPENDENCY_SKIP": "SKIPPED",
@@ -164,7 +164,7 @@ _TABLE: Final[dict[State, dict[Cause, State]]] = {
 TRANSITIONS: Final[Mapping[tuple[State, Cause], State]] = MappingProxyType(
     {(state, cause): target for state, causes in _TABLE.items() for cause, target in causes.items()}
 )
-"""Every legal change. What is not here is an error."""
+"""Every legal change. Any other change is an error."""
 
 _BOARD: Final[dict[State, BoardStatus]] = {
     "PENDING": "pending",
@@ -180,7 +180,7 @@ _BOARD: Final[dict[State, BoardStatus]] = {
 
 
 def move(state: State, cause: Cause) -> State:
-    """The state that a task comes to; raises ConflictError when the table has no such change."""
+    """Return the next state of a task. Raises ConflictError if the table has no such change."""
     target = TRANSITIONS.get((state, cause))
     if target is None:
         raise ConflictError(Code.ILLEGAL_TRANSITION, f"a task that is {state} cannot change because of {cause}")
@@ -188,7 +188,7 @@ def move(state: State, cause: Cause) -> State:
 
 
 def board_status(state: State, phase: Phase | None = None) -> BoardStatus:
-    """What people see: a running task is in review while it is being verified."""
+    """Return the status that people see. A running task is in review while it is being verified."""
     if state == "RUNNING" and phase in {"verifying", "awaiting"}:
         return "review"
     return _BOARD[state]

@@ -1,4 +1,4 @@
-"""The token of an attempt: what an agent shows when it reports. It is good for one task and one epoch."""
+"""The token of an attempt, which an agent sends with its reports. It is valid for one task and one epoch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST: Final = 2048
 
 
 class TokenSubject(NamedTuple):
-    """What a token says that it is for. Only its hash in the store shows that this is true."""
+    """The attempt that a token names. The names count only if the store knows the token's hash."""
 
     board: str
     plan_id: str
@@ -25,19 +25,19 @@ class TokenSubject(NamedTuple):
 
 
 def attempt_token(board: str, plan_id: str, task_id: str, epoch: int, secret: str) -> str:
-    """The token of an attempt: `agt_<what it is for>.<secret>`."""
-    # Ids hold nothing that needs an escape.
+    """Make the token of an attempt: `agt_<subject>.<secret>`."""
+    # Ids contain no character that JSON escapes.
     claims = wire.encode(f'{{"board":"{board}","epoch":{epoch},"plan_id":"{plan_id}","task_id":"{task_id}"}}')
     return f"{_PREFIX}{base64.urlsafe_b64encode(claims).decode().rstrip('=')}.{secret}"
 
 
 def token_hash(token: str) -> str:
-    """What the store keeps of a token: the hex digits of its sha256."""
+    """Hash a token for the store: the hex digits of its sha256."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def read_token(text: str) -> TokenSubject | None:
-    """What a token says that it is for; None when it is no token of an attempt."""
+    """Read the subject of a token. None if the text is not the token of an attempt."""
     body, dot, secret = text.removeprefix(_PREFIX).partition(".")
     if not text.startswith(_PREFIX) or not dot or not secret or len(text) > _LONGEST or not text.isascii():
         return None

@@ -1,4 +1,4 @@
-"""What a turn took, as its driver or its agent tells it."""
+"""The usage of a turn: tokens, cost, time and tool calls, as its driver or its agent reports them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 _TOKENS: Final = ("input_tokens", "output_tokens")
 _MOST: Final = 2**53
-"""What is said beyond this is nonsense, and not counted."""
+"""Reported numbers above this are not believable, and count as zero."""
 
 
 class UsageTotals(NamedTuple):
-    """What was used."""
+    """Tokens, cost, time and tool calls."""
 
     tokens: int = 0
     cost_usd: float = 0.0
@@ -20,7 +20,7 @@ class UsageTotals(NamedTuple):
     tool_calls: int = 0
 
     def plus(self, other: UsageTotals) -> UsageTotals:
-        """Both together."""
+        """Add two usages."""
         return UsageTotals(
             self.tokens + other.tokens,
             self.cost_usd + other.cost_usd,
@@ -29,7 +29,7 @@ class UsageTotals(NamedTuple):
         )
 
     def max_with(self, other: UsageTotals) -> UsageTotals:
-        """Of each the larger: who told more before does not get it back by telling less."""
+        """Take the larger of each number, so that a smaller later report does not lower the usage."""
         return UsageTotals(
             max(self.tokens, other.tokens),
             max(self.cost_usd, other.cost_usd),
@@ -45,7 +45,7 @@ class BilledTokens(NamedTuple):
     """The tokens of one request to a model, as services charge for them."""
 
     read: int = 0
-    """Tokens that it read and that were in no cache."""
+    """Input tokens that were not cached."""
     written: int = 0
     cache_read: int = 0
     cache_written: int = 0
@@ -53,18 +53,19 @@ class BilledTokens(NamedTuple):
 
 UNBILLED: Final = BilledTokens()
 PriceLookup: TypeAlias = Callable[[str, BilledTokens], float | None]
-"""What one request to a model costs in US dollars; None if nothing is known of the model."""
+"""Looks up the price of a request to a model in US dollars. None if the model is unknown."""
 
 
 def unpriced(_model: str, _billed: BilledTokens) -> float | None:
-    """Nothing is known of any model."""
+    """Return None: no price is known."""
     return None
 
 
 class Bill:
-    """What the requests of one run cost, priced as they come.
+    """Adds up the cost of the requests of one run.
 
-    Each is priced by itself, since services charge more for long ones; the same one is told of again while it grows.
+    Each request is priced by itself, since services charge more for long ones. A request that grows is reported several
+    times; only its highest cost counts.
     """
 
     def __init__(self, price: PriceLookup) -> None:
@@ -73,10 +74,10 @@ class Bill:
         self._now = 0.0
         self._request = ""
         self.unknown = ""
-        """The model of which no price is known; empty if there is none."""
+        """A model without a known price; empty if all have one."""
 
     def add(self, model: str, request: str, billed: BilledTokens) -> float:
-        """What all of it costs when a request has used so much."""
+        """Count the tokens of a request so far. Returns the cost of all requests."""
         if request != self._request:
             self._past, self._now, self._request = self._past + self._now, 0.0, request
         cost = self._price(model, billed)
@@ -88,9 +89,9 @@ class Bill:
 
 
 def measure_usage(usage: Mapping[str, Any], *, seconds: float = 0.0) -> UsageTotals:
-    """What was used, of which we measured the time ourselves.
+    """Read the usage that an agent or driver reported; we measured the time ourselves.
 
-    What is not a sensible number counts as nothing: it was said by whoever did the turn.
+    A value that is not a believable number counts as zero, because the agent may report anything.
     """
     if not usage:
         return UsageTotals(seconds=seconds)
@@ -103,7 +104,7 @@ def measure_usage(usage: Mapping[str, Any], *, seconds: float = 0.0) -> UsageTot
 
 
 def read_number(value: object) -> float:
-    """A number that somebody told of itself; what is none, or nonsense, is nothing."""
+    """Read a reported number. A value that is not a believable number counts as zero."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0.0
     return float(value) if 0 <= value <= _MOST and math.isfinite(value) else 0.0

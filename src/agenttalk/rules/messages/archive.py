@@ -1,4 +1,4 @@
-"""What becomes of the files of an artifact that arrived, and under which names things are kept."""
+"""Decides what happens to the files of an artifact that arrived, and names claimed messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agenttalk.contracts.core import root_layout
 from agenttalk.rules.core.artifacts import ArtifactFile
 
 NAME_BYTES: Final = 255
-"""Longest name that a file system takes."""
+"""The longest name that file systems allow."""
 
 Fate = Literal["new", "same", "replaces", "late"]
 
@@ -20,18 +20,18 @@ class CurrentFile(NamedTuple):
 
     sha256: str
     seq: int
-    """Number of the command that it was made for; 0 without one."""
+    """The number of the command that it was made for; 0 without one."""
     message_id: str
 
     @property
     def is_retired(self) -> bool:
-        """Whether the newest version has no such file any more."""
+        """Whether the newest version no longer has this file."""
         return not self.sha256
 
 
 @dataclass(frozen=True, slots=True)
 class PathConflict:
-    """Two contents claim one path, and nothing says which of them counts."""
+    """Two contents claim one path, and no rule decides between them."""
 
     path: str
     message: str
@@ -40,10 +40,10 @@ class PathConflict:
 def decide(
     files: Iterable[ArtifactFile], held: Mapping[str, CurrentFile], *, seq: int
 ) -> dict[str, Fate] | PathConflict:
-    """What becomes of each file of an output, compared with what the workspace holds of that output.
+    """Decide the fate of each file of an output, compared with the files of that output in the workspace.
 
-    The same content is the same file. Of another content the one with the higher number counts, whichever
-    comes first. With the same number nobody can say, and the whole message is refused.
+    The same content is the same file. Of different contents the one with the higher command number counts, in any
+    order of arrival. Different contents with the same number are a conflict, and the whole message is refused.
     """
     fates: dict[str, Fate] = {}
     seen: dict[str, str] = {}
@@ -54,15 +54,15 @@ def decide(
         if fate is None:
             return PathConflict(file.path, f"it came before with other content for the same command number {seq}")
         fates[file.path] = fate
-    there = {path for path, each in held.items() if not each.is_retired}
-    clash = _clash({*fates, *there})
+    current = {path for path, file in held.items() if not file.is_retired}
+    clash = _clash({*fates, *current})
     return PathConflict(clash, "it would be a file and a folder at once") if clash else fates
 
 
 def find_retired(files: Iterable[ArtifactFile], held: Mapping[str, CurrentFile], *, seq: int) -> list[str]:
-    """Files of the version before that the new one has not got any more: a newer version replaces all of it."""
+    """Find the files of older versions that a new version lacks. A newer version replaces an older one as a whole."""
     new = {file.path for file in files}
-    return sorted(path for path, each in held.items() if not each.is_retired and each.seq < seq and path not in new)
+    return sorted(path for path, file in held.items() if not file.is_retired and file.seq < seq and path not in new)
 
 
 def _fate(file: ArtifactFile, held: CurrentFile | None, seq: int) -> Fate | None:
@@ -76,7 +76,7 @@ def _fate(file: ArtifactFile, held: CurrentFile | None, seq: int) -> Fate | None
 
 
 def _clash(paths: set[str]) -> str | None:
-    """A path that is also a folder on the way to another one."""
+    """Find a path that is also a folder on the way to another path."""
     for path in sorted(paths):
         parts = path.split("/")
         above = next((head for n in range(1, len(parts)) if (head := "/".join(parts[:n])) in paths), None)
@@ -86,7 +86,7 @@ def _clash(paths: set[str]) -> str | None:
 
 
 def make_claimed_name(message_id: str, name: str, copy: int = 0) -> str:
-    """The name of a claimed message, cut in front so that a file system takes it and its ending stays."""
+    """Make the name of a claimed message. If it is too long, its beginning is cut, so that its ending stays."""
     whole = root_layout.claimed_name(message_id, name, copy)
     if len(whole.encode()) <= NAME_BYTES:
         return whole
@@ -96,7 +96,7 @@ def make_claimed_name(message_id: str, name: str, copy: int = 0) -> str:
 
 
 def original_name(message_id: str, kept: str) -> str:
-    """The name that a message had before it was claimed."""
+    """Return the name that a message had before it was claimed."""
     name = kept.removeprefix(f"{message_id}__")
     head, mark, number = name.rpartition("__dup_")
     return head if mark and number.isdigit() else name

@@ -1,7 +1,7 @@
-"""What becomes of a second artifact for the same output.
+"""Decides about a second artifact for the same output.
 
-Artifacts are compared within one command_seq: one of a higher seq always replaces the earlier, which is
-archived, and one of a lower seq comes too late.
+Artifacts are compared within one command_seq. One of a higher seq always replaces the earlier, which is archived; one
+of a lower seq is outdated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ VersionVerdict = Literal["accept", "replace", "duplicate", "conflict", "outdated
 
 @dataclass(frozen=True, slots=True)
 class ArtifactVersion:
-    """One artifact of an output, as far as versions are concerned."""
+    """The fields of an artifact that decide about its version."""
 
     message_id: str
     seq: int
@@ -27,10 +27,10 @@ class ArtifactVersion:
 
 
 def judge(new: ArtifactVersion, earlier: Sequence[ArtifactVersion], versioning: Versioning) -> VersionVerdict:
-    """Whether a new artifact is taken beside, or in place of, the earlier ones of its output; oldest first.
+    """Decide whether a new artifact is kept beside the earlier ones of its output, or replaces them; oldest first.
 
-    `duplicate`: nothing is new in it. `conflict`: it differs from one that must not change. `outdated`: a
-    later order has already been answered.
+    `duplicate`: it has nothing new. `conflict`: it differs from one that must not change. `outdated`: a later command
+    has an artifact already.
     """
     if not earlier:
         return "accept"

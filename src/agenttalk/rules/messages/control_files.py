@@ -31,9 +31,9 @@ _MODELS: Final[dict[str, type[Document]]] = {
     "check_dispute": CheckDispute,
     "mail": Mail,
 }
-"""What the name of a control file begins with → what it is."""
+"""The beginning of a control file's name → its model."""
 _MAIL: Final = "_mail"
-"""The only board that letters are for: elsewhere a file of that name is any file."""
+"""The only board with letters. On other boards `mail_….json` is an ordinary file."""
 FOLDERS: Final = {
     "ack": "acks",
     "decision_record": "decisions",
@@ -45,7 +45,7 @@ FOLDERS: Final = {
     "artifact_validation_result": "validations",
     "check_dispute": "disputes",
 }
-"""Where the archived file lies in the plan's folder; alerts lie elsewhere."""
+"""Kind → folder of the archived file in the plan's folder. Alerts have another place."""
 
 _NAMED: Final[dict[type[Document], str]] = {
     Ack: "message_id",
@@ -71,40 +71,40 @@ class ControlFile:
 
     kind: str
     id: str
-    """What it is about: another file with this id must say the same, or advance it."""
+    """The id of its subject. Another file with this id must have the same content, or advance it."""
     owner: str
     document: Document
     sha256: str
     repairs: tuple[Repair, ...] = ()
-    """What was brought into our form, because another party writes it otherwise."""
+    """Changes that brought another party's form into ours."""
 
     @property
     def archive_name(self) -> str:
-        """The name under which it is archived."""
+        """The name of the archived file."""
         return f"{self.kind}_{self.id.partition('@')[0]}.json"
 
 
 def kind_of(name: str, plan_id: str = "") -> str | None:
-    """The kind of control file that a name stands for in the folder of a plan, if it stands for one."""
+    """Return the kind of a control file by its name in the folder of a plan; None for other files."""
     if not name.endswith(".json") or name.endswith(root_layout.MESSAGE):
         return None
-    found = next((kind for kind in _MODELS if name.startswith(f"{kind}_")), None)
-    return None if found == "mail" and plan_id != _MAIL else found
+    kind = next((kind for kind in _MODELS if name.startswith(f"{kind}_")), None)
+    return None if kind == "mail" and plan_id != _MAIL else kind
 
 
 def read(kind: str, data: bytes, *, owner: str, plan_id: str) -> ControlFile | Rejection:
     """Read a control file from the outbox of `owner` for `plan_id`."""
     model = _MODELS[kind]
     try:
-        said, repairs = foreign_forms.normalize_document(model, wire.read(data, limit=model.size_limit))
-        document = model.from_json(said)
+        normalized, repairs = foreign_forms.normalize_document(model, wire.read(data, limit=model.size_limit))
+        document = model.from_json(normalized)
     except JsonError as error:
         problem = Problem(error.code, "", error.message, error.hint)
         return Rejection(Code.ENVELOPE_PARSE_ERROR, error.message, (problem,))
     except ContractError as error:
-        unsupported = any(each.code is Code.SCHEMA_VERSION_UNSUPPORTED for each in error.problems)
+        unsupported = any(problem.code is Code.SCHEMA_VERSION_UNSUPPORTED for problem in error.problems)
         code = Code.SCHEMA_VERSION_UNSUPPORTED if unsupported else Code.SCHEMA_INVALID
-        first = next((each for each in error.problems if each.code is code), error.problems[0])
+        first = next((problem for problem in error.problems if problem.code is code), error.problems[0])
         where = f"{first.field}: " if first.field else ""
         return Rejection(code, where + first.message, error.problems)
     author, about_plan = _author(document), getattr(document, "plan_id", None)
@@ -116,7 +116,7 @@ def read(kind: str, data: bytes, *, owner: str, plan_id: str) -> ControlFile | R
 
 
 def _author(document: Document) -> str | None:
-    """Whose word it is. Answers of people come from the gateway alone."""
+    """Return the agent that a document names as its author. Only the gateway may write answers of people."""
     match document:
         case Ack():
             return document.consumer_agent_id
@@ -140,18 +140,17 @@ def _author(document: Document) -> str | None:
 
 
 def _id(document: Document, owner: str) -> str:
-    """What a file is about. Ids that an agent chooses, or that several may speak of, are its own."""
+    """Return the id of a file's subject. Several agents may use the same id for some kinds, so the owner is added."""
     kind = type(document)
     name = str(getattr(document, _NAMED[kind]))
     return f"{name}@{owner}" if kind in _OF_OWNER else name
 
 
 def advance(control: ControlFile, earlier: Document | None, earlier_sha256: str, now: datetime) -> Step | Rejection:
-    """What a control file adds to an earlier one with its id.
+    """Decide what a control file changes about an earlier one with its id.
 
-    A receipt may go from CONSUMED to a final status, once. A task's state may be replaced by a later one, and one from
-    the future by any: its agent's clock was wrong. What is refused once may be refused again, with the same words.
-    Everything else stands for ever.
+    A receipt may go from CONSUMED to a final status, once. A later state of a task replaces an earlier one. Any state
+    replaces one from the future, because its agent's clock was wrong. A refusal may be repeated. Nothing else changes.
     """
     if earlier is None:
         return "new"

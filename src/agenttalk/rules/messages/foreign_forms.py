@@ -1,8 +1,8 @@
-"""Control files and signs of life as other parties write them, brought into the form that our documents have.
+"""Normalizes control files and heartbeats of other parties to the form of our documents.
 
-The specification leaves some types open, and other parties fill them in their own way. What is meant is plain, so it is
-read; each change is a repair that is told to people. Nothing is invented that anything else depends on: ids, hashes,
-states, decisions and who speaks stay as they are, and what lacks them is refused by the document's own model.
+The specification leaves some types open, and other parties choose their own. Where the meaning is clear, the document
+is converted, and each change is reported to people as a repair. Nothing is invented that other code depends on: ids,
+hashes, states, decisions and authors stay as they are. A document that lacks them is refused by its own model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHOWN: Final = 200
 
 
 class NormalizedDocument(NamedTuple):
-    """A document in our form, and what was changed for that."""
+    """A document in our form, with the changes that this took."""
 
     document: wire.JsonValue
     repairs: tuple[Repair, ...] = ()
@@ -44,17 +44,17 @@ class _DocumentDraft:
         place[key] = after
 
     def inside(self, name: str) -> _Object | None:
-        """A copy of an object in it, which then takes its place; None when there is none."""
-        found = self.fields.get(name)
-        if not isinstance(found, dict):
+        """Replace an object in it by a copy that may be changed. Returns the copy; None if the field has no object."""
+        value = self.fields.get(name)
+        if not isinstance(value, dict):
             return None
-        self.fields[name] = dict(found)
-        held: _Object = self.fields[name]
-        return held
+        copy: _Object = dict(value)
+        self.fields[name] = copy
+        return copy
 
 
 def normalize_document(kind: type[Document], document: wire.JsonValue) -> NormalizedDocument:
-    """A document of this kind in our form. What needs no change, and what is no object, is as it was."""
+    """Bring a document of a kind into our form. A value that is not an object stays as it is."""
     mend = _MENDS.get(kind)
     if mend is None or not isinstance(document, dict):
         return NormalizedDocument(document)
@@ -64,7 +64,7 @@ def normalize_document(kind: type[Document], document: wire.JsonValue) -> Normal
 
 
 def _brief(value: Any) -> Any:
-    """What a report shows of a value: a long one is cut."""
+    """Shorten a long value for a report."""
     text = value if isinstance(value, str) else wire.write(value).decode()
     return value if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
@@ -86,8 +86,8 @@ def _mend_state(draft: _DocumentDraft) -> None:
     blocking = draft.inside("blocking")
     if blocking is not None:
         missing = blocking.get("missing")
-        if isinstance(missing, list) and any(isinstance(each, dict) for each in missing):
-            names = [_name_of(each) for each in missing]
+        if isinstance(missing, list) and any(isinstance(item, dict) for item in missing):
+            names = [_name_of(item) for item in missing]
             draft.change_field(
                 "blocking.missing", names, "missing inputs are listed by name", holder=blocking, name="missing"
             )
@@ -101,7 +101,7 @@ def _mend_state(draft: _DocumentDraft) -> None:
 
 
 def _name_of(missing: Any) -> Any:
-    """What an input that is described by an object is called."""
+    """Return the name of a missing input, which may be described by an object."""
     if not isinstance(missing, dict):
         return missing
     names = (missing.get(key) for key in ("name", "path", "input_name"))
@@ -124,13 +124,13 @@ def _mend_request(draft: _DocumentDraft) -> None:
 
 
 def _title(fields: Mapping[str, Any]) -> str:
-    """What a question asks for, in a line."""
+    """Make a title in one line from the fields of a question."""
     needed = fields.get("needed")
     asked: Mapping[str, Any] = needed if isinstance(needed, dict) else {}
     decision, files = asked.get("decision"), asked.get("files")
     if isinstance(decision, dict) and _says(decision.get("question")):
         return str(decision["question"])[:_SHOWN]
-    names = [each["name"] for each in files if isinstance(each, dict) and _says(each.get("name"))] if files else []
+    names = [file["name"] for file in files if isinstance(file, dict) and _says(file.get("name"))] if files else []
     about = fields.get("created_by")
     task = about.get("task_id") if isinstance(about, dict) else None
     what = ", ".join(names) or str(fields.get("type"))
@@ -143,13 +143,13 @@ def _mend_response(draft: _DocumentDraft) -> None:
         why = "nothing says which person it was; it came from the gateway's folder"
         draft.change_field("responder", {"name": root_layout.GATEWAY}, why)
     answers = draft.fields.get("decision_answers")
-    if isinstance(answers, list) and any(_selected(each) is not each for each in answers):
-        chosen = [_selected(each) for each in answers]
+    if isinstance(answers, list) and any(_selected(answer) is not answer for answer in answers):
+        chosen = [_selected(answer) for answer in answers]
         draft.change_field("decision_answers", chosen, "an answer is the key that was chosen")
 
 
 def _selected(answer: Any) -> Any:
-    """The key that an answer chooses, also where it repeats the question."""
+    """Return the key that an answer chooses, also if the answer repeats the question."""
     chosen = answer.get("selected") if isinstance(answer, dict) else None
     return chosen if _says(chosen) else answer
 
@@ -161,7 +161,7 @@ def _mend_manifest(draft: _DocumentDraft) -> None:
 
 
 def _mend_issues(draft: _DocumentDraft) -> None:
-    """The model reads such issues by itself; here it is told."""
+    """Report issues without a description. The model reads them as they are."""
     issues = draft.fields.get("issues")
     for at, issue in enumerate(issues if isinstance(issues, list) else ()):
         if isinstance(issue, dict) and not _says(issue.get("description")):
@@ -179,11 +179,11 @@ def _mend_sign_of_life(draft: _DocumentDraft) -> None:
     if isinstance(uptime, float) and math.isfinite(uptime):
         draft.change_field("uptime_seconds", max(0, int(uptime)), "seconds are whole")
     elif uptime is not None and (isinstance(uptime, bool) or not isinstance(uptime, int) or uptime < 0):
-        draft.change_field("uptime_seconds", None, "it is no number of seconds, and nothing depends on it")
+        draft.change_field("uptime_seconds", None, "it is not a number of seconds, and nothing depends on it")
 
 
 def _mend_plan(draft: _DocumentDraft) -> None:
-    """Of a foreign plan's manifest only who may command counts here. What is not in our form is set aside."""
+    """Remove fields that are not in our form. Of a foreign plan's manifest, the engine only uses the commanders."""
     kept = {"schema_version", "plan_id", "commanders"}
     own = {
         name: value for name, value in draft.fields.items() if name in PlanManifest.model_fields and name not in kept
@@ -194,15 +194,15 @@ def _mend_plan(draft: _DocumentDraft) -> None:
                 name, None, "it is not in our form; nothing depends on it in a plan that the engine does not run"
             )
     deliverables = draft.fields.get("deliverables")
-    for at, each in enumerate(deliverables if isinstance(deliverables, list) else ()):
-        if isinstance(each, dict) and each.get("accept_if") is not None:
-            field, value = f"deliverables[{at}].accept_if", each["accept_if"]
+    for at, deliverable in enumerate(deliverables if isinstance(deliverables, list) else ()):
+        if isinstance(deliverable, dict) and deliverable.get("accept_if") is not None:
+            field, value = f"deliverables[{at}].accept_if", deliverable["accept_if"]
             why = "it is not enforced: nothing here depends on it in a plan that the engine does not run"
             draft.repairs.append(Repair(field=field, before=_brief(value), after=_brief(value), why=why))
 
 
 def _fits(name: str, value: Any) -> bool:
-    """Whether a manifest that says nothing else would be one of ours."""
+    """Whether a manifest with only this field would be valid."""
     try:
         PlanManifest.read({"schema_version": "1.0", "plan_id": "p", name: value})
     except ValueError:

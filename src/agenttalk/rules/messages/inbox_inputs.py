@@ -1,7 +1,7 @@
-"""Whether a command has what it needs, and what to do while it has not.
+"""Finds the inputs of a command, and decides what to do while some are missing.
 
-Inputs are looked for in two places only: what was archived in the agent's workspace, and the task's own
-folder. Both are handed in as relative paths, e.g. `requirements/requirements.md/v1.md`.
+It searches two places only: the archive in the agent's workspace, and the task's own folder. The caller passes both in
+as relative paths, e.g. `requirements/requirements.md/v1.md`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Step = Literal["run", "wait", "ask"]
 
 @dataclass(frozen=True, slots=True)
 class InputResolution:
-    """What was found for each input that a command names, and what is missing."""
+    """The files of each input that a command names, and the inputs that are missing."""
 
     found: dict[str, tuple[str, ...]]
     missing: tuple[str, ...]
@@ -39,11 +39,11 @@ class InboxFiles:
             self._by_name[path.rpartition("/")[2]].append(path)
 
     def find_exact(self, path: str) -> tuple[str, ...]:
-        """The file of this very path; marks of globs in it are part of its name."""
+        """Find the file with exactly this path. A `*` or `?` in it is part of the name."""
         return (path,) if path in self._known else ()
 
     def find(self, wanted: str) -> tuple[str, ...]:
-        """Files that a name, path or glob means. Without a slash only the last part of a path is compared."""
+        """Find the files that match a name, path or glob. Without a slash only the name of the file is compared."""
         if not _GLOB_MARKS.isdisjoint(wanted):
             if "/" in wanted:
                 return tuple(match_names(wanted, self._paths))
@@ -53,7 +53,7 @@ class InboxFiles:
 
 
 def resolve(command: Command, shelf: InboxFiles) -> InputResolution:
-    """Look each input up. `resolved_inputs` decide where they are given; optional ones are never missing."""
+    """Find each input of a command. If it has `resolved_inputs`, only they count. Optional ones are never missing."""
     found: dict[str, tuple[str, ...]] = {}
     missing: list[str] = []
     if command.resolved_inputs is not None:
@@ -70,9 +70,9 @@ def resolve(command: Command, shelf: InboxFiles) -> InputResolution:
 
 
 def map_input_paths(paths: Iterable[str]) -> dict[str, str]:
-    """Where the files of one input lie inside it, by their paths `task/output/file`: under what they are called.
+    """Map the paths `task/output/file` of one input to paths within the input's folder: without task and output.
 
-    If two of them would be in each other's way there, each lies under its whole path: none is ever lost to another.
+    If two of them would collide there, each keeps its whole path, so that no file replaces another.
     """
     names = {path: path.split("/", 2)[-1] for path in paths}
     taken = set(names.values())
@@ -81,16 +81,16 @@ def map_input_paths(paths: Iterable[str]) -> dict[str, str]:
 
 
 def _folders(path: str) -> list[str]:
-    """The folders on the way to a file."""
+    """Return the folders on the way to a file."""
     parts = path.split("/")
     return ["/".join(parts[:count]) for count in range(1, len(parts))]
 
 
 def next_step(command: Command, resolution: InputResolution, *, waiting_since: datetime, now: datetime) -> Step:
-    """What to do with a command: run it, wait for its inputs, or ask a person because it took too long.
+    """Decide what to do with a command: run it, wait for its inputs, or ask a person because it waited too long.
 
-    A clock that jumped backwards makes it wait longer, never less than nothing. Without `wait_for_inputs`
-    it runs all the same, and the missing inputs are named to the agent.
+    A clock that jumps backwards makes it wait longer. Without `wait_for_inputs` it runs with inputs missing, and the
+    prompt names them.
     """
     if not resolution.missing or not command.wait_for_inputs:
         return "run"

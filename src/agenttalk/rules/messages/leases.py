@@ -1,4 +1,4 @@
-"""How long a turn may take, and which attempt it is."""
+"""Computes the time limit of a turn and the number of its attempt."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from agenttalk.contracts.command import Command
-from agenttalk.rules.proof.turn_outcome import SCORE_CODES
 
 LONGEST: Final = 10**9
 """Seconds; beyond it no timer is precise."""
@@ -14,25 +13,22 @@ LONGEST: Final = 10**9
 
 @dataclass(frozen=True, slots=True)
 class TurnHistory:
-    """The turns of a command that have ended. Turns that ended because we died are not among them."""
+    """The ended turns of a command, without those that ended because the engine died."""
 
     crashes: int = 0
     """Turns in which the program failed or took too long."""
     bad_scores: int = 0
-    """Turns whose score was missing or no score."""
+    """Turns whose score was missing or invalid."""
 
-    @classmethod
-    def from_codes(cls, codes: list[str | None]) -> TurnHistory:
-        """From the codes with which the turns ended."""
-        bad = sum(code in SCORE_CODES for code in codes)
-        return cls(crashes=len(codes) - bad, bad_scores=bad)
+
+NO_TURNS: Final = TurnHistory()
 
 
 def time_limit(command: Command, history: TurnHistory) -> float:
-    """How long the next turn may take: each retry has 1.5 times the time of the one before."""
+    """Compute the seconds of the next turn: each retry has 1.5 times the time of the one before."""
     return min(command.timeout * 1.5 ** min(history.crashes, 60), LONGEST)
 
 
 def attempt_number(last_delivery: int | None, delivery: int, last_attempt: int) -> int:
-    """The number of the next attempt; each command begins with 1."""
+    """Return the number of the next attempt; each command begins with 1."""
     return last_attempt + 1 if last_delivery == delivery else 1

@@ -1,7 +1,7 @@
-"""The router's decisions: what a file in an outbox is, whether it may be sent, and to whom it goes.
+"""The router's decisions: what a file in an outbox is, whether it may be sent, and who receives it.
 
-Nothing here reads a folder or a database. The engine hands in the bytes and what is known, and carries
-out what comes back. A message is routed by the plan's DAG alone, never by what it says of receivers.
+The engine passes in the bytes and the facts of the plan, and carries out the result. Only the plan's DAG decides who
+receives a message, never a field of the message.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OWN_CODES: Final = frozenset(
         Code.COMMAND_ENVELOPE_MISMATCH,
     }
 )
-"""Faults of an envelope that have a code of their own; all others are SCHEMA_INVALID."""
+"""Codes of an envelope's faults that the rejection keeps; all other faults become SCHEMA_INVALID."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class OutboxMessage:
-    """A message that could be read, with where it lay."""
+    """A message that could be read, with the owner of its outbox."""
 
     owner: str
-    """Agent whose outbox it lay in; a reserved name for what the engine or an operator sends."""
+    """The agent whose outbox has it; a reserved name for messages of the engine or an operator."""
     envelope: CommandEnvelope | ArtifactEnvelope
     sha256: str
     """Hash of the envelope file: with the message_id it finds duplicates."""
@@ -59,16 +59,16 @@ class OutboxMessage:
 
 @dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """What routing needs to know of a plan."""
+    """The facts of a plan that routing needs."""
 
     dag: TaskDag
     dag_sha256: str
     agents: Collection[str]
     """Agents that have a folder."""
     foreign: bool = False
-    """Whether the plan's files were found lying there, rather than submitted to us."""
+    """Whether the plan's files were found in its folder, instead of submitted to the engine."""
     commanders: Collection[str] = ()
-    """Agents that the manifest lets command."""
+    """Agents that the manifest allows to command."""
     nodes: dict[str, Node] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -76,9 +76,9 @@ class PlanFacts:
 
 
 def unpack(data: bytes, *, owner: str | None, plan_id: str) -> OutboxMessage | Rejection:
-    """Read a message file from the outbox of `owner` for `plan_id`: strict JSON, schema, then whose it is.
+    """Read a message file from the outbox of `owner` for `plan_id`: strict JSON, schema, then its producer.
 
-    In an inbox it may be anybody's: then `owner` is None.
+    `owner` is None for a message in an inbox, which any agent may have sent.
     """
     try:
         document = wire.read(data)
@@ -105,12 +105,12 @@ def unpack(data: bytes, *, owner: str | None, plan_id: str) -> OutboxMessage | R
 
 
 def _message_id(document: wire.JsonValue) -> str | None:
-    found = document.get("message_id") if isinstance(document, dict) else None
-    return found if isinstance(found, str) and is_id(found) else None
+    message_id = document.get("message_id") if isinstance(document, dict) else None
+    return message_id if isinstance(message_id, str) and is_id(message_id) else None
 
 
 def _read_envelope(document: wire.JsonValue) -> CommandEnvelope | ArtifactEnvelope | tuple[Problem, ...]:
-    """The envelope, or its faults. Those of a command are told by its own rules, so that they keep their codes."""
+    """Read the envelope, or find its faults. The rules of commands check a command, so that its codes stay."""
     problems: tuple[Problem, ...] = ()
     try:
         envelope = read_envelope(document)
@@ -127,16 +127,20 @@ def _read_envelope(document: wire.JsonValue) -> CommandEnvelope | ArtifactEnvelo
 
 
 def _rejected(problems: tuple[Problem, ...]) -> Rejection:
-    """The first fault that has a code of its own speaks for all; they are all kept beside it."""
-    telling = next((each for each in problems if each.code in _OWN_CODES or each.code.startswith("COMMAND_")), None)
-    first = telling or problems[0]
+    """Make a rejection with all problems. Its code and message are those of the first problem with a specific code."""
+    specific = next((problem for problem in problems if _is_specific(problem.code)), None)
+    first = specific or problems[0]
     where = f"{first.field}: " if first.field else ""
-    code = telling.code if telling else Code.SCHEMA_INVALID
+    code = specific.code if specific else Code.SCHEMA_INVALID
     return Rejection(code, where + first.message, problems)
 
 
+def _is_specific(code: Code) -> bool:
+    return code in _OWN_CODES or code.startswith("COMMAND_")
+
+
 def check_duplicate(parcel: OutboxMessage, earlier_sha256: str | None) -> Literal["new", "duplicate"] | Rejection:
-    """Whether a message came before: by its id and the hash of its envelope, whatever the time between."""
+    """Check whether a message came before, by its id and the hash of its envelope. Time does not matter."""
     if earlier_sha256 is None:
         return "new"
     if earlier_sha256 == parcel.sha256:
@@ -148,7 +152,7 @@ def check_duplicate(parcel: OutboxMessage, earlier_sha256: str | None) -> Litera
 
 
 def route(parcel: OutboxMessage, plan: PlanFacts, driven: Collection[str] = ()) -> tuple[str, ...] | Rejection:
-    """Who receives a message. A command goes to the task's agent, an artifact to where its output goes.
+    """Decide who receives a message: a command goes to the task's agent, an artifact to the receivers of its output.
 
     `driven` are the agents whose turns the engine runs itself.
     """
@@ -177,14 +181,14 @@ def _command_target(owner: str, envelope: CommandEnvelope, node: Node, plan: Pla
 
 
 def reject_arrival(parcel: OutboxMessage, plan: PlanFacts, receiver: str) -> Rejection | None:
-    """Why a message that another party's router brought to `receiver` is not taken; None if it is.
+    """Explain why a message that another party's router delivered to `receiver` is rejected; None if it is accepted.
 
-    That router decided by the same DAG, and is believed where the DAG leaves something open. A command that was made
-    for an earlier DAG is taken, too, and then superseded.
+    That router decided by the same DAG, so its choice counts where the DAG leaves one. A command for an earlier DAG is
+    accepted, too, and then superseded.
     """
     envelope = parcel.envelope
     if isinstance(envelope, ArtifactEnvelope) and envelope.producer_agent_id == root_layout.GATEWAY:
-        return None  # a person was asked for it
+        return None  # a person delivered it, after the engine asked for it
     if isinstance(envelope, CommandEnvelope) and not _is_of(envelope, plan):
         return None
     node = plan.nodes.get(envelope.task_id)
@@ -201,7 +205,7 @@ def reject_arrival(parcel: OutboxMessage, plan: PlanFacts, receiver: str) -> Rej
 
 
 def reject_unrouted(parcel: OutboxMessage, plan: PlanFacts) -> Rejection | None:
-    """Why a message that no router is known to have brought can never be taken; None if it may yet."""
+    """Explain why a message without a known router can never be accepted; None if it may be accepted later."""
     if isinstance(parcel.envelope, CommandEnvelope) and not _is_of(parcel.envelope, plan):
         return Rejection(
             Code.COMMAND_DAG_MISMATCH,
@@ -211,17 +215,17 @@ def reject_unrouted(parcel: OutboxMessage, plan: PlanFacts) -> Rejection | None:
 
 
 def _is_of(envelope: CommandEnvelope, plan: PlanFacts) -> bool:
-    """Whether a command was made for the DAG that is in force."""
+    """Whether a command was made for the active DAG."""
     dag_ref = envelope.payload.command.dag_ref
     return dag_ref is not None and dag_ref.sha256 == plan.dag_sha256
 
 
 def may_command(sender: str, node: Node, plan: PlanFacts, *, reexecution: bool) -> bool:
-    """Whether somebody may order work on a task.
+    """Whether a sender may command a task.
 
-    The engine and operators always may; they have no folder. The plan's commanders may. Without any named,
-    in a foreign plan everybody may but the one who does the work, in an engine's own plan nobody. Whoever
-    receives an output may have it made again.
+    The engine and operators, which have no folder, always may. The plan's commanders may. If the plan names no
+    commander, every agent except the task's own may in a foreign plan, and no agent may in the engine's own plan.
+    An agent that receives an output may order its re-execution.
     """
     if sender in RESERVED:
         return True
@@ -234,13 +238,14 @@ def may_command(sender: str, node: Node, plan: PlanFacts, *, reexecution: bool) 
     return allowed or (reexecution and any(_reaches(output, sender, plan) for output in node.outputs))
 
 
-def reject_reexecution(sender: str, node: Node, maker: str, said: Reexecution, plan: PlanFacts) -> Rejection | None:
-    """Why somebody may not have a task's work done again; None if it may.
+def reject_reexecution(sender: str, node: Node, maker: str, order: Reexecution, plan: PlanFacts) -> Rejection | None:
+    """Explain why a sender may not order the re-execution of a task; None if it may.
 
-    Only who receives an output may, in its own name, and never who made it. `maker` is who works on the task by now.
+    Only a receiver of an output may, in its own name, and never its maker. `maker` is the agent that works on the task
+    now.
     """
-    result = said.validation_result
-    if said.original_task_id != node.task_id:
+    result = order.validation_result
+    if order.original_task_id != node.task_id:
         return Rejection(Code.COMMAND_ENVELOPE_MISMATCH, f"it is for {node.task_id!r} and names another task")
     if result.validator != sender:
         return Rejection(Code.PRODUCER_MISMATCH, f"it speaks for {result.validator!r}, but {sender!r} owns the outbox")
@@ -248,9 +253,9 @@ def reject_reexecution(sender: str, node: Node, maker: str, said: Reexecution, p
         return Rejection(Code.COMMAND_NOT_AUTHORISED, f"{sender!r} cannot judge its own work")
     if not any(_reaches(output, sender, plan) for output in node.outputs):
         return Rejection(Code.COMMAND_NOT_AUTHORISED, f"{sender!r} receives nothing that {node.task_id!r} makes")
-    if said.original_agent != maker:
+    if order.original_agent != maker:
         return Rejection(
-            Code.PRODUCER_MISMATCH, f"{node.task_id!r} is the work of {maker!r}, not of {said.original_agent!r}"
+            Code.PRODUCER_MISMATCH, f"{node.task_id!r} is the work of {maker!r}, not of {order.original_agent!r}"
         )
     return None
 
@@ -261,10 +266,10 @@ def _reaches(output: Output, agent_id: str, plan: PlanFacts) -> bool:
 
 
 def _not_theirs(envelope: ArtifactEnvelope, node: Node, plan: PlanFacts, driven: Collection[str]) -> Rejection | None:
-    """Why somebody cannot hand in an output of a task: the DAG says whose work it is.
+    """Explain why an agent may not deliver an output of a task; None if it may.
 
-    Only the task's agent can, and in a foreign plan who does its rework. What a task has from outside anybody may
-    bring. Of an agent that the engine drives, nothing counts but what its turns left, once that was looked at.
+    Only the task's agent may, and in a foreign plan the agent that does its rework. Any agent may deliver an external
+    input of a foreign plan. The engine takes outputs of agents that it drives from their turns, after it checked them.
     """
     owner = envelope.producer_agent_id
     if owner in RESERVED:
@@ -284,10 +289,10 @@ def _makers(node: Node, plan: PlanFacts) -> set[str]:
 
 
 def _is_external(envelope: ArtifactEnvelope, plan: PlanFacts) -> bool:
-    """Whether an artifact is what a task of the plan has from outside."""
-    wanted = [need.selector for node in plan.dag.nodes for need in node.needs if need.external]
+    """Whether an artifact is an external input of a task of the plan."""
+    selectors = [need.selector for node in plan.dag.nodes for need in node.needs if need.external]
     names = [envelope.output_name, *(file.path.rpartition("/")[2] for file in envelope.payload.files)]
-    return any(isinstance(each, ByValue) and match_names(each.value, names) for each in wanted)
+    return any(isinstance(selector, ByValue) and match_names(selector.value, names) for selector in selectors)
 
 
 def _artifact_targets(envelope: ArtifactEnvelope, node: Node, plan: PlanFacts) -> tuple[str, ...] | Rejection:
@@ -307,9 +312,9 @@ def _artifact_targets(envelope: ArtifactEnvelope, node: Node, plan: PlanFacts) -
 
 
 def route_on_board(parcel: OutboxMessage, assignee: str | None) -> tuple[str, ...] | Rejection:
-    """Who receives a message on a virtual board, where tasks have an assignee and no DAG.
+    """Decide who receives a message on a virtual board, where tasks have an assignee and no DAG.
 
-    Only the engine and operators command there. What the assignee hands over stays on the task.
+    Only the engine and operators command there. An artifact of the assignee stays on the task.
     """
     if assignee is None:
         return Rejection(Code.TASK_NOT_FOUND, f"the board has no task {parcel.envelope.task_id!r}")
@@ -324,7 +329,7 @@ def route_on_board(parcel: OutboxMessage, assignee: str | None) -> tuple[str, ..
 
 @dataclass(frozen=True, slots=True)
 class CommandOrder:
-    """A command as far as supersession is concerned."""
+    """The fields of a command that decide about supersession."""
 
     message_id: str
     task_id: str
@@ -332,31 +337,31 @@ class CommandOrder:
     seq: int
 
 
-def sort_newest_first(found: Sequence[T], order_of: Callable[[T], CommandOrder | None]) -> list[T]:
-    """What a pass found, as it is to be judged: of each task the newest order first, and no orders last.
+def sort_newest_first(items: Sequence[T], order_of: Callable[[T], CommandOrder | None]) -> list[T]:
+    """Sort the messages of a pass: the newest command of each task first, and messages that are not commands last.
 
-    Tasks stay as they were found. So what is delivered does not depend on the order of the files.
+    Then an older command is superseded in the same pass, so the result does not depend on the order of the files.
     """
     place: dict[str, int] = {}
-    for each in found:
-        if order := order_of(each):
+    for item in items:
+        if order := order_of(item):
             place.setdefault(order.task_id, len(place))
 
-    def rank(each: T) -> tuple[int, int, str]:
-        order = order_of(each)
+    def rank(item: T) -> tuple[int, int, str]:
+        order = order_of(item)
         return (place[order.task_id], -order.seq, order.message_id) if order else (len(place), 0, "")
 
-    return sorted(found, key=rank)
+    return sorted(items, key=rank)
 
 
 def is_superseded(order: CommandOrder, newest: CommandOrder | None) -> bool:
-    """Whether an order comes too late: a newer one of its task was accepted under the same DAG."""
+    """Whether a newer command of the task was accepted under the same DAG."""
     return newest is not None and newest.seq > order.seq
 
 
 @dataclass(frozen=True, slots=True)
 class MessageTally:
-    """What became of a plan's messages. Every message is in exactly one place."""
+    """The number of a plan's messages in each place. Every message is in exactly one."""
 
     sent: int
     delivered: int = 0
@@ -367,5 +372,5 @@ class MessageTally:
 
     @property
     def lost(self) -> int:
-        """How many messages nobody can account for; anything but 0 is an alarm."""
+        """The number of messages that are in no place. Any number but 0 raises an alert."""
         return self.sent - self.delivered - self.superseded - self.duplicate - self.dead - self.in_flight

@@ -1,4 +1,4 @@
-"""What the ledger tells those who follow it: how far they have come, and which plan and tasks a fact is about."""
+"""Rules for readers that follow the ledger: their position, and the plan and tasks of a fact."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from typing import Final
 from agenttalk.contracts.core.base import is_id
 
 _APART: Final = frozenset({"deliveries", "rework"})
-"""Before the name of a plan in a subject."""
+"""Words before the name of a plan in a subject."""
 _MOVED: Final = "task.moved"
 _TOLD_IN_LINES: Final = frozenset({"commands.queued", "delivery", "turn.started", "turn.ended"})
-"""Facts that hold lines of a plan's journal, which name the tasks."""
+"""Facts with lines of a plan's journal, which name the tasks."""
 MOST_BOARDS: Final = 1_000
 
 
 def decode_cursor(text: str) -> dict[str, int]:
-    """How far somebody has come on each board, from what `encode_cursor` made; what cannot be read is left out."""
-    found: dict[str, int] = {}
+    """Read the position on each board from a text of `encode_cursor`. Unreadable parts are left out."""
+    position: dict[str, int] = {}
     for part in text.split(",")[:MOST_BOARDS]:
         board, _, number = part.partition(":")
         if is_id(board) and number.isascii() and number.isdecimal() and len(number) < 18:
-            found[board] = int(number)
-    return found
+            position[board] = int(number)
+    return position
 
 
 def encode_cursor(position: Mapping[str, int]) -> str:
-    """A position as the id of an event."""
+    """Write a position as the id of an event."""
     return ",".join(f"{board}:{number}" for board, number in sorted(position.items()))
 
 
-def plan_of(subject: str, told: object = None) -> str:
-    """The plan that a fact is about, by its subject, or by what its body says; empty when it is about none."""
-    if isinstance(told, str) and told:
-        return told
+def plan_of(subject: str, plan_id: object = None) -> str:
+    """Return the plan of a fact: the `plan_id` of its body, or else the plan of its subject. Empty if it has none."""
+    if isinstance(plan_id, str) and plan_id:
+        return plan_id
     first, _, rest = subject.partition("/")
     return rest.partition("/")[0] if first in _APART else first
 
 
 def tasks_of(kind: str, subject: str, body: object = None) -> tuple[str, ...]:
-    """The tasks by which all that a fact changed is named; none when it may have changed something else as well."""
+    """Return the tasks that a fact changed. Empty if it may have changed something else, too."""
     if kind == _MOVED:
         _, _, task_id = subject.partition("/")
         return (task_id,) if task_id and "/" not in task_id else ()
@@ -47,8 +47,8 @@ def tasks_of(kind: str, subject: str, body: object = None) -> tuple[str, ...]:
 
 
 def _named(body: Mapping[str, object]) -> tuple[str, ...]:
-    """Whom the lines of a journal and the receipt beside them name, each once."""
+    """Return the tasks that the lines of a journal and the receipt beside them name, each once."""
     lines = body.get("lines")
-    told = [body, body.get("ack"), *(lines if isinstance(lines, list) else ())]
-    names = [each.get("task_id") for each in told if isinstance(each, Mapping)]
-    return tuple(dict.fromkeys(each for each in names if isinstance(each, str) and each))
+    entries = [body, body.get("ack"), *(lines if isinstance(lines, list) else ())]
+    names = [entry.get("task_id") for entry in entries if isinstance(entry, Mapping)]
+    return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))

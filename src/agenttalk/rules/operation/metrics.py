@@ -1,4 +1,4 @@
-"""Numbers as Prometheus reads them: its text format, written out."""
+"""Writes metrics in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _ESCAPED: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
 class Sample(NamedTuple):
-    """One number, and what it is about."""
+    """One number with its labels."""
 
     labels: tuple[tuple[str, str], ...]
     value: float
 
 
 class Metric(NamedTuple):
-    """Something that is measured."""
+    """A metric with its samples."""
 
     name: str
     text: str
@@ -26,7 +26,7 @@ class Metric(NamedTuple):
 
 
 def render_metrics(metrics: Iterable[Metric]) -> str:
-    """All of them as one text. One without samples says that it exists."""
+    """Write all metrics as one text. A metric without samples gets only its header."""
     lines: list[str] = []
     for each in metrics:
         name = f"{PREFIX}{each.name}"

@@ -1,4 +1,4 @@
-"""What people elsewhere are told: which facts are news, how they are worded for programs, and how they are signed."""
+"""Notices for people elsewhere: which facts cause one, how it is formatted, and how it is signed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from agenttalk.contracts.errors import Code, UsageError
 NoticeEvent: TypeAlias = Literal["plan.ended", "task.failed", "human.asked", "done.refused", "budget.stopped"]
 NoticeFormat: TypeAlias = Literal["cloudevents", "slack"]
 LONGEST: Final = 300
-"""Characters of what others said."""
+"""Characters of a reason or message in a notice, at most."""
 _PREFIX: Final = "whsec_"
-"""How secrets of Standard Webhooks begin."""
+"""The beginning of secrets of Standard Webhooks."""
 _BUDGET: Final = "budget-exhausted"
 _REFUSED: Final = frozenset({"NOT_FULFILLED", "REWORK_EXHAUSTED"})
 
@@ -27,13 +27,13 @@ class OutboundNotice(NamedTuple):
     event: NoticeEvent
     plan_id: str
     task_id: str
-    """Empty where it is about a plan."""
+    """Empty if the notice is about a plan."""
     text: str
-    """In a line."""
+    """One line."""
 
 
 def make_notices(kind: str, subject: str, body: Mapping[str, Any]) -> Iterator[OutboundNotice]:
-    """What is news about a fact of the ledger."""
+    """Make the notices of a fact of the ledger."""
     match kind:
         case "plan.ended":
             counts = ", ".join(f"{count} {name}" for name, count in body.items() if count)
@@ -71,19 +71,19 @@ def _make_turn_notices(body: Mapping[str, Any]) -> Iterator[OutboundNotice]:
 
 
 def _line(text: object) -> str:
-    """What somebody said, in a line that is not too long."""
+    """Put a text on one line, and cut it to `LONGEST` characters."""
     line = " ".join(str(text or "").split())
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
 
 
 def make_notice_id(board: str, link: int, notice: OutboundNotice) -> str:
-    """The id of a notice: the same each time it is told."""
+    """Make the id of a notice. It is the same each time the notice is sent."""
     digest = hashlib.sha256(f"{board}/{link}/{notice.event}".encode()).hexdigest()
     return f"evt_{digest[:32]}"
 
 
 def render_notice(notice: OutboundNotice, form: NoticeFormat, *, identity: str, source: str, at: str) -> bytes:
-    """What is sent: a CloudEvent, or what Slack and those like it take."""
+    """Render a notice as a CloudEvent, or as a message for Slack and similar services."""
     if form == "slack":
         return wire.write({"text": f"[{notice.event}] {_escaped(notice.text)}"})
     data = {"plan_id": notice.plan_id, "text": notice.text}
@@ -104,38 +104,37 @@ def render_notice(notice: OutboundNotice, form: NoticeFormat, *, identity: str, 
 
 
 def _escaped(text: str) -> str:
-    """What Slack would take for a mention or a link is text."""
+    """Escape text that Slack would read as a mention or a link."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def make_headers(form: NoticeFormat, identity: str, timestamp: int, body: bytes, secret: str | None) -> dict[str, str]:
-    """What goes along with it, as Standard Webhooks has it; signed if there is a secret."""
+    """Make the headers of Standard Webhooks, signed if there is a secret."""
     kind = "application/json" if form == "slack" else "application/cloudevents+json"
-    found = {"Content-Type": kind, "webhook-id": identity, "webhook-timestamp": str(timestamp)}
+    headers = {"Content-Type": kind, "webhook-id": identity, "webhook-timestamp": str(timestamp)}
     if secret is not None:
-        found["webhook-signature"] = sign_notice(secret, identity, timestamp, body)
-    return found
+        headers["webhook-signature"] = sign_notice(secret, identity, timestamp, body)
+    return headers
 
 
 def sign_notice(secret: str, identity: str, timestamp: int, body: bytes) -> str:
-    """How Standard Webhooks signs: `v1,` and an HMAC over id, time and body."""
+    """Sign as Standard Webhooks does: `v1,` and an HMAC over id, time and body."""
     signed = b".".join((identity.encode(), str(timestamp).encode(), body))
     return "v1," + base64.b64encode(hmac.digest(decode_secret(secret), signed, "sha256")).decode()
 
 
 def decode_secret(secret: str) -> bytes:
-    """What is signed with: a secret that begins with `whsec_` is base64, any other is taken as it is.
+    """Decode the signing key: a secret that begins with `whsec_` is base64, any other is used as it is.
 
-    Raises UsageError for one that says it is base64 and is not, or holds nothing: whoever checks the signature would
-    use another key.
+    Raises UsageError if that base64 is invalid or empty, because the receiver would check with another key.
     """
     if not secret.startswith(_PREFIX):
         return secret.encode()
     try:
-        found = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+        key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
     except ValueError:
-        found = b""
-    if not found:
-        hint = f"take the secret as it was given to you, or one that does not begin with {_PREFIX}"
-        raise UsageError(Code.FIELD_VALUE, f"a secret that begins with {_PREFIX} has base64 behind it", hint=hint)
-    return found
+        key = b""
+    if not key:
+        hint = f"copy the whole secret again, or use one that does not begin with {_PREFIX}"
+        raise UsageError(Code.FIELD_VALUE, f"a secret that begins with {_PREFIX} needs base64 behind it", hint=hint)
+    return key

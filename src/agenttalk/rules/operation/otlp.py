@@ -1,4 +1,4 @@
-"""Spans as OTLP has them: what is posted to `/v1/traces`, in the binary form of Protocol Buffers.
+"""Encodes spans for OTLP: the body of `/v1/traces` in the binary form of Protocol Buffers.
 
 The few messages are written out here. The numbers are those of the fields in `opentelemetry/proto`, which never change.
 """
@@ -20,21 +20,21 @@ _LENGTH, _FIXED64, _FIXED32 = 2, 1, 5
 
 
 def encode_request(spans: Iterable[Span], *, resource: Attributes, version: str) -> bytes:
-    """An `ExportTraceServiceRequest` that holds `spans`, of whom `resource` tells."""
+    """Encode an `ExportTraceServiceRequest` with the spans of a resource."""
     scope = _bytes(1, _text(1, SCOPE) + _text(2, version))
     scoped = scope + b"".join(_bytes(2, _span(each)) for each in spans)
     return _bytes(1, _bytes(1, _attributes(1, resource)) + _bytes(2, scoped))
 
 
 def read_rejected_count(answer: bytes) -> int:
-    """How many spans were not taken, by an `ExportTraceServiceResponse`; 0 when it does not say."""
+    """Read from an `ExportTraceServiceResponse` how many spans were rejected; 0 if it does not report it."""
     partial = _field(answer, 1, _LENGTH)
     found = _field(partial, 1, 0) if isinstance(partial, bytes) else 0
     return found if isinstance(found, int) and found < 2**63 else 0
 
 
 def _field(data: bytes, number: int, kind: int) -> int | bytes:
-    """A field of a message, if it is the first; nothing of it when it is not."""
+    """Read the first field of a message, if it has the wanted number."""
     empty: int | bytes = b"" if kind == _LENGTH else 0
     if data[:1] != _key(number, kind):
         return empty

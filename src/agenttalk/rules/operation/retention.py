@@ -1,4 +1,4 @@
-"""What may be removed of what plans left behind: by its age, and by how much there is of its kind."""
+"""Decides which remains of plans are deleted: by their age, and by the total size of their kind."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ KINDS: Final[tuple[Kind, ...]] = ("clones", "workspaces", "blobs", "transcripts"
 
 
 class RemovableItem(NamedTuple):
-    """Something that nobody needs any more."""
+    """A file or folder that is no longer needed."""
 
     kind: Kind
     path: str
-    """Below the root."""
+    """Its path below the root."""
     size: int
-    """Bytes that it takes on the disk."""
+    """Bytes on the disk."""
     at: datetime
-    """Since when nobody needs it."""
+    """Since when it is no longer needed."""
     plan_id: str = ""
-    """The plan that left it, if one did."""
+    """The plan that left it; empty if none did."""
 
 
 class RetentionLimit(NamedTuple):
     """How much of a kind is kept."""
 
     days: int
-    """For so long everything is."""
+    """Days for which everything is kept, unless it exceeds `most`."""
     most: int | None = None
-    """So many bytes are kept at most; what is beyond them goes first where it is oldest."""
+    """The most bytes that are kept. Beyond them the oldest items are removed first."""
 
 
 def choose_removals(
     items: Iterable[RemovableItem], keeps: Mapping[Kind, RetentionLimit], now: datetime
 ) -> list[RemovableItem]:
-    """What is to be removed, the oldest first. Of a kind about which nothing is said, nothing is."""
-    found: list[RemovableItem] = []
+    """Choose the items to remove, the oldest first. Items of a kind without a limit are kept."""
+    removals: list[RemovableItem] = []
     by_age = sorted(items, key=lambda item: (item.at, item.path))
     for kind, keep in keeps.items():
         own = [item for item in by_age if item.kind == kind]
@@ -45,6 +45,6 @@ def choose_removals(
         left = sum(item.size for item in own)
         for item in own:
             if item.at <= since or (keep.most is not None and left > keep.most):
-                found.append(item)
+                removals.append(item)
                 left -= item.size
-    return sorted(found, key=lambda item: (item.at, item.path))
+    return sorted(removals, key=lambda item: (item.at, item.path))

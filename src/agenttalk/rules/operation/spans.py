@@ -1,7 +1,7 @@
-"""Spans for tracing systems: their ids, and what is told of a turn that has ended.
+"""Makes spans for tracing systems from the facts of ended turns.
 
-Ids follow from names alone, so that the same fact told again is the same span, and so that an agent can be told the id
-of its span before there is one. Names and attributes are those of the semantic conventions for generative AI.
+Ids are hashes of names, so that a fact that is sent twice is one span, and so that an agent can get the id of its span
+before the span exists. Names and attributes are those of the semantic conventions for generative AI.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Attribute: TypeAlias = "str | bool | int | float"
 Attributes: TypeAlias = "tuple[tuple[str, Attribute], ...]"
 
 LONGEST: Final = 2_000
-"""Characters of a text of others, where texts are told at all."""
+"""Characters of a text of agents and checks in a span, at most."""
 _EVALUATION: Final = "gen_ai.evaluation.result"
 _MODELS: Final = frozenset({"llm", "local"})
-"""Agents that are a model and nothing else, as their usage names them."""
+"""The names in the usage of agents that are only a model."""
 _PROVIDERS: Final = {"google": "gcp.gemini"}
 _FINE: Final = frozenset({"FULFILLED", "MOOT", "INPUT_REJECTED", "GATE_UNMET", "NEEDS_PERSON"})
-"""Ends of turns that are no failure of the turn."""
+"""Causes that are not a failure of the turn."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?\Z")
 
@@ -44,16 +44,16 @@ class Fact(NamedTuple):
 
 
 class AgentToolCall(NamedTuple):
-    """A call of a tool, as an agent told of it."""
+    """A call of a tool, as an agent reported it."""
 
     at: str
     until: str
-    """When the agent told the next thing."""
+    """The time of the agent's next event."""
     name: str
 
 
 class SpanEvent(NamedTuple):
-    """Something that happened in a span, at a time."""
+    """An event at a time within a span."""
 
     name: str
     at: int
@@ -73,26 +73,26 @@ class Span(NamedTuple):
     attributes: Attributes
     happenings: tuple[SpanEvent, ...] = ()
     error: str = ""
-    """What kind of failure it ended in; empty when it did not."""
+    """The kind of failure; empty if it did not fail."""
     why: str = ""
-    """The failure in words, where these are told."""
+    """The failure in words; empty if texts are not exported."""
 
 
 class SpanContext(NamedTuple):
-    """A span of somebody else that ours belong to."""
+    """A span of another system that ours belong to."""
 
     trace_id: str
     span_id: str
 
 
 def read_traceparent(text: str) -> SpanContext | None:
-    """What a `traceparent` of the W3C says; None when it is none."""
-    found = _PARENT.match(text)
-    return SpanContext(found[1], found[2]) if found else None
+    """Read a `traceparent` of the W3C. None if the text is not one."""
+    match = _PARENT.match(text)
+    return SpanContext(match[1], match[2]) if match else None
 
 
 def _hashed(size: int, *names: object) -> str:
-    text = "/".join(str(each) for each in names)
+    text = "/".join(str(name) for name in names)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[: 2 * size]
 
 
@@ -101,40 +101,40 @@ class TraceIds:
     """Ids of traces and spans of a root."""
 
     origin: str
-    """What sets the root apart from all others."""
+    """A value that is different for each root."""
 
     def make_trace_id(self, board: str, plan_id: str, task_id: str) -> str:
-        """The trace of a plan; on boards whose tasks belong to no plan, that of the task."""
+        """Make the id of a plan's trace. On boards whose tasks belong to no plan, each task has a trace."""
         about = (plan_id, task_id) if plan_id == board else (plan_id,)
         return _hashed(16, self.origin, "trace", board, *about)
 
     def make_plan_span_id(self, board: str, plan_id: str, again: int = 0) -> str:
-        """The span of a plan; `again` tells runs apart that came after its end."""
+        """Make the id of a plan's span. `again` numbers further runs after its end."""
         return _hashed(8, self.origin, "plan", board, plan_id, again)
 
     def make_attempt_span_id(self, board: str, plan_id: str, command_id: str, attempt: int) -> str:
-        """The span of an attempt."""
+        """Make the id of an attempt's span."""
         return _hashed(8, self.origin, "attempt", board, plan_id, command_id, attempt)
 
     def make_part_span_id(self, span_id: str, what: str, number: int) -> str:
-        """The span of something within an attempt."""
+        """Make the id of a span within an attempt."""
         return _hashed(8, self.origin, "part", span_id, what, number)
 
     def make_traceparent(
         self, board: str, plan_id: str, task_id: str, command_id: str, attempt: int, within: SpanContext | None = None
     ) -> str:
-        """What an agent is told, so that its own spans belong to its attempt."""
+        """Make the `traceparent` for an agent, so that its own spans belong to its attempt."""
         trace_id = within.trace_id if within else self.make_trace_id(board, plan_id, task_id)
         return f"00-{trace_id}-{self.make_attempt_span_id(board, plan_id, command_id, attempt)}-01"
 
 
 def to_nanoseconds(text: str) -> int:
-    """A time of the ledger in nanoseconds since 1970."""
+    """Convert a time of the ledger to nanoseconds since 1970."""
     return (parse_instant(text) - _EPOCH) // timedelta(microseconds=1) * 1_000
 
 
 def make_attributes(board: str, plan_id: str, task_id: str, command_id: str, agent_id: str, attempt: int) -> Attributes:
-    """Whose attempt it is, at what."""
+    """Make the attributes that identify an attempt."""
     return (
         ("gen_ai.operation.name", "invoke_agent"),
         ("gen_ai.agent.id", agent_id),
@@ -162,19 +162,19 @@ class TurnTrace:
     began: int
     ended: int
     seconds: float
-    """How long the agent worked; the rest is what the engine did before and after."""
+    """How long the agent worked. The rest of the time is the engine's work before and after."""
     texts: bool = False
-    """Whether what agents and checks said goes along."""
+    """Whether texts of agents and checks are exported."""
 
     def make_attempt_span(self) -> Span:
-        """The attempt, with what it was worth."""
+        """Make the span of the attempt, with its outcome."""
         body = self.fact.body
         cause = str(body.get("cause"))
         error = "" if cause in _FINE else cause
-        said = make_attributes(
+        about = make_attributes(
             self.fact.board, self.plan_id, self.task_id, body["command_id"], self.agent_id, int(body["attempt"])
         )
-        attributes = (*said, *self._model(), *self._outcome(cause), *((("error.type", error),) if error else ()))
+        attributes = (*about, *self._model(), *self._outcome(cause), *((("error.type", error),) if error else ()))
         return Span(
             *self.place,
             f"invoke_agent {self.agent_id}",
@@ -188,14 +188,14 @@ class TurnTrace:
         )
 
     def make_part_spans(self, calls: Sequence[AgentToolCall]) -> Iterator[Span]:
-        """What was done within it: the model that was asked, tools that were called, checks that were made."""
+        """Make the spans within the attempt: the request to a model, calls of tools, and checks."""
         worked = min(self.ended, self.began + int(self.seconds * 1e9))
-        said = self.fact.body["usage"]
-        if said.get("agent") in _MODELS:
-            model = str(said.get("model") or "")
-            asked: Attributes = (("gen_ai.operation.name", "chat"), ("gen_ai.provider.name", _provider(said)))
+        used = self.fact.body["usage"]
+        if used.get("agent") in _MODELS:
+            model = str(used.get("model") or "")
+            about: Attributes = (("gen_ai.operation.name", "chat"), ("gen_ai.provider.name", _provider(used)))
             yield self._part(
-                "chat", 0, f"chat {model}".rstrip(), self.began, worked, (*asked, *self._model()), "client"
+                "chat", 0, f"chat {model}".rstrip(), self.began, worked, (*about, *self._model()), "client"
             )
         for number, call in enumerate(calls):
             began = self._inside(to_nanoseconds(call.at))
@@ -204,12 +204,12 @@ class TurnTrace:
         yield from self._checks(worked)
 
     def _checks(self, at: int) -> Iterator[Span]:
-        """Checks, one after the other from when the agent had ended: their length is known, not their beginning."""
+        """Make the spans of checks. Only their lengths are known, so they follow each other after the agent's end."""
         for number, check in enumerate(self._made()):
             began, at = at, min(self.ended, at + int(usage.read_number(check.get("seconds")) * 1e9))
             if "seen_at" in check:
-                continue  # it was not made again
-            told: Attributes = (
+                continue  # an earlier result was used again
+            attributes: Attributes = (
                 *_tool(str(check["id"])),
                 ("agenttalk.check.kind", str(check.get("kind"))),
                 ("agenttalk.check.trust", str(check.get("trust"))),
@@ -217,8 +217,8 @@ class TurnTrace:
                 *((("process.exit.code", check["exit_code"]),) if isinstance(check.get("exit_code"), int) else ()),
             )
             error = "" if check.get("passed") else str(check.get("reason") or "failed")
-            told = (*told, ("error.type", error)) if error else told
-            yield self._part("check", number, f"execute_tool {check['id']}", began, at, told)._replace(
+            attributes = (*attributes, ("error.type", error)) if error else attributes
+            yield self._part("check", number, f"execute_tool {check['id']}", began, at, attributes)._replace(
                 error=error, why=self._text(check.get("detail")) if error else ""
             )
 
@@ -240,19 +240,19 @@ class TurnTrace:
         return max(self.began, min(self.ended, at))
 
     def _made(self) -> Iterable[Mapping[str, Any]]:
-        return (each for each in self.fact.body.get("checks") or () if "id" in each)
+        return (check for check in self.fact.body.get("checks") or () if "id" in check)
 
     def _model(self) -> Attributes:
-        """Which model answered, and how much it read and wrote, as far as that was told."""
-        said = self.fact.body["usage"]
-        model = said.get("model")
-        found: list[tuple[str, Attribute]] = []
+        """Make the attributes of the model and its tokens, as far as they were reported."""
+        used = self.fact.body["usage"]
+        model = used.get("model")
+        attributes: list[tuple[str, Attribute]] = []
         if isinstance(model, str) and model:
-            found += [("gen_ai.request.model", model), ("gen_ai.response.model", model)]
+            attributes += [("gen_ai.request.model", model), ("gen_ai.response.model", model)]
         for name in ("input_tokens", "output_tokens"):
-            if name in said:
-                found.append((f"gen_ai.usage.{name}", int(usage.read_number(said[name]))))
-        return tuple(found)
+            if name in used:
+                attributes.append((f"gen_ai.usage.{name}", int(usage.read_number(used[name]))))
+        return tuple(attributes)
 
     def _outcome(self, cause: str) -> Attributes:
         body, used = self.fact.body, usage.measure_usage(self.fact.body["usage"])
@@ -266,7 +266,7 @@ class TurnTrace:
         return tuple(found)
 
     def _evaluations(self) -> Iterator[SpanEvent]:
-        """What was thought of it: the verdict, the score that the agent gave, and each check."""
+        """Make the events of the verdict, the agent's score and each check."""
         body = self.fact.body
         verdict = body.get("verdict")
         if verdict is not None:
@@ -294,14 +294,14 @@ class TurnTrace:
         )
         return SpanEvent(_EVALUATION, self.ended, attributes)
 
-    def _text(self, said: object) -> str:
-        """What somebody said, where that is told at all."""
-        return str(said or "")[:LONGEST] if self.texts else ""
+    def _text(self, text: object) -> str:
+        """Cut a text; empty if texts are not exported."""
+        return str(text or "")[:LONGEST] if self.texts else ""
 
 
-def _provider(said: Mapping[str, Any]) -> str:
-    """Whose interface a model was asked by, under the name that the conventions have for it."""
-    name = str(said.get("provider") or said["agent"])
+def _provider(used: Mapping[str, Any]) -> str:
+    """Return the provider of a model by the name that the conventions have for it."""
+    name = str(used.get("provider") or used["agent"])
     return _PROVIDERS.get(name, name)
 
 
@@ -310,14 +310,14 @@ def _tool(name: str) -> Attributes:
 
 
 def calls_of(events: Sequence[Mapping[str, Any]], ended: str) -> list[AgentToolCall]:
-    """The calls of tools in what an agent told while it ran; each lasts until the agent told the next thing."""
-    found = []
+    """Read the calls of tools among an agent's events. Each call lasts until the next event."""
+    calls = []
     for number, event in enumerate(events):
         if event.get("kind") == "tool" and isinstance(event.get("at"), str):
             until = events[number + 1].get("at") if number + 1 < len(events) else ended
-            found.append(
+            calls.append(
                 AgentToolCall(
                     event["at"], until if isinstance(until, str) else event["at"], str(event.get("name") or "tool")
                 )
             )
-    return found
+    return calls

@@ -1,4 +1,4 @@
-"""What happened, told to tracing systems: facts of the ledger become spans, each from the fact that ends it.
+"""Turns facts of the ledger into spans for tracing systems. The fact that ends something completes its span.
 
 What has begun and not ended is remembered, so that a span has the times of its facts, however far apart these are.
 """
@@ -24,7 +24,7 @@ from agenttalk.rules.operation.spans import (
 )
 
 Row: TypeAlias = "dict[str, Any]"
-"""What is remembered of something that has begun, as JSON."""
+"""The remembered beginning of an unfinished span, as JSON."""
 
 FACTS: Final = frozenset(
     {
@@ -39,20 +39,20 @@ FACTS: Final = frozenset(
         "message.recalled",
     }
 )
-"""Facts that matter here; the others need not even be read."""
+"""Kinds of facts that matter for spans; others need not be read."""
 _JOURNAL: Final = "deliveries/"
-"""Before the name of a plan that the engine runs, in the subjects of facts about its turns."""
+"""The word before a plan's name in the subjects of facts about turns that the engine runs."""
 
 
 @dataclass(slots=True)
 class TraceBuilder:
-    """What has begun and not ended. It takes facts in the order of their chain, and tells spans that have ended."""
+    """The unfinished spans. It takes facts in the order of their chain, and returns the spans that they end."""
 
     naming: TraceIds
     rows: dict[str, Row] = field(default_factory=dict)
-    """`plan/ID` and `order/MESSAGE` → what is remembered."""
+    """`plan/ID` and `order/MESSAGE` → the remembered beginning."""
     texts: bool = False
-    """Whether what agents and checks said goes along."""
+    """Whether texts of agents and checks are exported."""
     _of_plan: dict[str, set[str]] = field(default_factory=dict)
     _changed: set[str] = field(default_factory=set)
 
@@ -67,13 +67,13 @@ class TraceBuilder:
         return bool(self._changed)
 
     def collect_changes(self) -> dict[str, Row | None]:
-        """What is remembered otherwise than when this was asked last; None for what is forgotten."""
+        """Return the entries that changed since the last call; None for deleted ones."""
         found = {key: self.rows.get(key) for key in sorted(self._changed)}
         self._changed.clear()
         return found
 
     def add_fact(self, fact: Fact, calls: Sequence[AgentToolCall] = ()) -> list[Span]:
-        """The spans that a fact ends. `calls` are those of tools, where it ends a turn."""
+        """Yield the spans that a fact ends. `calls` are the calls of tools of an ended turn."""
         match fact.kind:
             case "plan.submitted":
                 self._set_row(f"plan/{fact.subject}", {"began": to_nanoseconds(fact.at)})
@@ -114,7 +114,7 @@ class TraceBuilder:
                 del self._of_plan[row["plan"]]
 
     def _order(self, body: Mapping[str, Any]) -> None:
-        """Remember commands, by the lines of the journal."""
+        """Remember commands from the lines of the journal."""
         for line in body.get("lines") or ():
             if line.get("command_id"):
                 about = {"plan": line["plan_id"], "task": line["task_id"], "command": line["command_id"]}
@@ -125,7 +125,7 @@ class TraceBuilder:
         key = f"order/{fact.body['message_id']}"
         plan_id = fact.subject.removeprefix(_JOURNAL)
         plan = self.rows.get(f"plan/{plan_id}", {})
-        if plan_id != fact.board and "began" not in plan:  # it had ended, or began before anybody looked
+        if plan_id != fact.board and "began" not in plan:  # it ended before, or began before traces were on
             self._set_row(f"plan/{plan_id}", {**plan, "began": to_nanoseconds(fact.at), "again": fact.link})
         known = self.rows.get(key, {"plan": plan_id})
         self._set_row(key, {**known, "attempt": fact.body["attempt"], "began": to_nanoseconds(fact.at)})
@@ -160,7 +160,7 @@ class TraceBuilder:
         return [turn.make_attempt_span(), *turn.make_part_spans(calls)]
 
     def _cut(self, message_id: str, fact: Fact, cause: str) -> list[Span]:
-        """A turn of which nothing came: its engine ended, or what it was to do was called off."""
+        """End the span of a turn without an outcome: its engine ended, or its command was withdrawn."""
         key = f"order/{message_id}"
         row = self.rows.get(key, {})
         if row.get("began") is None:
@@ -220,7 +220,7 @@ class TraceBuilder:
         return read_traceparent(said) if said else None
 
     def find_root_ids(self, board: str, plan_id: str, task_id: str) -> tuple[str, str]:
-        """The trace of a plan or task, and the span that its attempts belong to."""
+        """Return the trace of a plan or task, and the parent span of its attempts."""
         within = self._within(plan_id)
         trace_id = within.trace_id if within else self.naming.make_trace_id(board, plan_id, task_id)
         return trace_id, "" if plan_id == board else self.naming.make_plan_span_id(board, plan_id)
@@ -228,6 +228,6 @@ class TraceBuilder:
     def find_attempt_ids(
         self, board: str, plan_id: str, task_id: str, command_id: str, attempt: int
     ) -> tuple[str, str, str]:
-        """Trace, span and parent of an attempt."""
+        """Return trace, span and parent of an attempt."""
         trace_id, parent = self.find_root_ids(board, plan_id, task_id)
         return trace_id, self.naming.make_attempt_span_id(board, plan_id, command_id, attempt), parent

@@ -1,4 +1,4 @@
-"""A check's own files: taken from beside the plan file once, and then the same, whatever a tree holds."""
+"""A check's own files: read once from beside the plan file and pinned by hash, so the work cannot change them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ LIMIT: Final = 8 * 1024 * 1024
 
 
 def list_files(dag: TaskDag) -> list[str]:
-    """The files of all checks of a plan."""
+    """List the files of all checks of a plan."""
     return list(dict.fromkeys(path for _, check in _checks(dag) for path in check.files or ()))
 
 
 def pin_files(compiled: CompiledPlan, found: Mapping[str, bytes | str]) -> CompiledPlan:
-    """A plan whose checks know their files by hash. `found` holds contents, or why there is none."""
+    """Add the hashes of their files to the checks of a plan. `found` has contents, or the reason why one is missing."""
     hashes = {path: wire.sha256(data) for path, data in found.items() if isinstance(data, bytes)}
     problems = [
         problem
@@ -50,9 +50,9 @@ def _problem(where: str, check: AnyCheck, path: str, found: bytes | str, hashes:
     if isinstance(found, str):
         message = f"the file {path!r} of the check {check.id!r}: {found}"
         return Problem(Code.FILE_UNREADABLE, where, message, "it is taken from beside the plan file")
-    said = (check.files_sha256 or {}).get(path)
-    if said is not None and said != hashes[path]:
-        message = f"the file {path!r} of the check {check.id!r} is {hashes[path]}, not {said}"
+    expected = (check.files_sha256 or {}).get(path)
+    if expected is not None and expected != hashes[path]:
+        message = f"the file {path!r} of the check {check.id!r} is {hashes[path]}, not {expected}"
         return Problem(Code.PAYLOAD_HASH_MISMATCH, where, message, "leave files_sha256 out, or put the file back")
     return None
 

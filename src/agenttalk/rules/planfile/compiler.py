@@ -1,7 +1,7 @@
-"""From a plan file to the documents that the engine works with: the DAG, the manifest and the agents' profiles.
+"""Compiles a plan file to the documents that the engine works with: the DAG, the manifest and the agents' profiles.
 
-What a person leaves out because it follows from the rest is added and told: who receives an output
-that is somebody's input, and which task an input makes one wait for.
+The compiler adds what a person may leave out because it follows from the rest, and reports it: the receivers of an
+output that another task takes as input, and the dependencies that follow from inputs.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from agenttalk.rules.plans import dag_checks
 from agenttalk.rules.text.message import join_names
 
 LATEST: Final[PickPolicy] = "latest_by_delivered_at"
-"""Which of several an input takes when nothing is said."""
+"""The version that an input takes if the plan does not choose."""
 WAITED_FOR: Final = 64
-"""Tasks that make an input and are waited for, although nothing says that they are needed."""
+"""The most dependencies that are added for one input."""
 GLOB_BUDGET: Final = 1_000_000
-"""How many names globs of inputs are held against to find out who receives what."""
+"""The most names that are compared with globs of inputs to find receivers."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledPlan:
-    """What a plan file comes to, and everything that is to be said of it."""
+    """The documents of a plan file, with its problems and warnings."""
 
     dag: TaskDag
     manifest: PlanManifest
@@ -57,7 +57,7 @@ class CompiledPlan:
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Contents of files that its checks bring along, by their hashes."""
+    """Contents of its checks' own files, by their hashes."""
 
     @property
     def ok(self) -> bool:
@@ -66,13 +66,13 @@ class CompiledPlan:
 
 
 def compile_plan(plan: PlanFile, *, agents: Mapping[str, AgentProfile] = MappingProxyType({})) -> CompiledPlan:
-    """Compile a plan. `agents` are profiles that are settled elsewhere; they win over the plan file's own."""
+    """Compile a plan. `agents` are profiles from elsewhere; they override the plan file's own."""
     with pause_collector():
         return _Compiler(plan, agents).compiled()
 
 
 def compute_waves(dag: TaskDag) -> list[list[str]]:
-    """Tasks that may run beside each other, wave after wave; tasks on a circle are left out."""
+    """Compute which tasks may run beside each other, wave after wave. Tasks of a cycle are left out."""
     known: set[str] = {node.task_id for node in dag.nodes}
     before: dict[str, set[str]] = {node.task_id: known.intersection(node.depends_on) for node in dag.nodes}
     for node in dag.nodes:
@@ -81,13 +81,13 @@ def compute_waves(dag: TaskDag) -> list[list[str]]:
                 before[task_id].add(node.task_id)
     followers: dict[str, list[str]] = defaultdict(list)
     for follower, earlier in before.items():
-        for each in earlier:
-            followers[each].append(follower)
+        for task_id in earlier:
+            followers[task_id].append(follower)
     waiting = {task_id: len(earlier) for task_id, earlier in before.items()}
     wave = [task_id for task_id, count in waiting.items() if not count]
-    found = []
+    waves = []
     while wave:
-        found.append(wave)
+        waves.append(wave)
         following = []
         for done in wave:
             for follower in followers[done]:
@@ -95,7 +95,7 @@ def compute_waves(dag: TaskDag) -> list[list[str]]:
                 if not waiting[follower]:
                     following.append(follower)
         wave = following
-    return found
+    return waves
 
 
 def _defaults(kind: type[Part]) -> dict[str, Any]:
@@ -120,11 +120,11 @@ _ASKED: Final = {
     (False, True): _ALWAYS | {"outputs"},
     (True, True): _ALWAYS | {"inputs", "outputs"},
 }
-"""Which fields parts were given: one set for all that were given the same, because nobody changes a part."""
+"""The fields that were set in a part. Equal parts share a set, because a part is never changed."""
 
 
 class _Compiler:
-    """One plan on its way."""
+    """The compilation of one plan."""
 
     def __init__(self, plan: PlanFile, agents: Mapping[str, AgentProfile]) -> None:
         self.plan = plan
@@ -134,15 +134,15 @@ class _Compiler:
         self._makers: dict[str, dict[int, int]] = {}
         """Name → the tasks that make it, with the number of the output."""
         self._receivers: dict[tuple[int, int], dict[AgentId, None]] = {}
-        """Task and output → who receives it besides those that are written."""
+        """Task and output → the receivers that were added to those of the plan."""
         self._everywhere: set[tuple[str, str]] = set()
-        """Names that every maker was told to deliver to an agent."""
+        """Output name and agent, where every maker of the name delivers to the agent."""
         self._needs: dict[int, dict[str, None]] = {}
-        """Task → what was added to its needs."""
+        """Task → the dependencies that were added."""
         self._choices: dict[tuple[int, int], PickPolicy] = {}
-        """Task and input → which of several is taken, where the plan does not say it."""
+        """Task and input → the policy that was added."""
         self._unsaid: list[tuple[int, int, str, str, tuple[int, ...]]] = []
-        """Inputs that tasks fill none of which is needed: task, input, field, what is wanted, and who makes it."""
+        """Inputs whose makers are not among the task's dependencies: task, input, field, name and makers."""
         for at, task in enumerate(plan.tasks):
             self._at.setdefault(task.id, at)
             for number, output in enumerate(task.outputs):
@@ -164,7 +164,7 @@ class _Compiler:
         found.examine()
         return CompiledPlan(dag, self._manifest(profiles), profiles, tuple(found.problems), tuple(found.warnings))
 
-    # What follows from the rest.
+    # Receivers, dependencies and policies that follow from the rest.
 
     def _derive(self, at: int, task: TaskSpec) -> None:
         needs = task.needs if len(task.needs) < 8 else frozenset(task.needs)
@@ -180,9 +180,9 @@ class _Compiler:
                 self._derive_named(at, task, number, need)
 
     def _derive_from(self, at: int, number: int, makers: dict[int, int], needs: Collection[str]) -> None:
-        """Who delivers an input that is somebody's output, and what its task waits for.
+        """Add the receiver of an input that other tasks make, and the dependency on its maker.
 
-        Of several makers those that the task needs count, and its fallback; without one, all of them do.
+        Of several makers, those among the task's dependencies and its fallback deliver; if there is none, all do.
         """
         tasks = self.plan.tasks
         task = tasks[at]
@@ -194,7 +194,7 @@ class _Compiler:
                 self._derive_need(where, at, tasks[maker].id)
             return
         name = tasks[next(iter(makers))].outputs[next(iter(makers.values()))].name
-        needed = [self._at[each] for each in needs if self._at.get(each) in makers]
+        needed = [self._at[task_id] for task_id in needs if self._at.get(task_id) in makers]
         spare = self._at.get(task.fallback) if task.fallback else None
         if needed:
             for maker in (*needed, *([spare] if spare in makers and spare is not None else ())):
@@ -210,15 +210,15 @@ class _Compiler:
             self._unsaid.append((at, number, where, name, first))
 
     def _wait_for_all(self) -> None:
-        """Whoever takes what several tasks make, and needs none of them, waits for all that do not come after it.
+        """Add dependencies on all makers of an input, except those that come after the task.
 
-        An input is filled by what a task waits for, so without that it would wait for ever.
+        Only dependencies of a task fill its inputs, so without this a task that names none of them would never start.
         """
         tasks = self.plan.tasks
         followers: dict[str, list[int]] = defaultdict(list)
         for at, task in enumerate(tasks):
-            for each in (*task.needs, *self._needs.get(at, ())):
-                followers[each].append(at)
+            for task_id in (*task.needs, *self._needs.get(at, ())):
+                followers[task_id].append(at)
         for at, number, where, name, makers in self._unsaid:
             later = self._after(at, followers)
             before = [maker for maker in makers if maker not in later]
@@ -236,25 +236,25 @@ class _Compiler:
             self._derive_choice(where, at, number, before)
 
     def _derive_choice(self, where: str, at: int, number: int, makers: Sequence[int]) -> None:
-        """Say which one an input takes of what several tasks make, if the plan does not."""
+        """Choose which version an input takes if several tasks make it and the plan does not choose."""
         need = self.plan.tasks[at].inputs[number]
         if len(makers) < 2 or need.pick is not None or need.glob is not None:
             return
         self._choices[at, number] = LATEST
         names = join_names({self.plan.tasks[maker].id for maker in makers})
         message = f"the input {need.name!r} takes the latest of what {names} make ({LATEST})"
-        self._found.warnings.append(Problem(Code.PLAN_DERIVED, where, message, "'pick' says it otherwise"))
+        self._found.warnings.append(Problem(Code.PLAN_DERIVED, where, message, "'pick' changes this"))
 
     def _after(self, at: int, followers: Mapping[str, Sequence[int]]) -> set[int]:
-        """The tasks that come after one."""
-        found: set[int] = set()
+        """Find the tasks that come after one."""
+        later: set[int] = set()
         ahead = [at]
         while ahead:
-            for each in followers.get(self.plan.tasks[ahead.pop()].id, ()):
-                if each not in found:
-                    found.add(each)
-                    ahead.append(each)
-        return found
+            for follower in followers.get(self.plan.tasks[ahead.pop()].id, ()):
+                if follower not in later:
+                    later.add(follower)
+                    ahead.append(follower)
+        return later
 
     def _derive_need(self, where: str, at: int, task_id: str) -> None:
         added = self._needs.setdefault(at, {})
@@ -264,7 +264,7 @@ class _Compiler:
             self._found.warnings.append(Problem(Code.PLAN_DERIVED, where, message))
 
     def _derive_named(self, at: int, task: TaskSpec, number: int, need: InputSpec) -> None:
-        """Outputs of what a task needs that a file name or glob of its own means."""
+        """Add the receiver of outputs of a task's dependencies that match a file name or glob among its inputs."""
         key, pattern = ("glob", need.glob) if need.glob is not None else ("file", need.file or "")
         where = f"tasks[{at}].inputs[{number}].{key}"
         filled = not need.required
@@ -282,7 +282,7 @@ class _Compiler:
             self._derive_waiting(where, at, number, pattern, glob=key == "glob")
 
     def _derive_waiting(self, where: str, at: int, number: int, pattern: str, *, glob: bool) -> None:
-        """Nothing that a task needs fills an input: whoever delivers something that does is waited for."""
+        """Note the tasks that deliver a matching output, if no dependency of the task fills its input."""
         self._budget -= len(self._makers) if glob else 1
         if self._budget < 0:
             return
@@ -366,7 +366,7 @@ class _Compiler:
         return make_part(ByValue, _VALUE_DEFAULTS | values, set(values))
 
     def _chosen(self, at: int, number: int, need: InputSpec) -> tuple[str, str]:
-        """What fills an input. Exactly one key says so; what a person brings is known by its name alone."""
+        """Return the selector of an input, which exactly one key gives. An external input may have its name only."""
         given = [
             (kind, value)
             for kind, value in (
@@ -379,7 +379,7 @@ class _Compiler:
         ]
         where = f"tasks[{at}].inputs[{number}]"
         if len(given) != 1 and not (need.external and not given):
-            what = "more than one says what fills it" if given else "nothing says what fills it"
+            what = "several keys say what fills it" if given else "no key says what fills it"
             self._found.refuse(Code.FIELD_VALUE, where, what, "write one of from, glob, file and type")
         if need.subtype is not None and need.type is None:
             self._found.refuse(Code.FIELD_VALUE, f"{where}.subtype", "a subtype without a type", "write type, too")
@@ -472,9 +472,9 @@ def _rarely_said(task: TaskSpec) -> dict[str, Any]:
             fallback_task_id=task.fallback,
         )
     if task.criteria:
-        said = [task.criteria.get(need.name) for need in task.inputs]
-        if said and said[0] is not None and all(each == said[0] for each in said):
-            values["validation_criteria"] = ValidationCriteria.read(said[0].as_json())
+        criteria = [task.criteria.get(need.name) for need in task.inputs]
+        if criteria and criteria[0] is not None and all(other == criteria[0] for other in criteria):
+            values["validation_criteria"] = ValidationCriteria.read(criteria[0].as_json())
     return values
 
 

@@ -1,7 +1,7 @@
-"""Plans that somebody drafts: what a planner may say, and what is settled by whoever asked for the plan.
+"""Plans that an agent drafts: which fields a draft may have, and which the person sets who asks for the plan.
 
-A draft names agents of a team and says what they do. Who they are, what they may and what is started for them is none
-of its business: else whoever drafts could have anything be run.
+A draft names agents of a team and their tasks. It cannot set their programs and permissions; otherwise the agent that
+drafts a plan could have any program run.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.contracts.errors import Code, Problem
 
 KEYS: Final = ("name", "tasks")
-"""What a draft says."""
+"""The fields of a draft."""
 _DROPPED: Final = frozenset({"plan_id", "version"})
-"""What planners like to add, and what means nothing here."""
+"""Fields that planners like to add, and that are ignored."""
 _FENCED: Final = re.compile(r"\A\s*```[a-z]*\s*\n(.*?)\n?```\s*\Z", re.DOTALL)
 _WORD: Final = re.compile(r"[a-z0-9]+")
 _LONGEST_NAME: Final = 40
@@ -26,7 +26,7 @@ _LONGEST_NAME: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class DraftFrame:
-    """What is settled for a plan before anybody drafts it."""
+    """The parts of a plan that are set before it is drafted."""
 
     plan_id: str
     team: tuple[str, ...]
@@ -38,19 +38,19 @@ class DraftFrame:
 
 
 def make_plan_id(goal: str) -> str:
-    """An id for the plan to a goal: its first words, and a piece of its hash."""
+    """Make a plan's id from its goal: the first words, and a piece of the hash."""
     words = "-".join(_WORD.findall(goal.lower()))[:_LONGEST_NAME].strip("-")
     return f"{words or 'plan'}-{hashlib.sha256(goal.encode()).hexdigest()[:6]}"
 
 
 def strip_fence(text: str) -> str:
-    """A draft without the fence of a code block around all of it, which models like to write."""
+    """Remove the fence of a code block around the whole draft, which models like to write."""
     match = _FENCED.match(text)
     return match[1] + "\n" if match else text
 
 
 def assemble_plan(draft: object, frame: DraftFrame) -> tuple[dict[str, Any], tuple[Problem, ...]]:
-    """The plan file that a draft comes to, and what is wrong with the draft itself."""
+    """Make a plan file from a draft. Returns it with the problems of the draft."""
     if not isinstance(draft, dict):
         return {}, (Problem(Code.FIELD_TYPE, "", "a draft is a mapping with name and tasks", "begin with tasks:"),)
     problems = [_settled_elsewhere(str(key)) for key in draft if key not in KEYS and key not in _DROPPED]
@@ -72,8 +72,8 @@ def assemble_plan(draft: object, frame: DraftFrame) -> tuple[dict[str, Any], tup
 
 
 def _settled_elsewhere(key: str) -> Problem:
-    message = f"a draft does not say {key!r}: that is settled by whoever asked for the plan"
-    return Problem(Code.FIELD_UNKNOWN, key, message, f"say {' and '.join(KEYS)}, and nothing else")
+    message = f"a draft cannot set {key!r}: the person who asks for the plan sets it"
+    return Problem(Code.FIELD_UNKNOWN, key, message, f"write {' and '.join(KEYS)} only")
 
 
 def _not_in_team(field: str, agent: str, team: Collection[str]) -> Problem:

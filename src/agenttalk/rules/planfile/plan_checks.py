@@ -1,4 +1,7 @@
-"""What is wrong with a plan file, or doubtful, besides what its DAG shows; and what that shows, in the file's words."""
+"""Finds problems and doubtful points of a plan file that its DAG does not show.
+
+It also translates the problems of the DAG to the keys of the plan file.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +32,16 @@ _SAME: Final = {
 }
 """Fields of a node → keys of a task."""
 USUAL: Final = frozenset({"id", "agent", "needs", "inputs", "prompt", "outputs"})
-"""What most tasks say; the others are worth a closer look."""
+"""Keys that most tasks have. A task with only these needs fewer checks."""
 
 
 @dataclass(slots=True)
 class PlanExamination:
-    """A plan under examination."""
+    """The examination of one plan."""
 
     plan: PlanFile
     settled: Mapping[str, AgentProfile]
-    """Profiles that are settled elsewhere."""
+    """Profiles from elsewhere, which override the plan file's own."""
     names: Collection[str]
     """Names of outputs."""
     index: Mapping[str, int]
@@ -51,7 +54,7 @@ class PlanExamination:
         self._known = {*self.plan.agents, *self.settled}
 
     def examine(self) -> None:
-        """Look at everything that the DAG does not tell."""
+        """Check everything that the DAG does not show."""
         self._check_plan()
         for at, task in enumerate(self.plan.tasks):
             if len(task.inputs) > 1 or not USUAL.issuperset(task.__pydantic_fields_set__):
@@ -60,21 +63,21 @@ class PlanExamination:
                 self._check_scores(at, task)
 
     def refuse(self, code: Code, where: str, message: str, hint: str) -> None:
-        """It must not be submitted."""
+        """Add a problem, with which the plan cannot be submitted."""
         self.problems.append(Problem(code, where, message, hint))
 
     def _unknown(self, what: str, name: str, known: Collection[str]) -> tuple[str, str]:
-        """Message and hint for a name that nothing has. Looking for the nearest is for plans with few problems."""
+        """Make message and hint for an unknown name. Plans with many problems skip the slow search for a near name."""
         few = len(known) <= 1000 and len(self.problems) < 50
-        near = find_nearest(name, [each for each in known if each != name]) if few else None
+        near = find_nearest(name, [other for other in known if other != name]) if few else None
         return f"there is no {what} {name!r}", f"did you mean {near!r}?" if near else f"add the {what} or name another"
 
     def warn(self, where: str, message: str, hint: str) -> None:
-        """It may not be meant so."""
+        """Add a warning about something that may be a mistake."""
         self.warnings.append(Problem(Code.PLAN_DOUBTFUL, where, message, hint))
 
     def translate_problem(self, problem: Problem) -> Problem | None:
-        """A problem of the DAG in the words of the plan file; None when it is about what we added."""
+        """Translate a problem of the DAG to the keys of the plan file. None if it is about something that we added."""
         match = _NODE.match(problem.field)
         if match is None:
             return Problem(problem.code, "tasks", problem.message, problem.hint)
@@ -95,14 +98,14 @@ class PlanExamination:
         key, number, inner = match[1], int(match[2]), match[3]
         task = self.plan.tasks[at]
         if key == "depends_on":
-            return f"needs[{number}]"  # what is added exists
+            return f"needs[{number}]"  # a dependency that we added always exists
         if key == "inputs":
             need = task.inputs[number]
-            said = [name for name, value in _sources(need) if value is not None]
-            return f"inputs[{number}].{said[0]}" if said else rest
+            given = [name for name, value in _sources(need) if value is not None]
+            return f"inputs[{number}].{given[0]}" if given else rest
         receiver = _NUMBERED.match(inner.removeprefix("."))
         if key == "outputs" and receiver and int(receiver[2]) >= len(task.outputs[number].deliver_to):
-            return None  # a receiver that we added is somebody's agent, and told there
+            return None  # a receiver that we added is a task's agent, and is reported there
         return rest
 
     def _check_plan(self) -> None:
@@ -112,7 +115,7 @@ class PlanExamination:
         for agent_id, spec in plan.agents.items():
             where = f"agents.{agent_id}"
             if agent_id in RESERVED:
-                self.refuse(Code.NAME_TAKEN, where, f"{agent_id!r} is a name of our own", "take another")
+                self.refuse(Code.NAME_TAKEN, where, f"{agent_id!r} is a reserved name", "choose another one")
             self._check_driver(where, self.settled.get(agent_id) or spec)
         for number, agent_id in enumerate(plan.policies.commanders or ()):
             if agent_id not in self._known:
@@ -135,13 +138,13 @@ class PlanExamination:
         if driver is not None and driver not in DRIVERS:
             near = find_nearest(driver, DRIVERS)
             hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(DRIVERS)}"
-            self.warn(f"{where}.driver", f"{driver!r} is no driver of ours", hint)
+            self.warn(f"{where}.driver", f"{driver!r} is not a built-in driver", hint)
 
-    def _check_coding(self, where: str, said: AgentProfile | AgentSpec, driver: str) -> None:
-        use = said.cli if driver == "cli" else said.acp
+    def _check_coding(self, where: str, agent: AgentProfile | AgentSpec, driver: str) -> None:
+        use = agent.cli if driver == "cli" else agent.acp
         try:
-            cli_table.resolve_agent(said.cli, mcp=bool(said.mcp)) if driver == "cli" else acp_table.resolve_agent(
-                said.acp
+            cli_table.resolve_agent(agent.cli, mcp=bool(agent.mcp)) if driver == "cli" else acp_table.resolve_agent(
+                agent.acp
             )
         except ValueError as error:
             message, _, hint = str(error).partition("; ")
@@ -217,12 +220,12 @@ def _sources(need: InputSpec) -> tuple[tuple[str, str | None], ...]:
 
 
 def gives_score(task: TaskSpec) -> bool:
-    """Whether a task gives a score, which it does also when it says what the score measures."""
+    """Whether a task gives a score. One with `score_criteria` does unless it declines."""
     return task.score_required or (task.score_required is None and task.score_criteria is not None)
 
 
 def _scores_used(task: TaskSpec) -> Iterator[tuple[str, str]]:
-    """Where a task speaks of scores, and of whose."""
+    """Yield the fields of a task that use a score, with the task that gives it."""
     for at, output in enumerate(task.outputs):
         if output.when is not None:
             yield f"outputs[{at}].when", task.id

@@ -1,4 +1,4 @@
-"""What is to be said of a plan once it is known with what it would begin: what its checks leave open, what it lacks."""
+"""Finds remarks on a plan that depend on the files of its repository: files not committed, and gaps in its checks."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from agenttalk.rules.proof.protection import FileTree
 from agenttalk.rules.text.message import join_names
 
 _SHOWN: Final = 10
-"""Files that are named of those that are not committed."""
+"""Uncommitted files that a remark names, at most."""
 
 
 def find_remarks(nodes: Sequence[Node], paths: Collection[str], uncommitted: Collection[str]) -> list[Problem]:
-    """Everything that people should know before a plan begins with these files. Nothing of it refuses the plan."""
+    """Find what people should know before a plan begins with these files. No remark refuses the plan."""
     tree = FileTree.from_paths(paths)
-    found = list(_uncommitted(uncommitted))
+    remarks = list(_uncommitted(uncommitted))
     for number, node in enumerate(nodes):
         if node.promise is not None and node.workspace == "repo":
-            found += _of_promise(f"tasks[{number}].promise", node.promise, tree)
-    return found
+            remarks += _of_promise(f"tasks[{number}].promise", node.promise, tree)
+    return remarks
 
 
 def _uncommitted(paths: Collection[str]) -> Iterator[Problem]:
@@ -67,12 +67,12 @@ def _of_check(where: str, check: AnyCheck, held: protection.Protection, tree: Fi
 
 
 def list_open_points(promise: CompletionPromise) -> list[str]:
-    """What the checks of a promise leave open by the plan's own word."""
+    """List the gaps in a promise's checks that the plan itself asks for."""
     return [message for check in promise.checks for _, message, _ in _openings(check)]
 
 
 def _openings(check: AnyCheck) -> Iterator[tuple[str, str, str]]:
-    """By which field a check leaves something open, what, and what to do."""
+    """Yield each gap that a field of a check opens: the field, the gap and a hint."""
     if not isinstance(check, RunCheck | TestsCheck):
         return
     if check.protected is not None and not check.protected:

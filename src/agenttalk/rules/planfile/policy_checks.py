@@ -1,4 +1,4 @@
-"""What is wrong with how a plan is reviewed and released: gates that nobody decides, and judges of their own work."""
+"""Checks a plan's review and release: each gate needs a judge, and no agent may judge its own work."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from agenttalk.rules.proof.dag_review import VERDICTS
 from agenttalk.rules.proof.release import NEVER_BY_DEFAULT, find_named_gate
 
 KINDS: Final = ("run", "tests", "file", "json", "http")
-"""Kinds of checks that a release gate can be: those in which nobody but the engine has a say."""
+"""Kinds of checks that a release gate can be: those that the engine decides alone."""
 UnknownDescriber = Callable[[str, str, Collection[str]], tuple[str, str]]
-"""What something is, its name, and the names that there are → message and hint."""
+"""A kind of thing, an unknown name and the known names → message and hint."""
 
 
 def list_required_gates(plan: PlanFile) -> tuple[str, ...]:
-    """The gates that a release of the plan needs: those that are named, or else all that are described."""
+    """List the gates that a release of the plan needs: those that its policies name, or else all that it describes."""
     named = plan.policies.release_gates_required
     return named or (tuple(plan.release.gates) if plan.release else ())
 
 
 def make_release_policy(plan: PlanFile) -> ReleasePolicy | None:
-    """What is shipped and how its gates get their results; None when nothing is to be released."""
+    """Make the release policy of a plan. None if nothing is released."""
     spec = plan.release
     if spec is None and not plan.policies.release_gates_required:
         return None
@@ -45,12 +45,12 @@ def _gate(plan: PlanFile, gate: GateSpec) -> GatePolicy:
 
 
 def make_review_policy(plan: PlanFile) -> ReviewPolicy | None:
-    """Who looks at the DAG first."""
+    """Make the policy for the review of the DAG. None if the plan has no review."""
     return ReviewPolicy.read(plan.review.as_json()) if plan.review else None
 
 
 def list_judges(plan: PlanFile) -> Iterator[str]:
-    """Agents that review, validate or accept."""
+    """Yield the agents that review, validate or accept."""
     if plan.review:
         yield from plan.review.reviewers
         if plan.review.coordinator:
@@ -61,7 +61,7 @@ def list_judges(plan: PlanFile) -> Iterator[str]:
 
 
 def check(plan: PlanFile, agents: Collection[str], unknown: UnknownDescriber) -> Iterator[Problem]:
-    """Everything that is wrong with a plan's review and release."""
+    """Find all problems of a plan's review and release."""
     yield from _timeouts(plan)
     yield from _review(plan, agents, unknown)
     policy = make_release_policy(plan)
@@ -76,12 +76,12 @@ def _timeouts(plan: PlanFile) -> Iterator[Problem]:
     where = "policies.timeouts.{}.default_decision"
     gate = timeouts.release_gate if timeouts else None
     if gate and (gate.default_decision or "").upper() == NEVER_BY_DEFAULT:
-        message = "a release is never approved because nobody decided"
+        message = "a timeout cannot approve a release"
         yield Problem(Code.FIELD_VALUE, where.format("release_gate"), message, "write REJECT, or leave it out")
     review = timeouts.dag_review if timeouts else None
     if review and review.default_decision not in {None, *VERDICTS}:
         hint = f"there are: {', '.join(VERDICTS)}"
-        yield Problem(Code.FIELD_VALUE, where.format("dag_review"), "nobody decides like that", hint)
+        yield Problem(Code.FIELD_VALUE, where.format("dag_review"), "this is not a decision of a review", hint)
 
 
 def _review(plan: PlanFile, agents: Collection[str], unknown: UnknownDescriber) -> Iterator[Problem]:
@@ -89,15 +89,15 @@ def _review(plan: PlanFile, agents: Collection[str], unknown: UnknownDescriber) 
     if review is None:
         return
     if not review.reviewers:
-        yield Problem(Code.FIELD_MISSING, "review.reviewers", "nobody reviews it", "name agents")
+        yield Problem(Code.FIELD_MISSING, "review.reviewers", "the review has no reviewer", "name agents")
     named = [(f"review.reviewers[{at}]", name) for at, name in enumerate(review.reviewers)]
     yield from _twice(named, "reviewer")
     for where, name in [*named, *([("review.coordinator", review.coordinator)] if review.coordinator else [])]:
         if name not in agents:
             yield Problem(Code.DAG_AGENT_UNKNOWN, where, *unknown("agent", name, agents))
         elif name == plan.policies.planner:
-            message = f"{name!r} makes the plan, and nobody approves his own"
-            yield Problem(Code.JUDGE_NOT_TRUSTED, where, message, "name somebody else")
+            message = f"{name!r} makes the plan, and cannot approve it"
+            yield Problem(Code.JUDGE_NOT_TRUSTED, where, message, "name another agent")
 
 
 def _twice(named: Sequence[tuple[str, str]], what: str) -> Iterator[Problem]:
@@ -110,7 +110,7 @@ def _twice(named: Sequence[tuple[str, str]], what: str) -> Iterator[Problem]:
 
 def _required(plan: PlanFile) -> Iterator[Problem]:
     gates = plan.release.gates if plan.release else {}
-    named = [(f"policies.release_gates_required[{at}]", each) for at, each in enumerate(list_required_gates(plan))]
+    named = [(f"policies.release_gates_required[{at}]", gate) for at, gate in enumerate(list_required_gates(plan))]
     yield from _twice(named, "gate")
     for where, name in named:
         if name not in gates:
@@ -159,14 +159,14 @@ def _judge(
     if name not in agents:
         yield Problem(Code.DAG_AGENT_UNKNOWN, where, *unknown("agent", name, agents))
     elif name in makers:
-        message = f"{name!r} makes {makers[name]!r}, and nobody judges his own"
-        yield Problem(Code.JUDGE_NOT_TRUSTED, where, message, "name somebody else")
+        message = f"{name!r} makes {makers[name]!r}, and cannot judge it"
+        yield Problem(Code.JUDGE_NOT_TRUSTED, where, message, "name another agent")
 
 
 def _makers(plan: PlanFile, policy: ReleasePolicy) -> dict[str, str]:
-    """Agents that make what is shipped → what."""
+    """Map each agent that makes a shipped deliverable to its name."""
     tasks = {task.id: task.agent for task in plan.tasks}
-    return {str(tasks[each.from_task_id]): each.name for each in policy.deliverables if each.from_task_id in tasks}
+    return {str(tasks[item.from_task_id]): item.name for item in policy.deliverables if item.from_task_id in tasks}
 
 
 def _delivers(plan: PlanFile, validator: str, gate: str) -> bool:

@@ -203,6 +203,7 @@ def decide_foreign_turn(
         at,
         WorkProof(evidence=(done.make_receipt_evidence(passed=claimed, by=agent_id, at=at),)),
         promise=done.make_claim_promise(task_id),
+        abort=performance.abort,
         can_ask=False,
     )
     # What is wrong with an input or an output would be wrong again, so only a program that failed is retried.

@@ -132,7 +132,7 @@ NOT_APPROVED: Final = Template(
 VERIFYING_AGAIN: Final = Template("plan.verifying_again", "verifying again: {tasks}", "正在重新验证：{tasks}")
 VERIFYING_ALL: Final = Template(
     "plan.verifying_all",
-    "checking whether all that was proven still holds",
+    "checking whether everything proven still holds",
     "正在查看已证明的内容是否仍然成立",
 )
 REFUSED_TOO: Final = Template("round.refused_too", "the next version was refused, too", "下一版也被退回")
@@ -151,4 +151,4 @@ ACCEPTED: Final = Template("round.accepted", "a person accepted it as it is", "�
 GIVEN_UP: Final = Template("round.given_up", "a person gave it up", "有人放弃了它")
 GOOD_SO_FAR: Final = Template("round.good_so_far", "the next version is good enough so far", "下一版目前足够好")
 FAILED_AGAIN: Final = Template("round.failed_again", "doing it again failed", "返工失败")
-UNDER_WAY: Final = Template("round.under_way", "it is being done again", "正在返工")
+UNDER_WAY: Final = Template("round.under_way", "the rework is under way", "正在返工")

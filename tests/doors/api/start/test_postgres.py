@@ -103,7 +103,7 @@ def test_a_message_goes_its_whole_way_through_postgresql(sea: Tree, database: st
         second = await router.pass_()
         assert (second.delivered, second.problems) == (1, [])
         assert (await router.pass_()).idle
-        [plan] = (await plan_status.read_status_overview(deps))["plans"]
+        [plan] = (await plan_status.read_status_overview(deps, {}))["plans"]
         assert {task["task_id"]: task["state"] for task in plan["tasks"]}["build"] == "COMPLETED"
         assert plan["messages"] == {
             "sent": 3, "delivered": 2, "superseded": 0, "duplicate": 0, "dead": 1, "in_flight": 0,

@@ -275,7 +275,7 @@ def _climbing(name: str, data: bytes) -> tuple[str, bytes]:
     ("change", "words"),
     [
         (_flipped, "has another hash"),
-        (_climbing, "is no file of a root"),
+        (_climbing, "is not a file of a root"),
         (lambda name, data: None if name == "data/system.db" else (name, data), "system.db is missing"),
         (lambda name, data: None if name == "manifest.json" else (name, data), "ends before its list"),
         (lambda name, data: ("added" if name == "agents/x" else name, data), "does not belong"),

@@ -90,7 +90,7 @@ def test_a_plan_is_asked_about_sent_back_approved_and_run(root: Path, capsys: py
     assert told(capsys, "answer", question["request_id"], "--file", "answers.md=answers.md")[0] == 0
     code, standing = draft(capsys)
     assert code == 3, standing
-    rounds = {task["task_id"]: task["reexecutions"] for task in standing["tasks"]}
+    rounds = {task["task_id"]: task["rounds"] for task in standing["tasks"]}
     assert rounds["draft"] == 2, "once for who is not in the team, once for what nobody receives"
     assert not list(root.parent.glob("*.json")), "nothing is written before it is approved"
     question = asked(capsys)

@@ -13,7 +13,7 @@ from agenttalk.doors.cli.plans.live_view import LivePlanView, describe_usage
 
 def task(task_id: str, board: str = "done", usage: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     told = {"task_id": task_id, "agent_id": "a", "board": board, "state": board.upper(), "usage": usage}
-    return {**told, "score": None, "reexecutions": 0, "reason": None, "request_id": None, **more}
+    return {**told, "score": None, "rounds": 0, "reason": None, "request_id": None, **more}
 
 
 def standing(*tasks: dict[str, Any], result: str = "done", usage: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def test_tasks_stand_in_the_order_of_the_plan(capsys: pytest.CaptureFixture[str]
 def test_a_task_that_came_back_and_is_done_again_is_told_again(capsys: pytest.CaptureFixture[str]) -> None:
     live = LivePlanView(CommandOutput(as_json=False), "shop")
     live.show(standing(task("one"), result="running"))
-    live.show(standing(task("one", reexecutions=1)))
+    live.show(standing(task("one", rounds=1)))
     assert capsys.readouterr().err.splitlines() == ["✓ one a", "✓ one a round 2"]
 
 

@@ -105,7 +105,7 @@ def test_a_person_may_bring_one_output_after_the_other(desk: Desk) -> None:
     assert (rest["files"], rest["title"]) == ("b.md", "write needs b.md")
     desk("answer", rest["id"], "--file", given(desk, "b.md"))
     [done] = desk.json("run", plan)["tasks"]
-    assert (done["state"], done["reexecutions"]) == ("COMPLETED", 0)
+    assert (done["state"], done["rounds"]) == ("COMPLETED", 0)
 
 
 SCORED = """

@@ -69,7 +69,7 @@ def test_a_validator_that_gives_no_judgement_is_asked_again_and_then_a_person_is
     assert "user was asked 2 times and gave no judgement" in request["request"]["needed"]["decision"]["question"]
     desk("answer", request["request"]["request_id"], "--decision", decision)
     ended = desk.json("run", plan)
-    rounds = {each["task_id"]: each["reexecutions"] for each in ended["tasks"]}
+    rounds = {each["task_id"]: each["rounds"] for each in ended["tasks"]}
     assert (states(ended)["write"], rounds["write"]) == ("COMPLETED", int(decision == "REJECT"))
     [counted] = validators(desk)
     assert (counted["agent_id"], counted["unjudged"], counted["judged"]) == ("user", 1, int(decision == "REJECT"))

@@ -79,7 +79,7 @@ class BackupManifest:
             )
         except (JsonError, KeyError, TypeError, ValueError, AttributeError) as error:
             hint = "give a file that `agenttalk backup` of this release or an older one wrote"
-            raise UsageError(Code.FIELD_VALUE, f"this is no backup: {error}", hint=hint) from error
+            raise UsageError(Code.FIELD_VALUE, f"this is not a backup: {error}", hint=hint) from error
 
 
 def _known(said: Any) -> Any:
@@ -90,7 +90,7 @@ def _known(said: Any) -> Any:
 
 
 def verify_archive(archive: Path) -> BackupManifest:
-    """Read a whole backup and compare every hash; raises STORE_DAMAGED, or UsageError when it is none."""
+    """Read a whole backup and compare every hash. Raises STORE_DAMAGED, or UsageError if the file is not a backup."""
     return _read(archive, lambda _, stream: _hashed(stream))
 
 
@@ -131,7 +131,7 @@ def read_members(archive: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
             for member in tar:
                 stream = tar.extractfile(member) if member.isreg() else None
                 if stream is None or not is_inside(member.name):
-                    raise damage_error(archive, f"{member.name[:200]!r} is no file of a root")
+                    raise damage_error(archive, f"{member.name[:200]!r} is not a file of a root")
                 yield member.name, member.size, stream
         while packed.read(CHUNK):  # at its very end stands a sum over everything, the list of files included
             pass
@@ -151,7 +151,7 @@ def _reading(archive: Path) -> Iterator[None]:
 
 
 def is_inside(name: str) -> bool:
-    """Whether a path stays inside of the root."""
+    """Whether a path stays in the root."""
     parts = name.split("/")
     return bool(name) and "\0" not in name and not any(part in {"", ".", ".."} for part in parts)
 

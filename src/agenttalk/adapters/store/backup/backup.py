@@ -301,7 +301,7 @@ def _add_file(writing: _ArchiveWriter, holder: int, entry: str, name: str, path:
         return
     with os.fdopen(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            writing.left_out.append((name, "it is no file"))
+            writing.left_out.append((name, "it is not a file"))
             return
         writing.copy(name, stream, of_agents=of_agents)
 

@@ -18,7 +18,7 @@ _VARIABLES: Final = {
     "sslkey": "PGSSLKEY", "sslrootcert": "PGSSLROOTCERT", "service": "PGSERVICE", "options": "PGOPTIONS",
     "connect_timeout": "PGCONNECT_TIMEOUT",
 }  # fmt: skip
-"""What a URL says → the variable that says it. Arguments can be seen by everybody, variables only by ourselves."""
+"""Part of a URL → its variable. Other users can read a program's arguments, but not its variables."""
 
 
 def dump(url: str, target: Path) -> None:

@@ -25,7 +25,7 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND id > :aft
 ORDER BY id
 LIMIT :limit
 
--- The first to use a key gets a row; for everybody else the answer of the first is there.
+-- The first request with a key gets a row; later ones get the answer of the first.
 -- name: take_key
 INSERT INTO controls (board, plan_id, kind, id, agent_id, sha256, body, at)
 VALUES (:board, :plan_id, 'api.key', :id, :agent_id, :sha256, :body, :at)
@@ -88,7 +88,7 @@ SELECT hash, agent_id, at, revoked_at FROM agent_tokens ORDER BY at, hash
 -- name: revoke_agent_token
 UPDATE agent_tokens SET revoked_at = :at WHERE hash = :hash AND revoked_at IS NULL RETURNING hash
 
--- Writes of operators that came with a key. The first to use one gets a row; everybody else sees what came of it.
+-- Operators' writes with a key. The first request with a key gets a row; later ones see its result.
 -- name: begin_key
 INSERT INTO api_keys (key, asked, at) VALUES (:key, :asked, :at)
 ON CONFLICT (key) DO NOTHING

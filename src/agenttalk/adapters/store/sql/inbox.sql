@@ -140,31 +140,9 @@ UPDATE tasks SET state = :state, missing = :missing, request_id = :request_id, u
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL
 RETURNING waiting_since
 
--- Leases.
--- name: grant_lease
-UPDATE tasks
-SET epoch = epoch + 1, lease = :lease, owner = :owner, leased_at = :at, token = :token, delivery = :delivery,
-    attempt = :attempt, state = 'RUNNING', updated_at = :at, missing = :missing
-WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND epoch = :epoch
-RETURNING epoch
-
--- name: end_lease
-UPDATE tasks
-SET lease = NULL, owner = NULL, leased_at = NULL, token = NULL, state = :state, updated_at = :at
-WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND epoch = :epoch AND lease = :lease
-RETURNING task_id
-
 -- name: stop_waiting
 UPDATE tasks SET waiting_since = NULL, missing = NULL, request_id = NULL
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
-
--- The board is compared in a way that hides it from SQLite's planner; see `unshown_views`.
--- name: leases_of
-SELECT t.plan_id, t.task_id, t.epoch, t.lease, t.owner, t.delivery, d.state
-FROM tasks AS t CROSS JOIN deliveries AS d
-WHERE t.board || '' = :board AND t.lease IS NOT NULL AND t.unmet IS NULL AND d.id = t.delivery
-    AND d.receiver = :agent_id
-ORDER BY t.plan_id, t.task_id
 
 -- Handing over.
 -- name: drop_handover
@@ -177,10 +155,6 @@ FROM handovers WHERE board = :board AND agent_id = :agent_id AND plan_id = :plan
 -- name: message_of_delivery
 SELECT m.message_id FROM deliveries AS d JOIN messages AS m ON m.id = d.message
 WHERE d.board = :board AND d.id = :id
-
--- name: holds_lease
-SELECT 1 AS found FROM tasks
-WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND epoch = :epoch AND lease = :lease
 
 -- name: stages_of
 SELECT d.injected_at, d.prompt_sha256, d.acted_at

@@ -84,12 +84,6 @@ SELECT agent_id, state, updated_at, epoch, lease, owner, delivery, attempt, wait
     reexecutions, progress
 FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
--- name: failures_of
-SELECT t.task_id, d.details
-FROM tasks AS t JOIN deliveries AS d ON d.id = t.delivery
-WHERE t.board = :board AND t.plan_id = :plan_id AND t.state = 'FAILED' AND d.ack = 'FAILED' AND d.details IS NOT NULL
-ORDER BY t.task_id
-
 -- name: tasks_of
 SELECT task_id, agent_id, state, updated_at, epoch, lease,
     CASE WHEN unmet IS NULL THEN attempt ELSE retries + 1 END AS attempt, waiting_since, missing, request_id, reexecutions, progress

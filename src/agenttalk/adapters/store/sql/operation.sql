@@ -84,7 +84,7 @@ UPDATE tasks SET lease = lease || :suffix, owner = :owner
 WHERE board || '' = :board AND lease IS NOT NULL
 RETURNING plan_id, task_id
 
--- What waited may have been said after the backup was made, so it is looked for first.
+-- A post that waited in the backup may have been posted since, so it counts as begun: the engine searches for it first.
 -- name: doubt_outgoing
 UPDATE outgoing SET tries = 1 WHERE board = :board AND state = 'waiting' AND tries = 0
 RETURNING id

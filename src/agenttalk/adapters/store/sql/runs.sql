@@ -55,6 +55,19 @@ SET state = 'RUNNING', cause = 'LEASED', phase = :phase, queued = NULL, epoch = 
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND epoch = :epoch
     AND unmet = 1 AND state = 'PENDING' AND delivery IS NULL
 
+-- The same for a command of a foreign plan, which may run in any state of its task. The counters are those of the command.
+-- name: lease_command
+UPDATE tasks
+SET state = 'RUNNING', cause = 'LEASED', phase = :phase, epoch = epoch + 1, lease = :lease, owner = :owner,
+    token = :token, leased_at = :at, updated_at = :at, attempt = :attempt, delivery = :delivery, missing = :missing,
+    retries = :retries, sent_back = :sent_back
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND epoch = :epoch
+RETURNING epoch
+
+-- name: holds_lease
+SELECT 1 AS found FROM tasks
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND epoch = :epoch AND lease = :lease
+
 -- A task that waits for what is not its agent's to do, and why.
 -- name: set_awaiting
 UPDATE tasks SET phase = 'awaiting', reason = :reason, reason_message = :reason_message
@@ -82,6 +95,15 @@ SELECT DISTINCT agent_id FROM tasks WHERE board = :board AND queued IS NOT NULL
 SELECT plan_id, task_id, agent_id, epoch, lease, owner, delivery, phase FROM tasks
 WHERE board || '' = :board AND lease IS NOT NULL AND unmet IS NOT NULL
 ORDER BY plan_id, task_id
+
+-- The leases of an agent for commands of foreign plans, whose tasks have no `unmet`.
+-- The board is compared in a way that hides it from SQLite's planner; see `unshown_views`.
+-- name: working_commands
+SELECT t.plan_id, t.task_id, t.epoch, t.lease, t.owner, t.delivery
+FROM tasks AS t CROSS JOIN deliveries AS d
+WHERE t.board || '' = :board AND t.lease IS NOT NULL AND t.unmet IS NULL AND d.id = t.delivery
+    AND d.receiver = :agent_id
+ORDER BY t.plan_id, t.task_id
 
 -- How many tasks of a plan are at work; not what a person does, and not what an agent elsewhere has yet to take.
 -- name: at_work_in

@@ -25,7 +25,7 @@ ORDER BY m.task_id, m.seq, d.id
 
 -- Tasks of a plan that cannot go on by themselves.
 -- name: troubled_tasks
-SELECT task_id, agent_id, state, cause, reason, request_id, updated_at, reason_message
+SELECT task_id, agent_id, state, cause, reason, request_id, updated_at
 FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND task_id IN (
     SELECT o.task_id FROM tasks AS o
@@ -100,20 +100,30 @@ LIMIT :limit
 -- name: plan_edges
 SELECT task_id, dependant FROM edges WHERE board = :board AND plan_id = :plan_id ORDER BY task_id, dependant
 
--- name: plan_task_page
-SELECT task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, reexecutions, missing, request_id,
-    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls, unproven, unisolated,
-    reason_message, unmet
-FROM tasks
-WHERE board = :board AND plan_id = :plan_id AND task_id > :task_id
-ORDER BY task_id
+-- Tasks as views show them. In a foreign plan the receipt of the command says why a task failed.
+-- name: task_statuses
+SELECT t.task_id, t.agent_id, t.state, t.phase, t.cause,
+    CASE WHEN t.unmet IS NULL AND t.state = 'FAILED'
+        THEN (SELECT d.details FROM deliveries AS d WHERE d.id = t.delivery AND d.ack = 'FAILED')
+        ELSE t.reason END AS reason,
+    t.score, t.fresh, t.attempt, t.retries, t.reexecutions, t.missing, t.request_id, t.updated_at, t.leased_at,
+    t.waiting_since, t.seconds, t.tokens, t.cost_usd, t.tool_calls, t.unproven, t.unisolated,
+    t.reason_message, t.unmet
+FROM tasks AS t
+WHERE t.board = :board AND t.plan_id = :plan_id AND t.task_id > :task_id
+ORDER BY t.task_id
 LIMIT :limit
 
--- name: task_standing
-SELECT task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, reexecutions, missing, request_id,
-    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls, unproven, unisolated,
-    reason_message
-FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+-- name: task_status
+SELECT t.task_id, t.agent_id, t.state, t.phase, t.cause,
+    CASE WHEN t.unmet IS NULL AND t.state = 'FAILED'
+        THEN (SELECT d.details FROM deliveries AS d WHERE d.id = t.delivery AND d.ack = 'FAILED')
+        ELSE t.reason END AS reason,
+    t.score, t.fresh, t.attempt, t.retries, t.reexecutions, t.missing, t.request_id, t.updated_at, t.leased_at,
+    t.waiting_since, t.seconds, t.tokens, t.cost_usd, t.tool_calls, t.unproven, t.unisolated,
+    t.reason_message, t.unmet
+FROM tasks AS t
+WHERE t.board = :board AND t.plan_id = :plan_id AND t.task_id = :task_id
 
 -- Commands of a plan, and how far each of their receivers came with them.
 -- name: plan_acks

@@ -15,16 +15,13 @@ from agenttalk.engine.operation.fsck import check_root
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.plans import releases
 from agenttalk.engine.runs.plan_actions import PlanAction
-from agenttalk.engine.views import explain as view_explain
 from agenttalk.engine.views import plans as view_plans
-from agenttalk.engine.views import root_status
 from agenttalk.rules.people.attestation import AnswerProof
 
 
 async def status(service: Service, _: Request, __: Caller) -> Response:
     """Where everything stands."""
-    await service.plans.check_branches()
-    return to_json_response(await root_status.read_root_status(service.deps, service.day.configured))
+    return to_json_response(await service.read_status())
 
 
 async def submit(service: Service, request: Request, _: Caller) -> Response:
@@ -48,18 +45,20 @@ async def apply(service: Service, request: Request, caller: Caller) -> Response:
     return to_json_response(await service.plans.apply(dag, manifest, profiles, body.decode_files(), by=caller.name))
 
 
-async def get_plan(service: Service, request: Request, caller: Caller) -> Response:
-    """Where a plan stands."""
-    wanted = request.query_params.get("settled") == "true" and caller.role == "operator" and service.ready
-    read = service.plans.read_settled_status if wanted else service.plans.read_status
+async def get_plan(service: Service, request: Request, _: Caller) -> Response:
+    """Return the status of a plan."""
+    return to_json_response(await service.plans.read_status(request.path_params["id"]))
+
+
+async def settle(service: Service, request: Request, _: Caller) -> Response:
+    """Have a plan settle, and return its status."""
+    read = service.plans.settle if service.ready else service.plans.read_status
     return to_json_response(await read(request.path_params["id"]))
 
 
 async def explain(service: Service, request: Request, _: Caller) -> Response:
     """Why a task is in its state."""
-    return to_json_response(
-        await view_explain.explain_task(service.deps, request.path_params["id"], request.path_params["task"])
-    )
+    return to_json_response(await service.plans.explain(request.path_params["id"], request.path_params["task"]))
 
 
 async def verify(service: Service, request: Request, caller: Caller) -> Response:
@@ -85,14 +84,12 @@ async def repository(service: Service, request: Request, _: Caller) -> Response:
 async def release(service: Service, request: Request, _: Caller) -> Response:
     """What was decided last about a release, which is not approved any more when something that it rests on changed."""
     plan_id = request.path_params["id"]
-    await service.plans.check_branches(plan_id)
     return to_json_response((await releases.require_release(service.deps, plan_id)).as_json())
 
 
 async def release_manifest(service: Service, request: Request, _: Caller) -> Response:
     """The manifest of the last release."""
     plan_id = request.path_params["id"]
-    await service.plans.check_branches(plan_id)
     manifest = (await releases.require_release(service.deps, plan_id)).manifest
     if manifest is None:
         raise UsageError(Code.NAME_UNKNOWN, f"the release of plan {plan_id!r} is not decided yet", hint="ask later")

@@ -52,9 +52,9 @@ async def tasks(service: Service, request: Request, _: Caller) -> Response:
 
 async def task(service: Service, request: Request, _: Caller) -> Response:
     """One task, with everything that is known of it."""
-    return to_json_response(
-        await task_detail.describe_task(service.deps, request.path_params["id"], request.path_params["task"])
-    )
+    named = request.path_params
+    stale = await service.plans.find_stale_tasks(named["id"])
+    return to_json_response(await task_detail.describe_task(service.deps, named["id"], named["task"], stale))
 
 
 async def log(service: Service, request: Request, _: Caller) -> Response:

@@ -29,7 +29,6 @@ from agenttalk.engine.messages import sent_commands
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people import agent_questions
 from agenttalk.engine.proof import disputes
-from agenttalk.engine.views import explain as view_explain
 from agenttalk.engine.views import promise_preview, toolchain
 from agenttalk.ports.statements.plans import LAST_SEQ
 from agenttalk.rules.agents.progress_notes import note_of
@@ -173,7 +172,7 @@ async def preview_promise(service: Service, _: Request, __: Caller, task: TaskNa
 
 async def explain(service: Service, _: Request, __: Caller, task: TaskName) -> Response:
     """Why a task is in its state."""
-    return to_json_response(await view_explain.explain_task(service.deps, task.plan_id, task.task_id))
+    return to_json_response(await service.plans.explain(task.plan_id, task.task_id))
 
 
 async def ask_question(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:

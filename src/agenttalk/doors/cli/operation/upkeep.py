@@ -38,12 +38,9 @@ def status(
     from agenttalk.doors.cli.operation import budget
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.doors.cli.plans import code
-        from agenttalk.engine.views.root_status import read_root_status
-        from agenttalk.wiring import settings
+        from agenttalk import wiring
 
-        await code.glanced(folder, deps)
-        return dict(await read_root_status(deps, settings.load(folder).limits.cost_usd_per_day))
+        return dict(await wiring.make_verification_service(folder, deps).read_status())
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     found = root_access.ask_root(folder, "/api/status", by_hand)
@@ -91,7 +88,7 @@ def _tell_plan(out: CommandOutput, plan: dict[str, Any], *, served: bool) -> Non
         out.say(f"  [{colour}]{task['state']:<22}[/] {task_id:<{wide}}  [dim]{agent_id}[/]{padding}{remark}")
     for gate in plan.get("gates", ()):
         out.say(f"  {describe_gate(gate)}")
-    if plan.get("state") == "RUNNING" and not served:
+    if plan["origin"] == "engine" and plan["state"] == "RUNNING" and not served:
         out.say(f"  [yellow]![/] {root_access.NOT_SERVED}")
     if plan.get("questions"):
         out.say(f"  [yellow]?[/] {describe_open_questions(plan['questions'])}")
@@ -123,7 +120,7 @@ def _remark(task: dict[str, Any]) -> str:
     elif task.get("freshness") == "stale":
         said = "[yellow]stale: what was proven has changed since, and is verified again before the plan ends[/]"
     else:
-        said = "[dim]claimed by the agent, not verified[/]" if task["trust"] == "claimed" else ""
+        said = "[dim]claimed by the agent, not verified[/]" if task["proven"] is False else ""
     apart = "[yellow]not isolated[/]" if task.get("isolated") is False else ""
     return " [dim]·[/] ".join(part for part in (describe_usage(task.get("usage")), apart, said) if part)
 

@@ -102,18 +102,6 @@ def verify_plan(folder: Path, plan: str) -> dict[str, Any]:
     return told
 
 
-async def glanced(folder: Path, deps: Deps) -> None:
-    """Have seen, without an engine, whether what ended plans proved has changed since. Nothing is run for it."""
-    from agenttalk.engine.core.boards import list_boards
-    from agenttalk.ports.statements.proof import WATCHED_BRANCHES
-
-    watched = [await each.read(WATCHED_BRANCHES, plan_id="", limit=1) for each in await list_boards(deps)]
-    if any(watched):  # else all that looks at branches need not be loaded
-        from agenttalk import wiring
-
-        await wiring.make_verification_service(folder, deps).plans.check_branches()
-
-
 def find_broken_checks(looked: dict[str, Any]) -> list[dict[str, Any]]:
     """Checks that do not pass any more."""
     return [each for each in looked.get("checks", ()) if each["state"] not in {"fresh", "verified"}]
@@ -165,7 +153,7 @@ def _last_attempt(folder: Path, plan: str, task: str) -> tuple[str, str, int]:
     from agenttalk.engine.views import explain_engine_task
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await explain_engine_task.explain_engine_task(deps, plan, task)
+        return dict(await explain_engine_task.explain_engine_task(deps, plan, task))
 
     told = root_access.ask_root(folder, f"/api/plans/{plan}/tasks/{task}/explanation", by_hand)
     if not told["attempts"]:

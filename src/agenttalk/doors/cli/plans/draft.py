@@ -293,7 +293,7 @@ def _approved(root: Path, drafting_id: str, frame: DraftFrame) -> dict[str, Any]
     from agenttalk.engine.views.explain import explain_task
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await explain_task(deps, drafting_id, TASK)
+        return dict(await explain_task(deps, drafting_id, TASK))
 
     told = root_access.ask_root(root, f"/api/plans/{drafting_id}/tasks/{TASK}/explanation", by_hand)
     seen = [check.get("output", "") for check in told["attempts"][-1]["checks"] if check["id"] == "sound"]

@@ -45,11 +45,9 @@ def explain(
         return show_prompt(*root_access.choose_root(ctx, root, as_json), plan, task_id)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.doors.cli.plans import code
-        from agenttalk.engine.views import explain as view_explain
+        from agenttalk import wiring
 
-        await code.glanced(folder, deps)
-        return await view_explain.explain_task(deps, plan, task_id)
+        return dict(await wiring.make_verification_service(folder, deps).plans.explain(plan, task_id))
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     told = root_access.ask_root(folder, f"/api/plans/{plan}/tasks/{task_id}/explanation", by_hand)

@@ -137,7 +137,7 @@ class LivePlanView:
 
     def _lines(self, standing: dict[str, Any]) -> None:
         for task in standing["tasks"]:
-            look = (task["board"], task["reason"], task["reexecutions"])
+            look = (task["board"], task["reason"], task["rounds"])
             if self._states.get(task["task_id"], ("pending", None, 0)) != look:
                 self._states[task["task_id"]] = look
                 self._out.say(_line(task), err=True)
@@ -231,8 +231,8 @@ def _remark(task: dict[str, Any]) -> str:
     parts = []
     if task["score"] is not None:
         parts.append(f"score {task['score']:g}")
-    if task["reexecutions"]:
-        parts.append(f"round {task['reexecutions'] + 1}")
+    if task["rounds"]:
+        parts.append(f"round {task['rounds'] + 1}")
     if task.get("freshness") == "stale":
         parts.append("stale")
     if task.get("proven") is False:

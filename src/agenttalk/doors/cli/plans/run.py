@@ -242,7 +242,7 @@ def _run_here(
                 news.clear()
                 calm.clear()
                 began = time.monotonic()
-                look = running.service.plans.read_status if watch else running.service.plans.read_settled_status
+                look = running.service.plans.read_status if watch else running.service.plans.settle
                 standing: dict[str, Any] = dict(await look(compiled.dag.plan_id))
                 seen[:] = [standing]
                 show(standing)
@@ -274,7 +274,8 @@ def _run_in_engine(
     standing: dict[str, Any] = {}
     try:
         while True:
-            standing = client.get(f"/api/plans/{compiled.dag.plan_id}" + ("" if watch else "?settled=true"))
+            path = f"/api/plans/{compiled.dag.plan_id}"
+            standing = client.get(path) if watch else client.post(f"{path}/settle", {})
             show(standing)
             if _is_over(standing, watch=watch):
                 return standing

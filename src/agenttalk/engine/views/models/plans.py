@@ -6,9 +6,10 @@ from typing import Literal, NotRequired, TypedDict
 
 from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.engine.budgets.denials import GateDenial
-from agenttalk.engine.views.models.tasks import Freshness, TaskSummary, TaskUsage, TaskView
+from agenttalk.engine.views.models.tasks import TaskUsage, TaskView
+from agenttalk.rules.plans.timeline import TimelineSpan
 
-PlanResult = Literal["running", "done", "failed", "waiting", "paused"]
+PlanResult = Literal["running", "done", "failed", "waiting", "paused", "foreign"]
 
 
 class PlanCounts(TypedDict):
@@ -23,26 +24,39 @@ class PlanCounts(TypedDict):
     running: NotRequired[int]
 
 
-class PlanView(TypedDict):
-    """A plan that the engine runs."""
+class PlanSummary(TypedDict):
+    """A plan in a list. Every view of a plan has these fields."""
 
     plan_id: str
+    board: str
+    """The board on which the plan lives."""
+    origin: str
+    """`engine`, `foreign`, or `virtual` for a board that never ends."""
     state: str
+    """The state of its run; `FOREIGN` where the engine does not run it."""
+    halted: str | None
     result: PlanResult
     """`running` while anything goes on by itself; `waiting` when a person or a program outside has to act."""
     counts: PlanCounts
-    began_at: str
+    began_at: str | None
     ended_at: str | None
+
+
+class PlanView(PlanSummary):
+    """The status of a plan, with its tasks."""
+
     usage: TaskUsage | None
     usage_by_agent: dict[str, TaskUsage]
     closing: str | None
-    """What is done before the plan ends, now that none of its tasks is open."""
+    """The last step before the plan ends, now that none of its tasks is open."""
     tasks: list[TaskView]
     gates: list[GateDenial]
     questions: list[str]
-    """Questions of the plan that are not answered."""
-    review: NotRequired[JsonObject]
-    release: NotRequired[JsonObject]
+    """Ids of the open questions of the plan."""
+    review: JsonObject | None
+    """The review of its DAG, if it has one."""
+    release: JsonObject | None
+    """The last decision about its release, if there is one."""
 
 
 class PlanProgress(TypedDict):
@@ -65,83 +79,18 @@ class MessageCounts(TypedDict):
     in_flight: int
 
 
-class PlanOverview(TypedDict):
+class PlanOverview(PlanView):
     """A plan as the status of the whole root shows it."""
 
-    plan_id: str
-    board: str
-    origin: str
-    halted: str | None
     dag_sha256: str | None
     messages: MessageCounts
-    usage: TaskUsage | None
-    usage_by_agent: dict[str, TaskUsage]
-    gates: list[GateDenial]
-    questions: list[str]
-    state: str | None
-    review: NotRequired[JsonObject]
-    release: NotRequired[JsonObject]
-    tasks: list[TaskSummary]
-
-
-class PlanListItem(TypedDict):
-    """A plan in a list."""
-
-    plan_id: str
-    board: str
-    origin: Literal["engine", "foreign"]
-    state: str
-    halted: str | None
-    result: PlanResult | Literal["foreign"]
-    counts: PlanCounts
-    began_at: str | None
-    ended_at: str | None
 
 
 class PlanPage(TypedDict):
     """Plans."""
 
-    plans: list[PlanListItem]
+    plans: list[PlanSummary]
     next: str | None
-
-
-class PageTask(TypedDict):
-    """A task as the page of its plan shows it; of a foreign plan less is known."""
-
-    task_id: str
-    agent_id: str
-    state: str
-    phase: str | None
-    board: str
-    freshness: Freshness | None
-    isolated: bool | None
-    cause: str | None
-    reason: str | None
-    score: float | None
-    attempt: int
-    retries: int
-    reexecutions: int
-    request_id: str | None
-    updated_at: str
-    since: str | None
-    usage: TaskUsage | None
-    proven: NotRequired[bool | None]
-    trust: NotRequired[str | None]
-
-
-class GraphNode(TypedDict):
-    """A task in a graph."""
-
-    task_id: str
-    agent_id: str
-    state: str
-    phase: str | None
-    board: str
-    freshness: Freshness | None
-    proven: bool | None
-    isolated: bool | None
-    cause: str | None
-    updated_at: str
 
 
 GraphEdge = TypedDict(
@@ -155,8 +104,15 @@ class PlanGraph(TypedDict):
     """The tasks of a plan, and the lines between them."""
 
     plan_id: str
-    nodes: list[GraphNode]
+    nodes: list[TaskView]
     edges: list[GraphEdge]
+
+
+class PlanDetail(PlanView):
+    """A plan with the edges of its graph and the times of its commands."""
+
+    edges: list[tuple[str, str]]
+    spans: list[TimelineSpan]
 
 
 class DeliveryPage(TypedDict):

@@ -6,7 +6,7 @@ from typing import NotRequired, TypedDict
 
 from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.engine.people.questions import HumanQuestion
-from agenttalk.engine.views.models.plans import PlanListItem, PlanOverview
+from agenttalk.engine.views.models.plans import PlanOverview, PlanSummary
 from agenttalk.engine.views.models.toolchain import BoardSummary
 
 
@@ -65,7 +65,7 @@ class RootOverview(TypedDict):
     running: list[RunningTask]
     failing: list[TroubledTask]
     waiting: list[TroubledTask]
-    plans: list[PlanListItem]
+    plans: list[PlanSummary]
     more_plans: bool
     honesty: JsonObject
     cost_today: float

@@ -6,9 +6,8 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.engine.budgets.denials import GateDenial
-from agenttalk.rules.core.task_states import State
-
-Freshness = Literal["fresh", "stale"]
+from agenttalk.rules.core.task_states import BoardStatus, Cause, Phase, State
+from agenttalk.rules.core.task_trust import Freshness
 
 
 class TaskUsage(TypedDict):
@@ -21,44 +20,36 @@ class TaskUsage(TypedDict):
 
 
 class TaskView(TypedDict):
-    """A task of a plan, in one line."""
+    """The status of a task. Every view of a task has these fields."""
 
     task_id: str
     agent_id: str
+    origin: Literal["engine", "foreign"]
+    """`foreign` where the engine does not run the plan, and knows only what agents say."""
     state: State
-    phase: str | None
-    board: str
-    freshness: Freshness | None
+    phase: Phase | None
+    board: BoardStatus
+    """The state in a word, as people see it."""
     proven: bool | None
+    """Whether a completed task is so by more than its agent's word; null while it is not completed."""
+    freshness: Freshness | None
+    """Whether the evidence of a completed task still holds; null where the engine has seen no evidence."""
     isolated: bool | None
-    cause: str | None
+    """Whether all that the task rests on ran in a sandbox; null where it rests on nothing yet."""
+    cause: Cause | None
     reason: str | None
     score: float | None
     attempt: int
+    """The number of the last attempt."""
     retries: int
-    reexecutions: int
+    rounds: int
+    """Rounds of rework so far."""
     missing: list[Any]
+    """Inputs that the task waits for."""
     request_id: str | None
     updated_at: str
     since: str | None
-    usage: TaskUsage | None
-
-
-class TaskSummary(TypedDict):
-    """A task as the status of the whole root shows it."""
-
-    task_id: str
-    agent_id: str
-    state: str
-    board: str
-    freshness: Freshness | None
-    trust: Literal["claimed", "observed"] | None
-    updated_at: str
-    attempt: int
-    missing: list[Any]
-    request_id: str | None
-    reason: str | None
-    isolated: bool | None
+    """When its agent took it, or since when it waits."""
     usage: TaskUsage | None
 
 
@@ -97,9 +88,9 @@ class InputChoice(TypedDict):
 class RecalledCommand(TypedDict):
     """A command that was withdrawn before it was carried out."""
 
-    command_id: str
+    command_id: str | None
     why: str | None
-    at: str
+    at: str | None
 
 
 class RegressionSummary(TypedDict):
@@ -132,55 +123,44 @@ class ForeignOutput(TypedDict):
 
     name: str
     message_id: str
-    command_id: str
+    command_id: str | None
     at: str
 
 
-class _ExplainedTask(TypedDict):
-    """What every explanation has."""
+class _ExplainedTask(TaskView):
+    """The part of an explanation that task details have, too."""
 
     plan_id: str
-    task_id: str
-    agent_id: str
-    origin: Literal["engine", "foreign"]
-    state: str
-    reason: str | None
     asked: str | None
     promised: PromiseSummary | None
     waits_for: list[str]
-    missing: list[Any]
-    request_id: str | None
     attempts: list[JsonObject]
     """How each attempt ended, as its fact in the ledger says."""
-    rounds: int
     verdict: JsonObject | None
     moves_on: str
-    # Only of a plan that the engine runs.
-    phase: NotRequired[str | None]
-    freshness: NotRequired[Freshness | None]
-    broke: NotRequired[RegressionSummary | None]
-    cause: NotRequired[str | None]
-    score: NotRequired[float | None]
-    choices: NotRequired[list[InputChoice]]
-    superseded: NotRequired[list[RecalledCommand]]
-    retries: NotRequired[int]
-    history: NotRequired[list[JsonObject]]
-    gates: NotRequired[list[GateDenial]]
-    branch: NotRequired[TakenBranch | None]
-    disputes: NotRequired[list[JsonObject]]
-    review: NotRequired[JsonObject]
-    release: NotRequired[JsonObject]
-    # Only of a foreign plan.
-    running: NotRequired[bool]
-    attempt: NotRequired[int]
+    running: bool
+    """Whether an attempt is under way."""
+    # Empty of a foreign plan.
+    broke: RegressionSummary | None
+    choices: list[InputChoice]
+    superseded: list[RecalledCommand]
+    history: list[JsonObject]
+    """The rounds of rework, each with its result."""
+    gates: list[GateDenial]
+    branch: TakenBranch | None
+    disputes: list[JsonObject]
+    review: JsonObject | None
+    """The review of the plan's DAG."""
+    release: JsonObject | None
+    """The last release of the plan."""
 
 
 class TaskExplanation(_ExplainedTask):
     """Why a task is in its state."""
 
-    usage: NotRequired[TaskUsage | None]
-    command: NotRequired[CommandReceipt | None]
-    outputs: NotRequired[list[ForeignOutput]]
+    # Empty of a plan that the engine runs.
+    command: CommandReceipt | None
+    outputs: list[ForeignOutput]
 
 
 class ChecklistLine(TypedDict):
@@ -236,9 +216,7 @@ class TaskDetail(_ExplainedTask):
     """A task with its commands, inputs, outputs and checklist."""
 
     board_name: str
-    usage: TaskUsage | None
-    proven: bool | None
-    isolated: bool | None
+    """The board on which its plan lives."""
     checklist: list[ChecklistLine]
     command: JsonObject | None
     orders: list[SentCommand]

@@ -1,4 +1,4 @@
--- A plan, and how many of its messages went where. What is on its way is counted by its rows.
+-- A plan, and the number of its messages in each place. Messages in flight are counted by their rows.
 CREATE TABLE plans (
     board text NOT NULL,
     plan_id text NOT NULL,
@@ -16,7 +16,7 @@ CREATE TABLE plans (
 CREATE INDEX plans_under_way ON plans (board, (sent - delivered - superseded - duplicate - dead));
 CREATE INDEX plans_foreign ON plans (board, plan_id) WHERE origin = 'foreign';
 
--- What a plan was given, apart from its counts: those change with every message, and these may be large.
+-- The documents of a plan. They may be large, and the counts change with every message, so these have a table of their own.
 CREATE TABLE documents (
     board text NOT NULL,
     plan_id text NOT NULL,
@@ -26,7 +26,7 @@ CREATE TABLE documents (
     PRIMARY KEY (board, plan_id)
 );
 
--- A task. Its lease says who runs it; the epoch grows with each lease, and a write that carries an older one is refused.
+-- A task. Its lease names the process that runs it; the epoch grows with each lease, and a write with an older one is refused.
 CREATE TABLE tasks (
     board text NOT NULL,
     plan_id text NOT NULL,
@@ -69,7 +69,7 @@ CREATE TABLE tasks (
     cost_usd double precision NOT NULL DEFAULT 0,
     -- Calls of tools that all turns of a task made.
     tool_calls bigint NOT NULL DEFAULT 0,
-    -- Whether a task is done by its agent's word alone, and nobody has verified anything of it.
+    -- Whether a task is done by its agent's word alone, and nothing was verified.
     unproven bigint NOT NULL DEFAULT 0,
     -- Whether the work of a task rests on no isolation: its agent, or a check of its work, ran without a sandbox.
     unisolated bigint NOT NULL DEFAULT 0,
@@ -79,7 +79,7 @@ CREATE INDEX tasks_leased ON tasks (board, lease) WHERE lease IS NOT NULL;
 CREATE INDEX tasks_open ON tasks (board, plan_id, state) WHERE state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED');
 CREATE INDEX tasks_due ON tasks (board, plan_id, task_id) WHERE state = 'PENDING' AND unmet = 0;
 CREATE INDEX tasks_queued ON tasks (board, agent_id, priority, queued) WHERE queued IS NOT NULL;
--- Tasks that have failed and wait for a person's word: few, whatever else has failed.
+-- Failed tasks that wait for a person: few, however many others have failed.
 CREATE INDEX tasks_asked ON tasks (board, request_id) WHERE state = 'FAILED' AND request_id IS NOT NULL;
 -- Done tasks of which something that was proven has changed since.
 CREATE INDEX tasks_stale ON tasks (board, plan_id, fresh) WHERE fresh = 0;
@@ -110,7 +110,7 @@ CREATE INDEX messages_in_flight ON messages (board, plan_id, id) WHERE state = '
 CREATE INDEX messages_orders ON messages (board, plan_id, task_id, dag_sha256, seq) WHERE type = 'command';
 CREATE INDEX messages_versions ON messages (board, plan_id, task_id, output_name, seq) WHERE type = 'artifact';
 
--- A message for one receiver. `shown` is the state that the files tell of; where it differs, files have to be written.
+-- A message for one receiver. `shown` is the state that the files show; if it differs, files have to be written.
 CREATE TABLE deliveries (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     board text NOT NULL,
@@ -164,7 +164,7 @@ CREATE TABLE inputs (
     PRIMARY KEY (board, plan_id, agent_id, task_id, output_name, path)
 );
 
--- What was refused. The key makes finding the same file again harmless; the original is a content by its hash.
+-- Refused messages. The key makes finding the same file again harmless; the original is a content by its hash.
 CREATE TABLE deadletters (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     board text NOT NULL,
@@ -215,7 +215,7 @@ CREATE TABLE requests (
     response bytea,
     answered_at text,
     answered_by text,
-    -- How it is known that a person gave an answer, and what stood around it.
+    -- The attestation: how it is known that a person gave an answer.
     proof text,
     PRIMARY KEY (board, request_id)
 );
@@ -261,8 +261,8 @@ CREATE TABLE views (
 );
 CREATE INDEX views_unshown ON views (rank, path) WHERE shown <> version;
 
--- How far the lines of a plan's deliveries.jsonl are written. `latest` is its newest line, `base` what lay there before
--- us, once somebody looked.
+-- How far the lines of a plan's deliveries.jsonl are written. `latest` is its newest line, `base` the size of the file before
+-- our first line, once it was read.
 CREATE TABLE journals (
     board text NOT NULL,
     plan_id text NOT NULL,
@@ -311,8 +311,8 @@ CREATE INDEX runs_open ON runs (board, plan_id) WHERE state <> 'ENDED';
 -- Plans by when they began, for lists.
 CREATE INDEX runs_begun ON runs (board, began_at, plan_id);
 
--- What is asked for in a task. It changes only with a new revision of the DAG. `wards` are tasks that run only if this one
--- says so, by a branch or by failing; `guards` those that can say so of this one.
+-- The definition of a task. It changes only with a new revision of the DAG. `wards` are tasks that run only if this one
+-- activates them, by a branch or by failing; `guards` are the tasks that can activate this one.
 CREATE TABLE nodes (
     board text NOT NULL,
     plan_id text NOT NULL,
@@ -323,7 +323,7 @@ CREATE TABLE nodes (
     PRIMARY KEY (board, plan_id, task_id)
 );
 
--- Who waits for whom. An answered edge is gone through once and stays.
+-- Dependencies between tasks. An answered edge is followed once and stays.
 CREATE TABLE edges (
     board text NOT NULL,
     plan_id text NOT NULL,
@@ -332,7 +332,7 @@ CREATE TABLE edges (
     PRIMARY KEY (board, plan_id, task_id, dependant)
 );
 
--- How far what is shown of a board has come, for views that follow from rows in their order.
+-- How far the views of a board are written, for views that follow from rows in their order.
 CREATE TABLE cursors (
     board text NOT NULL,
     name text NOT NULL,
@@ -351,8 +351,8 @@ CREATE TABLE spendings (
     PRIMARY KEY (board, name)
 );
 
--- What checkpoints held against tasks: warnings, and denials with who has overridden them. What is allowed without a word
--- stands in the ledger alone. `digest` is the hash of the reasons.
+-- Objections of checkpoints: warnings, and denials with the person who overrode them. A checkpoint without an objection
+-- is only in the ledger. `digest` is the hash of the reasons.
 CREATE TABLE objections (
     board text NOT NULL,
     plan_id text NOT NULL,
@@ -368,8 +368,8 @@ CREATE TABLE objections (
     PRIMARY KEY (board, plan_id, task_id, checkpoint, digest)
 );
 
--- What shows that a task is done: what came of each check of its promise, and what that rests on. `result` is told as in
--- the ledger, with its fingerprint; `key` is a hash of what it is about, where it says something of later.
+-- The evidence of a task: the result of each check of its promise, and what that rests on. `result` is as in
+-- the ledger, with its fingerprint; `key` is a hash of its subject, if the result may be used again.
 CREATE TABLE evidence (
     board text NOT NULL,
     plan_id text NOT NULL,
@@ -385,7 +385,7 @@ CREATE TABLE evidence (
     PRIMARY KEY (board, plan_id, task_id, check_id)
 );
 
--- Results of checks by everything that they may rest on, the whole tree included. `made_by` is the task for which a check was made.
+-- Results of checks by everything that they may rest on, the whole tree included. `made_by` is the task for which a check ran.
 CREATE TABLE check_results (
     board text NOT NULL,
     key text NOT NULL,
@@ -395,7 +395,7 @@ CREATE TABLE check_results (
     PRIMARY KEY (board, key)
 );
 
--- How the checks of a task stood before its work, and at which tip that was.
+-- The results of a task's checks before its work, and the tip at which they ran.
 CREATE TABLE baselines (
     board text NOT NULL,
     plan_id text NOT NULL,
@@ -406,7 +406,7 @@ CREATE TABLE baselines (
     PRIMARY KEY (board, plan_id, task_id)
 );
 
--- What came of an attempt that is being verified, so that a death does not lose it. Gone when the turn has ended.
+-- The performance of an attempt that is being verified, so that a crash does not lose it. Deleted when the turn has ended.
 CREATE TABLE performances (
     board text NOT NULL,
     plan_id text NOT NULL,
@@ -417,7 +417,7 @@ CREATE TABLE performances (
     PRIMARY KEY (board, plan_id, task_id)
 );
 
--- What agents who work in folders refuse, until whoever runs the plan has it done again.
+-- Refusals by agents that work in folders, until the plan's engine orders the rework.
 CREATE TABLE refusals (
     board text NOT NULL,
     refusal_id text NOT NULL,
@@ -459,7 +459,7 @@ CREATE TABLE releases (
 );
 CREATE INDEX releases_due ON releases (board, plan_id) WHERE state = 'due';
 
--- What others than its maker said of an artifact, by its hash.
+-- Judgements of an artifact by others than its maker, by its hash.
 CREATE TABLE judgements (
     board text NOT NULL,
     plan_id text NOT NULL,
@@ -469,13 +469,13 @@ CREATE TABLE judgements (
     task_id text NOT NULL,
     output_name text NOT NULL,
     at text NOT NULL,
-    -- The model by which somebody judged, as far as it is known.
+    -- The model that judged, as far as it is known.
     model text NOT NULL DEFAULT '',
     PRIMARY KEY (board, plan_id, sha256, validator)
 );
 
 -- DAGs that have to be approved before their tasks begin, by the plan's revision. An `open` one is being reviewed, one that
--- `waits` was not approved: another revision or a person is awaited. `held` says that the plan stays paused afterwards.
+-- `waits` was not approved and waits for another revision or a person. `held` means that the plan stays paused afterwards.
 CREATE TABLE reviews (
     board text NOT NULL,
     plan_id text NOT NULL,
@@ -491,7 +491,7 @@ CREATE TABLE reviews (
 );
 CREATE INDEX reviews_undecided ON reviews (board, plan_id) WHERE state IN ('open', 'waits');
 
--- What forge events call for, beside the task's own row. The key is what it is about: of two with one key only the first
+-- Forge fields of a task, beside its own row. The key identifies the obligation: of two tasks with one key only the first
 -- is made. A task that was withdrawn before it began keeps its key and is restored when it is called for again.
 CREATE TABLE toolchain_tasks (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -515,7 +515,7 @@ CREATE TABLE toolchain_tasks (
     made_at text NOT NULL,
     closed_at text,
     closed_why text,
-    -- Since when a task waits for a report, and how often somebody was told that it does.
+    -- Since when a task waits for a report, and how many reminders were sent.
     since text NOT NULL DEFAULT '',
     reminders bigint NOT NULL DEFAULT 0,
     UNIQUE (board, task_id),
@@ -527,7 +527,7 @@ CREATE INDEX toolchain_tasks_page ON toolchain_tasks (board, id);
 CREATE INDEX toolchain_tasks_open ON toolchain_tasks (board, id) WHERE closed_at IS NULL;
 CREATE INDEX toolchain_tasks_overdue ON toolchain_tasks (board, reminders, since) WHERE closed_at IS NULL;
 
--- The newest that is known of a pull request or an issue. `head` is the newest commit of a pull request.
+-- The newest known state of a pull request or an issue. `head` is the newest commit of a pull request.
 CREATE TABLE sightings (
     board text NOT NULL,
     object text NOT NULL,
@@ -537,7 +537,7 @@ CREATE TABLE sightings (
 );
 CREATE INDEX sightings_head ON sightings (head, board);
 
--- Failures of commits that are no pull request's head yet.
+-- Failures of commits that do not belong to a known pull request yet.
 CREATE TABLE held_failures (
     board text NOT NULL,
     head text NOT NULL,
@@ -548,7 +548,7 @@ CREATE TABLE held_failures (
 );
 CREATE INDEX held_failures_age ON held_failures (board, at);
 
--- What operators should know: events that nobody could be given. The same text is one row.
+-- Warnings for operators, such as events without an agent to handle them. Each text has one row.
 CREATE TABLE toolchain_warnings (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     board text NOT NULL,
@@ -563,8 +563,8 @@ CREATE TABLE toolchain_warnings (
 );
 CREATE INDEX toolchain_warnings_page ON toolchain_warnings (board, id);
 
--- What the engine has to say at forges, and to people where it cannot say it there. Of one thing (`object`) the oldest
--- goes first. `tries` counts how often it was begun: what was begun before is looked for at the forge first,
+-- Posts for forges, and questions to people where the engine cannot post. Of one pull request or issue (`object`) the oldest
+-- goes first. `tries` counts the begun posts: before another try the engine searches for the post at the forge,
 -- among what changed there since the event (`since`, by the forge's own clock).
 CREATE TABLE outgoing (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -607,7 +607,7 @@ CREATE TABLE breakers (
     PRIMARY KEY (board, source)
 );
 
--- Letters. A thread is named after its first letter. The body comes last, so that lists need not read it.
+-- Letters. The id of a thread is that of its first letter. The body is the last column, so that lists need not read it.
 CREATE TABLE mails (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     board text NOT NULL,
@@ -630,8 +630,8 @@ CREATE INDEX mails_page ON mails (board, id);
 CREATE INDEX mails_sender ON mails (board, sender, id);
 CREATE INDEX mails_thread ON mails (board, thread, id);
 
--- A letter as one of those that it is for has it: a task. `ready` says that what it waits for has come, `shown` whether
--- its file is to be written (0), was written (1), or nobody needs one (2).
+-- The task of a letter for one addressee. `ready` means that it waits for nothing else, `shown` whether
+-- its file is to be written (0), was written (1), or is not needed (2).
 CREATE TABLE mail_items (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     board text NOT NULL,
@@ -659,7 +659,7 @@ CREATE INDEX mail_items_handed ON mail_items (board, id) WHERE way = 'command' A
 CREATE INDEX mail_items_ready ON mail_items (board, id) WHERE ready = 1 AND closed_at IS NULL;
 CREATE INDEX mail_items_due ON mail_items (board, due_at) WHERE due_at IS NOT NULL;
 
--- Who takes part in a thread, and its newest letter; '*' stands for everybody.
+-- The members of a thread, and its newest letter; '*' stands for all members.
 CREATE TABLE mail_parties (
     board text NOT NULL,
     thread text NOT NULL,
@@ -670,7 +670,7 @@ CREATE TABLE mail_parties (
 );
 CREATE INDEX mail_parties_latest ON mail_parties (board, party, latest);
 
--- Which letters hold a word.
+-- Word → letters that contain it.
 CREATE TABLE mail_words (
     board text NOT NULL,
     word text NOT NULL,
@@ -678,7 +678,7 @@ CREATE TABLE mail_words (
     PRIMARY KEY (board, word, mail)
 );
 
--- What agents that work elsewhere hand in during an attempt: that they took it, files, and in the end a result. It counts
+-- Submissions of remote agents during an attempt: the acceptance, files, and at last a result. They count
 -- for that attempt alone, and is kept here until the engine has taken it in.
 CREATE TABLE elsewhere (
     board text NOT NULL,
@@ -695,7 +695,7 @@ CREATE TABLE elsewhere (
     PRIMARY KEY (board, plan_id, task_id, epoch, kind, name, path)
 );
 
--- How far agents could be believed, counted from the ledger by and by; see `rules.honesty`. How far that has come is a cursor.
+-- How often claims of agents held, counted from the ledger step by step; see `rules.proof.honesty`. The position is a cursor.
 CREATE TABLE honesty (
     board text NOT NULL,
     agent_id text NOT NULL,
@@ -718,9 +718,9 @@ CREATE TABLE honesty (
     disputed bigint NOT NULL DEFAULT 0,
     upheld bigint NOT NULL DEFAULT 0,
     dismissed bigint NOT NULL DEFAULT 0,
-    -- Inputs that somebody was asked to judge, and gave no judgement that can be read.
+    -- Inputs that an agent was asked to judge, without a readable judgement.
     unjudged bigint NOT NULL DEFAULT 0,
-    -- Work that is done, and of which the agent or a check ran without a sandbox.
+    -- Done tasks whose agent or a check ran without a sandbox.
     unisolated bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (board, agent_id, model)
 );
@@ -744,7 +744,7 @@ CREATE TABLE disputes (
 );
 CREATE INDEX disputes_of_task ON disputes (board, plan_id, task_id, at);
 
--- What has begun and is not yet told to a tracing system; see `rules.traces`. How far that has come is a cursor.
+-- Beginnings of spans that are not yet exported; see `rules.operation.traces`. The position is a cursor.
 CREATE TABLE traced (
     board text NOT NULL,
     name text NOT NULL,
@@ -752,7 +752,7 @@ CREATE TABLE traced (
     PRIMARY KEY (board, name)
 );
 
--- Branches of plans that have ended and are not merged, and where each stood when it was looked at last.
+-- Unmerged branches of ended plans, and the tip of each at the last check.
 CREATE TABLE branches (
     board text NOT NULL,
     plan_id text NOT NULL,

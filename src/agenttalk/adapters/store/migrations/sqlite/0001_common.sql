@@ -14,7 +14,7 @@ CREATE TABLE ledger (
 CREATE UNIQUE INDEX ledger_link ON ledger (link) WHERE link IS NOT NULL;
 CREATE INDEX ledger_subject ON ledger (board, subject, seq);
 
--- What is to be done in the world. A key is kept for ever: it is what makes asking twice harmless.
+-- Effects in the world. Keys are never deleted: they make a repeated request harmless.
 CREATE TABLE effects (
     id INTEGER PRIMARY KEY,
     board TEXT NOT NULL,

@@ -5,7 +5,7 @@ CREATE TABLE plan_boards (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX plan_boards_used ON plan_boards (board);
 
--- Who may come in, by the hash of the token. Tokens of attempts are columns of their tasks.
+-- Tokens by their hash. Tokens of attempts are columns of their tasks.
 CREATE TABLE tokens (
     hash TEXT PRIMARY KEY,
     role TEXT NOT NULL CHECK (role IN ('operator', 'viewer', 'worker')),
@@ -14,8 +14,8 @@ CREATE TABLE tokens (
     revoked_at TEXT
 ) STRICT, WITHOUT ROWID;
 
--- What forges and pipelines told us, with the very bytes; large ones are contents by their hash. An answer is given only
--- once this is stored. What is new has still to be decided.
+-- Deliveries of forges and pipelines with their bytes; large ones are contents by their hash. The engine answers only
+-- once a delivery is stored. New ones have still to be processed.
 CREATE TABLE webhooks (
     id INTEGER PRIMARY KEY,
     source TEXT NOT NULL,
@@ -32,7 +32,7 @@ CREATE TABLE webhooks (
 ) STRICT;
 CREATE INDEX webhooks_new ON webhooks (id) WHERE state = 'new';
 CREATE UNIQUE INDEX webhooks_delivery ON webhooks (source, delivery, sha256) WHERE delivery <> '';
--- What was signed is the body alone: by it a delivery is known again, whatever its headers say.
+-- Only the body is signed, so a repeated delivery is recognised by its body and not by its headers.
 CREATE INDEX webhooks_content ON webhooks (source, sha256, received_at) WHERE kind = 'forge';
 
 -- Tokens of agents that work elsewhere. They open nothing but what their agent is given.
@@ -43,8 +43,8 @@ CREATE TABLE agent_tokens (
     revoked_at TEXT
 ) STRICT, WITHOUT ROWID;
 
--- Writes that came with a key of their own, so that each is carried out once: what was asked, by a hash, and what was
--- answered. One without a status was begun, and nobody knows what came of it.
+-- Writes with an idempotency key, so that each is carried out once: the hash of the request, and the
+-- answer. One without a status was begun, and its result is unknown.
 CREATE TABLE api_keys (
     id INTEGER PRIMARY KEY,
     key TEXT NOT NULL UNIQUE,
@@ -55,8 +55,8 @@ CREATE TABLE api_keys (
 ) STRICT;
 CREATE INDEX api_keys_age ON api_keys (at);
 
--- What is done again and again. `definition` is empty where the settings say it. Times after `since` are yet to be decided
--- about; `due` says that the plan of the last one is to be submitted, if nobody has done so.
+-- Schedules. `definition` is empty for those of the settings. Times after `since` are yet to be decided
+-- about; `due` means that the plan of the last time has still to be submitted.
 CREATE TABLE schedules (
     name TEXT PRIMARY KEY,
     definition BLOB,
@@ -77,7 +77,7 @@ CREATE TABLE sessions (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX sessions_expiring ON sessions (expires_at);
 
--- What may be spent on a day, where an operator said so; it goes before the settings. No number: nothing limits it.
+-- The limit of a day that an operator set; it overrides the settings. NULL means no limit.
 CREATE TABLE day_limits (
     name TEXT PRIMARY KEY,
     cost_usd REAL,
