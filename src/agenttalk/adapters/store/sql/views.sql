@@ -25,7 +25,7 @@ ORDER BY m.task_id, m.seq, d.id
 
 -- Tasks of a plan that cannot go on by themselves.
 -- name: troubled_tasks
-SELECT task_id, agent_id, state, cause, reason, request_id, updated_at
+SELECT task_id, agent_id, state, cause, reason, request_id, updated_at, reason_message
 FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND task_id IN (
     SELECT o.task_id FROM tasks AS o
