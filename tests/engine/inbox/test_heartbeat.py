@@ -83,6 +83,24 @@ def test_a_command_runs_and_its_output_is_handed_over_with_a_receipt(desk: Desk)
     assert json.loads(desk.outbox("task_state_build.json").read_bytes())["state"] == "COMPLETED"
 
 
+def test_a_program_that_goes_in_circles_is_stopped_as_in_a_plan_of_the_engine(desk: Desk) -> None:
+    desk.program(
+        """
+        import json, time
+        while True:
+            print(json.dumps({"agenttalk": {"progress": "reads the file"}}), flush=True)
+            time.sleep(0.005)
+        """.replace("\n        ", "\n")
+    )
+    message_id = desk.command(retry_times=3)
+    assert desk.once().failed == 1
+    ack = desk.ack(message_id)
+    assert (ack["status"], desk.task()["attempt"]) == ("FAILED", 1)
+    assert ack["result"]["details"] == "COMMAND_FAILED: stuck: the same 20 times: 'reads the file'"
+    [fact] = desk.facts(message_id, "turn.ended")
+    assert (fact["how"], fact["cause"]) == ("aborted", "ABORTED")
+
+
 def test_the_same_again_does_nothing(desk: Desk) -> None:
     desk.program(WRITES)
     desk.command()

@@ -139,7 +139,7 @@ async def conclude(
     outcome = turn_outcome.decide_foreign_turn(
         performance, history, task_id=order.task_id, agent_id=seat.agent_id, at=at
     )
-    fault = None if outcome.state == "COMPLETED" else _fault_of(performance)
+    fault = None if outcome.state == "COMPLETED" else _build_fault(performance, outcome)
     large = await _keep_large(seat, performance) if fault is None else None
     fact = _fact_to_json(granted, performance, fault, large)
     return await seat.store.transact(
@@ -147,11 +147,13 @@ async def conclude(
     )
 
 
-def _fault_of(performance: Performance) -> TurnFault:
-    """Why a turn is not done, as receipts and alerts say it."""
+def _build_fault(performance: Performance, outcome: TurnOutcome) -> TurnFault:
+    """Build the reason why a turn is not done, for receipts and alerts."""
     known = Code.AGENT_UNFIT if performance.how == "unfit" else Code.COMMAND_FAILED
     remark = f"; {performance.remark}" if performance.remark else ""
-    return TurnFault(Code(performance.code) if performance.code else known, f"{performance.error}{remark}")
+    return TurnFault(
+        Code(performance.code) if performance.code else known, f"{performance.error or outcome.reason or ''}{remark}"
+    )
 
 
 async def _keep_large(seat: AgentInPlan, performance: Performance) -> str | None:
