@@ -154,8 +154,8 @@ class AgentProfile(Document):
     limits: ProgramLimits | None = None
     """Resource limits of its program."""
     sandbox: Tier | None = None
-    """The sandbox of its program: `landlock`, `bubblewrap`, or `best` of those that work, which is the default. `plain`,
-    no sandbox, needs the operator's permission."""
+    """The sandbox of its program: `landlock`, `bubblewrap`, or `best` of those that work, which is the default.
+    `plain`, no sandbox, needs the operator's permission."""
     isolation: Floor | None = None
     """The least isolation of its program and of the checks of its work: `best` uses the best sandbox that works, and
     `required`, the default when `sandbox` names a sandbox, runs nothing without one."""

@@ -142,8 +142,8 @@ class Workspace(Part):
     base: Text | None = None
     """The branch that the plan starts from. Default: the one that is checked out."""
     uncommitted: Literal["leave", "take"] = "leave"
-    """Whether uncommitted changes are included: then the plan starts from a commit of the work tree as it is, and neither
-    the branch nor the index changes. Otherwise the plan does not see them."""
+    """Whether uncommitted changes are included: then the plan starts from a commit of the work tree as it is, and
+    neither the branch nor the index changes. Otherwise the plan does not see them."""
     prepare: Text | None = None
     """Command line that prepares a fresh clone."""
     link: Many[RelativePath] = ()

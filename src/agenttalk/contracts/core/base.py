@@ -279,8 +279,8 @@ class Part(BaseModel):
         try:
             return cls.model_validate(data)
         except ValidationError as error:
-            # Optional fields take a null by themselves. For the others a second look is enough, and
-            # only documents that have such nulls pay for it.
+            # Optional fields accept a null by themselves. For others a second validation is enough, and
+            # only documents with such nulls pay for it.
             nulls = [fault["loc"] for fault in error.errors(include_url=False) if fault["input"] is None]
             if not nulls:
                 raise
