@@ -38,9 +38,9 @@ class AuditPolicy(Document):
     """Whether every check that runs something must have failed before the work."""
     refuse: Many[RefusalKind] = ()
     """What is refused: `weak` (a check did not fail before the work), `not_isolated` (a check, or the agent, ran
-    without a sandbox), `claimed` (the only proof is the agent's word), `unverified` (a claim has no proof), `flaky` (a check
-    passed only on a repetition), `overridden` (a person overrode a checkpoint), `accepted` (a person accepted refused
-    work as it was)."""
+    without a sandbox), `claimed` (the only proof is the agent's word), `unverified` (a claim has no proof), `flaky`
+    (a check passed only on a repetition), `overridden` (a person overrode a checkpoint), `accepted` (a person accepted
+    refused work as it was)."""
     max_rounds: Count | None = None
     """The most rework rounds."""
     max_age_days: Positive | None = None
