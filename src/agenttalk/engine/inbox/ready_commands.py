@@ -301,7 +301,7 @@ class _LazyShelf:
         self._archived: dict[str, InputSource] | None = None
 
     async def sources(self, order: ClaimedCommand) -> dict[str, InputSource]:
-        """Return the files that a command can find: archived ones, others beside them, and those of its task's folder."""
+        """Return the files that a command can find: archived ones, others beside them, its task's folder."""
         command = order.command
         if not command.required_inputs and not command.resolved_inputs:
             return {}
