@@ -6,8 +6,9 @@ the same for all parts of that shape, and is written once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from json.encoder import encode_basestring
 from math import isfinite
 from types import NoneType
@@ -19,7 +20,6 @@ MOST_SHAPES: Final = 2048
 """How many shapes are remembered."""
 Shape: TypeAlias = Callable[[dict[str, Any]], str]
 """Writes the values of a part that was given certain fields."""
-_shapes: dict[tuple[object, ...], Shape] = {}
 
 
 def write_time(value: datetime) -> str:
@@ -52,10 +52,8 @@ def to_text(part: WritablePart) -> str:
     """The canonical text; raises JsonError for what JSON cannot hold."""
     if part.__pydantic_extra__:
         return _slow(part)
-    given = part.__pydantic_fields_set__
-    key = (type(part), *given)
     try:
-        return (_shapes.get(key) or _shape(key, given))(part.__dict__)
+        return _shape(type(part), *part.__pydantic_fields_set__)(part.__dict__)
     except _UnusualError:
         return _without_nulls(part)
 
@@ -64,9 +62,8 @@ def _without_nulls(part: WritablePart) -> str:
     """A part of which some fields were given and are absent all the same."""
     values, omitted = part.__dict__, part._omitted  # noqa: SLF001 - it is told there for this
     given = [name for name in part.__pydantic_fields_set__ if values[name] is not None or name not in omitted]
-    key = (type(part), *given)
     try:
-        return (_shapes.get(key) or _shape(key, given))(values)
+        return _shape(type(part), *given)(values)
     except _UnusualError:
         return _slow(part)
 
@@ -75,14 +72,15 @@ def _slow(part: WritablePart) -> str:
     return wire.write(part.as_json()).decode()
 
 
-def _shape(key: tuple[Any, ...], given: Collection[str]) -> Shape:
+@lru_cache(maxsize=MOST_SHAPES)
+def _shape(kind: Any, *given: str) -> Shape:
     """What stands around the values of parts that were given these fields, as a function of the values.
 
     It is put together as an expression, like a named tuple is: so nothing has to be looked up when it is called.
     """
     around = ["{"]
     values: list[str] = []
-    for alias, name, field in sorted((field.alias or name, name, field) for name, field in key[0].model_fields.items()):
+    for alias, name, field in sorted((field.alias or name, name, field) for name, field in kind.model_fields.items()):
         comma = "," if values or around[0] != "{" else ""
         if name in given:
             around[-1] += f"{comma}{encode_basestring(alias)}:"
@@ -97,8 +95,6 @@ def _shape(key: tuple[Any, ...], given: Collection[str]) -> Shape:
     pieces = [f"{{{name}}}{value}" for name, value in zip(texts, [*values, ""], strict=True)]
     source = f'lambda values: f"{"".join(pieces)}"'
     shape: Shape = eval(source, {**texts, "write": encode_basestring, "writers": _WRITERS})  # noqa: S307 - names are ours
-    if len(_shapes) < MOST_SHAPES:
-        _shapes[key] = shape
     return shape
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from functools import cache
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -40,7 +40,7 @@ class DocumentedJsonSchema(GenerateJsonSchema):
         return found
 
 
-@cache
+@lru_cache(maxsize=128)
 def _classes(module: str) -> dict[str, dict[str, str]]:
     """The texts in a module, by class and field."""
     found: dict[str, dict[str, str]] = {}

@@ -142,7 +142,8 @@ class DayLimitTracker:
         """Read the limit; whether it is another than before. What was spent before it was limited is counted."""
         before, first = self.purse.day_cost_usd, not self._known
         now = (await read_limit(self.deps, self.configured)).cost_usd
-        self.purse.day_cost_usd, self._known = now, True
+        self.purse.set_day_limit(now)
+        self._known = True
         self._changes += now != before
         if now is not None and (before is None or first):
             day = self.deps.stamp()

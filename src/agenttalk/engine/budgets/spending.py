@@ -131,6 +131,10 @@ class Budgets:
     tallies: dict[tuple[str, str], SharedUsage] = field(default_factory=dict)
     """Board and name → what was used."""
 
+    def set_day_limit(self, cost_usd: float | None) -> None:
+        """Change what may be spent on a day; None lifts the limit."""
+        self.day_cost_usd = cost_usd
+
     def make_allowance(self, tx: Tx, limits: tuple[BudgetLimit, ...], plan_id: str, task_id: str, at: str) -> Allowance:
         """What limits an attempt at a task, from what is written down."""
         scopes = dict.fromkeys(each.scope for each in limits)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from agenttalk.contracts.core.base import format_instant
 from agenttalk.engine.core.secrets import SecretGuard
+from agenttalk.engine.core.submitted_plans import SubmittedPlans
 from agenttalk.rules.core.isolation import OperatorIsolation
 from agenttalk.rules.core.usage import PriceLookup, unpriced
 
@@ -77,6 +78,8 @@ class Deps:
     """Board → the kind of its tasks, for boards that have one."""
     broken: dict[str, str] = field(default_factory=dict)
     """Boards of their own that cannot be read, and why; the others go on without them."""
+    submitted: SubmittedPlans = field(default_factory=SubmittedPlans)
+    """Plans that this process submitted lately."""
     exposed: set[str] = field(default_factory=set)
     """Agents whose programs ran here without being kept from what people decide with."""
     held_leases: set[str] = field(default_factory=set)

@@ -72,7 +72,7 @@ class MailBoard:
         self._deps = deps
         self._nudge = nudge
         self._stop = stop
-        self._sheets = DefinitionCache(traced=deps.traced)
+        self._sheets = DefinitionCache(deps.submitted, traced=deps.traced)
         self._looked = 0
         """Up to which letter it was looked whether its file still lies where it was put."""
 

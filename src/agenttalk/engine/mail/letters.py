@@ -146,7 +146,7 @@ def accept_letter_file(tx: Tx, deps: Deps, letter: Mail) -> Rejection | None:
     if deps.secret_guard.secrets:
         redact = deps.secret_guard.secrets.redact
         letter = letter.model_copy(update={"subject": redact(letter.subject), "body": redact(letter.body)})
-    moves = open_run(tx, deps, DefinitionCache(traced=deps.traced))
+    moves = open_run(tx, deps, DefinitionCache(deps.submitted, traced=deps.traced))
     there = find_agents(deps, kind.rules, letter.to)
     taken = accept_letter(moves, kind, letter, there=there, via="outbox")
     moves.finish()

@@ -15,9 +15,9 @@ from agenttalk.contracts.dag import Node
 from agenttalk.contracts.plan import Policies
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.plan_settings import encode_settings
+from agenttalk.engine.core.submitted_plans import TaskLinks
 from agenttalk.engine.plans import submission
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
-from agenttalk.engine.plans.submission import TaskLinks
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.ports.kinds import ForgeWaiter, KindOutcome, KindTask, KindTurn, Submission, TaskKind
 from agenttalk.ports.proof import Confirmer

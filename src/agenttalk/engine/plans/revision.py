@@ -19,6 +19,7 @@ from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine.budgets import spending
 from agenttalk.engine.core import records
 from agenttalk.engine.core.plan_settings import encode_settings, store_settings
+from agenttalk.engine.core.submitted_plans import TaskLinks
 from agenttalk.engine.plans import (
     commands,
     control,
@@ -120,7 +121,7 @@ def apply(
     sheet = moves.definitions.load(tx, plan_id)
     if sheet.limits is not None:
         spending.recount_plan(tx, plan_id)
-    links = submission.TaskLinks.from_dag(dag)
+    links = TaskLinks.from_dag(dag)
     tx.run(DROP_EDGES, plan_id=plan_id)
     submission.put_nodes(tx, plan_id, dag.nodes, links)
     nodes: dict[str, Node] = {node.task_id: node for node in dag.nodes}
@@ -241,7 +242,7 @@ def _order_anew(moves: PlanTransaction, plan_id: str, node: Node) -> None:
     moves.queue_command(sheet, node, PickedInputs(inputs=inputs, sources={}, absent=()), "READY", "SUPERSEDED")
 
 
-def _count_anew(tx: Tx, plan_id: str, nodes: Mapping[str, Node], links: submission.TaskLinks) -> States:
+def _count_anew(tx: Tx, plan_id: str, nodes: Mapping[str, Node], links: TaskLinks) -> States:
     """Count what every task waits for; the states of all tasks."""
     states: States = {row.task_id: (row.state, row.cause) for row in tx.run(STANDINGS, plan_id=plan_id)}
     held = {row.task_id for row in tx.run(HELD_TASKS, plan_id=plan_id)} & links.activators.keys()

@@ -1,14 +1,13 @@
-"""Taking in a plan that the engine is to run: all of it, or nothing.
+"""Submits a plan that the engine will run: all of it, or nothing.
 
-A plan of usual size is one transaction. A larger one takes several; until the last of them a row in `runs` is
-all that tells of it, so nobody sees a part of a plan. Whoever is killed meanwhile submits it again.
+A plan of usual size is one transaction. A larger one takes several; until the last of them only a row in `runs` shows
+it, so no reader sees a part of a plan. After a crash in between, the plan has to be submitted again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,12 +21,12 @@ from agenttalk.contracts.core.base import parse_instant
 from agenttalk.contracts.core.large_documents import pause_collector
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.errors import Code, InputError, UsageError
-from agenttalk.contracts.plan import PlanManifest, Policies
+from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine.core.boards import DEFAULT, place_plan
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.plan_settings import encode_settings, store_settings
+from agenttalk.engine.core.plan_settings import store_settings
+from agenttalk.engine.core.submitted_plans import PlanTeam, TaskLinks
 from agenttalk.engine.plans import submission_gate
-from agenttalk.engine.plans.definition import cache_tasks
 from agenttalk.engine.plans.submission_gate import PrePlanDecision
 from agenttalk.ports.statements.messages import PUT_DOCUMENTS, PUT_PLAN, SHOW_VIEW, SHOW_VIEWS
 from agenttalk.ports.statements.plans import (
@@ -47,7 +46,7 @@ from agenttalk.rules.commands import promises
 from agenttalk.rules.proof import staleness
 
 _AT_ONCE: Final = 5_000
-"""Tasks that one transaction takes in."""
+"""Tasks that one transaction writes."""
 _LARGE: Final = 1024 * 1024
 """A DAG of more bytes is shown from a content of its own, so that the database does not hold it twice."""
 
@@ -61,35 +60,36 @@ async def submit(
     board: str = DEFAULT,
     also: Callable[[Tx], None] = lambda _: None,
 ) -> bool:
-    """Have a plan run. False when this very plan was submitted before: then nothing changes.
+    """Submit a plan. False when this very plan was submitted before: then nothing changes.
 
-    `also` is done in the transaction from which on it runs. Raises UsageError when there is another plan of that id,
-    and ContractError when it must not be run.
+    `also` is called in the transaction that starts it. Raises UsageError when there is another plan of that id, and
+    ContractError when it must not be run.
     """
-    submission_gate.decide_pre_plan(dag, manifest, revision=1)  # before it has a place anywhere
+    submission_gate.decide_pre_plan(dag, manifest, revision=1)  # before the plan gets a board
     store = await place_plan(deps, dag.plan_id, board)
-    at = deps.stamp()
-    began = await _began(store, dag.plan_id) if any(promises.is_unnamed(node) for node in dag.nodes) else None
+    now = deps.stamp()
+    is_unnamed = any(promises.is_unnamed(node) for node in dag.nodes)
+    began_at = await _read_start(store, dag.plan_id) if is_unnamed else None
     try:
-        return await _submit(
-            deps, store, promises.assign_promise_ids(dag, _ms(began or at)), manifest, profiles, at, also
-        )
+        named = promises.assign_promise_ids(dag, _to_milliseconds(began_at or now))
+        return await _submit(deps, store, named, manifest, profiles, now, also)
     except UsageError:
-        now = await _began(store, dag.plan_id)
-        if now in {None, began}:
+        latest = await _read_start(store, dag.plan_id)
+        if latest in {None, began_at}:
             raise
-        # Somebody else submitted it meanwhile: the same, perhaps, whose promises are named after that moment.
-        return await _submit(deps, store, promises.assign_promise_ids(dag, _ms(str(now))), manifest, profiles, at, also)
+        # Another process submitted it meanwhile, perhaps the same plan, whose promises are named after that moment.
+        named = promises.assign_promise_ids(dag, _to_milliseconds(str(latest)))
+        return await _submit(deps, store, named, manifest, profiles, now, also)
 
 
-async def _began(store: Store, plan_id: str) -> str | None:
-    """When a plan was submitted, if it was."""
+async def _read_start(store: Store, plan_id: str) -> str | None:
+    """Return when a plan was submitted, if it was."""
     rows = await store.read(RUN, plan_id=plan_id)
     return str(rows[0].began_at) if rows else None
 
 
-def _ms(at: str) -> int:
-    return int(parse_instant(at).timestamp() * 1000)
+def _to_milliseconds(instant: str) -> int:
+    return int(parse_instant(instant).timestamp() * 1000)
 
 
 async def _submit(
@@ -98,32 +98,33 @@ async def _submit(
     dag: TaskDag,
     manifest: PlanManifest,
     profiles: Mapping[str, AgentProfile],
-    at: str,
+    now: str,
     also: Callable[[Tx], None],
 ) -> bool:
-    """Hand over a plan whose promises are named."""
+    """Submit a plan whose promises have ids."""
     gate = submission_gate.decide_pre_plan(dag, manifest, revision=1)
     closing = staleness.needs_final_check(dag, manifest)
-    plan = _Submission(dag, manifest, _Team.reuse_or_make(manifest.policies, profiles), at, gate, closing, also)
+    team = deps.submitted.make_team(manifest.policies, profiles)
+    plan = _Submission(dag, manifest, team, now, gate, closing, also)
     if len(dag.nodes) > _AT_ONCE:
         with pause_collector():
             return await _submit_in_parts(deps, store, plan)
     links = TaskLinks.from_dag(dag)
     rows = TaskRows.from_nodes(dag.nodes, links)
-    papers = _PlanDocuments.from_plan(plan, rows.texts)
-    cache_tasks(papers.sha256, dag.nodes, links.conditional_tasks, links.activators, links.dependants)
-    return await store.transact(partial(_take_whole, plan=plan, rows=rows, papers=papers))
+    documents = _PlanDocuments.from_plan(plan, rows.texts)
+    deps.submitted.keep_tasks(documents.sha256, dag.nodes, links)
+    return await store.transact(partial(_write_whole, plan=plan, rows=rows, documents=documents))
 
 
 async def store_check_files(deps: Deps, board: str, dag: TaskDag, files: Mapping[str, bytes]) -> None:
-    """Keep what the checks of a plan bring along. Raises InputError when something that they name was not brought.
+    """Store the files of a plan's checks. Raises InputError when one that they name is missing.
 
-    Nor is a plan taken that holds a secret: it would be kept for good, and shown to agents.
+    A plan that holds a secret is refused as well: it would be kept for good, and shown to agents.
     """
     if secrets := deps.secret_guard.secrets:
         for what, data in (
             ("the plan", dag.to_bytes()),
-            *((f"a file of {dag.plan_id}", each) for each in files.values()),
+            *((f"a file of {dag.plan_id}", content) for content in files.values()),
         ):
             if name := secrets.find_name(data):
                 hint = f"hand {name} to its agent by the profile's env, or take it out of the text"
@@ -149,76 +150,44 @@ async def store_check_files(deps: Deps, board: str, dag: TaskDag, files: Mapping
 
 
 async def _submit_in_parts(deps: Deps, store: Store, plan: _Submission) -> bool:
-    """While the store takes one part in, the next one is made ready."""
+    """Submit a plan in several transactions. While the store writes one part, the next one is prepared."""
     token = deps.ids.new("submission").encode()
     before = await store.transact(partial(_announce, plan=plan, token=token))
     if before is not None:
         return _same(plan.dag.plan_id, before, (wire.sha256(plan.dag.to_bytes()), plan.team.settings))
     texts: list[str] = []
-    under_way: asyncio.Future[None] | None = None
+    writing: asyncio.Future[None] | None = None
     try:
         for rows in _parts(plan.dag):
             texts += rows.texts
-            if under_way is not None:
-                await under_way
-            under_way = asyncio.ensure_future(store.transact(partial(_put_part, plan=plan, token=token, rows=rows)))
-            await asyncio.sleep(0)  # now it is handed over
-        papers = _PlanDocuments.from_plan(plan, texts)
-        if papers.content is not None:
-            await (await deps.stores.blobs(store.name)).put(papers.dag)
-        if under_way is not None:
-            await under_way
+            if writing is not None:
+                await writing
+            writing = asyncio.ensure_future(store.transact(partial(_put_part, plan=plan, token=token, rows=rows)))
+            await asyncio.sleep(0)  # the store has the part now
+        documents = _PlanDocuments.from_plan(plan, texts)
+        if documents.content is not None:
+            await (await deps.stores.blobs(store.name)).put(documents.dag)
+        if writing is not None:
+            await writing
     finally:
-        if under_way is not None:
-            under_way.cancel()
-    await store.transact(partial(_end_parts, plan=plan, token=token, papers=papers))
+        if writing is not None:
+            writing.cancel()
+    await store.transact(partial(_end_parts, plan=plan, token=token, documents=documents))
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class _Submission:
-    """What is handed over."""
+    """A plan, as its submission needs it."""
 
     dag: TaskDag
     manifest: PlanManifest
-    team: _Team
-    at: str
+    team: PlanTeam
+    now: str
     gate: PrePlanDecision
     closing: bool
-    """Whether what was proven is looked at once more before it ends."""
+    """Whether its proofs are checked once more before it ends."""
     also: Callable[[Tx], None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Team:
-    """Policies and agents of a plan, and what is written of them. The next plan often has the same."""
-
-    policies: Policies
-    profiles: dict[str, AgentProfile]
-    settings: bytes
-    shown: str
-    """Files that are to be written: pairs of path and text, as JSON has them inside of an object."""
-
-    @classmethod
-    def reuse_or_make(cls, policies: Policies, profiles: Mapping[str, AgentProfile]) -> _Team:
-        """The team; that of the plan before when it is the very same."""
-        known = _teams[-1] if _teams else None
-        if known is None or not known.is_of(policies, profiles):
-            shown = {
-                f"{root_layout.agent_folder(agent_id)}/{root_layout.PROFILE}": f"{profile.as_text()}\n"
-                for agent_id, profile in profiles.items()
-            }
-            known = cls(policies, dict(profiles), encode_settings(policies, dict(profiles)), wire.to_text(shown)[1:-1])
-            _teams[:] = [known]
-        return known
-
-    def is_of(self, policies: Policies, profiles: Mapping[str, AgentProfile]) -> bool:
-        """Whether nothing has changed: the profiles are the same objects, which never change."""
-        same = len(profiles) == len(self.profiles) and policies == self.policies
-        return same and all(self.profiles.get(name) is profile for name, profile in profiles.items())
-
-
-_teams: list[_Team] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,14 +199,14 @@ class _PlanDocuments:
     manifest: bytes
     pointer: bytes
     shown: str
-    """Files that are to be written: JSON from path to text."""
+    """Files to be shown: a JSON object from path to text."""
     content: str | None
-    """Where the DAG is shown from when it is large."""
+    """The hash of a large DAG, which is shown from a content of its own."""
 
     @classmethod
     def from_plan(cls, plan: _Submission, texts: Sequence[str]) -> _PlanDocuments:
-        """The documents. `texts` are those of the nodes."""
-        dag = plan.dag.to_bytes_with(texts) if len(texts) > _BREATH else plan.dag.to_bytes()
+        """Write the documents. `texts` are those of the nodes."""
+        dag = plan.dag.to_bytes_with(texts) if len(texts) > _YIELD_AFTER else plan.dag.to_bytes()
         manifest = plan.manifest.to_bytes()
         sha256 = wire.sha256(dag)
         pointer = wire.write(
@@ -247,7 +216,7 @@ class _PlanDocuments:
                 "dag_kind": "business",
                 "task_dag_sha256": sha256,
                 "task_dag_revision": 1,
-                "updated_at": plan.at,
+                "updated_at": plan.now,
             }
         )
         folder = f"plans/{plan.dag.plan_id}"
@@ -262,19 +231,19 @@ class _PlanDocuments:
         return cls(dag, sha256, manifest, pointer, f"{{{pairs}}}", sha256 if large else None)
 
 
-def _take_whole(tx: Tx, plan: _Submission, rows: TaskRows, papers: _PlanDocuments) -> bool:
-    """A whole plan in one transaction."""
-    before = _room_for(tx, plan.dag.plan_id)
+def _write_whole(tx: Tx, plan: _Submission, rows: TaskRows, documents: _PlanDocuments) -> bool:
+    """Write a whole plan in one transaction."""
+    before = _find_before(tx, plan.dag.plan_id)
     if before is not None:
-        return _same(plan.dag.plan_id, before, (papers.sha256, plan.team.settings))
-    rows.write(tx, plan.dag.plan_id, plan.at)
-    _release(tx, plan, papers)
+        return _same(plan.dag.plan_id, before, (documents.sha256, plan.team.settings))
+    rows.write(tx, plan.dag.plan_id, plan.now)
+    _release(tx, plan, documents)
     return True
 
 
 def _announce(tx: Tx, plan: _Submission, token: bytes) -> tuple[str, bytes] | None:
-    """Say that a plan is coming in parts, and by whose hand; or what is there already."""
-    before = _room_for(tx, plan.dag.plan_id)
+    """Reserve the id of a plan that comes in parts, for the submission with this token. Return a plan that is there."""
+    before = _find_before(tx, plan.dag.plan_id)
     if before is None:
         _put_run(tx, plan, "SUBMITTED", token)
     return before
@@ -282,25 +251,25 @@ def _announce(tx: Tx, plan: _Submission, token: bytes) -> tuple[str, bytes] | No
 
 def _put_part(tx: Tx, plan: _Submission, token: bytes, rows: TaskRows) -> None:
     _require_own(tx, plan.dag.plan_id, token)
-    rows.write(tx, plan.dag.plan_id, plan.at)
+    rows.write(tx, plan.dag.plan_id, plan.now)
 
 
-def _end_parts(tx: Tx, plan: _Submission, token: bytes, papers: _PlanDocuments) -> None:
+def _end_parts(tx: Tx, plan: _Submission, token: bytes, documents: _PlanDocuments) -> None:
     _require_own(tx, plan.dag.plan_id, token)
-    _release(tx, plan, papers)
+    _release(tx, plan, documents)
 
 
-def _release(tx: Tx, plan: _Submission, papers: _PlanDocuments) -> None:
-    """All of it is there: from this commit on it runs, or waits until its DAG is approved."""
-    plan_id, sha256 = plan.dag.plan_id, papers.sha256
+def _release(tx: Tx, plan: _Submission, documents: _PlanDocuments) -> None:
+    """Start a plan that is written completely. It waits if its DAG has to be approved first."""
+    plan_id, sha256 = plan.dag.plan_id, documents.sha256
     tx.run(PUT_PLAN, plan_id=plan_id, origin="engine", dag_sha256=sha256, revision=1, halted=None)
-    waits = submission_gate.open_review(tx, plan_id, 1, sha256, plan.manifest.policies, at=plan.at)
+    waits = submission_gate.open_review(tx, plan_id, 1, sha256, plan.manifest.policies, at=plan.now)
     _put_run(tx, plan, "PAUSED" if waits else "RUNNING", store_settings(tx, plan.team.settings))
-    tx.run(PUT_DOCUMENTS, plan_id=plan_id, dag=papers.dag, pointer=papers.pointer, manifest=papers.manifest)
-    tx.run(SHOW_VIEWS, rows=papers.shown)
-    if papers.content is not None:
-        tx.run(SHOW_VIEW, path=f"plans/{plan_id}/{root_layout.DAG}", body=None, content=papers.content)
-    plan.gate.record(tx, plan.at)
+    tx.run(PUT_DOCUMENTS, plan_id=plan_id, dag=documents.dag, pointer=documents.pointer, manifest=documents.manifest)
+    tx.run(SHOW_VIEWS, rows=documents.shown)
+    if documents.content is not None:
+        tx.run(SHOW_VIEW, path=f"plans/{plan_id}/{root_layout.DAG}", body=None, content=documents.content)
+    plan.gate.record(tx, plan.now)
     body = {"origin": "engine", "dag_sha256": sha256, "revision": 1, "tasks": len(plan.dag.nodes)}
     tx.record("plan.submitted", plan_id, body | plan.gate.to_json())
     plan.also(tx)
@@ -314,14 +283,14 @@ def _put_run(tx: Tx, plan: _Submission, state: str, settings: bytes) -> None:
         settings=settings,
         open=len(plan.dag.nodes),
         closing=int(plan.closing),
-        at=plan.at,
+        at=plan.now,
     )
 
 
-def _room_for(tx: Tx, plan_id: str) -> tuple[str, bytes] | None:
-    """None when a plan of that id may be taken in; else the hash of its DAG and its settings.
+def _find_before(tx: Tx, plan_id: str) -> tuple[str, bytes] | None:
+    """Return the DAG's hash and the settings of a plan that has this id; None when the id is free.
 
-    What is left of one that somebody could not finish is removed: it may have been another plan.
+    What an unfinished submission left is removed: it may have been another plan.
     """
     origin, sha256, state, settings = tx.run(SUBMITTED, plan_id=plan_id)[0]
     if state not in {None, "SUBMITTED"}:
@@ -334,10 +303,10 @@ def _room_for(tx: Tx, plan_id: str) -> tuple[str, bytes] | None:
 
 
 def _require_own(tx: Tx, plan_id: str, token: bytes) -> None:
-    """Nobody else may have begun to submit the plan, or have finished it."""
+    """Raise UsageError if another submission of this id has begun meanwhile."""
     origin, _, state, settings = tx.run(SUBMITTED, plan_id=plan_id)[0]
     if state != "SUBMITTED" or settings != token:
-        raise _taken(plan_id, "somebody submits it at the same time", "submit it once")
+        raise _taken(plan_id, "another process submits it at the same time", "submit it once")
     _require_free(plan_id, origin)
 
 
@@ -356,43 +325,14 @@ def _taken(plan_id: str, why: str, hint: str) -> UsageError:
     return UsageError(Code.PLAN_MISMATCH, f"there is a plan {plan_id!r} already: {why}", hint=hint)
 
 
-@dataclass(frozen=True, slots=True)
-class TaskLinks:
-    """Which tasks run only if another says so, by a branch or by failing; and who waits for whom."""
-
-    conditional_tasks: dict[str, list[str]]
-    activators: dict[str, list[str]]
-    dependants: dict[str, list[str]]
-
-    @classmethod
-    def from_dag(cls, dag: TaskDag) -> TaskLinks:
-        """All directions."""
-        wards: defaultdict[str, list[str]] = defaultdict(list)
-        dependants: defaultdict[str, list[str]] = defaultdict(list)
-        for node in dag.nodes:
-            for dependency in node.depends_on:
-                dependants[dependency].append(node.task_id)
-            for branch in node.gates.branches if node.gates else ():
-                wards[node.task_id] += branch.activate
-            if node.failure_policy and node.failure_policy.fallback_task_id:
-                for dependency in node.depends_on:
-                    wards[dependency].append(node.failure_policy.fallback_task_id)
-        guards: defaultdict[str, list[str]] = defaultdict(list)
-        for guard, tasks in wards.items():
-            wards[guard] = list(dict.fromkeys(tasks))
-            for task_id in wards[guard]:
-                guards[task_id].append(guard)
-        return cls(dict(wards), dict(guards), dict(dependants))
-
-
 def _parts(dag: TaskDag) -> Iterator[TaskRows]:
-    """The tasks in parts. Each is in the order in which the store keeps it, which is by far the quickest to take in."""
+    """Split the tasks into parts. Each is in the order of the store's index, which is by far the quickest to write."""
     links = TaskLinks.from_dag(dag)
     for start in range(0, len(dag.nodes), _AT_ONCE):
         yield TaskRows.from_nodes(dag.nodes[start : start + _AT_ONCE], links)
 
 
-_BREATH: Final = 250
+_YIELD_AFTER: Final = 250
 """Tasks after which other threads get a turn."""
 _BETWEEN: Final = '","'
 _NOTHING: Final = "{}"
@@ -404,25 +344,25 @@ def _object(pairs: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TaskRows:
-    """Tasks as one statement for each table takes them in: JSON by their ids, in which nothing has to be escaped."""
+    """Tasks as the statements take them, one for each table: JSON by task id, in which nothing has to be escaped."""
 
     texts: list[str]
     """The nodes, in the order of the DAG."""
     tasks: str
     nodes: str
-    """Their texts, and not what they say: PostgreSQL's JSON cannot hold every character."""
+    """Their texts as strings, not as objects: PostgreSQL's JSON cannot hold every character."""
     edges: str
     linked: list[dict[str, Any]]
-    """Nodes that have wards or guards, which are few."""
+    """Nodes with conditional tasks or activators, which are few."""
 
     @classmethod
     def from_nodes(cls, nodes: Sequence[Node], links: TaskLinks) -> TaskRows:
-        """The rows of some tasks, and of who waits for them."""
+        """Make the rows of some tasks, and of the tasks that wait for them."""
         texts: list[str] = []
-        for start in range(0, len(nodes), _BREATH):
+        for start in range(0, len(nodes), _YIELD_AFTER):
             if start:
                 time.sleep(0)  # the thread that writes to the store may be waiting for its turn
-            texts += [node.as_text() for node in nodes[start : start + _BREATH]]
+            texts += [node.as_text() for node in nodes[start : start + _YIELD_AFTER]]
         written = dict(zip([node.task_id for node in nodes], texts, strict=True))
         ids = sorted(written)
         waiting = [task_id for task_id in ids if task_id in links.dependants]
@@ -436,31 +376,31 @@ class TaskRows:
             [_linked(task_id, links) for task_id in linked],
         )
 
-    def write(self, tx: Tx, plan_id: str, at: str) -> None:
-        """Write down new tasks."""
-        tx.run(PUT_ENGINE_TASKS, plan_id=plan_id, at=at, rows=self.tasks)
+    def write(self, tx: Tx, plan_id: str, now: str) -> None:
+        """Write new tasks."""
+        tx.run(PUT_ENGINE_TASKS, plan_id=plan_id, at=now, rows=self.tasks)
         self.put_nodes(tx, plan_id)
 
     def put_nodes(self, tx: Tx, plan_id: str) -> None:
-        """Write down what is asked for in tasks, and who waits for whom."""
+        """Write the nodes of tasks, and which tasks wait for which."""
         tx.run(PUT_NODES, plan_id=plan_id, rows=self.nodes)
         if self.edges != _NOTHING:
             tx.run(PUT_EDGES, plan_id=plan_id, rows=self.edges)
         if self.linked:
-            tx.run_many(LINK_NODE, [{"plan_id": plan_id, **each} for each in self.linked])
+            tx.run_many(LINK_NODE, [{"plan_id": plan_id, **row} for row in self.linked])
 
 
 def put_nodes(tx: Tx, plan_id: str, nodes: Sequence[Node], links: TaskLinks) -> None:
-    """Write down what is asked for in tasks, and who waits for whom."""
+    """Write the nodes of tasks, and which tasks wait for which."""
     TaskRows.from_nodes(nodes, links).put_nodes(tx, plan_id)
 
 
 def _linked(task_id: str, links: TaskLinks) -> dict[str, Any]:
-    wards, guards = links.conditional_tasks.get(task_id), links.activators.get(task_id)
+    conditional_tasks, activators = links.conditional_tasks.get(task_id), links.activators.get(task_id)
     return {
         "task_id": task_id,
-        "wards": wire.write(wards) if wards else None,
-        "guards": wire.write(guards) if guards else None,
+        "wards": wire.write(conditional_tasks) if conditional_tasks else None,
+        "guards": wire.write(activators) if activators else None,
     }
 
 
@@ -470,14 +410,14 @@ def _task(node: Node, links: TaskLinks) -> str:
 
 
 def _standing(node: Node, links: TaskLinks) -> tuple[Any, ...]:
-    """The agent of a task, for how many it waits, whether it is held, and its priority."""
+    """Return the agent of a task, for how many others it waits, whether it is held, and its priority."""
     needs, held = node.depends_on, int(node.task_id in links.activators)
     unmet = len(needs) if len(needs) < 2 else len(set(needs))
     return node.assigned_agent_id, unmet + held, held, PRIORITIES[node.priority or "MEDIUM"]
 
 
-def make_task_row(plan_id: str, node: Node, links: TaskLinks, at: str) -> dict[str, Any]:
-    """The row of a task that nobody has looked at yet."""
+def make_task_row(plan_id: str, node: Node, links: TaskLinks, now: str) -> dict[str, Any]:
+    """Make the row of a new task."""
     agent_id, unmet, held, priority = _standing(node, links)
     return {
         "plan_id": plan_id,
@@ -486,5 +426,5 @@ def make_task_row(plan_id: str, node: Node, links: TaskLinks, at: str) -> dict[s
         "unmet": unmet,
         "held": held,
         "priority": priority,
-        "at": at,
+        "at": now,
     }

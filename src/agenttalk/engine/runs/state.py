@@ -107,7 +107,7 @@ class DispatcherState:
     def board(self, store: Store) -> BoardState:
         """Return a board with its cached definitions."""
         if store.name not in self.boards:
-            self.boards[store.name] = BoardState(store, DefinitionCache(traced=self.deps.traced))
+            self.boards[store.name] = BoardState(store, DefinitionCache(self.deps.submitted, traced=self.deps.traced))
         return self.boards[store.name]
 
     def announce(self, *, ended: bool) -> None:

@@ -129,7 +129,7 @@ class ToolchainBoard:
         self._deps = deps
         self.setup = setup
         self._engine_url = engine_url
-        self._sheets = DefinitionCache(traced=deps.traced)
+        self._sheets = DefinitionCache(deps.submitted, traced=deps.traced)
         self._last = (0, 0)
 
     async def process_events(

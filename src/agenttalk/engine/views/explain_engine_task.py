@@ -15,7 +15,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import dispute_rows
 from agenttalk.engine.plans import dag_reviews, releases, rework_rounds
 from agenttalk.engine.plans.dag_reviews import DagReviewRecord
-from agenttalk.engine.plans.definition import read_definition, read_joined_checks
+from agenttalk.engine.plans.definition import read_definition
 from agenttalk.engine.views.task_status import describe_status
 from agenttalk.ports.statements.budgets import OBJECTIONS_TO
 from agenttalk.ports.statements.core import FACT, FACTS_OF, LATEST_FACT
@@ -118,8 +118,7 @@ async def explain_engine_task(deps: Deps, plan_id: str, task_id: str, stale: Col
     node = Node.model_validate_json(bytes(nodes[0].node))
     row = rows[0]
     [run] = await store.read(RUN, plan_id=plan_id)
-    sheet = read_definition(plan_id, run)
-    sheet.joined_checks = read_joined_checks(await store.read(JOINED_CHECKS, plan_id=plan_id))
+    sheet = read_definition(plan_id, run, await store.read(JOINED_CHECKS, plan_id=plan_id))
     turns = await _read_turns(store, row.fact)
     subject = rework_rounds.ledger_subject(plan_id, task_id)
     facts = await store.read(FACTS_OF, subject=subject, after=0, limit=rework_rounds.ALL)

@@ -229,14 +229,16 @@ def _describe_closing(tasks: Iterable[TaskView]) -> str:
     return f"verifying again: {named}" if stale else "checking whether everything proven still holds"
 
 
-async def read_progress(deps: Deps, plan_id: str, names: Iterable[str]) -> PlanProgress:
+async def read_progress(
+    deps: Deps, plan_id: str, names: Iterable[str], stale: Collection[str] = NOT_STALE
+) -> PlanProgress:
     """Return the counts of a plan, and the tasks named. Raises UsageError when the engine runs no such plan."""
     store = await board_of(deps, plan_id)
     rows = await store.read(RUN_COUNTS, plan_id=plan_id)
     if not rows:
         raise _make_unknown_plan_error(plan_id)
     tasks = [
-        describe_status(row)
+        describe_status(row, stale)
         for name in dict.fromkeys(names)
         for row in await store.read(TASK_STATUS, plan_id=plan_id, task_id=name.replace("\0", ""))
     ]

@@ -13,7 +13,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.engine.core.attempt_paths import TURNS, AttemptPaths
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import PAGE, TaskName, board_of_task
-from agenttalk.engine.plans.definition import read_definition, read_joined_checks
+from agenttalk.engine.plans.definition import read_definition
 from agenttalk.engine.toolchain.board import BOARD
 from agenttalk.ports.statements.agents import HANDED_IN
 from agenttalk.ports.statements.core import COMMENTS_OF
@@ -43,8 +43,7 @@ async def preview_promise(deps: Deps, task: TaskName) -> dict[str, Any]:
         raise UsageError(Code.TASK_NOT_FOUND, f"the engine runs no task {task.subject}", hint=hint)
     node = Node.model_validate_json(bytes(nodes[0].node))
     agent_id, state, epoch, _, delivery, attempt, *_ = rows[0]
-    sheet = read_definition(task.plan_id, run[0])
-    sheet.joined_checks = read_joined_checks(await store.read(JOINED_CHECKS, plan_id=task.plan_id))
+    sheet = read_definition(task.plan_id, run[0], await store.read(JOINED_CHECKS, plan_id=task.plan_id))
     promise = sheet.promise(node)
     command = await _command(store, delivery)
     outputs = await _outputs(deps, store, task, agent_id, epoch, attempt, command)

@@ -17,7 +17,7 @@ from agenttalk.engine.core import task_comments
 from agenttalk.engine.core.attempt_paths import TURNS
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
-from agenttalk.engine.plans.definition import read_definition, read_joined_checks
+from agenttalk.engine.plans.definition import read_definition
 from agenttalk.engine.plans.versions import DeliveredFile, files_of
 from agenttalk.engine.views import explain, plans
 from agenttalk.engine.views.models.tasks import (
@@ -258,8 +258,8 @@ async def _read_checklist(store: Store, task: TaskExplanation) -> list[Checklist
     plan_id, task_id = task["plan_id"], task["task_id"]
     [node_row] = await store.read(NODE, plan_id=plan_id, task_id=task_id)
     node = Node.model_validate_json(bytes(node_row.node))
-    sheet = read_definition(plan_id, (await store.read(RUN, plan_id=plan_id))[0])
-    sheet.joined_checks = read_joined_checks(await store.read(JOINED_CHECKS, plan_id=plan_id))
+    [run] = await store.read(RUN, plan_id=plan_id)
+    sheet = read_definition(plan_id, run, await store.read(JOINED_CHECKS, plan_id=plan_id))
     evidence = await store.read(EVIDENCE_OF_TASK, plan_id=plan_id, task_id=task_id)
     judged: list[Any] = [turn for turn in task["attempts"] if "verdict" in turn]
     ended_at = task["updated_at"]
