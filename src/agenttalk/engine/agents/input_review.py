@@ -110,7 +110,7 @@ class InputReviewer:
 
 
 class _Question(NamedTuple):
-    """Build the question to a person about an input. `failures` answers of its user were not judgements."""
+    """The question to a person about an input. `unusable` answers of its user were not judgements."""
 
     check: HumanCheck
     shown: str

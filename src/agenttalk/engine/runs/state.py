@@ -122,7 +122,8 @@ class DispatcherState:
 def make_tasks_ready(moves: PlanTransaction, plans: Sequence[str]) -> tuple[int, bool]:
     """Make tasks of plans ready until there are enough for one transaction.
 
-    Returns how many plans were checked, and whether they have more due tasks."""
+    Returns how many plans were checked, and whether they have more due tasks.
+    """
     looked, due = 0, 0
     for plan_id in plans:
         sheet = moves.definitions.load(moves.tx, plan_id)
