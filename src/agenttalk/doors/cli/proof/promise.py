@@ -175,15 +175,15 @@ def check(
 def _answer_hook(own: LocalAttempt, language: Locale) -> int:
     """Keep an agent from stopping while something is missing. If our own check fails, let it stop."""
     from agenttalk.rules.text import answer_words
-    from agenttalk.rules.text.render import translate
+    from agenttalk.rules.text.message import render
 
     try:
-        missing = [translate(each, language) for each in own.find_missing()]
+        missing = [render(each, language) for each in own.find_missing()]
     except Exception as error:  # noqa: BLE001 - the agent can do nothing about any error here
         typer.echo(f"agenttalk: our check before you stop failed, which is not your fault: {error}", err=True)
         return 0
     if missing and not own.count_block():
-        first = translate(answer_words.STILL_MISSING(), language)
+        first = render(answer_words.STILL_MISSING(), language)
         reason = "\n".join([first, *(f"- {each}" for each in missing)])
         typer.echo(json.dumps({"decision": "block", "reason": reason}))
     return 0
@@ -192,7 +192,7 @@ def _answer_hook(own: LocalAttempt, language: Locale) -> int:
 def _mine(out: CommandOutput, locale: str, *, hook: bool) -> int:
     """Print what the agent's own attempt still lacks."""
     from agenttalk.doors.cli.proof import attempt
-    from agenttalk.rules.text.render import translate
+    from agenttalk.rules.text.message import render
 
     if locale not in {"en", "zh"}:
         raise UsageError(Code.OPTION_INVALID, f"there is no locale {locale[:40]!r}", hint="use 'en' or 'zh'")
@@ -206,7 +206,7 @@ def _mine(out: CommandOutput, locale: str, *, hook: bool) -> int:
         raise
     if hook:
         return _answer_hook(own, language)
-    missing = [translate(each, language) for each in own.find_missing()]
+    missing = [render(each, language) for each in own.find_missing()]
     if out.as_json:
         out.write_json({"ok": not missing, "missing": missing})
     else:

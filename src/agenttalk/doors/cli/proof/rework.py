@@ -59,8 +59,8 @@ def tell_rounds(out: CommandOutput, history: list[dict[str, Any]]) -> None:
                 out.say(f"  {by} accepted the work as it is ({sanitize(each['shown'])})")
             case _:
                 out.say(f"  {by} aborted it")
-        if "came_of_it" in each:
-            out.say(f"    [cyan]→[/] {sanitize(each['came_of_it'])}")
+        if "result" in each:
+            out.say(f"    [cyan]→[/] {sanitize(each['result'])}")
 
 
 def _tell_refusal(out: CommandOutput, each: dict[str, Any], by: str) -> None:
