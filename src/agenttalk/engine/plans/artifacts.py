@@ -68,7 +68,7 @@ class OutgoingArtifact:
         name = self.output.name
         return InputCandidate(self.message_id, job.task_id, name, None, files, at, self.score, seq, command_id)
 
-    def send(self, moves: PlanTransaction, sheet: PlanDefinition, job: OutputProducer) -> None:
+    def send(self, moves: PlanTransaction, plan: PlanDefinition, job: OutputProducer) -> None:
         """Write it down. Who works in folders gets it from the router."""
         tx, plan_id = moves.tx, job.plan_id
         for each in self.files:
@@ -91,7 +91,7 @@ class OutgoingArtifact:
                 "producer": job.agent_id,
                 "name": root_layout.artifact_name(job.task_id, self.output.name, self.message_id),
                 "envelope": self.envelope,
-                "dag_sha256": sheet.dag_sha256,
+                "dag_sha256": plan.dag_sha256,
                 "at": moves.now,
                 "state": "stored" if self.in_folders else "delivered",
             },
@@ -105,7 +105,7 @@ class OutgoingArtifact:
             moves.record_arrival(self.message_id, _arrived(tx, about, receiver, delivery_id, moves.now))
         moves.count(plan_id, "sent")
         moves.count(plan_id, "delivered", 0 if self.in_folders else 1)
-        if self.output.deliverable and not validator_verdicts.needs_acceptance(sheet, job.task_id, self.output.name):
+        if self.output.deliverable and not validator_verdicts.needs_acceptance(plan, job.task_id, self.output.name):
             folder = validator_verdicts.folder_of(plan_id, job.task_id, self.output.name)
             for each in self.files:
                 records.publish_file(tx, f"{folder}/{each.path}", None, content=each.sha256)
@@ -133,7 +133,7 @@ def _arrived(tx: Tx, about: dict[str, Any], receiver: str, delivery_id: str, at:
 
 
 def pack(
-    sheet: PlanDefinition,
+    plan: PlanDefinition,
     job: OutputProducer,
     output: Output,
     files: Sequence[OutputContent],
@@ -151,7 +151,7 @@ def pack(
         again = f'"reexecution":{{"command_id":"{command.command_id}","count":{rework.attempt}}},'
     scored = f',"score":{{"value":{wire.to_text(score)}}}' if score is not None else ""
     envelope = wire.encode(
-        f'{{"command_id":"{command.command_id}",{sheet.correlation(job.task_id)}"created_at":"{records.format_time(at)}",'
+        f'{{"command_id":"{command.command_id}",{plan.correlation(job.task_id)}"created_at":"{records.format_time(at)}",'
         f'"idempotency_key":{quoted(f"{command.command_id}/{output.name}")},"message_id":"{message_id}",'
         f'"output_name":{quoted(output.name)},"payload":{{"files":[{",".join(listed)}]}},'
         f'"plan_id":"{job.plan_id}","producer_agent_id":"{job.agent_id}",{again}'
@@ -161,8 +161,8 @@ def pack(
     letter = records.JournalMessage(
         job.plan_id, message_id, sha256, job.agent_id, job.task_id, command.command_id, output.name
     )
-    receivers = sheet.receivers(output)
-    by_hand = tuple(each for each in receivers if sheet.profile(each).driver == FOLDER)
+    receivers = plan.receivers(output)
+    by_hand = tuple(each for each in receivers if plan.profile(each).driver == FOLDER)
     direct = {each: records.derive_id("dlv", f"{message_id}/{each}") for each in receivers if each not in by_hand}
     lines = [
         records.make_delivered_line(letter, at=at, delivery_id=known, to=to, files=listed)

@@ -115,8 +115,8 @@ def complete_if_fulfilled(
     moves: PlanTransaction, kind: TaskKind, task_id: str, state: task_states.State, found: Sequence[Evidence]
 ) -> bool:
     """End a task that nobody runs, if what was found fulfils its promise; whether it does."""
-    sheet = moves.definitions.load(moves.tx, moves.tx.board)
-    verdict = done.decide(sheet.promise(sheet.node(moves.tx, task_id)), found, ())
+    plan = moves.definitions.load(moves.tx, moves.tx.board)
+    verdict = done.decide(plan.promise(plan.node(moves.tx, task_id)), found, ())
     if verdict.fulfilled:
         _end(moves, kind, task_id, state, verdict, "; ".join(each.detail for each in found))
     return verdict.fulfilled

@@ -59,7 +59,7 @@ class PreparedCommand:
 
 def prepare_command(
     tx: Tx,
-    sheet: PlanDefinition,
+    plan: PlanDefinition,
     node: Node,
     inputs: Sequence[ResolvedInput],
     *,
@@ -68,27 +68,27 @@ def prepare_command(
     rework: dict[str, Any] | None = None,
 ) -> PreparedCommand:
     """Make the next command of a task, which may be its `first`. It has still to be put into a queue."""
-    last = 0 if first else tx.run(LAST_SEQ, plan_id=sheet.plan_id, task_id=node.task_id)[0].seq
-    document, command = compose(sheet, node, inputs, last + 1, rework)
+    last = 0 if first else tx.run(LAST_SEQ, plan_id=plan.plan_id, task_id=node.task_id)[0].seq
+    document, command = compose(plan, node, inputs, last + 1, rework)
     agent_id = node.assigned_agent_id
-    in_folder = sheet.profile(agent_id).driver == FOLDER
-    message_id = records.derive_id("msg", f"{sheet.plan_id}/{command.command_id}/{sheet.dag_sha256}")
+    in_folder = plan.profile(agent_id).driver == FOLDER
+    message_id = records.derive_id("msg", f"{plan.plan_id}/{command.command_id}/{plan.dag_sha256}")
     envelope = wire.encode(
-        f'{{"command_id":"{command.command_id}",{sheet.correlation(node.task_id)}"created_at":"{records.format_time(at)}",'
+        f'{{"command_id":"{command.command_id}",{plan.correlation(node.task_id)}"created_at":"{records.format_time(at)}",'
         f'"idempotency_key":"{command.idempotency_key}","message_id":"{message_id}",'
-        f'"payload":{{"command":{document}}},"plan_id":"{sheet.plan_id}","producer_agent_id":"{ENGINE}",'
+        f'"payload":{{"command":{document}}},"plan_id":"{plan.plan_id}","producer_agent_id":"{ENGINE}",'
         f'"schema_version":"1.0","task_id":"{node.task_id}","type":"command"}}'
     )
     sha256 = wire.sha256(envelope)
     number = _keep(
-        tx, sheet, command, (message_id, sha256, envelope), at=at, state="stored" if in_folder else "delivered"
+        tx, plan, command, (message_id, sha256, envelope), at=at, state="stored" if in_folder else "delivered"
     )
     delivery_id = records.derive_id("dlv", message_id)
-    letter = records.JournalMessage(sheet.plan_id, message_id, sha256, ENGINE, node.task_id, command.command_id)
+    letter = records.JournalMessage(plan.plan_id, message_id, sha256, ENGINE, node.task_id, command.command_id)
     line = records.make_delivered_line(letter, at=at, delivery_id=delivery_id, to=agent_id)
     priority = PRIORITIES[command.priority]
     return PreparedCommand(
-        sheet.plan_id, agent_id, command, number, message_id, delivery_id, priority, line, first, in_folder
+        plan.plan_id, agent_id, command, number, message_id, delivery_id, priority, line, first, in_folder
     )
 
 
@@ -167,17 +167,17 @@ def inputs_of(tx: Tx, delivery: int) -> tuple[ResolvedInput, ...]:
 
 
 def compose(
-    sheet: PlanDefinition, node: Node, inputs: Sequence[ResolvedInput], seq: int, rework: dict[str, Any] | None = None
+    plan: PlanDefinition, node: Node, inputs: Sequence[ResolvedInput], seq: int, rework: dict[str, Any] | None = None
 ) -> tuple[str, Command]:
     """The command, in its canonical form and as a model. It is not validated once more: all of its parts were."""
     again = Reexecution.model_validate(rework) if rework is not None else None
     if again is not None:
         inputs = (*inputs, *reworks.list_extra_inputs(again))
     command_id = f"cmd_{node.task_id}_{seq:03d}"
-    dag_ref = _dag_ref(sheet.dag_sha256, sheet.revision)
+    dag_ref = _dag_ref(plan.dag_sha256, plan.revision)
     fields: dict[str, Any] = {
         "schema_version": "1.0",
-        "plan_id": sheet.plan_id,
+        "plan_id": plan.plan_id,
         "task_id": node.task_id,
         "command_id": command_id,
         "command_seq": seq,
@@ -185,10 +185,10 @@ def compose(
         "required_inputs": tuple([path for each in inputs for path in each.paths]),
         "wait_for_inputs": False,
         "score_required": bool(node.score_required),
-        "timeout": node.timeout or sheet.policies.timeout_default_seconds,
+        "timeout": node.timeout or plan.policies.timeout_default_seconds,
         "retry_times": node.retry_times or 0,
         "priority": node.priority or "MEDIUM",
-        "idempotency_key": f"{sheet.plan_id}:{node.task_id}:{command_id}",
+        "idempotency_key": f"{plan.plan_id}:{node.task_id}:{command_id}",
         "dag_ref": dag_ref[0],
         "resolved_inputs": tuple(inputs),
     }
@@ -196,7 +196,7 @@ def compose(
     produces = _produces(tuple([each.name for each in outputs]))
     if outputs:
         fields["produces"] = produces[0]
-    special = _special(sheet, node)
+    special = _special(plan, node)
     if again is not None:
         document = {
             **Command.from_values(**fields, **special).as_json(),
@@ -207,13 +207,13 @@ def compose(
     return canonical.to_text(command) if special else _plain_text(command, dag_ref[1], produces[1]), command
 
 
-def _special(sheet: PlanDefinition, node: Node) -> dict[str, Any]:
+def _special(plan: PlanDefinition, node: Node) -> dict[str, Any]:
     """What only some commands have."""
     found: dict[str, Any] = {}
     if node.score_required:
         found["score_criteria"] = node.score_criteria or "0-100"
-    if node.promise is not None or node.task_id in sheet.joined_checks:
-        found["promise"] = sheet.promise(node)
+    if node.promise is not None or node.task_id in plan.joined_checks:
+        found["promise"] = plan.promise(node)
     possible = score_gates.possible_outputs(node)
     if possible:
         found["may_produce"] = tuple([_possible(each) for each in possible])
@@ -264,7 +264,7 @@ def _file_of(name: str) -> str:
 
 
 def _keep(
-    tx: Tx, sheet: PlanDefinition, command: Command, message: tuple[str, str, bytes], *, at: str, state: str
+    tx: Tx, plan: PlanDefinition, command: Command, message: tuple[str, str, bytes], *, at: str, state: str
 ) -> int:
     message_id, sha256, envelope = message
     again = "reexecute_" if command.reexecute else ""
@@ -273,7 +273,7 @@ def _keep(
         PUT_MESSAGE,
         {
             "id": number,
-            "plan_id": sheet.plan_id,
+            "plan_id": plan.plan_id,
             "message_id": message_id,
             "sha256": sha256,
             "type": "command",
@@ -284,7 +284,7 @@ def _keep(
             "producer": ENGINE,
             "name": f"cmd_{again}{command.task_id}_{command.command_seq:03d}{root_layout.MESSAGE}",
             "envelope": envelope,
-            "dag_sha256": sheet.dag_sha256,
+            "dag_sha256": plan.dag_sha256,
             "at": at,
             "state": state,
         },

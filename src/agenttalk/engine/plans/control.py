@@ -120,14 +120,14 @@ def abort(moves: PlanTransaction, plan_id: str, task_id: str, *, detail: str) ->
         )
     if lease is not None:
         raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} is run by another process", hint="ask that one")
-    sheet = moves.definitions.load(tx, plan_id)
+    plan = moves.definitions.load(tx, plan_id)
     if delivery is not None:
         reset.withdraw_command(moves, plan_id, agent_id, delivery, reason)
     _close_questions(moves, plan_id, task_id, reason)
     decision = checkpoints.decide(
         "post-act", [("hard-deny", reason)], trace_id=f"{plan_id}/{task_id}@{moves.now}:post-act"
     )
-    transitions.fail_idle_task(moves, sheet, task_id, state, "ABORTED", reason=reason, gates=[decision.as_json()])
+    transitions.fail_idle_task(moves, plan, task_id, state, "ABORTED", reason=reason, gates=[decision.as_json()])
     moves.note_due_tasks()
     return {"task_id": task_id, "state": "FAILED", "reason": reason}
 
@@ -166,13 +166,13 @@ def retry(
     if go_on:
         resume(moves, plan_id, by=by)
     paused = _run(tx, plan_id)[0] == "PAUSED"
-    sheet = moves.definitions.load(tx, plan_id)
+    plan = moves.definitions.load(tx, plan_id)
     row = _retriable(tx, plan_id, task_id, onwards=onwards)
     stand = PlanSnapshot.read(tx, plan_id)
     if onwards:
-        again = reset.collect_dependants(tx, sheet, stand, task_id)
+        again = reset.collect_dependants(tx, plan, stand, task_id)
     else:
-        wards = reset.find_uncalled_tasks(tx, sheet, stand, task_id, {task_id})
+        wards = reset.find_uncalled_tasks(tx, plan, stand, task_id, {task_id})
         again = [task_id, *(each for each in wards if stand.states[each][1] == "BRANCH_NOT_TAKEN")]
     tx.record("task.retried", f"{plan_id}/{task_id}", {"by": by, "onwards": onwards, "begin_anew": again})
     for each in again:
@@ -180,11 +180,11 @@ def retry(
     releases.revoke(tx, plan_id, f"{by} has {task_id} done again", at=moves.now)
     if not paused:
         tx.run(SET_RUN_STATE, plan_id=plan_id, state="RUNNING", at=moves.now)
-    may_run = row.delivery is not None and _may_run(sheet.node(tx, task_id), stand, row.cause)
+    may_run = row.delivery is not None and _may_run(plan.node(tx, task_id), stand, row.cause)
     if again == [task_id] and may_run and row.delivery is not None and not onwards:
-        again += _at_once(moves, sheet, task_id, row.delivery)
+        again += _at_once(moves, plan, task_id, row.delivery)
     else:
-        again += _begin_anew(moves, sheet, again, by=by, free=may_run, onwards=onwards)
+        again += _begin_anew(moves, plan, again, by=by, free=may_run, onwards=onwards)
     return again
 
 
@@ -221,36 +221,36 @@ def _may_run(node: Node, stand: PlanSnapshot, cause: str | None) -> bool:
     return "open" not in before and ("failed" not in before or cause not in {"CANCELLED", "DEPENDENCY_SKIP"})
 
 
-def _at_once(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, delivery: int) -> list[str]:
+def _at_once(moves: PlanTransaction, plan: PlanDefinition, task_id: str, delivery: int) -> list[str]:
     """Give a failed task out again, with the inputs that it had; whoever waits for it again."""
-    tx, plan_id = moves.tx, sheet.plan_id
+    tx, plan_id = moves.tx, plan.plan_id
     tx.run(FRESH_START, plan_id=plan_id, task_id=task_id)
     spending.clear_task_spending(tx, plan_id, task_id)
     tx.run(COUNT_RUN, plan_id=plan_id, open=1, completed=0, failed=-1, skipped=0)
     inputs = commands.inputs_of(tx, delivery)
     picked = PickedInputs(inputs=inputs, sources={}, absent=())
-    moves.queue_command(sheet, sheet.node(tx, task_id), picked, "FAILED", "OPERATOR_RETRY")
-    return wake_stopped(moves, sheet, task_id)
+    moves.queue_command(plan, plan.node(tx, task_id), picked, "FAILED", "OPERATOR_RETRY")
+    return wake_stopped(moves, plan, task_id)
 
 
 def _begin_anew(
-    moves: PlanTransaction, sheet: PlanDefinition, tasks: Sequence[str], *, by: str, free: bool, onwards: bool
+    moves: PlanTransaction, plan: PlanDefinition, tasks: Sequence[str], *, by: str, free: bool, onwards: bool
 ) -> list[str]:
     """Have tasks begin anew, the first of them at once if it is `free`; others that wait for it again."""
-    tx, plan_id, first = moves.tx, sheet.plan_id, tasks[0]
+    tx, plan_id, first = moves.tx, plan.plan_id, tasks[0]
     before = PlanSnapshot.read(tx, plan_id)
-    held = reset.find_held_tasks(tx, sheet, before, tasks)
-    standing_in = reset.find_stand_ins(tx, sheet, before, tasks[1:] if free else tasks)
-    reset.reset_tasks(moves, sheet, tasks, why=f"tried again by {by}")
-    woken = [] if onwards else wake_stopped(moves, sheet, first)
+    held = reset.find_held_tasks(tx, plan, before, tasks)
+    standing_in = reset.find_stand_ins(tx, plan, before, tasks[1:] if free else tasks)
+    reset.reset_tasks(moves, plan, tasks, why=f"tried again by {by}")
+    woken = [] if onwards else wake_stopped(moves, plan, first)
     stand = PlanSnapshot.read(tx, plan_id)
-    if all(stand.standing_of(guard) != "open" for guard in sheet.spec(tx, first).activators):
+    if all(stand.standing_of(guard) != "open" for guard in plan.spec(tx, first).activators):
         held -= {first}  # nobody else is left to call for it
     at_once = {first} - held if free else ()
-    reset.recount_all_waits(tx, sheet, stand, held, free=at_once, standing_in=standing_in)
-    _consider(moves, sheet, first)
-    reset.reapply_failures(moves, sheet, stand, standing_in)
-    if _consider(moves, sheet, first) == "SKIPPED":
+    reset.recount_all_waits(tx, plan, stand, held, free=at_once, standing_in=standing_in)
+    _consider(moves, plan, first)
+    reset.reapply_failures(moves, plan, stand, standing_in)
+    if _consider(moves, plan, first) == "SKIPPED":
         raise UsageError(
             Code.ILLEGAL_TRANSITION,
             f"{first} would be skipped again, because something before it has failed",
@@ -260,31 +260,31 @@ def _begin_anew(
     return woken
 
 
-def _consider(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> str:
+def _consider(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> str:
     """Give a task out if nothing holds it up; its state."""
-    about = {"plan_id": sheet.plan_id, "task_id": task_id}
+    about = {"plan_id": plan.plan_id, "task_id": task_id}
     row = moves.tx.run(ENGINE_TASK, **about)[0]
     if (row.state, row.unmet) != ("PENDING", 0):
         return str(row.state)
-    inputs.order_if_ready(moves, sheet, task_id)
+    inputs.order_if_ready(moves, plan, task_id)
     state = str(moves.tx.run(ENGINE_TASK, **about)[0].state)
     if state == "PENDING":  # its command is made, and what follows in this transaction looks at it
         moves.tx.run(READY_TASK, **about, cause="INPUTS_PICKED", at=moves.now)
     return state
 
 
-def wake_stopped(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> list[str]:
+def wake_stopped(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> list[str]:
     """Have those that the failure of a task stopped wait for it again, unless another one stops them; who they are."""
     woken: list[str] = []
     ahead = deque([task_id])
     while ahead:
         source = ahead.popleft()
-        for dependant, state in moves.tx.run(STOPPED_DEPENDANTS, plan_id=sheet.plan_id, task_id=source):
-            if transitions.has_lost_task(moves.tx, sheet, sheet.node(moves.tx, dependant).depends_on):
+        for dependant, state in moves.tx.run(STOPPED_DEPENDANTS, plan_id=plan.plan_id, task_id=source):
+            if transitions.has_lost_task(moves.tx, plan, plan.node(moves.tx, dependant).depends_on):
                 continue
-            moves.move_task(sheet, dependant, state, "DEPENDENCY_RETRIED")
+            moves.move_task(plan, dependant, state, "DEPENDENCY_RETRIED")
             if state == "SKIPPED":
-                moves.tx.run(COUNT_RUN, plan_id=sheet.plan_id, open=1, completed=0, failed=0, skipped=-1)
+                moves.tx.run(COUNT_RUN, plan_id=plan.plan_id, open=1, completed=0, failed=0, skipped=-1)
                 ahead.append(dependant)
             woken.append(dependant)
     return woken

@@ -118,8 +118,8 @@ def apply(
     gate = submission_gate.decide_pre_plan(dag, manifest, revision=revision)
     gate.record(tx, moves.now)
     moves.definitions.forget(plan_id)
-    sheet = moves.definitions.load(tx, plan_id)
-    if sheet.limits is not None:
+    plan = moves.definitions.load(tx, plan_id)
+    if plan.limits is not None:
         spending.recount_plan(tx, plan_id)
     links = TaskLinks.from_dag(dag)
     tx.run(DROP_EDGES, plan_id=plan_id)
@@ -127,13 +127,13 @@ def apply(
     nodes: dict[str, Node] = {node.task_id: node for node in dag.nodes}
     for task_id in found.removed:
         _move(moves, plan_id, task_id, "REMOVED", "the new plan has no such task")
-        versions.withdraw_outputs(moves, sheet, task_id)
+        versions.withdraw_outputs(moves, plan, task_id)
     for task_id in found.changed:
         _move(moves, plan_id, task_id, "CHANGED", None)
-        versions.unpublish_outputs(moves, sheet, task_id)
+        versions.unpublish_outputs(moves, plan, task_id)
         tx.run(FRESH_START, plan_id=plan_id, task_id=task_id)
         spending.clear_task_spending(tx, plan_id, task_id)
-        control.wake_stopped(moves, sheet, task_id)
+        control.wake_stopped(moves, plan, task_id)
     for task_id in found.added:
         tx.run(DROP_TASK, plan_id=plan_id, task_id=task_id)
         tx.run(PUT_ENGINE_TASK, **submission.make_task_row(plan_id, nodes[task_id], links, moves.now))
@@ -141,22 +141,22 @@ def apply(
     for task_id, (state, _) in states.items():
         if state == "READY" and task_id in nodes:  # its command names the old DAG
             _order_anew(moves, plan_id, nodes[task_id])
-    waits = _decided_anew(moves, sheet, found, held=paused)
+    waits = _decided_anew(moves, plan, found, held=paused)
     if _recount(tx, plan_id, moves.now, paused=paused or waits, closing=staleness.needs_final_check(dag, manifest)):
-        releases.mark_due(tx, plan_id, sheet.policies, at=moves.now)
+        releases.mark_due(tx, plan_id, plan.policies, at=moves.now)
     for task_id, (state, cause) in states.items():
         if task_id in nodes:
-            _follow(moves, sheet, task_id, state, cause)
+            _follow(moves, plan, task_id, state, cause)
     tx.record("plan.revised", plan_id, {"by": by, "revision": revision, **found.as_json(), **gate.to_json()})
     moves.note_due_tasks()
     return found
 
 
-def _follow(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, state: State, cause: Cause | None) -> None:
+def _follow(moves: PlanTransaction, plan: PlanDefinition, task_id: str, state: State, cause: Cause | None) -> None:
     """What the new plan means for a task that stays as it was: others may wait for it now, or it may begin."""
-    tx, plan_id = moves.tx, sheet.plan_id
+    tx, plan_id = moves.tx, plan.plan_id
     if state in task_states.FINAL and failure.judge_dependency(state, cause) == "failed":
-        transitions.fail_dependants_of(moves, sheet, task_id)
+        transitions.fail_dependants_of(moves, plan, task_id)
     elif cause == "SOFT_DENIED":  # the new plan may allow more
         delivery = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0].delivery
         if delivery is not None:
@@ -170,12 +170,12 @@ def _forget_proof(tx: Tx, plan_id: str, tasks: Sequence[str]) -> None:
         tx.run(DROP_JOINED, plan_id=plan_id, task_id=task_id)
 
 
-def _decided_anew(moves: PlanTransaction, sheet: PlanDefinition, found: Difference, *, held: bool) -> bool:
+def _decided_anew(moves: PlanTransaction, plan: PlanDefinition, found: Difference, *, held: bool) -> bool:
     """What was decided about an older revision holds no more; whether the new one has to be approved first."""
-    tx, plan_id, revision = moves.tx, sheet.plan_id, sheet.revision
+    tx, plan_id, revision = moves.tx, plan.plan_id, plan.revision
     if found.added or found.changed or found.removed:
         releases.revoke(tx, plan_id, f"revision {revision} of the plan is in force", at=moves.now)
-    return submission_gate.open_review(tx, plan_id, revision, sheet.dag_sha256, sheet.policies, at=moves.now, held=held)
+    return submission_gate.open_review(tx, plan_id, revision, plan.dag_sha256, plan.policies, at=moves.now, held=held)
 
 
 def _put_documents(
@@ -216,30 +216,30 @@ def _put_documents(
 
 def _move(moves: PlanTransaction, plan_id: str, task_id: str, cause: Cause, reason: str | None) -> None:
     """Take a task that changed, or is gone, out of whatever it was in."""
-    sheet = moves.definitions.load(moves.tx, plan_id)
+    plan = moves.definitions.load(moves.tx, plan_id)
     row = moves.tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0]
     state, lease, delivery = row.state, row.lease, row.delivery
     if lease is not None:
         raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} still runs", hint="try again")
-    recalls.recall_command(moves, sheet, delivery, _revised(sheet))
-    transitions.close_questions(moves, sheet, task_id)
-    moves.move_task(sheet, task_id, state, cause, reason=reason)
+    recalls.recall_command(moves, plan, delivery, _revised(plan))
+    transitions.close_questions(moves, plan, task_id)
+    moves.move_task(plan, task_id, state, cause, reason=reason)
 
 
-def _revised(sheet: PlanDefinition) -> str:
-    return f"revision {sheet.revision} of the plan is in force"
+def _revised(plan: PlanDefinition) -> str:
+    return f"revision {plan.revision} of the plan is in force"
 
 
 def _order_anew(moves: PlanTransaction, plan_id: str, node: Node) -> None:
     tx = moves.tx
-    sheet = moves.definitions.load(tx, plan_id)
+    plan = moves.definitions.load(tx, plan_id)
     row = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=node.task_id)[0]
     inputs: tuple[ResolvedInput, ...] = ()
     if row.delivery is not None:
         inputs = commands.inputs_of(tx, row.delivery)
         newer = tx.run(LAST_SEQ, plan_id=plan_id, task_id=node.task_id)[0].seq + 1
-        recalls.recall_command(moves, sheet, row.delivery, _revised(sheet), newer=newer)
-    moves.queue_command(sheet, node, PickedInputs(inputs=inputs, sources={}, absent=()), "READY", "SUPERSEDED")
+        recalls.recall_command(moves, plan, row.delivery, _revised(plan), newer=newer)
+    moves.queue_command(plan, node, PickedInputs(inputs=inputs, sources={}, absent=()), "READY", "SUPERSEDED")
 
 
 def _count_anew(tx: Tx, plan_id: str, nodes: Mapping[str, Node], links: TaskLinks) -> States:

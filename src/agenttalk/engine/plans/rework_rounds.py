@@ -55,24 +55,24 @@ def _body(data: Any) -> dict[str, Any]:
     return dict(body)
 
 
-def allowed_rounds(tx: Tx, sheet: PlanDefinition, node: Node) -> int:
+def allowed_rounds(tx: Tx, plan: PlanDefinition, node: Node) -> int:
     """How many rounds a task has, with those that a person granted."""
     own = node.failure_policy.max_reexecute_times if node.failure_policy else None
-    said = own if own is not None else sheet.policies.max_reexecute_times
-    granted = find_latest(tx, sheet.plan_id, node.task_id, GRANTED)
+    said = own if own is not None else plan.policies.max_reexecute_times
+    granted = find_latest(tx, plan.plan_id, node.task_id, GRANTED)
     return max(said, granted["most"]) if granted else said
 
 
 def read_round_history(
-    tx: Tx, sheet: PlanDefinition, node: Node, *, used: int, consumer: str | None = None
+    tx: Tx, plan: PlanDefinition, node: Node, *, used: int, consumer: str | None = None
 ) -> RoundHistory:
     """Read the rounds of a task that count: not those before a person granted more.
 
     `consumer` is the task that refuses its work now, None the engine.
     """
-    counted = list_counted_rounds(tx, sheet.plan_id, node.task_id, used)
+    counted = list_counted_rounds(tx, plan.plan_id, node.task_id, used)
     issue_sets = tuple(tuple(body["fingerprint"]) for body in counted if body.get("consumer") == consumer)
-    return RoundHistory(used, allowed_rounds(tx, sheet, node), issue_sets)
+    return RoundHistory(used, allowed_rounds(tx, plan, node), issue_sets)
 
 
 def list_counted_rounds(tx: Tx, plan_id: str, task_id: str, used: int) -> list[dict[str, Any]]:

@@ -35,9 +35,9 @@ def folder_of(plan_id: str, task_id: str, output_name: str) -> str:
     return f"artifacts/{plan_id}/{task_id}/{root_layout.path_segment(output_name)}"
 
 
-def needs_acceptance(sheet: PlanDefinition, task_id: str, output_name: str) -> bool:
+def needs_acceptance(plan: PlanDefinition, task_id: str, output_name: str) -> bool:
     """Whether an artifact is archived only once somebody has accepted it."""
-    release = sheet.policies.release
+    release = plan.policies.release
     return (
         release is not None
         and bool(release.accepted_by)

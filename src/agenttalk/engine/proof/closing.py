@@ -49,7 +49,7 @@ class PlanCloser:
     """Looks again at what a plan proved."""
 
     store: Store
-    sheets: DefinitionCache
+    definitions: DefinitionCache
     prover: Prover | None
     step: TransactionRunner
     plan_id: str
@@ -103,7 +103,7 @@ class PlanCloser:
         if not head:  # the branch was deleted, so nothing can be merged without a new check
             await self.store.transact(lambda tx: tx.run(LEAVE_BRANCH, plan_id=self.plan_id))
             return False
-        found = await staleness.find_stale(self.store, self.sheets, self.prover, self.plan_id, self.operator.words)
+        found = await staleness.find_stale(self.store, self.definitions, self.prover, self.plan_id, self.operator.words)
         await self.step(partial(_mark_and_watch, plan_id=self.plan_id, review=found, head=head))
         return any(each.why for each in found.seen)
 
@@ -111,7 +111,7 @@ class PlanCloser:
         """Return the tasks that `check_branch` would find stale. Writes nothing."""
         if not await self._find_moved_head(repo):
             return frozenset()
-        found = await staleness.find_stale(self.store, self.sheets, self.prover, self.plan_id, self.operator.words)
+        found = await staleness.find_stale(self.store, self.definitions, self.prover, self.plan_id, self.operator.words)
         return frozenset(seen.kept.task_id for seen in found.seen if seen.why)
 
     async def _find_moved_head(self, repo: Workspace) -> str | None:
@@ -126,7 +126,7 @@ class PlanCloser:
         """See what is stale since something was merged; None if that does not work: then closing sees it."""
         try:
             return await staleness.find_stale(
-                self.store, self.sheets, self.prover, self.plan_id, self.operator.words, fresh_only=True
+                self.store, self.definitions, self.prover, self.plan_id, self.operator.words, fresh_only=True
             )
         except AgentTalkError as error:
             LOG.warning("%s: %s", self.plan_id, error.message, extra={"action": "closing.look"})
@@ -134,7 +134,7 @@ class PlanCloser:
 
     async def _reverify(self, task_id: str | None) -> StalenessReport:
         found = await staleness.find_stale(
-            self.store, self.sheets, self.prover, self.plan_id, self.operator.words, task_id=task_id
+            self.store, self.definitions, self.prover, self.plan_id, self.operator.words, task_id=task_id
         )
         if self.prover is None or not any(each.why for each in found.seen):
             return found

@@ -62,26 +62,26 @@ class DagReviewCoordinator:
         """Begin the review of a plan, or decide on it if that can be done; whether anything changed."""
         if review.state == "waits":
             return await self._apply_answer(plan_id, review)
-        sheet = read_definition(plan_id, (await self.store.read(RUN, plan_id=plan_id))[0])
-        if sheet.policies.review is None:
+        plan = read_definition(plan_id, (await self.store.read(RUN, plan_id=plan_id))[0])
+        if plan.policies.review is None:
             return False
         runs = await self.store.read(RUN, plan_id=review.review_plan)
         if not runs:
-            return await self._begin(sheet, sheet.policies.review, review)
-        late = _is_late(review, sheet.policies, self.deps.stamp())
+            return await self._begin(plan, plan.policies.review, review)
+        late = _is_late(review, plan.policies, self.deps.stamp())
         if runs[0].state != "ENDED" and not late:
             return False
-        await self._decide(sheet, sheet.policies.review, review)
+        await self._decide(plan, plan.policies.review, review)
         if runs[0].state != "ENDED":
             await self.cancel(review.review_plan)
         return True
 
-    async def _begin(self, sheet: PlanDefinition, policy: ReviewPolicy, review: DagReviewRecord) -> bool:
+    async def _begin(self, plan: PlanDefinition, policy: ReviewPolicy, review: DagReviewRecord) -> bool:
         """Submit the plan of a review. Doing it again changes nothing."""
-        limit = _limit(sheet.policies)
+        limit = _limit(plan.policies)
         timeout = limit.timeout_seconds if limit else PATIENCE
         named = [*policy.reviewers, *([policy.coordinator] if policy.coordinator else [])]
-        profiles = {str(name): sheet.profile(name) for name in named}
+        profiles = {str(name): plan.profile(name) for name in named}
         locale = profiles[named[0]].locale
         document = rules.make_review_plan(
             review.review_plan,
@@ -92,7 +92,7 @@ class DagReviewCoordinator:
             timeout=timeout,
         )
         compiled = compile_plan(reader.plan_of(YamlSource(document)), agents=profiles)
-        dag = bytes((await self.store.read(PLAN_DOCUMENTS, plan_id=sheet.plan_id))[0].dag)
+        dag = bytes((await self.store.read(PLAN_DOCUMENTS, plan_id=plan.plan_id))[0].dag)
         sha256 = await (await self.deps.stores.blobs(self.store.name)).put(dag)
         at = self.deps.stamp()
 
@@ -110,7 +110,7 @@ class DagReviewCoordinator:
             self.deps, compiled.dag, compiled.manifest, compiled.profiles, board=board, also=hand_in
         )
 
-    async def _decide(self, sheet: PlanDefinition, policy: ReviewPolicy, review: DagReviewRecord) -> None:
+    async def _decide(self, plan: PlanDefinition, policy: ReviewPolicy, review: DagReviewRecord) -> None:
         said: dict[str, rules.DagReview | str] = {}
         files = []
         for number, reviewer in enumerate(policy.reviewers, 1):
@@ -122,10 +122,10 @@ class DagReviewCoordinator:
         if policy.coordinator is not None:
             data, _ = await self._read_deliverable(review.review_plan, "decide", policy.coordinator, rules.DECISION)
             decided = data if isinstance(data, str) else rules.read_decision(data)
-        limit = _limit(sheet.policies)
+        limit = _limit(plan.policies)
         ruling = rules.decide(policy, said, decided, default=limit.default_decision if limit else None)
         told = [each.as_json() for each in said.values() if isinstance(each, rules.DagReview)]
-        await self.step(lambda moves: record_ruling(moves, sheet.plan_id, review, ruling, told, files))
+        await self.step(lambda moves: record_ruling(moves, plan.plan_id, review, ruling, told, files))
 
     async def _read_deliverable(self, plan_id: str, task_id: str, agent_id: str, name: str) -> tuple[bytes | str, str]:
         """What a task of the review delivered, and its hash; else why nothing counts."""

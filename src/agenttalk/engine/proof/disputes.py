@@ -66,8 +66,8 @@ def accept_dispute_file(tx: Tx, deps: Deps, said: CheckDispute, *, plan_id: str,
 def _raise(tx: Tx, plan_id: str, task_id: str, agent_id: str, check_id: str, reason: str, at: str) -> Dispute | Problem:
     if not tx.run(RUN, plan_id=plan_id):
         return Problem(Code.TASK_NOT_FOUND, "task", f"the engine runs no plan {plan_id!r}, so it checks nothing of it")
-    sheet = DefinitionCache().load(tx, plan_id)
-    checks = {each.id: each.as_json() for each in sheet.promise(sheet.node(tx, task_id)).checks}
+    plan = DefinitionCache().load(tx, plan_id)
+    checks = {each.id: each.as_json() for each in plan.promise(plan.node(tx, task_id)).checks}
     known = kept.list_disputes(tx, plan_id, task_id)
     [(seq,)] = tx.run(LAST_SEQ, plan_id=plan_id, task_id=task_id)
     found = disputes.judge(known, checks, check_id=check_id, seq=seq, reason=reason)

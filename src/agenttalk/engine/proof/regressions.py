@@ -151,14 +151,14 @@ def _send_back(moves: PlanTransaction, plan_id: str, task_id: str, broken: Seque
     """Reopen one task; False when another round makes no sense, and it has failed."""
     tx = moves.tx
     _join(moves, plan_id, task_id, broken)
-    sheet = moves.definitions.load(tx, plan_id)
+    plan = moves.definitions.load(tx, plan_id)
     reason = "; ".join(dict.fromkeys(_describe_reopening(task_id, each) for each in broken))
     body = {"reason": reason, "broken": [_broken_check_to_json(each) for each in broken]}
     tx.record("regression.found", f"{plan_id}/{task_id}", body)
     kept = broken[0].kept
     judgement = Judgement(False, 0, reason, tuple(_issues(task_id, broken)))
     refusal = WorkRefusal(ENGINE, kept.owner if kept.owner != task_id else None, kept.command_id, judgement)
-    rework.refuse_work(moves, sheet, task_id, refusal, "REGRESSION")
+    rework.refuse_work(moves, plan, task_id, refusal, "REGRESSION")
     return bool(tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0].state != "FAILED")
 
 

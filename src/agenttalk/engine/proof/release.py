@@ -144,22 +144,22 @@ def _not_due(tx: Tx, plan_id: str) -> None:
 
 
 def _read_basis(tx: Tx, plan_id: str) -> _ReleaseBasis | None:
-    sheet = DefinitionCache().load(tx, plan_id)
-    policy = sheet.policies.release
+    plan = DefinitionCache().load(tx, plan_id)
+    policy = plan.policies.release
     if policy is None:
         return None
     made, files = [], {}
     for each in policy.deliverables:
         task_id = str(each.from_task_id)
-        one, contents = _read_deliverable(tx, sheet, task_id, each.name)
+        one, contents = _read_deliverable(tx, plan, task_id, each.name)
         made.append(one)
         files[task_id, each.name] = contents
-    documents = tuple(_documents(tx, sheet))
+    documents = tuple(_documents(tx, plan))
     run = tx.run(RUN, plan_id=plan_id)[0]
     return _ReleaseBasis(
-        sheet.policies,
-        tuple(sheet.profiles),
-        sheet.workspace,
+        plan.policies,
+        tuple(plan.profiles),
+        plan.workspace,
         tuple(made),
         files,
         documents,
@@ -169,23 +169,21 @@ def _read_basis(tx: Tx, plan_id: str) -> _ReleaseBasis | None:
     )
 
 
-def _read_deliverable(
-    tx: Tx, sheet: PlanDefinition, task_id: str, name: str
-) -> tuple[DeliverableState, dict[str, str]]:
+def _read_deliverable(tx: Tx, plan: PlanDefinition, task_id: str, name: str) -> tuple[DeliverableState, dict[str, str]]:
     """What has become of a deliverable."""
-    rows = tx.run(RELEASE_TASK, plan_id=sheet.plan_id, task_id=task_id)
+    rows = tx.run(RELEASE_TASK, plan_id=plan.plan_id, task_id=task_id)
     if not rows:
         return DeliverableState(name, task_id, "PENDING"), {}
     state, cause, fresh, _, unisolated = rows[0]
-    node = sheet.node(tx, task_id)
+    node = plan.node(tx, task_id)
     needed = _is_needed(node, name) and not (state == "SKIPPED" and cause == "BRANCH_NOT_TAKEN")
-    versions = tx.run(ARTIFACTS_NAMED, plan_id=sheet.plan_id, output_name=name)
+    versions = tx.run(ARTIFACTS_NAMED, plan_id=plan.plan_id, output_name=name)
     row = next((row for row in versions if row.task_id == task_id), None)
     if row is None:
         return DeliverableState(name, task_id, state, bool(fresh), needed), {}
     files = validator_verdicts.files_of(bytes(row.envelope))
     sha256 = hash_files(files)
-    said = [one for one in tx.run(JUDGEMENTS_OF, plan_id=sheet.plan_id, sha256=sha256) if one.validator != row.producer]
+    said = [one for one in tx.run(JUDGEMENTS_OF, plan_id=plan.plan_id, sha256=sha256) if one.validator != row.producer]
     made = DeliverableState(
         name,
         task_id,
@@ -194,7 +192,7 @@ def _read_deliverable(
         needed,
         row.producer,
         sha256,
-        sheet.promise(node).id,
+        plan.promise(node).id,
         refused_by=tuple(validator for validator, accepted, _ in said if not accepted),
         accepted_by=tuple(validator for validator, accepted, _ in said if accepted),
         isolated=not unisolated,
@@ -206,35 +204,35 @@ def _is_needed(node: Node, name: str) -> bool:
     return any(each.name == name and each.when is None and not each.optional for each in node.outputs)
 
 
-def _documents(tx: Tx, sheet: PlanDefinition) -> list[_Document]:
+def _documents(tx: Tx, plan: PlanDefinition) -> list[_Document]:
     """The newest results of gates that tasks delivered, and whether they saw all that was merged."""
-    merged = _merged_at(tx, sheet)
+    merged = _merged_at(tx, plan)
     found: dict[tuple[str, str], _Document] = {}
-    for task_id, output_name, producer, _, envelope in tx.run(GATE_RESULTS, plan_id=sheet.plan_id):
+    for task_id, output_name, producer, _, envelope in tx.run(GATE_RESULTS, plan_id=plan.plan_id):
         if rules.find_named_gate(output_name) is None or (task_id, output_name) in found:
             continue
-        rows = tx.run(RELEASE_TASK, plan_id=sheet.plan_id, task_id=task_id)
+        rows = tx.run(RELEASE_TASK, plan_id=plan.plan_id, task_id=task_id)
         if not rows:
             continue
         state, _, fresh, agent_id, _ = rows[0]
         files = validator_verdicts.files_of(bytes(envelope))
         content = next(iter(files.values())) if len(files) == 1 else ""
         by = producer if producer == agent_id else f"{producer}, whose task it is not"
-        began = _began(tx, sheet.plan_id, task_id)
+        began = _began(tx, plan.plan_id, task_id)
         late = any(at > began for each, at in merged.items() if each != task_id)
         holds = state == "COMPLETED" and bool(fresh) and not late
         found[task_id, output_name] = _Document(output_name, by, content, holds)
     return list(found.values())
 
 
-def _merged_at(tx: Tx, sheet: PlanDefinition) -> dict[str, str]:
+def _merged_at(tx: Tx, plan: PlanDefinition) -> dict[str, str]:
     """Tasks that work on the repository → when their work was merged last."""
-    if sheet.workspace is None:
+    if plan.workspace is None:
         return {}
     return {
         row.task_id: row.finished_at
-        for row in tx.run(FINISHED_TASKS, plan_id=sheet.plan_id)
-        if sheet.node(tx, row.task_id).workspace == "repo"
+        for row in tx.run(FINISHED_TASKS, plan_id=plan.plan_id)
+        if plan.node(tx, row.task_id).workspace == "repo"
     }
 
 

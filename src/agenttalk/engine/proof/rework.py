@@ -61,7 +61,7 @@ class WorkRefusal:
 
 def send_back(
     moves: PlanTransaction,
-    sheet: PlanDefinition,
+    plan: PlanDefinition,
     granted: LeasedAttempt,
     judgements: Mapping[str, Judgement],
     model: str,
@@ -70,7 +70,7 @@ def send_back(
     job = granted.job
     moves.tx.run(
         WAIT_FOR_INPUT,
-        plan_id=sheet.plan_id,
+        plan_id=plan.plan_id,
         task_id=job.task_id,
         missing=wire.write([name for name, each in judgements.items() if not each.accepted]),
         at=moves.now,
@@ -79,7 +79,7 @@ def send_back(
         if not judgement.accepted:
             refusal = WorkRefusal(job.agent_id, job.task_id, job.command.command_id, judgement, model)
             for producer in dict.fromkeys(path.partition("/")[0] for path in _paths(granted, name)):
-                refuse_work(moves, sheet, producer, refusal)
+                refuse_work(moves, plan, producer, refusal)
 
 
 def record_judgements(
@@ -104,22 +104,22 @@ def _paths(granted: LeasedAttempt, name: str) -> list[str]:
 
 
 def refuse_work(
-    moves: PlanTransaction, sheet: PlanDefinition, producer: str, refusal: WorkRefusal, cause: Cause = "REWORK"
+    moves: PlanTransaction, plan: PlanDefinition, producer: str, refusal: WorkRefusal, cause: Cause = "REWORK"
 ) -> bool:
     """Send one task back, unless it went back for another reason meanwhile, or another round makes no sense.
 
     False when it is not done, so that there is nothing to refuse.
     """
-    tx, plan_id = moves.tx, sheet.plan_id
+    tx, plan_id = moves.tx, plan.plan_id
     rows = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=producer)
     if not rows or rows[0].state != "COMPLETED":
         return False
-    row, node = rows[0], sheet.node(tx, producer)
+    row, node = rows[0], plan.node(tx, producer)
     issues = refusal.judgement.issues
     fingerprint = rework.fingerprint_issues(issues)
-    rounds = rework_rounds.read_round_history(tx, sheet, node, used=row.reexecutions, consumer=refusal.consumer)
+    rounds = rework_rounds.read_round_history(tx, plan, node, used=row.reexecutions, consumer=refusal.consumer)
     answer = rework.decide_another_round(rounds, fingerprint)
-    files = read_files_in_force(moves, sheet, producer)
+    files = read_files_in_force(moves, plan, producer)
     told = {
         "by": refusal.validator,
         "consumer": refusal.consumer,
@@ -133,14 +133,14 @@ def refuse_work(
     }
     tx.run(COUNT_RUN, plan_id=plan_id, open=1, completed=-1, failed=0, skipped=0)
     if answer != "yes":
-        _give_up(moves, sheet, node, told, stuck=answer == "stuck")
+        _give_up(moves, plan, node, told, stuck=answer == "stuck")
         return True
     [(number,)] = tx.run(ADD_ROUND, plan_id=plan_id, task_id=producer, rounds=1)
     tx.record(rework_rounds.ORDERED, rework_rounds.ledger_subject(plan_id, producer), {"round": number, **told})
     result = refusal.judgement.as_result(refusal.validator)
     again = build_reexecution(plan_id, producer, row.agent_id, number, result, files, moves)
-    _order_next_command(moves, sheet, node, row, "COMPLETED", cause, again)
-    transitions.update_consumers(moves, sheet, producer)
+    _order_next_command(moves, plan, node, row, "COMPLETED", cause, again)
+    transitions.update_consumers(moves, plan, producer)
     return True
 
 
@@ -169,7 +169,7 @@ def build_reexecution(
 
 def _order_next_command(
     moves: PlanTransaction,
-    sheet: PlanDefinition,
+    plan: PlanDefinition,
     node: Node,
     row: EngineTaskRow,
     state: Any,
@@ -178,25 +178,25 @@ def _order_next_command(
 ) -> None:
     """Make the next command of a task, with the inputs that it had; if those are not there any more, it waits."""
     inputs = commands.inputs_of(moves.tx, row.delivery) if row.delivery is not None else ()
-    if versions.has_lost_input(moves.tx, sheet, inputs):
-        moves.move_task(sheet, node.task_id, state, cause)
-        transitions.wait_for_inputs(moves, sheet, node.task_id)
+    if versions.has_lost_input(moves.tx, plan, inputs):
+        moves.move_task(plan, node.task_id, state, cause)
+        transitions.wait_for_inputs(moves, plan, node.task_id)
         return
     picked = PickedInputs(inputs=inputs, sources={}, absent=())
-    moves.queue_command(sheet, node, picked, state, cause, rework=again, agent_id=row.agent_id)
+    moves.queue_command(plan, node, picked, state, cause, rework=again, agent_id=row.agent_id)
 
 
 def rerun_failed(
-    moves: PlanTransaction, sheet: PlanDefinition, node: Node, row: EngineTaskRow, reexecute: dict[str, Any]
+    moves: PlanTransaction, plan: PlanDefinition, node: Node, row: EngineTaskRow, reexecute: dict[str, Any]
 ) -> None:
     """Have a task that failed done once more."""
-    _order_next_command(moves, sheet, node, row, "FAILED", "OPERATOR_RETRY", reexecute)
+    _order_next_command(moves, plan, node, row, "FAILED", "OPERATOR_RETRY", reexecute)
 
 
-def read_files_in_force(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> FileRecords:
+def read_files_in_force(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> FileRecords:
     """The files of what a task made last, as far as nobody refused it."""
     found: dict[str, FileRecords] = {}
-    for row in versions.list_versions_in_force(moves.tx, sheet.plan_id, task_id):
+    for row in versions.list_versions_in_force(moves.tx, plan.plan_id, task_id):
         listed = [
             {"output_name": row.output_name, "path": path, "sha256": sha256, "size_bytes": size}
             for path, sha256, size in versions.files_of(row.envelope)
@@ -205,31 +205,31 @@ def read_files_in_force(moves: PlanTransaction, sheet: PlanDefinition, task_id: 
     return [each for listed in found.values() for each in listed]
 
 
-def _give_up(moves: PlanTransaction, sheet: PlanDefinition, node: Node, told: dict[str, Any], *, stuck: bool) -> None:
+def _give_up(moves: PlanTransaction, plan: PlanDefinition, node: Node, told: dict[str, Any], *, stuck: bool) -> None:
     """Another round makes no sense: the work has failed, and people are told."""
     why = "the same issues came back unchanged" if stuck else "all rounds of rework are used up"
     reason = f"{told['by']} refuses it, and {why}: {told['reason']}"
-    moves.move_task(sheet, node.task_id, "COMPLETED", "REWORK_EXHAUSTED", reason=reason)
+    moves.move_task(plan, node.task_id, "COMPLETED", "REWORK_EXHAUSTED", reason=reason)
     records.alert(
         moves.tx,
         at=moves.now,
-        plan_id=sheet.plan_id,
+        plan_id=plan.plan_id,
         code=Code.COMMAND_FAILED,
         message=f"task {node.task_id!r} failed: {reason}",
         key=f"{node.task_id}/{told['command_id']}",
         source=records.RecordSource(told["by"], node.task_id, told["command_id"]),
         details={key: told[key] for key in ("decision", "score", "reason", "issues")},
     )
-    transitions.update_consumers(moves, sheet, node.task_id)
-    transitions.mark_failed(moves, sheet, node.task_id)
-    mark_exhausted(moves, sheet, node, reason, {**told, "stuck": stuck})
+    transitions.update_consumers(moves, plan, node.task_id)
+    transitions.mark_failed(moves, plan, node.task_id)
+    mark_exhausted(moves, plan, node, reason, {**told, "stuck": stuck})
 
 
 def mark_exhausted(
-    moves: PlanTransaction, sheet: PlanDefinition, node: Node, reason: str, told: dict[str, Any], *, diff: str = ""
+    moves: PlanTransaction, plan: PlanDefinition, node: Node, reason: str, told: dict[str, Any], *, diff: str = ""
 ) -> None:
     """Write down that a task has no round left, and ask a person what is to become of it."""
-    tx, plan_id, task_id = moves.tx, sheet.plan_id, node.task_id
+    tx, plan_id, task_id = moves.tx, plan.plan_id, node.task_id
     why = "came back with the same issues unchanged" if told.get("stuck") else "has no round of rework left"
     question = f"{task_id} {why}. Grant more rounds, accept it as it is, or abort?"
     seen = {f"{each['output_name']}/{each['path']}": each["sha256"] for each in told["files"]}
@@ -243,14 +243,14 @@ def mark_exhausted(
         **({"diff": diff} if diff else {}),
     }
     request_id = questions.ask_about_task(
-        tx, sheet, node, "REEXECUTE_LIMIT", question, f"{question} {reason}", OPTIONS, at=moves.now, criteria=criteria
+        tx, plan, node, "REEXECUTE_LIMIT", question, f"{question} {reason}", OPTIONS, at=moves.now, criteria=criteria
     )
     tx.run(NOTE_REQUEST, plan_id=plan_id, task_id=task_id, request_id=request_id, reason=reason)
 
 
 def order_rework(
     moves: PlanTransaction,
-    sheet: PlanDefinition,
+    plan: PlanDefinition,
     node: Node,
     granted: LeasedAttempt,
     performance: Performance,
@@ -281,13 +281,13 @@ def order_rework(
     }
     tx.record(rework_rounds.ORDERED, rework_rounds.ledger_subject(job.plan_id, job.task_id), told)
     inputs = rework.list_own_inputs(job.command)
-    if versions.has_lost_input(tx, sheet, inputs):
-        transitions.wait_for_inputs(moves, sheet, job.task_id)
+    if versions.has_lost_input(tx, plan, inputs):
+        transitions.wait_for_inputs(moves, plan, job.task_id)
         return
     picked = PickedInputs(inputs=inputs, sources={}, absent=())
     result = judgement.as_result("engine")
     again = build_reexecution(job.plan_id, job.task_id, job.agent_id, number, result, files, moves)
-    moves.queue_command(sheet, node, picked, "RUNNING", cause, rework=again, agent_id=hand_to or job.agent_id)
+    moves.queue_command(plan, node, picked, "RUNNING", cause, rework=again, agent_id=hand_to or job.agent_id)
 
 
 def read_disputes(tx: Tx, plan_id: str, task_id: str) -> tuple[Issue, ...]:
@@ -309,7 +309,7 @@ def keep_left_files(moves: PlanTransaction, performance: Performance) -> FileRec
 
 def end_without_rounds(
     moves: PlanTransaction,
-    sheet: PlanDefinition,
+    plan: PlanDefinition,
     node: Node,
     granted: LeasedAttempt,
     performance: Performance,
@@ -337,7 +337,7 @@ def end_without_rounds(
         "evidence": [asdict(each) for each in evidence],
         "stuck": stuck,
     }
-    mark_exhausted(moves, sheet, node, reason, told, diff=proof.diff)
+    mark_exhausted(moves, plan, node, reason, told, diff=proof.diff)
 
 
 def group_by_output(files: FileRecords) -> dict[str, list[OutputContent]]:

@@ -89,7 +89,7 @@ class StalenessReport:
 
 async def find_stale(
     store: Store,
-    sheets: DefinitionCache,
+    definitions: DefinitionCache,
     prover: Prover | None,
     plan_id: str,
     words: IsolationSettings,
@@ -109,7 +109,7 @@ async def find_stale(
         if row.commit_id is not None and task_id in {None, row.task_id} and (row.fresh or not fresh_only)
     ]
     kept = (
-        await store.transact(partial(_read_evidence, sheets=sheets, plan_id=plan_id, rows=rows, words=words))
+        await store.transact(partial(_read_evidence, definitions=definitions, plan_id=plan_id, rows=rows, words=words))
         if rows
         else []
     )
@@ -186,15 +186,15 @@ async def _passes_at(prover: Prover, kept: StoredEvidence, commit: str) -> bool 
 
 
 def _read_evidence(
-    tx: Tx, sheets: DefinitionCache, plan_id: str, rows: Sequence[PlanEvidenceRow], words: IsolationSettings
+    tx: Tx, definitions: DefinitionCache, plan_id: str, rows: Sequence[PlanEvidenceRow], words: IsolationSettings
 ) -> list[StoredEvidence]:
     """The evidence of done tasks (`rows`). Checks that no promise has any more are left out."""
-    sheet = sheets.load(tx, plan_id)
+    plan = definitions.load(tx, plan_id)
     found: list[StoredEvidence] = []
     known: dict[str, dict[str, tuple[Job, AnyCheck, str]]] = {}
     for name, check_id, command_id, commit, _, body, _, fresh, _ in rows:
         if name not in known:
-            known[name] = _checks(tx, sheet, name, words)
+            known[name] = _checks(tx, plan, name, words)
         if check_id in known[name]:
             job, check, owner = known[name][check_id]
             said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
@@ -204,23 +204,23 @@ def _read_evidence(
 
 
 def _checks(
-    tx: Tx, sheet: PlanDefinition, task_id: str, words: IsolationSettings
+    tx: Tx, plan: PlanDefinition, task_id: str, words: IsolationSettings
 ) -> dict[str, tuple[Job, AnyCheck, str]]:
     """The checks of a done task by their ids, each with the task whose check it is; none if it is not done."""
-    row = tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=task_id)[0]
-    if row.state != "COMPLETED" or sheet.workspace is None:
+    row = tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0]
+    if row.state != "COMPLETED" or plan.workspace is None:
         return {}
-    job = _job(tx, sheet, task_id, words.apply_to(sheet.profile(row.agent_id)))
-    owners = {each.id: each.owner for each in sheet.joined_checks.get(task_id, ())}
+    job = _job(tx, plan, task_id, words.apply_to(plan.profile(row.agent_id)))
+    owners = {each.id: each.owner for each in plan.joined_checks.get(task_id, ())}
     checks: Sequence[AnyCheck] = job.command.promise.checks if job.command.promise else ()
     return {check.id: (job, check, owners.get(check.id, task_id)) for check in checks}
 
 
-def _job(tx: Tx, sheet: PlanDefinition, task_id: str, profile: AgentProfile) -> Job:
+def _job(tx: Tx, plan: PlanDefinition, task_id: str, profile: AgentProfile) -> Job:
     """A job that nobody carries out, for whoever makes checks."""
-    _, command = commands.compose(sheet, sheet.node(tx, task_id), (), _SEQ)
+    _, command = commands.compose(plan, plan.node(tx, task_id), (), _SEQ)
     return Job(
-        plan_id=sheet.plan_id,
+        plan_id=plan.plan_id,
         task_id=task_id,
         agent_id=profile.agent_id,
         board=tx.board,
@@ -232,5 +232,5 @@ def _job(tx: Tx, sheet: PlanDefinition, task_id: str, profile: AgentProfile) -> 
         command=command,
         prompt="",
         timeout=0.0,
-        repo=sheet.workspace,
+        repo=plan.workspace,
     )
