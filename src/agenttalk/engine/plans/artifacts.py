@@ -1,4 +1,4 @@
-"""An output on its way: the message, its lines in the journal, and a delivery for each receiver."""
+"""Outputs as messages: the message, its lines in the journal, and a delivery for each receiver."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FOLDER = "folder"
 
 
 class OutputProducer(Protocol):
-    """Whose outputs they are."""
+    """The task and command that made outputs."""
 
     @property
     def plan_id(self) -> str:
@@ -36,7 +36,7 @@ class OutputProducer(Protocol):
 
     @property
     def agent_id(self) -> str:
-        """Who made them."""
+        """The agent that made them."""
 
     @property
     def command(self) -> Command:
@@ -53,23 +53,23 @@ class OutgoingArtifact:
     sha256: str
     envelope: bytes
     deliveries: dict[str, str]
-    """Whoever gets it at once, and under which id."""
+    """The agents that get it at once, and the ids of these deliveries."""
     in_folders: tuple[str, ...]
-    """Whom the router brings it."""
+    """The agents whose inboxes the router brings it to."""
     lines: tuple[str, ...]
-    """What the journal says of it, in its canonical form."""
+    """The lines of the journal about it, in their canonical form."""
     score: float | None
-    """What its agent says of it."""
+    """The score that its agent gave it."""
 
     def to_candidate(self, job: OutputProducer, at: str) -> InputCandidate:
-        """The same for whoever may need it."""
+        """Return the same as a candidate for the inputs of other tasks."""
         files = tuple((each.path, each.sha256) for each in self.files)
         seq, command_id = job.command.command_seq, job.command.command_id
         name = self.output.name
         return InputCandidate(self.message_id, job.task_id, name, None, files, at, self.score, seq, command_id)
 
     def send(self, moves: PlanTransaction, plan: PlanDefinition, job: OutputProducer) -> None:
-        """Write it down. Who works in folders gets it from the router."""
+        """Write the message and its deliveries. Agents that work in folders get it from the router."""
         tx, plan_id = moves.tx, job.plan_id
         for each in self.files:
             if each.data is not None:
@@ -115,7 +115,7 @@ class OutgoingArtifact:
 
 
 def _arrived(tx: Tx, about: dict[str, Any], receiver: str, delivery_id: str, at: str) -> dict[str, Any]:
-    """An output that has arrived when it is written."""
+    """Make the row of a delivery that has arrived when it is written."""
     return {
         **about,
         "id": tx.next_id("deliveries"),

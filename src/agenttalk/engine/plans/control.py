@@ -1,4 +1,4 @@
-"""What an operator does with a plan that runs: pause it, let it go on, call it off, try a task again."""
+"""What an operator does with a running plan: pause, resume and cancel it, and retry or abort a task."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from agenttalk.rules.proof import checkpoints
 
 
 def pause(tx: Tx, plan_id: str, *, by: str, at: str) -> bool:
-    """Begin nothing new; what runs goes on to its end. False when it was paused before."""
+    """Pause a plan: begin nothing new, and let turns go on to their ends. False when it was paused before."""
     state = _run(tx, plan_id)[0]
     if state == "ENDED":
         raise UsageError(Code.ILLEGAL_TRANSITION, f"plan {plan_id!r} has ended", hint="there is nothing to pause")
@@ -54,7 +54,7 @@ def pause(tx: Tx, plan_id: str, *, by: str, at: str) -> bool:
 
 
 def pause_if_running(tx: Tx, plan_id: str, *, by: str, at: str) -> str:
-    """Pause a plan if it runs, which one that is ending by itself may no longer do; the state it was in."""
+    """Pause a plan if it runs; one that is ending by itself may not run any more. Return the state it was in."""
     state = str(_run(tx, plan_id)[0])
     if state == "RUNNING":
         pause(tx, plan_id, by=by, at=at)
@@ -62,7 +62,7 @@ def pause_if_running(tx: Tx, plan_id: str, *, by: str, at: str) -> str:
 
 
 def resume(moves: PlanTransaction, plan_id: str, *, by: str) -> bool:
-    """Let a paused plan go on. False when it was not paused."""
+    """Let a paused plan continue. False when it was not paused."""
     tx = moves.tx
     if _run(tx, plan_id)[0] != "PAUSED":
         return False
@@ -78,14 +78,14 @@ def begin_tasks(moves: PlanTransaction, plan_id: str) -> None:
     for (agent_id,) in moves.tx.run(REQUEUE_PLAN, plan_id=plan_id):
         moves.agents[agent_id] = None
     for agent_id, profile in moves.definitions.load(moves.tx, plan_id).profiles.items():
-        if profile.driver == FOLDER and agent_id in moves.agents:  # its tasks lie in its inbox, and in no queue
+        if profile.driver == FOLDER and agent_id in moves.agents:  # its tasks are in its inbox, and in no queue
             moves.tx.run(UNQUEUE_AGENT, plan_id=plan_id, agent_id=agent_id)
             del moves.agents[agent_id]
     moves.note_due_tasks()
 
 
 def cancel(moves: PlanTransaction, plan_id: str, *, by: str, why: str = "") -> int:
-    """Call everything off that is still open; how many tasks. Whatever ran must be dead before."""
+    """Cancel everything of a plan that is still open. Return the number of tasks. All programs must be dead before."""
     tx = moves.tx
     if _run(tx, plan_id)[0] == "ENDED":
         return 0
@@ -103,7 +103,7 @@ def cancel(moves: PlanTransaction, plan_id: str, *, by: str, why: str = "") -> i
 
 
 def abort(moves: PlanTransaction, plan_id: str, task_id: str, *, detail: str) -> dict[str, Any]:
-    """Stop a task that is still open; whatever ran of it must be dead before, and may have been stopped just so."""
+    """Stop an open task for good. Its program must be dead before; a watchdog may have ended it for this reason."""
     tx = moves.tx
     _run(tx, plan_id)
     rows = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
@@ -140,7 +140,7 @@ def _close_questions(moves: PlanTransaction, plan_id: str, task_id: str, why: st
 def find_override_question(
     plan_id: str, task_id: str, rows: Sequence[EngineTaskRow], found: Sequence[ObjectionRow], checkpoint: str
 ) -> tuple[str, GateDenial]:
-    """The question about a task that a checkpoint holds up, and its denial. Raises UsageError when none does."""
+    """Return the question about a task that a checkpoint holds up, and the denial. Raises UsageError without one."""
     if not rows:
         raise make_no_task_error(plan_id, task_id)
     denial = denials.find_active_denial(list(found))
@@ -157,10 +157,10 @@ def find_override_question(
 def retry(
     moves: PlanTransaction, plan_id: str, task_id: str, *, by: str, onwards: bool = False, go_on: bool = False
 ) -> list[str]:
-    """Try a failed task again, with all its rounds; those that its failure stopped wait for it again.
+    """Retry a failed task, with all its rounds. Tasks that its failure stopped wait for it again.
 
-    `onwards`, it may also be done or skipped, and everything that hangs on it begins anew too, whatever came of it.
-    Then whatever of it runs must be dead before; a plan that was paused for that alone is to `go_on`.
+    With `onwards`, it may also be done or skipped, and everything that depends on it begins again, too. All programs
+    of these tasks must be dead before. A plan that was paused only for that is resumed (`go_on`).
     """
     tx = moves.tx
     if go_on:
@@ -189,7 +189,7 @@ def retry(
 
 
 def list_rerun_tasks(moves: PlanTransaction, plan_id: str, task_id: str) -> set[str]:
-    """The tasks that begin anew when a task is retried with everything that hangs on it."""
+    """List the tasks that begin again when a task is retried with everything that depends on it."""
     tx = moves.tx
     _run(tx, plan_id)
     _retriable(tx, plan_id, task_id, onwards=True)
@@ -213,16 +213,16 @@ def _retriable(tx: Tx, plan_id: str, task_id: str, *, onwards: bool) -> EngineTa
 
 
 def _may_run(node: Node, stand: PlanSnapshot, cause: str | None) -> bool:
-    """Whether a task that was given out before may be so again: nothing before it is open.
+    """Whether a task that was given out before may be given out again: none of its dependencies is open.
 
-    Something before it may have failed, and somebody had it run all the same; but not if it was called off then.
+    A dependency may have failed, and a person had the task run anyway; but not if it was cancelled then.
     """
     before = {stand.standing_of(each) for each in node.depends_on}
     return "open" not in before and ("failed" not in before or cause not in {"CANCELLED", "DEPENDENCY_SKIP"})
 
 
 def _at_once(moves: PlanTransaction, plan: PlanDefinition, task_id: str, delivery: int) -> list[str]:
-    """Give a failed task out again, with the inputs that it had; whoever waits for it again."""
+    """Give a failed task out again, with the inputs that it had. Return the tasks that wait for it again."""
     tx, plan_id = moves.tx, plan.plan_id
     tx.run(FRESH_START, plan_id=plan_id, task_id=task_id)
     spending.clear_task_spending(tx, plan_id, task_id)
@@ -236,7 +236,7 @@ def _at_once(moves: PlanTransaction, plan: PlanDefinition, task_id: str, deliver
 def _begin_anew(
     moves: PlanTransaction, plan: PlanDefinition, tasks: Sequence[str], *, by: str, free: bool, onwards: bool
 ) -> list[str]:
-    """Have tasks begin anew, the first of them at once if it is `free`; others that wait for it again."""
+    """Have tasks begin again, the first one at once if it is `free`. Return others that wait for it again."""
     tx, plan_id, first = moves.tx, plan.plan_id, tasks[0]
     before = PlanSnapshot.read(tx, plan_id)
     held = reset.find_held_tasks(tx, plan, before, tasks)
@@ -245,7 +245,7 @@ def _begin_anew(
     woken = [] if onwards else wake_stopped(moves, plan, first)
     stand = PlanSnapshot.read(tx, plan_id)
     if all(stand.standing_of(guard) != "open" for guard in plan.spec(tx, first).activators):
-        held -= {first}  # nobody else is left to call for it
+        held -= {first}  # no task is left that could activate it
     at_once = {first} - held if free else ()
     reset.recount_all_waits(tx, plan, stand, held, free=at_once, standing_in=standing_in)
     _consider(moves, plan, first)
@@ -261,20 +261,20 @@ def _begin_anew(
 
 
 def _consider(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> str:
-    """Give a task out if nothing holds it up; its state."""
+    """Make the command of a task if nothing holds it up. Return its state."""
     about = {"plan_id": plan.plan_id, "task_id": task_id}
     row = moves.tx.run(ENGINE_TASK, **about)[0]
     if (row.state, row.unmet) != ("PENDING", 0):
         return str(row.state)
     inputs.order_if_ready(moves, plan, task_id)
     state = str(moves.tx.run(ENGINE_TASK, **about)[0].state)
-    if state == "PENDING":  # its command is made, and what follows in this transaction looks at it
+    if state == "PENDING":  # its command is made, and what follows in this transaction reads it
         moves.tx.run(READY_TASK, **about, cause="INPUTS_PICKED", at=moves.now)
     return state
 
 
 def wake_stopped(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> list[str]:
-    """Have those that the failure of a task stopped wait for it again, unless another one stops them; who they are."""
+    """Have tasks that a failure stopped wait for it again, unless another one stops them. Return these tasks."""
     woken: list[str] = []
     ahead = deque([task_id])
     while ahead:
@@ -298,7 +298,7 @@ def require_engine_plan(tx: Tx, plan_id: str, task_id: str | None = None) -> Non
 
 
 def make_no_task_error(plan_id: str, task_id: str) -> UsageError:
-    """The error that a plan has no such task."""
+    """Make the error that a plan has no such task."""
     hint = f"'agenttalk status {plan_id}' lists its tasks"
     return UsageError(Code.TASK_NOT_FOUND, f"plan {plan_id!r} has no task {task_id!r}", hint=hint)
 

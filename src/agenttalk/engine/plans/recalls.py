@@ -1,6 +1,6 @@
-"""Commands of the engine that are taken back, because the plan, or what they were made for, is another by now.
+"""Takes back commands of the engine, because the plan, or what they were made for, has changed.
 
-Whoever reads the plan's folder sees that: a line in the journal says which command took its place, if one did, and a
+The plan's folder shows that: a line in the journal names the command that took its place, if one did, and a
 receipt says that it was not carried out.
 """
 
@@ -70,7 +70,7 @@ def recall_command(
 
 
 def _acknowledge(tx: Tx, command: CommandEnvelope, receiver: str, seq: int, details: str, at: str) -> None:
-    """The receipt of a command that the engine took back: nobody else leaves one."""
+    """Write the receipt of a command that the engine took back: its agent does not leave one."""
     said: dict[str, Any] = {
         "schema_version": "1.0",
         "plan_id": command.plan_id,

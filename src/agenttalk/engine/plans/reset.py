@@ -1,6 +1,6 @@
-"""Having tasks begin anew: their commands are withdrawn, and what they made is out of date.
+"""Has tasks begin again: their commands are withdrawn, and what they made is out of date.
 
-All tasks count again what they wait for. Whatever ran must be dead before. It is one transaction, the asker's.
+All tasks count again what they wait for. The programs of these tasks must be dead before. The caller commits all of it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from agenttalk.rules.plans import failure
 from agenttalk.rules.proof import score_gates
 
 States: TypeAlias = "dict[str, tuple[State, Cause | None]]"
-"""Task → its state, and what brought it there."""
+"""Task → its state, and the cause of that state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +52,25 @@ class PlanSnapshot:
     agents: dict[str, str]
     scores: dict[str, float | None]
     held: frozenset[str]
-    """Tasks that run only if another says so, which none has yet."""
+    """Conditional tasks that no task has activated yet."""
 
     @classmethod
     def read(cls, tx: Tx, plan_id: str) -> PlanSnapshot:
-        """Read it."""
+        """Read the tasks of a plan."""
         rows = [row for row in tx.run(STANDINGS, plan_id=plan_id) if (row.state, row.cause) != ("SKIPPED", "REMOVED")]
         held = frozenset(row.task_id for row in tx.run(HELD_TASKS, plan_id=plan_id))
         states: States = {row.task_id: (row.state, row.cause) for row in rows}
         return cls(states, {row.task_id: row.agent_id for row in rows}, {row.task_id: row.score for row in rows}, held)
 
     def standing_of(self, task_id: str) -> failure.DependencyStanding:
-        """What a task means to those that wait for it."""
+        """Return what a task means to those that wait for it."""
         return failure.judge_dependency(*self.states[task_id])
 
 
 def collect_dependants(tx: Tx, plan: PlanDefinition, stand: PlanSnapshot, task_id: str) -> list[str]:
-    """A task and everything that hangs on its end: whoever depends on it, and whom it may call for.
+    """List a task and everything that depends on its end: its dependants, and the tasks that it may activate.
 
-    A branch that was not taken is left as it is, unless whoever decides on it begins anew.
+    A branch that was not taken is left as it is, unless the task that decides on it begins again.
     """
     found = {task_id: None}
     ahead = deque([task_id])
@@ -88,7 +88,7 @@ def collect_dependants(tx: Tx, plan: PlanDefinition, stand: PlanSnapshot, task_i
 def find_uncalled_tasks(
     tx: Tx, plan: PlanDefinition, stand: PlanSnapshot, task_id: str, again: Collection[str]
 ) -> list[str]:
-    """Tasks that run only if this one says so: nobody calls for them but those that begin `again`."""
+    """List the conditional tasks of a task that no other task activated, but for those that begin `again`."""
     return [
         each for each in plan.spec(tx, task_id).conditional_tasks if not _is_called_for(tx, plan, stand, each, again)
     ]
@@ -112,7 +112,7 @@ def _is_called_for(tx: Tx, plan: PlanDefinition, stand: PlanSnapshot, ward: str,
 
 
 def find_held_tasks(tx: Tx, plan: PlanDefinition, stand: PlanSnapshot, again: Collection[str]) -> frozenset[str]:
-    """Which tasks run only if another says so, when some begin again."""
+    """Find the conditional tasks that wait to be activated when some tasks begin again."""
     changed = {each for each in again if _is_held(tx, plan, stand, each, again)}
     return (stand.held - frozenset(again)) | changed
 
@@ -125,7 +125,7 @@ def _is_held(tx: Tx, plan: PlanDefinition, stand: PlanSnapshot, task_id: str, ag
 
 
 def reset_tasks(moves: PlanTransaction, plan: PlanDefinition, tasks: Iterable[str], *, why: str) -> None:
-    """Take tasks back to where nobody has looked at them yet. Raises UsageError when one of them runs."""
+    """Take tasks back to the start. Raises UsageError when one of them runs."""
     for task_id in tasks:
         _, state, _, lease, delivery, *_ = moves.tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0]
         if lease is not None:
@@ -140,21 +140,21 @@ def reset_tasks(moves: PlanTransaction, plan: PlanDefinition, tasks: Iterable[st
 
 
 def withdraw_command(moves: PlanTransaction, plan_id: str, agent_id: str, delivery: int, why: str) -> None:
-    """Take back a command that nobody has worked on to its end."""
+    """Take back a command that was not worked on to its end."""
     tx = moves.tx
     [(message_id, _)] = tx.run(COMMAND_OF_DELIVERY, id=delivery)
     rows = tx.run(DELIVERY_OF, plan_id=plan_id, message_id=message_id, receiver=agent_id)
     if not rows or rows[0].state != "stored":
         tx.run(WITHDRAW_DIRECT, id=delivery, at=moves.now, details=why)
         return
-    tx.run(WITHDRAW, id=delivery, ack=None, at=moves.now, details=why)  # no folder has it yet, and none shall
+    tx.run(WITHDRAW, id=delivery, ack=None, at=moves.now, details=why)  # no folder has it yet, and none gets it
     tx.run(SET_MESSAGE_STATE, id=rows[0].message, state="superseded")
     records.count_messages(tx, plan_id, superseded=1)
     tx.record("message.recalled", message_id, {"was": "stored", "why": why})
 
 
 def _outdate(moves: PlanTransaction, plan: PlanDefinition, task_id: str, why: str) -> None:
-    """Nobody is to use what a task made before. What people gave it stays, and what lies in somebody's inbox."""
+    """Withdraw what a task made before. Files from people stay, and artifacts that lie in an inbox."""
     tx, plan_id = moves.tx, plan.plan_id
     by_hand = [each for each in plan.profiles if plan.profile(each).driver == FOLDER]
     for output_name, message_id, seq, command_id, _, envelope in tx.run(
@@ -172,7 +172,7 @@ def _outdate(moves: PlanTransaction, plan: PlanDefinition, task_id: str, why: st
 
 
 def find_stand_ins(tx: Tx, plan: PlanDefinition, stand: PlanSnapshot, again: Collection[str]) -> list[tuple[str, str]]:
-    """Who stands in for a failed task, and with whom: not those that begin again, nor those that still wait."""
+    """List the fallbacks that stand in for failed tasks, with their dependants, unless these begin again or wait."""
     found = []
     for task_id in stand.states:
         if not plan.spec(tx, task_id).activators:
@@ -187,7 +187,7 @@ def find_stand_ins(tx: Tx, plan: PlanDefinition, stand: PlanSnapshot, again: Col
 def reapply_failures(
     moves: PlanTransaction, plan: PlanDefinition, stand: PlanSnapshot, standing_in: Sequence[tuple[str, str]]
 ) -> None:
-    """Have those that wait for a failed task follow their policies; whoever stands in for it serves them all."""
+    """Have tasks that wait for a failed one follow their policies; a fallback that stands in serves all of them."""
     for task_id in stand.states:
         if stand.standing_of(task_id) != "failed":
             continue
@@ -201,7 +201,7 @@ def reapply_failures(
 
 
 def _spared(tx: Tx, plan: PlanDefinition, failed: str, spare: str) -> PlanDefinition:
-    """The plan as if all that depend on a failed task named who stands in for it."""
+    """Return the plan as if all dependants of a failed task named the fallback that stands in for it."""
     specs = dict(plan.specs)
     for dependant, *_ in tx.run(DEPENDANTS, plan_id=plan.plan_id, task_id=failed):
         spec = plan.spec(tx, dependant)
@@ -223,9 +223,9 @@ def recount_all_waits(
     free: Collection[str] = (),
     standing_in: Sequence[tuple[str, str]] = (),
 ) -> None:
-    """Write down anew who waits for whom, and for how many; those that are `free` wait for nobody.
+    """Write again which tasks wait for which, and for how many; `free` tasks wait for none.
 
-    Whoever else has to stand in for a failed task is found by `reapply_failures`.
+    Further fallbacks of failed tasks are found by `reapply_failures`.
     """
     plan_id = plan.plan_id
     nodes = [plan.node(tx, task_id) for task_id in stand.states]

@@ -1,6 +1,6 @@
-"""A new revision of a plan that runs: what did not change goes on, the rest begins anew or is called off.
+"""Puts a new revision of a running plan in force: unchanged tasks go on, the others begin again or are called off.
 
-All of it is one transaction. Programs of tasks that changed must be dead before.
+All of it is one transaction. The programs of changed tasks must be dead before.
 """
 
 from __future__ import annotations
@@ -61,19 +61,19 @@ from agenttalk.rules.plans.input_selection import PickedInputs
 from agenttalk.rules.proof import staleness
 
 States: TypeAlias = "dict[str, tuple[State, Cause | None]]"
-"""Task → its state, and what brought it there."""
+"""Task → its state, and the cause of that state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a new DAG changes."""
+    """The changes that a new DAG makes."""
 
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the changes, for programs and the ledger."""
         return {"added": self.added, "changed": self.changed, "removed": self.removed}
 
 
@@ -95,7 +95,7 @@ def compare_dag(tx: Tx, dag: TaskDag) -> Difference:
 
 
 def name_promises(tx: Tx, dag: TaskDag) -> TaskDag:
-    """A DAG for a plan that runs, in which promises have the ids that they have there."""
+    """Return a DAG for a running plan, in which promises keep the ids that they have there."""
     began_at: str = tx.run(RUN, plan_id=dag.plan_id)[0].began_at
     return promises.assign_promise_ids(dag, int(parse_instant(began_at).timestamp() * 1000))
 
@@ -109,7 +109,7 @@ def apply(
     by: str,
     paused: bool = False,
 ) -> Difference:
-    """Put a new DAG in force; a plan that somebody had `paused` stays so."""
+    """Put a new DAG in force. A plan that was `paused` stays paused."""
     tx, plan_id = moves.tx, dag.plan_id
     found = compare_dag(tx, dag)
     dag = name_promises(tx, dag)
@@ -139,7 +139,7 @@ def apply(
         tx.run(PUT_ENGINE_TASK, **submission.make_task_row(plan_id, nodes[task_id], links, moves.now))
     states = _count_anew(tx, plan_id, nodes, links)
     for task_id, (state, _) in states.items():
-        if state == "READY" and task_id in nodes:  # its command names the old DAG
+        if state == "READY" and task_id in nodes:  # its command names the old DAG, so it gets another one
             _order_anew(moves, plan_id, nodes[task_id])
     waits = _decided_anew(moves, plan, found, held=paused)
     if _recount(tx, plan_id, moves.now, paused=paused or waits, closing=staleness.needs_final_check(dag, manifest)):
@@ -153,7 +153,7 @@ def apply(
 
 
 def _follow(moves: PlanTransaction, plan: PlanDefinition, task_id: str, state: State, cause: Cause | None) -> None:
-    """What the new plan means for a task that stays as it was: others may wait for it now, or it may begin."""
+    """Apply the new plan to a task that did not change: others may wait for it now, or it may begin."""
     tx, plan_id = moves.tx, plan.plan_id
     if state in task_states.FINAL and failure.judge_dependency(state, cause) == "failed":
         transitions.fail_dependants_of(moves, plan, task_id)
@@ -164,14 +164,14 @@ def _follow(moves: PlanTransaction, plan: PlanDefinition, task_id: str, state: S
 
 
 def _forget_proof(tx: Tx, plan_id: str, tasks: Sequence[str]) -> None:
-    """What was proven of tasks that changed was proven of others."""
+    """Drop the proofs of tasks that changed: what was proven was another task."""
     for task_id in tasks:
         tx.run(DROP_EVIDENCE, plan_id=plan_id, task_id=task_id)
         tx.run(DROP_JOINED, plan_id=plan_id, task_id=task_id)
 
 
 def _decided_anew(moves: PlanTransaction, plan: PlanDefinition, found: Difference, *, held: bool) -> bool:
-    """What was decided about an older revision holds no more; whether the new one has to be approved first."""
+    """Revoke a release of an older revision. Return whether the new one has to be approved first."""
     tx, plan_id, revision = moves.tx, plan.plan_id, plan.revision
     if found.added or found.changed or found.removed:
         releases.revoke(tx, plan_id, f"revision {revision} of the plan is in force", at=moves.now)
@@ -215,7 +215,7 @@ def _put_documents(
 
 
 def _move(moves: PlanTransaction, plan_id: str, task_id: str, cause: Cause, reason: str | None) -> None:
-    """Take a task that changed, or is gone, out of whatever it was in."""
+    """Take back the command and the questions of a task that changed or is gone, and move it."""
     plan = moves.definitions.load(moves.tx, plan_id)
     row = moves.tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0]
     state, lease, delivery = row.state, row.lease, row.delivery
@@ -243,7 +243,7 @@ def _order_anew(moves: PlanTransaction, plan_id: str, node: Node) -> None:
 
 
 def _count_anew(tx: Tx, plan_id: str, nodes: Mapping[str, Node], links: TaskLinks) -> States:
-    """Count what every task waits for; the states of all tasks."""
+    """Count what every task waits for. Return the states of all tasks."""
     states: States = {row.task_id: (row.state, row.cause) for row in tx.run(STANDINGS, plan_id=plan_id)}
     held = {row.task_id for row in tx.run(HELD_TASKS, plan_id=plan_id)} & links.activators.keys()
     rows: list[dict[str, Value]] = []
@@ -264,7 +264,7 @@ def _count_anew(tx: Tx, plan_id: str, nodes: Mapping[str, Node], links: TaskLink
 
 
 def _recount(tx: Tx, plan_id: str, at: str, *, paused: bool, closing: bool) -> bool:
-    """Count the plan's tasks anew; whether it has ended."""
+    """Count the plan's tasks again. Return whether it has ended."""
     tx.run(RECOUNT_RUN, plan_id=plan_id)
     tx.run(SET_RUN_CLOSING, plan_id=plan_id, closing=int(closing))
     [(_, _, still_open, *_)] = tx.run(RUN, plan_id=plan_id)

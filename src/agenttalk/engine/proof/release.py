@@ -1,6 +1,6 @@
-"""Deciding whether a plan's results are shipped. The engine does it; agents only deliver what it looks at.
+"""Decides whether a plan's results are released. The engine decides; agents only deliver what it checks.
 
-Checks are made outside of any transaction. The decision is one transaction, which is given up and tried again if
+Checks are made before the transaction. The decision is one transaction, which is given up and tried again if
 anything that it rests on has changed meanwhile. The same footing is decided once, also after a crash.
 """
 
@@ -41,7 +41,7 @@ from agenttalk.rules.proof import release as rules
 from agenttalk.rules.proof.release import DeliverableState, GateFinding, ReleaseDecision
 
 _TRIES: Final = 5
-"""How often a decision is begun anew because something changed while results were obtained."""
+"""How often a decision is started again because something changed while checks ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class _ReleaseBasis:
     """How many of the plan's tasks rest on something that ran without a sandbox."""
 
     def compute_hash(self, commit: str) -> str:
-        """The hash of all of it, and of where the plan's branch stands."""
+        """The hash of all of it, and of the head of the plan's branch."""
         return wire.sha256(
             wire.write(
                 {
@@ -90,9 +90,9 @@ class _ReleaseBasis:
 async def decide_release(
     deps: Deps, store: Store, plan_id: str, prover: Prover | None, *, again: bool = False, by: str = rules.ENGINE
 ) -> Release | None:
-    """Decide on the release of a plan whose tasks have all ended; None when it ships nothing.
+    """Decide the release of a plan whose tasks have all ended. None when it ships nothing.
 
-    The same as before is not decided again, unless an approval was taken back or somebody asks for it (`again`).
+    The same state is not decided again, unless an approval was taken back or a person asks for it (`again`).
     """
     if again:
         at = deps.stamp()
@@ -137,7 +137,7 @@ def _ask_again(tx: Tx, plan_id: str, *, by: str, at: str) -> None:
 
 
 def _not_due(tx: Tx, plan_id: str) -> None:
-    """Tasks are open again: it is decided when they have ended."""
+    """Leave the decision until the tasks that are open again have ended."""
     known = releases.read_latest(tx, plan_id)
     if known is not None and known.state == "due":
         tx.run(DROP_DUE_RELEASE, plan_id=plan_id, number=known.number)
@@ -170,7 +170,7 @@ def _read_basis(tx: Tx, plan_id: str) -> _ReleaseBasis | None:
 
 
 def _read_deliverable(tx: Tx, plan: PlanDefinition, task_id: str, name: str) -> tuple[DeliverableState, dict[str, str]]:
-    """What has become of a deliverable."""
+    """Return the state of a deliverable."""
     rows = tx.run(RELEASE_TASK, plan_id=plan.plan_id, task_id=task_id)
     if not rows:
         return DeliverableState(name, task_id, "PENDING"), {}
@@ -205,7 +205,7 @@ def _is_needed(node: Node, name: str) -> bool:
 
 
 def _documents(tx: Tx, plan: PlanDefinition) -> list[_Document]:
-    """The newest results of gates that tasks delivered, and whether they saw all that was merged."""
+    """List the newest results of gates that tasks delivered, and whether they saw all that was merged."""
     merged = _merged_at(tx, plan)
     found: dict[tuple[str, str], _Document] = {}
     for task_id, output_name, producer, _, envelope in tx.run(GATE_RESULTS, plan_id=plan.plan_id):
@@ -226,7 +226,7 @@ def _documents(tx: Tx, plan: PlanDefinition) -> list[_Document]:
 
 
 def _merged_at(tx: Tx, plan: PlanDefinition) -> dict[str, str]:
-    """Tasks that work on the repository → when their work was merged last."""
+    """Map tasks that work on the repository to when their work was merged last."""
     if plan.workspace is None:
         return {}
     return {
@@ -237,13 +237,13 @@ def _merged_at(tx: Tx, plan: PlanDefinition) -> dict[str, str]:
 
 
 def _began(tx: Tx, plan_id: str, task_id: str) -> str:
-    """When a task got the command that it ended with; empty if that is not known, which is before everything."""
+    """Return when a task got the command that it ended with. Unknown is empty, which sorts before everything."""
     rows = tx.run(COMMAND_TAKEN_AT, plan_id=plan_id, task_id=task_id)
     return str(rows[0].consumed_at or "") if rows else ""
 
 
 def _shipment(board: str, plan_id: str, ground: _ReleaseBasis) -> Shipment:
-    """What is shipped, laid out: an artifact that is one file by its name, others in a folder of that name."""
+    """Lay out what is shipped: an artifact of one file by its name, others in a folder of that name."""
     shipped = [each for each in ground.made if each.sha256 and each.state == "COMPLETED"]
     names = [each.name for each in shipped]
     files: dict[str, str] = {}
@@ -256,7 +256,7 @@ def _shipment(board: str, plan_id: str, ground: _ReleaseBasis) -> Shipment:
 
 
 async def _examine(prover: Prover | None, shipment: Shipment, policies: Policies) -> ShipmentReport:
-    """Have the engine's own checks made, for as long as the plan allows. What did not end has not passed."""
+    """Run the engine's own checks, for as long as the plan allows. A check that did not end has not passed."""
     policy = policies.release
     wanted = (
         {} if policy is None else {name: policy.gates[name] for name in _required(policies) if name in policy.gates}
@@ -271,7 +271,7 @@ async def _examine(prover: Prover | None, shipment: Shipment, policies: Policies
     except TimeoutError:
         return ShipmentReport(faults=(f"the gates took more than {limit.timeout_seconds if limit else 0} seconds",))
     except AgentTalkError as error:
-        return ShipmentReport(faults=(f"the gates could not be looked at: {error.message}",))
+        return ShipmentReport(faults=(f"the gates could not be checked: {error.message}",))
 
 
 def _required(policies: Policies) -> tuple[str, ...]:
@@ -283,7 +283,7 @@ def _limit(policies: Policies) -> PhaseTimeout | None:
 
 
 def _own_findings(ground: _ReleaseBasis, examined: ShipmentReport) -> list[GateFinding]:
-    """What the engine's own checks said, of everything that is shipped."""
+    """Return the results of the engine's own checks, about everything that is shipped."""
     subjects = frozenset(each.sha256 for each in ground.made if each.sha256 and each.state == "COMPLETED")
     return [
         GateFinding(
@@ -300,7 +300,7 @@ def _own_findings(ground: _ReleaseBasis, examined: ShipmentReport) -> list[GateF
 
 
 async def _read(deps: Deps, store: Store, ground: _ReleaseBasis) -> tuple[list[GateFinding], list[str]]:
-    """What tasks delivered as results of gates, and what of it cannot be read."""
+    """Read the gate results that tasks delivered. Return them, and what cannot be read."""
     found: list[GateFinding] = []
     faults: list[str] = []
     blobs = await deps.stores.blobs(store.name)
@@ -329,7 +329,7 @@ def _decide(
     found: Sequence[GateFinding],
     faults: Sequence[str],
 ) -> bool:
-    """Write the decision down, if it still rests on what there is; False when it does not."""
+    """Write the decision, if the state it rests on has not changed. False when it has."""
     now = _read_basis(tx, plan_id)
     if now != ground or now.policies.release is None:
         return False
@@ -398,7 +398,7 @@ def _write(
 def _record(
     plan_id: str, release_id: str, manifest: Mapping[str, Any], decision: ReleaseDecision, when: str
 ) -> dict[str, Any]:
-    """The decision as a document."""
+    """Make the document of the decision."""
     return {
         "schema_version": "1.0",
         "plan_id": plan_id,
@@ -475,7 +475,7 @@ def _manifest(
 
 
 def _archive(tx: Tx, plan_id: str, release_id: str, ground: _ReleaseBasis, decision: ReleaseDecision) -> None:
-    """Have what is shipped written where it stays. The store's contents are held against their hashes on the way."""
+    """Archive what is shipped. The store's contents are compared with their hashes on the way."""
     for each in decision.shipped:
         folder = (
             f"{releases.archive_folder_of(plan_id, release_id)}/{each.task_id}/{root_layout.path_segment(each.name)}"

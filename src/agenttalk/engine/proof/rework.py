@@ -1,4 +1,4 @@
-"""Work that flows back: a consumer or the verifier refused it, so whoever made it does it again, with the issues.
+"""Rework: a consumer or the verifier refused work, so the task that made it runs again, with the issues.
 
 When another round makes no sense the task has failed, and a person decides (see `rework_decisions`).
 """
@@ -38,7 +38,7 @@ from agenttalk.rules.proof.performance import OutputContent, Performance, WorkPr
 from agenttalk.rules.proof.rework import Judgement
 
 _FILES: Final = 200
-"""Files of a refused version that come along with the next command."""
+"""Files of a refused version that come with the next command."""
 _ASKED: Final = 20
 """Issues of each round that a question shows."""
 OPTIONS: Final = ("grant 1", "grant 2", "grant 3", "accept", "abort")
@@ -48,7 +48,7 @@ FileRecords = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class WorkRefusal:
-    """Somebody's word that what a task made is not good enough."""
+    """A consumer's refusal of what a task made."""
 
     validator: str
     consumer: str | None
@@ -56,7 +56,7 @@ class WorkRefusal:
     command_id: str
     judgement: Judgement
     model: str = ""
-    """By which it was judged, as far as that is known."""
+    """The model that judged it, as far as that is known."""
 
 
 def send_back(
@@ -66,7 +66,7 @@ def send_back(
     judgements: Mapping[str, Judgement],
     model: str,
 ) -> None:
-    """Have the tasks whose outputs were refused done again. Who refused waits for the new versions."""
+    """Send tasks back whose outputs were refused. The task that refused them waits for the new versions."""
     job = granted.job
     moves.tx.run(
         WAIT_FOR_INPUT,
@@ -85,7 +85,7 @@ def send_back(
 def record_judgements(
     moves: PlanTransaction, granted: LeasedAttempt, judgements: Mapping[str, Judgement], model: str
 ) -> None:
-    """Write down what was said of inputs, and by which model."""
+    """Record the judgements of inputs, and the model that made them."""
     job = granted.job
     body = {
         "validator": job.agent_id,
@@ -106,9 +106,9 @@ def _paths(granted: LeasedAttempt, name: str) -> list[str]:
 def refuse_work(
     moves: PlanTransaction, plan: PlanDefinition, producer: str, refusal: WorkRefusal, cause: Cause = "REWORK"
 ) -> bool:
-    """Send one task back, unless it went back for another reason meanwhile, or another round makes no sense.
+    """Send one task back, unless it was sent back for another reason meanwhile, or another round makes no sense.
 
-    False when it is not done, so that there is nothing to refuse.
+    False when the task is not done, so that there is nothing to refuse.
     """
     tx, plan_id = moves.tx, plan.plan_id
     rows = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=producer)
@@ -153,7 +153,7 @@ def build_reexecution(
     files: FileRecords,
     moves: PlanTransaction,
 ) -> dict[str, Any]:
-    """The part of a command that says what was refused, and why; and what people said of checks that are disputed."""
+    """Make the part of a command that says what was refused and why, and what people decided about disputed checks."""
     disputed = dispute_rows.make_issues(moves.tx, plan_id, task_id)
     if disputed:
         result = {**result, "issues": [*result.get("issues", ()), *disputed]}
@@ -176,7 +176,7 @@ def _order_next_command(
     cause: Cause,
     again: dict[str, Any],
 ) -> None:
-    """Make the next command of a task, with the inputs that it had; if those are not there any more, it waits."""
+    """Make the next command of a task, with the inputs that it had. It waits if those are not there any more."""
     inputs = commands.inputs_of(moves.tx, row.delivery) if row.delivery is not None else ()
     if versions.has_lost_input(moves.tx, plan, inputs):
         moves.move_task(plan, node.task_id, state, cause)
@@ -189,12 +189,12 @@ def _order_next_command(
 def rerun_failed(
     moves: PlanTransaction, plan: PlanDefinition, node: Node, row: EngineTaskRow, reexecute: dict[str, Any]
 ) -> None:
-    """Have a task that failed done once more."""
+    """Run a task that failed once more."""
     _order_next_command(moves, plan, node, row, "FAILED", "OPERATOR_RETRY", reexecute)
 
 
 def read_files_in_force(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> FileRecords:
-    """The files of what a task made last, as far as nobody refused it."""
+    """Return the files of the last version of a task's outputs that was not refused."""
     found: dict[str, FileRecords] = {}
     for row in versions.list_versions_in_force(moves.tx, plan.plan_id, task_id):
         listed = [
@@ -206,7 +206,7 @@ def read_files_in_force(moves: PlanTransaction, plan: PlanDefinition, task_id: s
 
 
 def _give_up(moves: PlanTransaction, plan: PlanDefinition, node: Node, told: dict[str, Any], *, stuck: bool) -> None:
-    """Another round makes no sense: the work has failed, and people are told."""
+    """Fail work for which another round makes no sense, and ask a person."""
     why = "the same issues came back unchanged" if stuck else "all rounds of rework are used up"
     reason = f"{told['by']} refuses it, and {why}: {told['reason']}"
     moves.move_task(plan, node.task_id, "COMPLETED", "REWORK_EXHAUSTED", reason=reason)
@@ -228,7 +228,7 @@ def _give_up(moves: PlanTransaction, plan: PlanDefinition, node: Node, told: dic
 def mark_exhausted(
     moves: PlanTransaction, plan: PlanDefinition, node: Node, reason: str, told: dict[str, Any], *, diff: str = ""
 ) -> None:
-    """Write down that a task has no round left, and ask a person what is to become of it."""
+    """Record that a task has no round left, and ask a person what to do with it."""
     tx, plan_id, task_id = moves.tx, plan.plan_id, node.task_id
     why = "came back with the same issues unchanged" if told.get("stuck") else "has no round of rework left"
     question = f"{task_id} {why}. Grant more rounds, accept it as it is, or abort?"
@@ -263,7 +263,7 @@ def order_rework(
 ) -> None:
     """Send a task back to its agent, or to another one, with what is missing and what it left."""
     tx, job = moves.tx, granted.job
-    counts = int(cause != "CONFLICT")  # that somebody else was quicker is nobody's fault
+    counts = int(cause != "CONFLICT")  # another merge came first, which is not the agent's fault
     [(number,)] = tx.run(ADD_ROUND, plan_id=job.plan_id, task_id=job.task_id, rounds=counts)
     judgement = turn_outcome.build_engine_judgement(reason, verdict, proof)
     files = keep_left_files(moves, performance)
@@ -291,12 +291,12 @@ def order_rework(
 
 
 def read_disputes(tx: Tx, plan_id: str, task_id: str) -> tuple[Issue, ...]:
-    """Read what became of checks that an agent disputes: it is news to the agent, so it is sent with every refusal."""
+    """Read decisions about checks that an agent disputes. They are news to the agent, so every refusal has them."""
     return tuple(Issue.model_validate(each) for each in dispute_rows.make_issues(tx, plan_id, task_id))
 
 
 def keep_left_files(moves: PlanTransaction, performance: Performance) -> FileRecords:
-    """What a turn left that is not good enough. It is kept, because the next one is to mend it."""
+    """Keep the files of a turn that are not good enough: the next turn is to mend them."""
     found = []
     for each in performance.outputs[:_FILES]:
         if each.data is not None:
@@ -320,7 +320,7 @@ def end_without_rounds(
     evidence: Sequence[Evidence],
     stuck: bool = False,
 ) -> None:
-    """A task that the verifier refuses has no round left, or is `stuck`: the same came back."""
+    """Record that a task refused by the verifier has no round left, or is `stuck`: it left the same as before."""
     job = granted.job
     judgement = turn_outcome.build_engine_judgement(reason, verdict, proof)
     told = {
@@ -341,7 +341,7 @@ def end_without_rounds(
 
 
 def group_by_output(files: FileRecords) -> dict[str, list[OutputContent]]:
-    """Files of a version by their output, as they are sent."""
+    """Group the files of a version by output, as they are sent."""
     found: dict[str, list[OutputContent]] = {}
     for each in files:
         one = OutputContent(each["output_name"], each["path"], each["sha256"], each["size_bytes"], None)

@@ -1,7 +1,7 @@
-"""What a person decides of a task that has no round of rework left: more rounds, accept it as it is, or abort.
+"""Decisions of a person on a task without a round of rework left: more rounds, accept it as it is, or abort.
 
 An answer to the question and the operator's command do the same. Accepting goes through `rules.proof.done.decide` like
-everything that is done: what the person confirms becomes evidence, bound to the hash of what was shown.
+every other way to done: what the person confirms becomes evidence, bound to the hash of what was shown.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _HINT: Final = "'agenttalk explain {}/{}' shows every round, 'agenttalk retry' t
 
 
 def find_unmerged_work(tx: Tx, plan: PlanDefinition, task_id: str) -> AcceptedWork | None:
-    """What has to be merged when a task is accepted as it is; None when there is nothing."""
+    """Return what has to be merged when a task is accepted as it is. None when there is nothing."""
     _read_exhausted_task(tx, plan, task_id)
     told = _last(tx, plan, task_id)
     node = plan.node(tx, task_id)
@@ -53,7 +53,7 @@ def find_unmerged_work(tx: Tx, plan: PlanDefinition, task_id: str) -> AcceptedWo
 def apply_decision(
     moves: PlanTransaction, plan: PlanDefinition, task_id: str, decision: ReworkDecision, *, by: str, commit: str = ""
 ) -> None:
-    """Do what a person decided. Raises UsageError when the task is not waiting for that, or cannot be accepted."""
+    """Carry out a person's decision. Raises UsageError when the task does not wait for it, or cannot be accepted."""
     row = _read_exhausted_task(moves.tx, plan, task_id)
     match decision:
         case RoundGrant(rounds=number):
@@ -74,11 +74,11 @@ def apply_decision(
 
 
 def ask_again(moves: PlanTransaction, plan: PlanDefinition, task_id: str, answered: str, why: str) -> None:
-    """An answer could not be carried out: the question is put once more, and says why."""
+    """Ask again, with the reason, because an answer could not be carried out."""
     tx = moves.tx
     row = tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0]
     if row.request_id != answered:
-        return  # somebody decided otherwise meanwhile
+        return  # another decision was made meanwhile
     [asked] = tx.run(REQUEST, request_id=answered)
     body = people_questions.read_request(asked)
     needed = body.needed
@@ -97,7 +97,7 @@ def ask_again(moves: PlanTransaction, plan: PlanDefinition, task_id: str, answer
 
 
 def _read_exhausted_task(tx: Tx, plan: PlanDefinition, task_id: str) -> EngineTaskRow:
-    """The row of a task that has no round left."""
+    """Return the row of a task without a round left. Raises UsageError if it is not such a task."""
     rows = tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)
     hint = _HINT.format(plan.plan_id, task_id)
     if not rows:
@@ -109,7 +109,7 @@ def _read_exhausted_task(tx: Tx, plan: PlanDefinition, task_id: str) -> EngineTa
 
 
 def _last(tx: Tx, plan: PlanDefinition, task_id: str) -> dict[str, Any]:
-    """What was found when the last round was used up."""
+    """Return the findings of the last round."""
     return rework_rounds.find_latest(tx, plan.plan_id, task_id, rework_rounds.EXHAUSTED) or {"files": []}
 
 
@@ -171,7 +171,7 @@ def _accept(
 def verdict_of(
     moves: PlanTransaction, plan: PlanDefinition, task_id: str, told: dict[str, Any], by: str
 ) -> tuple[Verdict, list[Evidence]]:
-    """What the promise comes to with what a person confirms on top; and that."""
+    """Decide the promise with what a person confirms added. Return the verdict and these confirmations."""
     promise = plan.promise(plan.node(moves.tx, task_id), told.get("made_score"))
     found = [Evidence(**each) for each in told.get("evidence", ())]
     trust: Trust = "attested" if people_questions.exposed_agents(moves.tx, moves.deps, plan.plan_id) else "confirmed"
@@ -202,7 +202,7 @@ def _send(moves: PlanTransaction, plan: PlanDefinition, task_id: str, row: Engin
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """Whose outputs they are."""
+    """The task and command that made the outputs."""
 
     plan_id: str
     task_id: str
@@ -217,7 +217,7 @@ def _reopen_plan(moves: PlanTransaction, plan_id: str) -> None:
 
 
 def _wake(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> None:
-    """Those that the failure stopped wait again, for whatever is open before them. Nobody needs to decide on them."""
+    """Have tasks that the failure stopped wait for what is open before them. The questions about them are closed."""
     for woken in control.wake_stopped(moves, plan, task_id):
         transitions.recount_waits(moves, plan, woken)
         transitions.close_questions(moves, plan, woken)
