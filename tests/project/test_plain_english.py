@@ -31,7 +31,7 @@ BUDGETS: Final[dict[str, int]] = {
     "src/agenttalk/contracts": 86,
     "src/agenttalk/demo": 17,
     "src/agenttalk/doors": 278,
-    "src/agenttalk/engine": 326,
+    "src/agenttalk/engine": 189,
     "src/agenttalk/ports": 8,
     "src/agenttalk/rules": 309,
     "src/agenttalk/skills": 5,

@@ -46,7 +46,7 @@ class UnchangedFolders:
         return seen is not None and now < seen.until and seen.mark == (entry.inode, entry.mtime_ns)
 
     def record(self, key: str, entry: FolderEntry, now: float, *, news: bool) -> None:
-        """Record the end of a read. A folder counts as unchanged once it had no news for a while under the same time."""
+        """Record the end of a read. A folder counts as unchanged after a while without news under the same time."""
         mark = (entry.inode, entry.mtime_ns)
         seen = self._seen.get(key)
         if news or entry.kind != "folder":

@@ -308,7 +308,7 @@ def _refused(request_id: str, why: str, hint: str) -> UsageError:
 def _offered(document: HumanInterventionRequest) -> list[str]:
     """List the decisions that a question offers; none where other words may be an answer, too."""
     decision = document.needed.decision
-    if decision is None or document.type == "REEXECUTE_LIMIT":  # any answer is read there, and asked for again
+    if decision is None or document.type == "REEXECUTE_LIMIT":  # `rework_decisions` reads any answer
         return []
     return [each.key for each in decision.options]
 
