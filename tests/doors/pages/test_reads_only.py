@@ -6,9 +6,13 @@ import asyncio
 import hashlib
 import json
 import os
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 
 import httpx2
+import pytest
 
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.doors.api.app import create_app
@@ -18,9 +22,10 @@ from agenttalk.engine.core import access
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.service import Service
 from agenttalk.ports.statements.core import NEWEST_FACT
-from agenttalk.wiring import open_root
+from agenttalk.wiring import make_local_service, open_root, settings
 from doors.pages.pagekit import ADDRESS, Guest
 from kits.plankit import Engine, plan, play, task
+from kits.provekit import CALC, FIXES, git, program, promise, repository
 from preloaded import run
 
 NAMES = {
@@ -52,35 +57,78 @@ async def written(deps: Deps) -> tuple[int, int]:
     return deps.stores.commits()["default"][0], newest[0]
 
 
-def test_no_page_and_no_get_commits_anything(tmp_path: Path) -> None:
-    async def work(engine: Engine) -> None:
-        for plan_id in ("p", "q"):
-            await engine.submit(plan(task("task"), plan_id=plan_id))
-            await engine.ended(plan_id)
+async def get_everything(
+    deps: Deps, service: Service, check: Callable[[str], Awaitable[None]]
+) -> dict[str, httpx2.Response]:
+    """Get each page and each address of the API, and check something after each of them."""
+    app = create_app(service)
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, base_url=ADDRESS) as client:
+        ada = Guest(client, None, service)  # type: ignore[arg-type]
+        await ada.enter()
+        await access.admit(deps, TOKEN, "operator", "reader")
+        routes = [route for route in app.routes if isinstance(route, PageRoute)]
+        pages = [route.path for route in routes if "GET" in (route.methods or ()) and "log" not in route.path]
+        answers: list[tuple[str, httpx2.Response]] = []
+        await check("")
+        for path in pages:
+            answers.append((path, await ada.get(filled(path))))
+            await check(path)
+        for path in (spec.path for spec in ROUTES if spec.method == "GET" and spec.path not in APART):
+            answers.append((path, await client.get(filled(path), headers={"Authorization": f"Bearer {TOKEN}"})))
+            await check(path)
+        assert sum(answer.status_code == 200 for _, answer in answers) > 35
+    service.feed.close()
+    return dict(answers)
 
-    play(tmp_path, work)
+
+def rows(root: Path) -> dict[str, list[str]]:
+    """Every row of every table of a root."""
+    tables: dict[str, list[str]] = {}
+    for path in sorted((root / "data").glob("*.db")):
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                lines = sorted(map(repr, database.execute(f'SELECT * FROM "{name}"')))
+                tables[f"{path.name}: {name}"] = lines
+    return tables
+
+
+@pytest.mark.parametrize("moved", [False, pytest.param(True, marks=pytest.mark.rest)])
+def test_no_page_and_no_get_changes_a_row_even_when_a_branch_has_moved(tmp_path: Path, moved: bool) -> None:
+    root, repo = tmp_path / "root", repository(tmp_path / "repo", {"calc.py": CALC})
+    shown = promise({"id": "adds", "kind": "run", "run": "grep -q 'a + b' calc.py", "red_first": "off"})
+    compiled = plan(
+        task("task", "dev", workspace="repo", promise=shown),
+        agents={"dev": program(tmp_path, "dev", FIXES)},
+        workspace={"repo": str(repo)},
+    )
+
+    async def work(engine: Engine) -> None:
+        await engine.submit(compiled)
+        assert (await engine.ended("p")).result == "done"
+        await engine.dispatcher.branches.record_stale_tasks()
+        await engine.submit(plan(task("task"), plan_id="q"))
+        await engine.ended("q")
+
+    play(root, work, proving=True)
+    if moved:
+        git(repo, "checkout", "-q", "agenttalk/p")
+        (repo / "calc.py").write_text(CALC)
+        git(repo, "commit", "-qam", "spoil")
 
     async def read() -> None:
-        async with open_root(tmp_path) as deps:  # no loop of an engine runs beside it
-            service = Service(deps, is_ready=lambda: True)
-            app = create_app(service)
-            transport = httpx2.ASGITransport(app=app)
-            async with httpx2.AsyncClient(transport=transport, base_url=ADDRESS) as client:
-                ada = Guest(client, None, service)  # type: ignore[arg-type]
-                await ada.enter()
-                await access.admit(deps, TOKEN, "operator", "reader")
-                routes = [route for route in app.routes if isinstance(route, PageRoute)]
-                pages = [route.path for route in routes if "GET" in (route.methods or ()) and "log" not in route.path]
-                before, seen = await written(deps), 0
-                for path in pages:
-                    seen += (await ada.get(filled(path))).status_code == 200
-                    assert await written(deps) == before, path
-                for path in (spec.path for spec in ROUTES if spec.method == "GET" and spec.path not in APART):
-                    answer = await client.get(filled(path), headers={"Authorization": f"Bearer {TOKEN}"})
-                    seen += answer.status_code == 200
-                    assert await written(deps) == before, path
-                assert seen > 35
-            service.feed.close()
+        async with open_root(root) as deps:  # no loop of an engine runs beside it
+            before: list[tuple[tuple[int, int], dict[str, list[str]]]] = []
+
+            async def check(path: str) -> None:
+                commits, facts = await written(deps)  # evidence is read in a transaction that writes nothing
+                now = ((0 if moved else commits, facts), rows(root))
+                before.append(now)
+                assert now == before[0], path
+
+            answers = await get_everything(deps, make_local_service(root, deps, settings.load(root)), check)
+            [shown] = answers["/api/plans/{id}/tasks"].json()["tasks"]
+            assert shown["freshness"] == ("stale" if moved else "fresh")
 
     asyncio.run(read())
 

@@ -130,7 +130,8 @@ def _plan(
 async def render_parts(service: Service, request: Request, reader: PageContext) -> Response:
     """Some tasks of a plan as its page shows them, to be put in place of what it showed before."""
     names = request.query_params.getlist("task")[:MOST_PARTS]
-    found = await plan_status.read_progress(service.deps, request.path_params["id"], names)
+    stale = await service.plans.find_stale_tasks(request.path_params["id"])
+    found = await plan_status.read_progress(service.deps, request.path_params["id"], names, stale)
     return render_page("plan_parts", reader, plan=found, node=graph.draw_node)
 
 

@@ -27,8 +27,8 @@ from agenttalk.ports.statements.budgets import (
 )
 from agenttalk.ports.statements.core import FACT
 from agenttalk.ports.statements.views import LEDGER_PAGE
-from agenttalk.rules.budgets import budgets
 from agenttalk.rules.core import usage
+from agenttalk.rules.text import budget_words
 
 if TYPE_CHECKING:
     from agenttalk.engine.budgets.spending import Budgets
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 _NAME: Final = "cost_usd"
 _PAGE: Final = 1_000
 """Facts that are read in one transaction."""
-HELD: Final = f"%{budgets.DAY}%"
-"""The reason of a task that waits for another day or limit, as a pattern."""
+HELD: Final = f'%"id":"{budget_words.OF_DAY.id}"%'
+"""The part of a stored reason that names the message of a task which waits for another day or limit."""
 SHOWN: Final = 20
 """How many of the waiting tasks are counted exactly."""
 MOST: Final = 1_000_000.0

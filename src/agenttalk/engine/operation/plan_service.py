@@ -99,12 +99,14 @@ class PlanService:
         A plan that seems to wait is believed only when a full pass changes nothing: then answers that were given and
         messages that were left in folders are taken into account.
         """
+        dispatcher = self._require_dispatcher()
+        await dispatcher.branches.record_stale_tasks(plan_id)
         status = await self.read_status(plan_id)
         while status["result"] not in {"running", "paused"} and status["state"] != "ENDED":
             before = status["tasks"]
-            await self._require_dispatcher().wait_for_dispatch()
+            await dispatcher.wait_for_dispatch()
             await self._passes.run("route", None)
-            await self._require_dispatcher().wait_for_dispatch()
+            await dispatcher.wait_for_dispatch()
             status = await self.read_status(plan_id)
             if status["tasks"] == before:
                 break

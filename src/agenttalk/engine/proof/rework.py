@@ -36,6 +36,8 @@ from agenttalk.rules.proof.check_results import hash_shown
 from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.proof.performance import OutputContent, Performance, WorkProof
 from agenttalk.rules.proof.rework import Judgement
+from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text.catalogue import read_text, to_columns
 
 _FILES: Final = 200
 """Files of a refused version that come with the next command."""
@@ -207,8 +209,8 @@ def read_files_in_force(moves: PlanTransaction, plan: PlanDefinition, task_id: s
 
 def _give_up(moves: PlanTransaction, plan: PlanDefinition, node: Node, told: dict[str, Any], *, stuck: bool) -> None:
     """Fail work for which another round makes no sense, and ask a person."""
-    why = "the same issues came back unchanged" if stuck else "all rounds of rework are used up"
-    reason = f"{told['by']} refuses it, and {why}: {told['reason']}"
+    refused = verdict_words.REFUSED_UNCHANGED if stuck else verdict_words.REFUSED_LAST
+    reason = refused(by=told["by"], why=read_text(told, "reason"))
     moves.move_task(plan, node.task_id, "COMPLETED", "REWORK_EXHAUSTED", reason=reason)
     records.alert(
         moves.tx,
@@ -245,7 +247,7 @@ def mark_exhausted(
     request_id = questions.ask_about_task(
         tx, plan, node, "REEXECUTE_LIMIT", question, f"{question} {reason}", OPTIONS, at=moves.now, criteria=criteria
     )
-    tx.run(NOTE_REQUEST, plan_id=plan_id, task_id=task_id, request_id=request_id, reason=reason)
+    tx.run(NOTE_REQUEST, plan_id=plan_id, task_id=task_id, request_id=request_id, **to_columns(reason))
 
 
 def order_rework(

@@ -31,16 +31,16 @@ class BranchWatch:
         self._state = state
         self._steps = steps
 
-    async def record_stale_tasks(self) -> None:
-        """Compare every watched branch, and store which evidence is stale. A plan with stale evidence goes on."""
-        async for plan_id in self._list_plans():
+    async def record_stale_tasks(self, plan_id: str | None = None) -> None:
+        """Compare a branch, or all of them, and store which evidence is stale. A plan with stale evidence goes on."""
+        async for name in self._list_plans(plan_id):
             try:
-                await self.record_stale_tasks_of(plan_id)
+                await self.record_stale_tasks_of(name)
             except AgentTalkError as error:
-                _log(plan_id, error)
+                _log(name, error)
 
     async def record_stale_tasks_of(self, plan_id: str) -> bool:
-        """Do the same for one plan. Returns whether any of its evidence is stale."""
+        """Do the same for one plan. Returns whether any of its evidence is stale. Raises what the repository raises."""
         board, repo = await self._find(plan_id)
         if repo is None:
             return False

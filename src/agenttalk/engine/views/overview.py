@@ -21,6 +21,7 @@ from agenttalk.ports.statements.messages import VIEWS_UNDER
 from agenttalk.ports.statements.views import AT_WORK, QUEUE_LENGTHS, RECENT_TURNS, TROUBLED_TASKS
 from agenttalk.ports.storage import Store
 from agenttalk.rules.proof.honesty import NOTHING, HonestyTally
+from agenttalk.rules.text.catalogue import read_column
 
 PLANS: Final = 10
 """Plans that are shown."""
@@ -66,12 +67,23 @@ async def _troubled(deps: Deps, recent: list[PlanSummary]) -> list[dict[str, Any
     """Tasks that cannot go on by themselves: of plans that are open, and of those that ended badly of late."""
     still_open = (await plans.list_plans(deps, PlanQuery(state="open", limit=_LOOKED_AT)))["plans"]
     ended = [each for each in recent if each["state"] == "ENDED" and each["counts"]["failed"]]
-    keys = ("task_id", "agent_id", "state", "cause", "reason", "request_id", "updated_at")
     found: list[dict[str, Any]] = []
     for run in (*still_open, *ended):
         store = await deps.stores.board(run["board"])
         rows = await store.read(TROUBLED_TASKS, plan_id=run["plan_id"], limit=TROUBLES)
-        found += [{**dict(zip(keys, row, strict=True)), "plan_id": run["plan_id"]} for row in rows]
+        found += [
+            {
+                "task_id": row.task_id,
+                "agent_id": row.agent_id,
+                "state": row.state,
+                "cause": row.cause,
+                "reason": read_column(row.reason, row.reason_message),
+                "request_id": row.request_id,
+                "updated_at": row.updated_at,
+                "plan_id": run["plan_id"],
+            }
+            for row in rows
+        ]
     return found
 
 

@@ -230,14 +230,14 @@ def _span(row: OrderTimesRow) -> TimelineSpan:
     return TimelineSpan(row.task_id, parse_instant(row.consumed_at), end, (row.ack or "").lower() or "running")
 
 
-async def describe_graph(deps: Deps, plan_id: str) -> PlanGraph:
+async def describe_graph(deps: Deps, plan_id: str, stale: Collection[str] = ()) -> PlanGraph:
     """Return the tasks of a plan with their states, and the edges between them."""
     store = await find_plan_board(deps, plan_id)
     nodes = await _nodes(store, plan_id)
     edges = await _edges(store, plan_id, nodes)
     lines: list[GraphEdge] = [{"from": source, "to": target, "kind": "depends"} for source, target in edges]
     lines += [line for node in nodes for line in _called(node)]
-    tasks = [task for task in await _all_tasks(store, plan_id) if task["cause"] != "REMOVED"]
+    tasks = [task for task in await _all_tasks(store, plan_id, stale) if task["cause"] != "REMOVED"]
     return {"plan_id": plan_id, "nodes": tasks, "edges": lines}
 
 
@@ -266,7 +266,7 @@ def _called(node: Node) -> Iterable[GraphEdge]:
         yield {"from": node.task_id, "to": node.failure_policy.fallback_task_id, "kind": "fallback"}
 
 
-async def _all_tasks(store: Store, plan_id: str) -> list[TaskView]:
+async def _all_tasks(store: Store, plan_id: str, stale: Collection[str]) -> list[TaskView]:
     rows: list[TaskStatusRow] = []
     while page := await store.read(
         TASK_STATUSES, plan_id=plan_id, task_id=rows[-1].task_id if rows else "", limit=LOOKED_AT
@@ -274,11 +274,18 @@ async def _all_tasks(store: Store, plan_id: str) -> list[TaskView]:
         rows += page
         if len(page) < LOOKED_AT:
             break
-    return [describe_status(row) for row in rows]
+    return [describe_status(row, stale) for row in rows]
 
 
 async def list_tasks(
-    deps: Deps, plan_id: str, *, state: str = "", agent_id: str = "", after: str = "", limit: int = PAGE
+    deps: Deps,
+    plan_id: str,
+    stale: Collection[str] = (),
+    *,
+    state: str = "",
+    agent_id: str = "",
+    after: str = "",
+    limit: int = PAGE,
 ) -> TaskPage:
     """List tasks of a plan by name, from after one on. `state` is a state, or the word of boards for it."""
     store = await find_plan_board(deps, plan_id, ends=False)
@@ -289,7 +296,7 @@ async def list_tasks(
         rows = await store.read(TASK_STATUSES, plan_id=plan_id, task_id=last, limit=size)
         for row in rows:
             last, seen = row.task_id, seen + 1
-            task = describe_status(row)
+            task = describe_status(row, stale)
             if agent_id in {"", task["agent_id"]} and state.lower() in {"", task["state"].lower(), task["board"]}:
                 shown.append(task)
                 if len(shown) == size:

@@ -33,7 +33,9 @@ async def list_plans(service: Service, request: Request, _: Caller) -> Response:
 
 async def graph(service: Service, request: Request, _: Caller) -> Response:
     """The tasks of a plan, and the lines between them."""
-    return to_json_response(await plans.describe_graph(service.deps, request.path_params["id"]))
+    plan_id = request.path_params["id"]
+    stale = await service.plans.find_stale_tasks(plan_id)
+    return to_json_response(await plans.describe_graph(service.deps, plan_id, stale))
 
 
 async def tasks(service: Service, request: Request, _: Caller) -> Response:
@@ -42,6 +44,7 @@ async def tasks(service: Service, request: Request, _: Caller) -> Response:
     found = await plans.list_tasks(
         service.deps,
         request.path_params["id"],
+        await service.plans.find_stale_tasks(request.path_params["id"]),
         state=query.get("state", ""),
         agent_id=query.get("agent", ""),
         after=query.get("after", ""),
