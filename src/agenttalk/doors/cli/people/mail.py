@@ -120,7 +120,7 @@ def list_(
 
         whose = to or (OPERATOR if unread else "")
         asked = showing.MailQuery(sender, whose, kind, status, thread, search, unread, before, limit)
-        return await showing.list_letters(deps, asked)
+        return dict(await showing.list_letters(deps, asked))
 
     out, ask = _connect(ctx, root, as_json)
     found = ask(f"/api/mail?{urlencode(query)}", by_hand, None)
@@ -146,7 +146,7 @@ def read(ctx: typer.Context, mail: MailArgument, root: RootOption = None, as_jso
         from agenttalk.rules.mail.letters import OPERATOR
 
         await MailBoard(deps).mark_read(mail, OPERATOR)
-        return await showing.read_letter(deps, mail)
+        return dict(await showing.read_letter(deps, mail))
 
     out, ask = _connect(ctx, root, as_json)
     found = ask(f"/api/mail/{_quoted(mail)}", by_hand, None)

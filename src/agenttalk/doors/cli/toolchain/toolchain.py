@@ -46,9 +46,8 @@ def tasks(
         async def by_hand(deps: Deps) -> dict[str, Any]:
             from agenttalk.engine.views import toolchain
 
-            return await toolchain.list_toolchain_tasks(
-                deps, toolchain.ToolchainQuery(assignee, status, action_type, after, _PAGE)
-            )
+            asked = toolchain.ToolchainQuery(assignee, status, action_type, after, _PAGE)
+            return dict(await toolchain.list_toolchain_tasks(deps, asked))
 
         named = {"assignee": assignee, "status": status, "action_type": action_type, "after": str(after)}
         query = urlencode({key: value for key, value in named.items() if value} | {"limit": _PAGE})
@@ -99,7 +98,7 @@ def task(
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.views import forge_audit
 
-        return await forge_audit.audit_task(deps, task_id)
+        return dict(await forge_audit.audit_task(deps, task_id))
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     found = root_access.ask_root(folder, f"/api/toolchain/tasks/{quote(task_id, safe='')}", by_hand)
@@ -197,7 +196,7 @@ def outgoing(
         async def by_hand(deps: Deps, at: int = at) -> dict[str, Any]:
             from agenttalk.engine.views import toolchain
 
-            return await toolchain.list_outgoing(deps, at)
+            return dict(await toolchain.list_outgoing(deps, at))
 
         answer: dict[str, Any] = root_access.ask_root(folder, f"/api/toolchain/outgoing?after={at}", by_hand)
         found += [each for each in answer["outgoing"] if every or each["state"] in {"waiting", "held"}]
