@@ -114,7 +114,7 @@ def test_who_goes_round_in_circles_is_stopped_by_its_budget(shop: Shop, name: st
     shop.plan(name, budget={"tool_calls": 3})
     code, task = shop.run()
     assert (code, task["cause"]) == (1, "ABORTED")
-    assert task["reason"].startswith("budget-exhausted: 4 calls of tools")
+    assert task["reason"].startswith("budget-exhausted: 4 tool calls")
     assert not _left_behind(shop.folder)
 
 

@@ -92,7 +92,7 @@ def test_who_goes_round_in_circles_is_told_to_stop(spoken: Spoken, name: str) ->
     spoken.spoken(name, budget={"tool_calls": 3})
     code, task = spoken.run()
     assert (code, task["cause"]) == (1, "ABORTED")
-    assert task["reason"].startswith("budget-exhausted: 4 calls of tools")
+    assert task["reason"].startswith("budget-exhausted: 4 tool calls")
 
 
 FORGETS = [SayStep("Done."), *behaves({"price.py": RIGHT})]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import tokenize
@@ -39,6 +40,48 @@ BUDGETS: Final[dict[str, int]] = {
     "src/agenttalk/wiring": 32,
 }
 """How many are left in a folder. A number here only gets smaller; a folder that is not named has none."""
+NO_VERB: Final = re.compile(
+    r"""(?:
+      What | Whatever | Who | Whom | Whose | Where | When | Why | How | Which | That | Those | These | This
+    | It | Its | They | As | By | In | On | Of | From | With | For | If | Under | Behind | Beside | Before | After
+    | The | A | An | All | Any | Both | Each | Every | Everything | Some | Something | None | Nothing | No | Not
+    | One | Only | Other | Our | Us | We | Again | Here | And | Or | So | Then
+    )""",
+    re.VERBOSE,
+)
+"""Words with which the docstring of a function does not begin: it begins with the verb for what the function does."""
+UNVERBED: Final[dict[str, int]] = {
+    "adapters/workspaces": 1,
+    "doors/api": 79,
+    "doors/cli": 141,
+    "doors/mcp": 47,
+    "doors/pages": 67,
+    "engine/agents": 66,
+    "engine/budgets": 37,
+    "engine/core": 51,
+    "engine/inbox": 32,
+    "engine/operation": 27,
+    "engine/people": 29,
+    "engine/plans": 78,
+    "engine/proof": 50,
+    "engine/runs": 43,
+    "engine/views": 37,
+    "rules/budgets": 14,
+    "rules/people": 10,
+    "rules/plans": 44,
+    "rules/prompts": 34,
+    "rules/proof": 138,
+    "rules/text": 16,
+    "rules/toolchain": 173,
+    "contracts": 61,
+    "demo": 23,
+    "doors": 8,
+    "ports": 29,
+    "skills": 12,
+    "testing": 75,
+    "wiring": 59,
+}
+"""How many functions of a folder begin otherwise. A number here only gets smaller; a folder that is not named has none."""
 
 
 def read_prose(path: Path) -> str:
@@ -77,3 +120,46 @@ def test_the_words_are_found_across_lines_and_in_code_only_where_people_read(tmp
     page.write_text("This is\nno root. There is no root, and it is no longer one.", encoding="utf-8")
     module.write_text('nobody = None is None  # the caller\n\ndef call():\n    """Is told."""\n', encoding="utf-8")
     assert [BANNED.findall(read_prose(path)) for path in (page, module)] == [["is no"], ["Is told"]]
+
+
+def read_openings(text: str) -> Iterator[tuple[str, str]]:
+    """Read the functions of a module whose docstring does not begin with a verb: the name, and the first word.
+
+    `Whether` begins the docstring of a predicate. A property may say what it is, and `__init__` explains parameters.
+    """
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name == "__init__":
+            continue
+        docstring = ast.get_docstring(node)
+        decorators = {ast.unparse(decorator).rpartition(".")[2] for decorator in node.decorator_list}
+        if docstring is None or decorators & {"property", "cached_property"}:
+            continue
+        word = docstring.split()[0].strip(".,:;")
+        returned = ast.unparse(node.returns) if node.returns else ""
+        is_predicate = any(kind in returned for kind in ("bool", "Literal", "TypeGuard", "TypeIs"))
+        if NO_VERB.fullmatch(word) or not word[0].isupper() or (word == "Whether" and not is_predicate):
+            yield node.name, word
+
+
+def test_the_docstring_of_a_function_begins_with_a_verb() -> None:
+    top = REPOSITORY / "src" / "agenttalk"
+    openings = {path: list(read_openings(path.read_text(encoding="utf-8"))) for path in top.rglob("*.py")}
+    modules: dict[str, list[str]] = {}
+    for path, functions in openings.items():
+        module = path.relative_to(top).as_posix()
+        folder = next((folder for folder in UNVERBED if module.startswith(f"{folder}/")), module)
+        modules.setdefault(folder, []).extend(f"{module}: {name}: {word}" for name, word in functions)
+    over = [folder for folder, found in modules.items() if len(found) > UNVERBED.get(folder, 0)]
+    assert {folder: modules[folder] for folder in over} == {}
+
+
+def test_nouns_and_questions_are_no_verbs_and_properties_need_none() -> None:
+    module = """
+def find(): "The first."
+def ask() -> str: "Whether it is so."
+def is_so() -> bool: "Whether it is so."
+def read(): "Read it."
+@property
+def name(self): "The name."
+"""
+    assert list(read_openings(module)) == [("find", "The"), ("ask", "Whether")]

@@ -24,6 +24,7 @@ from agenttalk.rules.core.http_addresses import AllowedAddress
 from agenttalk.rules.proof.check_results import HttpAnswer
 from agenttalk.rules.proof.evidence import CheckFinding
 from agenttalk.rules.text import check_words
+from agenttalk.rules.text.message import ABOUT
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Host and port → addresses."""
@@ -107,7 +108,9 @@ async def _judged(url: str, asking: HttpRequest, resolve: Resolve) -> _Hop | Che
         return CheckFinding(False, "unreachable", check_words.HOST_NOT_FOUND(host=host, error=error))
     refusals = [why for address in addresses if (why := http_addresses.explain_refusal(address, port, asking.allowed))]
     if refusals or not addresses:
-        return CheckFinding(False, "refused", f"{host!r}: {refusals[0] if refusals else check_words.HAS_NO_ADDRESS()}")
+        return CheckFinding(
+            False, "refused", ABOUT(subject=repr(host), what=refusals[0] if refusals else check_words.HAS_NO_ADDRESS())
+        )
     return _Hop(parts, host, port, addresses[0])
 
 

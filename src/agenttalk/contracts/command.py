@@ -154,6 +154,8 @@ class ValidationResult(Part):
     """Its score, 0 to 100."""
     reason: Text
     """The reason in one sentence."""
+    reason_message: dict[str, Any] | None = None
+    """The reason as a message of AgentTalk, `{"id": …, "params": …}`, if it is one: to show it in Chinese."""
     issues: Many[Issue] = ()
     """Each thing that is wrong."""
     expectations: Expectations | None = None

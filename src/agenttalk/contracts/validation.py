@@ -35,6 +35,8 @@ class Issue(Part):
     """E.g. COMPLETENESS, CLARITY, CORRECTNESS."""
     description: Text
     """What is wrong."""
+    description_message: dict[str, Any] | None = None
+    """The description as a message of AgentTalk, `{"id": …, "params": …}`, if it is one: to show it in Chinese."""
     location: str | None = None
     """Where it is."""
     suggestion: str | None = None

@@ -1,4 +1,4 @@
-"""AgentTalk inside a program: build a plan in code, give it functions as agents, run it, await what comes of it."""
+"""AgentTalk in a Python program: build a plan, run it with functions as agents, and await its outcome."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["Agent", "Outcome", "Plan", "Result", "Turn", "agent", "entry_points", "run"]
 
 GROUP: Final = "agenttalk.agents"
-"""The entry points under which packages offer agents."""
+"""The entry points by which packages offer agents."""
 _MARK: Final = "__agenttalk_agent__"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def agent(agent_id: str) -> Callable[[F], F]:
-    """Say that a function is an agent. It gets a Turn, and returns its result."""
+    """Declare that a function is an agent. It gets a Turn, and returns its result."""
 
     def marked(function: F) -> F:
         setattr(function, _MARK, agent_id)
@@ -52,8 +52,8 @@ class Plan:
     tasks: list[dict[str, Any]] = field(default_factory=list)
 
     def task(self, task_id: str, *, agent: str, prompt: str, **keys: Any) -> str:
-        """Add a task; its id, for the `needs` of others. Outputs and inputs may be given by name alone."""
-        keys["outputs"] = [_output(each) for each in keys.get("outputs", ())]
+        """Add a task and return its id, for the `needs` of others. Outputs and inputs may be given by name alone."""
+        keys["outputs"] = [_output(output) for output in keys.get("outputs", ())]
         inputs = keys.get("inputs", ())
         pairs = inputs.items() if isinstance(inputs, Mapping) else ()
         keys["inputs"] = [{"name": name, "from": source} for name, source in pairs] or list(inputs)
@@ -61,9 +61,9 @@ class Plan:
         return task_id
 
     def compiled(self, agents: Iterable[str] = ()) -> CompiledPlan:
-        """What it comes to; raises ContractError with every problem. `agents` are functions of this program.
+        """Compile the plan. Raises ContractError with every problem. `agents` are functions of this program.
 
-        Files of checks are taken from the current folder.
+        Files of checks are read from the current folder.
         """
         described = dict(self.more.get("agents", {}))
         for name in agents:
@@ -78,13 +78,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a plan."""
+    """The outcome of a plan."""
 
     plan_id: str
     result: str
-    """`done`, `failed`, or `waiting` when somebody outside has to do something."""
+    """`done`, `failed`, or `waiting` for a person or an outside agent."""
     tasks: Mapping[str, Mapping[str, Any]]
-    """Task → where it stands."""
+    """Task → its status."""
     root: Path
 
     @property
@@ -93,7 +93,7 @@ class Outcome:
         return self.result == "done"
 
     def output(self, task_id: str, name: str, path: str | None = None) -> bytes:
-        """The content of a deliverable."""
+        """Return the content of a deliverable."""
         folder = self.root / "system_runtime/artifacts" / self.plan_id / task_id / name
         return (folder / (path or name)).read_bytes()
 
@@ -105,9 +105,9 @@ async def run(
     agents: Mapping[str, Agent] | Iterable[Agent] = (),
     wait: bool = False,
 ) -> Outcome:
-    """Run a plan in a root, which is made when it is not there; the same plan again goes on where it was.
+    """Run a plan in a root, which is created if necessary. Run the same plan again to continue it.
 
-    Returns when it has ended, or when somebody outside has to do something; with `wait`, only when it has ended.
+    Returns when the plan has ended, or waits for a person or an outside agent; with `wait`, only when it has ended.
     """
     functions = {**entry_points(), **_named(agents)}
     compiled = plan.compiled(functions) if isinstance(plan, Plan) else plan
@@ -119,8 +119,8 @@ async def run(
         with running.dispatcher.subscribe_ends() as news:
             while True:
                 news.clear()
-                look = running.service.plans.read_status if wait else running.service.plans.settle
-                seen[:] = [dict(await look(compiled.dag.plan_id))]
+                read = running.service.plans.read_status if wait else running.service.plans.settle
+                seen[:] = [dict(await read(compiled.dag.plan_id))]
                 if seen[0]["result"] != "running" and (not wait or seen[0]["state"] == "ENDED"):
                     return
                 await news.wait()
@@ -143,7 +143,7 @@ def _made(root: Path) -> Path:
 
 
 def entry_points() -> dict[str, Agent]:
-    """Agents that installed packages offer."""
+    """Return the agents that installed packages offer."""
     return {found.name: found.load() for found in importlib.metadata.entry_points(group=GROUP)}
 
 
@@ -154,11 +154,11 @@ def _named(agents: Mapping[str, Agent] | Iterable[Agent]) -> dict[str, Agent]:
     for function in agents:
         name = getattr(function, _MARK, None)
         if name is None:
-            hint = "write @agenttalk.agent('name') above it, or hand in a mapping"
+            hint = "write @agenttalk.agent('name') above it, or pass a mapping"
             raise UsageError(Code.NAME_UNKNOWN, f"{function!r} does not say which agent it is", hint=hint)
         named[name] = function
     return named
 
 
-def _output(said: Any) -> Any:
-    return {"name": said, "deliverable": True} if isinstance(said, str) else said
+def _output(output: Any) -> Any:
+    return {"name": output, "deliverable": True} if isinstance(output, str) else output

@@ -13,20 +13,16 @@ if TYPE_CHECKING:
     from agenttalk.wiring.engine import collect_periodically, serve
     from agenttalk.wiring.forges import reconcile_forges
     from agenttalk.wiring.http_door import agent_api
+    from agenttalk.wiring.local_service import make_local_service
     from agenttalk.wiring.machine import RandomIds, SystemClock
     from agenttalk.wiring.opening import open_configured_root, open_root, sweep_root
-    from agenttalk.wiring.provers import make_local_prover
-    from agenttalk.wiring.schedules import make_scheduler
-    from agenttalk.wiring.verification import make_verification_service
 
 __all__ = [
     "RandomIds",
     "SystemClock",
     "agent_api",
     "collect_periodically",
-    "make_local_prover",
-    "make_scheduler",
-    "make_verification_service",
+    "make_local_service",
     "open_configured_root",
     "open_root",
     "reconcile_forges",
@@ -39,14 +35,12 @@ _HOMES = {
     "SystemClock": "machine",
     "agent_api": "http_door",
     "collect_periodically": "engine",
-    "make_local_prover": "provers",
+    "make_local_service": "local_service",
     "open_root": "opening",
     "open_configured_root": "opening",
     "reconcile_forges": "forges",
-    "make_scheduler": "schedules",
     "serve": "engine",
     "sweep_root": "opening",
-    "make_verification_service": "verification",
 }
 
 

@@ -1,4 +1,4 @@
-"""Who makes checks on this machine."""
+"""Makes the prover of a root, which makes checks on this machine."""
 
 from __future__ import annotations
 
@@ -7,21 +7,18 @@ from pathlib import Path
 
 from agenttalk.adapters.checking.checker import AskForge, Checker
 from agenttalk.adapters.checking.command import CheckContext
-from agenttalk.adapters.drivers.processes import LocalProcesses
-from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.proving import WorkspaceProver
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.proof.evidence_store import StoredFindings
 from agenttalk.ports.agents import Driver
 from agenttalk.rules.core.http_addresses import read_allowed
-from agenttalk.wiring.settings import load
 from agenttalk.wiring.settings.tables import CheckSettings
 
 
 def make_prover(
     root: Path, deps: Deps, driver: Driver, settings: CheckSettings, forge: AskForge | None = None
 ) -> WorkspaceProver:
-    """Make the checker: in a sandbox where there is one, and without access to our own files."""
+    """Make the prover. Its checks run in a sandbox where there is one, without access to our own files."""
     checker = Checker(driver, deps.clock, deps.ids, forge=forge)
     path = os.environ.get("PATH", os.defpath)
     context = CheckContext(
@@ -35,8 +32,3 @@ def make_prover(
         allowed=tuple(map(read_allowed, settings.allow)),
     )
     return WorkspaceProver(root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps))
-
-
-def make_local_prover(root: Path, deps: Deps) -> WorkspaceProver:
-    """Make the checker for a command that works without an engine."""
-    return make_prover(root, deps, ScriptDriver(LocalProcesses()), load(root).checks)

@@ -238,7 +238,7 @@ def test_an_unsealed_entry_is_named_and_not_called_intact(root: Path, capsys: py
     assert code == 1
     assert answer["shop"]["unsealed"] == [10]
     assert call(["audit", "verify", "--root", str(root)]) == 1
-    assert "1 entry not sealed and so not checked (entry 10 to 10)" in capsys.readouterr().out
+    assert "1 entry not sealed, so not checked (entry 10 to 10)" in capsys.readouterr().out
 
 
 def test_a_database_that_is_gone_or_damaged_is_not_intact(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -608,7 +608,7 @@ def test_a_git_that_is_missing_hangs_or_fails_is_told(tmp_path: Path) -> None:
     (tmp_path / "old").chmod(0o755)
     with pytest.raises(UsageError, match=r"git 2\.38 or newer is needed"):
         opened(repo, program=str(tmp_path / "old"))
-    with pytest.raises(MachineError, match="git diff-tree failed"):
+    with pytest.raises(MachineError, match="git rev-parse failed"):
         run(opened(repo).trees.changes("nothing", "HEAD"))
     (tmp_path / "file").write_text("no folder\n")
     with pytest.raises(MachineError, match="cannot be used"):

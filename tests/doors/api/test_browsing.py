@@ -411,15 +411,15 @@ def test_the_command_line_says_it_without_an_engine(
     assert call(["honesty", "--root", str(tmp_path / "copy")]) == 0
     said = capsys.readouterr().out
     assert (
-        "2 called finished, 2 proven, 2 not isolated, 1 overturned later, 1 round of rework, 50% held, $0.5 per proven task"
+        "2 claims of done: 2 proven, 2 not isolated, 1 later overturned, 1 rework round, 50% held, $0.5 per proven task"
         in said
     )
-    assert "1 accepted what was wrong" in said
+    assert "1 wrongly accepted" in said
     assert call(["status", "--root", str(tmp_path / "copy")]) == 0
     assert "honesty: " in capsys.readouterr().out
     (tmp_path / "new/agents").mkdir(parents=True)
     assert call(["honesty", "--root", str(tmp_path / "new")]) == 0
-    assert "nobody has ended a turn yet" in capsys.readouterr().out
+    assert "No agent has ended a turn yet." in capsys.readouterr().out
 
 
 def sha256(data: bytes) -> str:

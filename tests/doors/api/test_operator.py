@@ -71,7 +71,7 @@ def test_cutting_off_every_chain_alike_is_seen(root: Path, capsys: pytest.Captur
     assert "cut off" in broken["system"]["why"]
     assert "cut off" in broken["default"]["why"]
     assert call(["audit", "verify", "--root", str(root)]) == 1
-    assert "remove that file if you made this root anew" in capsys.readouterr().out
+    assert "remove that file if you created this root again" in capsys.readouterr().out
 
 
 @pytest.mark.shows("E11")

@@ -13,9 +13,9 @@ from agenttalk.contracts.core import wire
 from agenttalk.doors.pages import codes, diffs, files
 from agenttalk.doors.pages.diffs import DiffBlock
 from agenttalk.engine.people import questions
-from agenttalk.engine.views import explain, explain_engine_task
 from agenttalk.rules.core import task_states
 from agenttalk.rules.proof import done
+from agenttalk.rules.text import catalogue, task_words
 from doors.pages.pagekit import HOSTILE, Guest, text, visit
 from kits.plankit import plan, task
 from kits.provekit import CALC, FIXES, program, promise, repository
@@ -149,19 +149,16 @@ def test_every_code_of_the_engine_has_words_in_both_languages() -> None:
     assert codes.label_code("en", "cause", None) == ""
 
 
-def test_what_moves_a_task_on_is_said_in_chinese_too() -> None:
-    said = [
-        *explain_engine_task._NEXT.values(), *explain_engine_task._ELSEWHERE.values(), *explain._NEXT.values(), explain_engine_task._NO_ROUND,
-        explain_engine_task._STALE, explain_engine_task._HELD, explain_engine_task._BY_HAND, explain_engine_task._REVIEWED, explain_engine_task._NOT_APPROVED,
-        explain._WAITS, explain._RUNS, explain._NO_COMMAND, explain_engine_task._PAUSED, explain_engine_task._SKIPPED,
-    ]  # fmt: skip
-    values = {"plan": "p", "task": "t", "agent": "dev", "review": "r", "request": "q"}
-    for each in said:
-        english = each.format(**values)
-        assert codes.translate_sentence("zh", english) != english, each
-        assert codes.translate_sentence("en", english) == english
-    assert codes.translate_sentence("zh", "it begins when x, which works elsewhere, takes it") == (
-        "it begins when x, which works elsewhere, takes it"
-    )
-    assert codes.translate_sentence("zh", "t failed") == "t 失败"
-    assert codes.translate_sentence("zh", None) == ""
+def test_a_page_has_messages_in_chinese_and_words_of_others_as_they_are() -> None:
+    reason = task_words.TASK_FAILED(task="t")
+    assert codes.translate("zh", reason) == "t 失败"
+    assert codes.translate("en", reason) == "t failed"
+    assert codes.translate("zh", "t failed") == "t failed", "words of others"
+    assert codes.translate("zh", None) == ""
+    stored = catalogue.with_messages({"reason": reason, "note": "t failed"})
+    assert [codes.translate_field("zh", stored, name) for name in ("reason", "note", "more")] == [
+        "t 失败",
+        "t failed",
+        "",
+    ]
+    assert codes.translate_all("zh", [reason, "odd"]) == "t 失败；odd"

@@ -22,7 +22,7 @@ from agenttalk.engine.core import access
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.service import Service
 from agenttalk.ports.statements.core import NEWEST_FACT
-from agenttalk.wiring import make_verification_service, open_root
+from agenttalk.wiring import make_local_service, open_root, settings
 from doors.pages.pagekit import ADDRESS, Guest
 from kits.plankit import Engine, plan, play, task
 from kits.provekit import CALC, FIXES, git, program, promise, repository
@@ -126,7 +126,7 @@ def test_no_page_and_no_get_changes_a_row_even_when_a_branch_has_moved(tmp_path:
                 before.append(now)
                 assert now == before[0], path
 
-            answers = await get_everything(deps, make_verification_service(root, deps), check)
+            answers = await get_everything(deps, make_local_service(root, deps, settings.load(root)), check)
             [shown] = answers["/api/plans/{id}/tasks"].json()["tasks"]
             assert shown["freshness"] == ("stale" if moved else "fresh")
 

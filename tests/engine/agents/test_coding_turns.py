@@ -160,7 +160,7 @@ def test_a_look_that_crashed_is_not_told_to_the_agent_as_something_that_it_left_
     asked = tmp_path / "asked"
     assert asked.exists() is not broken
     shown = explained(tmp_path / "root")
-    assert ("our own look before it stopped failed, which is no fault of its agent" in shown) is broken
+    assert ("our check before the agent stopped failed, which is not the agent's fault" in shown) is broken
     assert ("No module named no_such_program" in shown) is broken
 
 

@@ -72,7 +72,7 @@ def of(found: PlanStanding, task_id: str) -> Any:
     [
         ({"tokens": 1000}, "1,100 tokens of the task's budget of 1,000 tokens"),
         ({"cost_usd": 0.5}, "$0.6 of the task's budget of $0.5"),
-        ({"tool_calls": 3}, "4 calls of tools of the task's budget of 3 calls of tools"),
+        ({"tool_calls": 3}, "4 tool calls of the task's budget of 3 tool calls"),
     ],
 )
 def test_who_uses_more_than_its_budget_is_stopped_and_the_next_task_runs(

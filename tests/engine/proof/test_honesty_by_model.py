@@ -67,8 +67,8 @@ def test_each_model_of_an_agent_and_of_a_validator_is_counted(tmp_path: Path, ca
     assert {each["model"]: each["judged"] for each in told["models"]}["easy"] == 2
     assert call(["honesty", "--root", str(tmp_path)]) == 0
     said = capsys.readouterr().out
-    assert "    w1: 1 called finished" in said
-    assert "    easy: 2 judged, 2 accepted what was wrong, 0 overruled, 0% of it stood" in said
+    assert "    w1: 1 claim of done: " in said
+    assert "    easy: 2 judged, 2 wrongly accepted, 0 overruled, 0% held" in said
 
 
 def test_agents_that_tell_no_model_look_as_before(tmp_path: Path) -> None:

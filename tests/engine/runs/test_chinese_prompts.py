@@ -30,7 +30,8 @@ from agenttalk.rules.prompts import mail, toolchain_rules, wording
 from agenttalk.rules.prompts.toolchain_steps import StepStyle
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.performance import Performance
-from agenttalk.rules.text import render
+from agenttalk.rules.text.catalogue import CATALOGUE
+from agenttalk.rules.text.message import ABOUT
 from agenttalk.rules.toolchain import forge_facts
 from agenttalk.rules.toolchain.forge_facts import ForgeFacts, ForgeQuery
 from engine.mail import mailkit
@@ -47,7 +48,7 @@ ENGLISH = re.compile(r"(?:\b[a-z']+[ ,]+){3}[a-z']+")
 
 def fragments() -> set[str]:
     """What our English sentences say by themselves."""
-    own = [each.en for each in render.list_templates()]
+    own = [template.en for template in CATALOGUE.values()]
     said = [*wording.EXECUTE["en"], *wording.JUDGE["en"], *mail.WORDS["en"], *toolchain_rules.RULES["en"]]
     own += [each for each in said if isinstance(each, str)]
     return {text.strip() for each in own for text, *_ in Formatter().parse(each) if _is_sentence(text)}
@@ -200,7 +201,17 @@ def test_a_forge_event_that_was_not_carried_out_comes_back_in_chinese(
         )
         by = ForgeUser(source=SOURCE, login="agent-dev")
         answer = forge_facts.check_pull_opened(facts, "acme/widgets", 9, by, since="2026")
-        return [Evidence("read_back", False, True, "observed", "forge", task.made_at, f"no_action: {answer.detail}")]
+        return [
+            Evidence(
+                "read_back",
+                False,
+                True,
+                "observed",
+                "forge",
+                task.made_at,
+                ABOUT(subject="no_action", what=answer.detail),
+            )
+        ]
 
     async def work() -> None:
         async with saying.Stage.set(tmp_path, found=found, player=saying.Player(played)) as stage:

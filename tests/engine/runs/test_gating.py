@@ -152,6 +152,7 @@ def test_outputs_that_are_not_there_are_held_against_the_turn(tmp_path: Path) ->
         "allowed": False,
         "severity": "soft-deny",
         "reasons": ["the output 'a.md' is not there"],
+        "reasons_messages": [{"id": "task.output_absent", "params": {"name": "a.md"}}],
         "trace_id": f"{first['lease']}:post-act",
     }
 

@@ -444,9 +444,9 @@ def test_doctor_looks_at_token_login_and_rights(tmp_path: Path) -> None:
             shown = agenttalk("doctor", "forges", "--root", str(root))
             return " ".join(shown.stdout.split())
 
-        assert "the token is that of root" in said()
+        assert "the token belongs to root" in said()
         os.environ["ENGINE_TOKEN"] = here.do(here.forge.user, "helper")
-        assert "its token is that of helper, and login says root" in said()
+        assert "its token belongs to helper, but login is root" in said()
         settings = root / "agenttalk.toml"
         settings.write_text(settings.read_text().replace('login = "root"', 'login = "helper"'))
         assert "helper has no write access to acme/widgets" in said()

@@ -158,7 +158,7 @@ def test_what_is_to_be_said_survives_an_outage_and_kill_9_and_reaches_the_lead(
             for count in (1, 2, 3):
                 until(partial(has_kept, bench, count), f"{count} texts are kept")
             until(lambda: outgoing(bench)["away"], "the forge is left alone")
-            assert "work does not answer since" in printed(root)
+            assert "work has not answered since" in printed(root)
             found = outgoing(bench)["outgoing"]
             assert [(each["kind"], each["state"]) for each in found] == [
                 *[("comment", "waiting")] * 2,
@@ -180,7 +180,7 @@ def test_what_is_to_be_said_survives_an_outage_and_kill_9_and_reaches_the_lead(
             ours = [each for each in forge.repository.comments if each.author.login == "root"]
             assert [f"round {number})" in each.body for number, each in enumerate(ours, 1)] == [True] * 2
             assert [each.author.login for each in forge.repository.issues.values()] == ["alice", "root"]
-            assert printed(root) == "✓ nothing waits\n"
+            assert printed(root) == "✓ nothing is waiting\n"
             sent = json.loads(printed(root, "--all", "--json"))["outgoing"]
             assert [each["state"] for each in sent] == ["sent"] * 3
 

@@ -138,7 +138,7 @@ def timed(root: Path, story: Story) -> None:
     assert (fine.returncode, "every open obligation has its task" in fine.stdout) == (0, True)
     story.issue("One more", "agent-dev")
     told = agenttalk("toolchain", "reconcile", "--root", str(root), "--dry-run")
-    assert "would be made: issue_assigned for dev" in told.stdout
+    assert "would be created: issue_assigned for dev" in told.stdout
 
 
 def unread(root: Path) -> None:

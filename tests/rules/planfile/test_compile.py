@@ -21,7 +21,7 @@ from agenttalk.rules.planfile import compiler as rules
 from agenttalk.rules.planfile import plan_checks, promise_checks
 from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
 from agenttalk.rules.plans import dag_checks
-from agenttalk.rules.text import render
+from agenttalk.rules.text import message
 
 AGENTS = {name: {"driver": "folder"} for name in ("a", "b", "c")}
 
@@ -574,7 +574,7 @@ def test_whether_a_glob_lies_inside_another(glob: str, outer: str, *, lies_insid
 
 
 def test_names_in_messages_are_few() -> None:
-    assert render.join_names({"a", "b", "c", "d"}) == "'a', 'b', 'c' and 1 more"
+    assert message.join_names({"a", "b", "c", "d"}) == "'a', 'b', 'c' and 1 more"
     lost = [
         task(f"t{at}", promise=promise(checks=[{"id": "t", "kind": "artifact", "output": "oo"}])) for at in range(60)
     ]

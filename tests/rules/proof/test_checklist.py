@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agenttalk.contracts.promise import AcceptanceCriterion
 from agenttalk.rules.proof import checklist
 from agenttalk.rules.proof.checklist import ChecklistItem, CheckSummary
+from agenttalk.rules.text import verdict_words
 
 TESTS = AcceptanceCriterion.model_validate(
     {"id": "tests", "description": "The tests pass", "evidenceRequired": ["run"]}
@@ -55,8 +56,8 @@ def test_a_line_stands_as_the_best_that_was_seen(seen: list[CheckSummary], expec
         ({**DONE, "trust": None}, False, ("claimed", "claimed")),
         ({**DONE, "unverified": ["criterion:tests"]}, False, ("claimed", "claimed")),
         ({**DONE, "unverified": ["run"]}, False, ("claimed", "claimed")),
-        ({"fulfilled": False, "blockers": ["criterion 'tests' is not shown"]}, False, ("failed", None)),
-        ({"fulfilled": False, "blockers": ["criterion 'other' is not shown"]}, False, ("open", None)),
+        ({"fulfilled": False, "blockers": [verdict_words.NOT_SHOWN(name="tests", whys="")]}, False, ("failed", None)),
+        ({"fulfilled": False, "blockers": [verdict_words.NOT_SHOWN(name="other", whys="")]}, False, ("open", None)),
         ({"fulfilled": False}, False, ("open", None)),
     ],
 )
@@ -144,8 +145,8 @@ def test_the_best_evidence_counts_and_that_of_others_does_not() -> None:
         ({"fulfilled": True, "trust": None}, False, "claimed", "claimed"),
         ({"fulfilled": True, "trust": "observed", "unverified": ["criterion:AC-1"]}, False, "claimed", "claimed"),
         ({"fulfilled": True, "trust": "observed", "unverified": ["tests"]}, False, "claimed", "claimed"),
-        ({"fulfilled": False, "blockers": ["criterion 'AC-1' is not met"]}, False, "failed", None),
-        ({"fulfilled": False, "blockers": ["criterion 'AC-2' is not met"]}, False, "open", None),
+        ({"fulfilled": False, "blockers": [verdict_words.NOT_SHOWN(name="AC-1", whys="")]}, False, "failed", None),
+        ({"fulfilled": False, "blockers": [verdict_words.NOT_SHOWN(name="AC-2", whys="")]}, False, "open", None),
         ({"fulfilled": False}, False, "open", None),
     ],
 )

@@ -53,6 +53,7 @@ def test_without_a_threshold_the_decision_counts_and_issues_are_kept() -> None:
         "decision": "ACCEPT",
         "score": 1,
         "reason": "it is as asked for",
+        "reason_message": {"id": "verdict.as_asked", "params": {}},
         "issues": [{"severity": "MEDIUM", "description": "a"}],
     }
 

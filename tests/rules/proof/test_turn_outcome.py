@@ -214,7 +214,7 @@ def test_an_input_that_is_refused_names_the_reasons() -> None:
     outcome = decide(Performance("refused", judgements=judgements))
     assert (outcome.cause, outcome.reason) == (
         "INPUT_REJECTED",
-        "what it was given is not good enough: spec: too short",
+        "the inputs are not good enough: spec: too short",
     )
 
 

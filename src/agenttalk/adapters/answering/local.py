@@ -16,7 +16,7 @@ from agenttalk.rules.agents.model_protocol import ModelRequest
 from agenttalk.rules.agents.results import TurnFault
 from agenttalk.rules.prompts.model_answers import render_retry
 from agenttalk.rules.text import answer_words
-from agenttalk.rules.text.render import translate
+from agenttalk.rules.text.message import render
 
 
 def ask(request: ModelRequest, tell: LineSink) -> ModelAnswer:
@@ -45,7 +45,7 @@ def ask(request: ModelRequest, tell: LineSink) -> ModelAnswer:
         fault = answer if whole else TurnFault(answer.code, answer_words.CUT_OFF(limit=use.max_tokens))
         messages = [*messages, {"role": "assistant", "content": text}]
         messages.append(
-            {"role": "user", "content": render_retry(translate(fault.message, request.locale), locale=request.locale)}
+            {"role": "user", "content": render_retry(render(fault.message, request.locale), locale=request.locale)}
         )
     raise UnansweredError(fault.code, fault.message)
 

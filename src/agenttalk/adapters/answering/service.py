@@ -22,7 +22,7 @@ from agenttalk.rules.agents.model_answers import ModelAnswer
 from agenttalk.rules.agents.model_protocol import ModelRequest
 from agenttalk.rules.agents.results import TurnFault
 from agenttalk.rules.prompts.model_answers import render_retry
-from agenttalk.rules.text.render import translate
+from agenttalk.rules.text.message import render
 
 _BUSY = (
     exceptions.ModelRateLimitError,
@@ -136,7 +136,7 @@ class _Conversation:
         answer = model_answers.check_answer(self._request.asked, said)
         if isinstance(answer, TurnFault):
             self._fault = answer
-            raise ModelRetry(render_retry(translate(answer.message, self._request.locale), locale=self._request.locale))
+            raise ModelRetry(render_retry(render(answer.message, self._request.locale), locale=self._request.locale))
         self._answer = answer
         return said
 

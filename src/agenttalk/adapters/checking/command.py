@@ -162,7 +162,7 @@ class CommandRunner:
 
     async def _room(self, context: CheckContext) -> _RunSandbox:
         """Choose the best sandbox that is wanted and works. Refuse if a required one does not work."""
-        why = check_words.SANDBOX_SWITCHED_OFF()
+        why: str = check_words.SANDBOX_SWITCHED_OFF()
         if context.sandbox != "plain" and isinstance(self._driver, SandboxSelector):
             for network in dict.fromkeys((context.network, True)):
                 asked = Confinement(context.sandbox, required=True, network=network, guarded=True)

@@ -137,7 +137,7 @@ class ReadBack:
         return answer
 
     async def _patiently(self, forge: Forge, look: Callable[[ForgeFacts], T], turn: KindTurn | None = None) -> T:
-        """The same, but wait while the forge is out of order. Raises ForgeError when it stays so.
+        """Read, and wait while the forge is out of order. Raises ForgeError when it stays so.
 
         The agent has done its part, and must not repeat it only because the forge could not be read. So the outage is
         reported to those who can restore the forge, and the task waits while the agent is free for other tasks.

@@ -263,7 +263,7 @@ class _Tree:
             self._watch(self._top, self._root)
 
     def listen(self, on_readable: Callable[[], None]) -> None:
-        """From now on let the running event loop call `on_readable` when there are events to take."""
+        """Let the running event loop call `on_readable` from now on, when there are events to take."""
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._inotify.descriptor, on_readable)
         self.is_torn = False

@@ -28,6 +28,7 @@ from agenttalk.rules.proof.check_results import Confirmation
 from agenttalk.rules.proof.evidence import CheckResult
 from agenttalk.rules.proof.performance import Performance, WorkProof
 from agenttalk.rules.proof.protection import FileTree, Protection
+from agenttalk.rules.text.message import join
 
 _SHOWN: Final = 48 * 1024
 """Bytes of a diff that people see who decide about it."""
@@ -182,7 +183,7 @@ class CandidateProver:
         odd = await inputs.find_tampered(space, work.protected, candidate, work.since, ours)
         odd += await inputs.find_strange_files(space, work.promise, work.protected, work.tree, candidate)
         if odd := [*odd, *await inputs.find_twins(space, performance, candidate)]:
-            return _Trial(replace(dropped, refused="; ".join(odd[: inputs.BREACHES]), foreign=foreign))
+            return _Trial(replace(dropped, refused=join(odd[: inputs.BREACHES]), foreign=foreign))
         facts, results = await self._check_candidate(work, base, candidate)
         exhibit = await self._make_exhibit(space, job, performance, candidate)
         try:

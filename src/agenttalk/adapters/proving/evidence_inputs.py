@@ -30,6 +30,7 @@ from agenttalk.rules.proof.evidence import CheckResult
 from agenttalk.rules.proof.performance import OutputContent, Performance, WorkProof
 from agenttalk.rules.proof.protection import Boundary, FileTree, Protection
 from agenttalk.rules.text import check_words
+from agenttalk.rules.text.message import ABOUT, join
 
 _ATTEMPTS: Final = 32
 """Tries of one command, at most."""
@@ -67,7 +68,7 @@ def refuse_unable(checks: Sequence[AnyCheck], known: Mapping[str, CheckResult]) 
             output = before.output.strip()[-_PRINTED:] or check_words.PRINTED_NOTHING()
             message = check_words.CANNOT_RUN_BEFORE(id=check.id, why=why)
             if before.reason != "not_isolated":
-                message += check_words.CANNOT_RUN_HINT(run=getattr(check, "run", ""), said=output)
+                message = check_words.CANNOT_RUN_HINT(what=message, run=getattr(check, "run", ""), said=output)
             raise InputError(Code.CHECK_CANNOT_RUN, message)
 
 
@@ -224,7 +225,7 @@ async def find_strange_files(
                 faults.append(check_words.SETTINGS_CHANGED(names=scope.display_path(change.path)))
     added = [change.path for change in changes if change.kind == "added"]
     shadows = protection.find_shadowing_files(promise, tree, added)
-    return faults + [check_words.SHADOWS_MODULE(path=scope.display_path(path)) for path in shadows]
+    return [*faults, *(check_words.SHADOWS_MODULE(path=scope.display_path(path)) for path in shadows)]
 
 
 def shorten_paths(paths: Sequence[str]) -> tuple[str, ...]:
@@ -235,7 +236,9 @@ def shorten_paths(paths: Sequence[str]) -> tuple[str, ...]:
 def proof_of_refusal(taken: TreeRefusal) -> WorkProof:
     """Make the proof for a tree that cannot be taken."""
     return WorkProof(
-        refused="; ".join(f"{scope.display_path(reason.path)}: {reason.why}" for reason in taken.reasons[:BREACHES])
+        refused=join(
+            ABOUT(subject=scope.display_path(reason.path), what=reason.why) for reason in taken.reasons[:BREACHES]
+        )
     )
 
 
@@ -247,7 +250,7 @@ def proof_of_dropped(taken: AttemptCommit, candidate: MergeCandidate) -> WorkPro
 
 async def find_twins(space: PlanWorkspace, performance: Performance, candidate: MergeCandidate) -> list[str]:
     """Find outputs that differ from the file of that name in the tree: what is checked must be what is delivered."""
-    faults = []
+    faults: list[str] = []
     known = (await space.trees.find_covered(candidate.tree)).files if performance.outputs else {}
     for output in performance.outputs:
         path = output_path_of(output)

@@ -64,7 +64,7 @@ def verify(root: Path, *anchors: Mapping[str, ChainHead] | None, url: str = "") 
 
 
 def read_entries(root: Path, *, url: str = "") -> Iterator[tuple[str, LedgerEntry]]:
-    """Every entry of every chain, sealed ones in their order, then the others."""
+    """Read every entry of every chain: the sealed ones in their order, then the others."""
     for chain, dialect in _required(root, url).items():
         with _opened(dialect) as reader:
             yield from ((chain, entry) for entry in _sealed(reader))
@@ -72,7 +72,7 @@ def read_entries(root: Path, *, url: str = "") -> Iterator[tuple[str, LedgerEntr
 
 
 def find_entries(root: Path, text: str, *, url: str = "") -> Iterator[tuple[str, LedgerEntry]]:
-    """Every entry that has an id for its subject or in its body, or, of a command, the id of its message.
+    """Find the entries with an id as their subject or in their body, or of a command, the id of its message.
 
     `PLAN/TASK` and `PLAN/COMMAND` select the plan's entries about it. `<lease>:<checkpoint>` selects the entries of
     that decision, or else those of the lease, because a decision that allowed a turn has no entry of its own.
@@ -117,7 +117,7 @@ def write_anchor(reports: list[ChainReport]) -> bytes:
 
 
 def read_anchor(data: bytes) -> dict[str, ChainHead]:
-    """The heads of an anchor; raises UsageError for anything else."""
+    """Read the heads of an anchor. Raises UsageError for anything else."""
     try:
         document: Any = wire.read(data)
         heads = {chain: _head(head) for chain, head in document["heads"].items()}
@@ -130,7 +130,7 @@ def read_anchor(data: bytes) -> dict[str, ChainHead]:
 
 
 def to_json_line(chain: str, entry: LedgerEntry) -> bytes:
-    """An entry as one line of JSON."""
+    """Write an entry as one line of JSON."""
     return wire.write(
         {
             "chain": chain,
@@ -148,7 +148,7 @@ def to_json_line(chain: str, entry: LedgerEntry) -> bytes:
 
 
 def to_json(report: ChainReport) -> dict[str, Any]:
-    """What came out, for programs."""
+    """Return the result as JSON."""
     verdict = report.verdict
     broken = verdict.broken
     return {

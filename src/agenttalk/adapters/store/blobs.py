@@ -97,7 +97,7 @@ class BoardBlobs:
 
 
 def blob_path(folder: Path, digest: str) -> Path:
-    """Where the file of a content lies: `ab/cdef…`."""
+    """Return the path of a content's file: `ab/cdef…`."""
     name = digest.removeprefix("sha256:")
     return folder / name[:2] / name[2:]
 

@@ -59,7 +59,7 @@ class Database:
 
 
 def open_migrated(dialect: Dialect, part: schema.Part, name: str) -> DatabaseConnection:
-    """A connection to a database whose schema is up to date."""
+    """Open a connection to a database, and bring its schema up to date."""
     connection = dialect.connect()
     try:
         with ErrorTranslator(dialect):
@@ -83,7 +83,7 @@ class BoardStore:
         return result
 
     def submit(self, work: Callable[[Tx], T]) -> UncancellableFuture[T]:
-        """The same, begun at once, and not to be cancelled."""
+        """Begin a work at once. It cannot be cancelled."""
         answer: UncancellableFuture[T] = UncancellableFuture(loop=asyncio.get_running_loop())
         self.database.writer.answer_to(answer, self.name, work)
         return answer
@@ -113,7 +113,7 @@ class DatabaseReader(BatchWorker[Question]):
         super().__init__(f"read {name}")
 
     def answer(self, jobs: list[WorkItem[Question]]) -> None:
-        """Each query by itself; a lost connection is made anew once."""
+        """Answer each query by itself. A lost connection is made anew once."""
         for job in jobs:
             query, params = job.ask
             try:

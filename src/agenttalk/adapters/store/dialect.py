@@ -42,7 +42,7 @@ class DatabaseConnection(Protocol):
         """Run statements, each for each of its parameters; how many rows each of them wrote."""
 
     def version(self) -> int | None:
-        """A number that stays the same until another connection writes; None where the database has none."""
+        """Return a number that stays the same until another connection writes; None if the database has none."""
 
     def lock(self, name: str) -> None:
         """Hold a lock between servers until the transaction ends. SQLite's `begin` is one already."""
@@ -73,13 +73,13 @@ class Dialect(Protocol):
         """Whether several servers write at once. If so, the ledger is sealed apart from the commits."""
 
     def connect(self, *, readonly: bool = False) -> DatabaseConnection:
-        """A new connection; raises AgentTalkError."""
+        """Open a new connection. Raises AgentTalkError."""
 
     def listen(self, heard: Callable[[], None]) -> Listener | None:
         """Call `heard`, from any thread, when another process queued effects; None when no other process can."""
 
     def translate_error(self, error: Exception, *, committing: bool = False) -> AgentTalkError | None:
-        """What a foreign error means; None for a fault of the program, which is raised as it is."""
+        """Translate an error of the database; None for a fault of our program, which is raised as it is."""
 
 
 class ErrorTranslator:

@@ -102,7 +102,7 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def write_error(path: Path, error: OSError) -> MachineError:
-    """A file error in our words."""
+    """Translate the error of a file."""
     return MachineError(
         Code.FILE_UNWRITABLE,
         f"cannot write {path}: {error.strerror or error}",

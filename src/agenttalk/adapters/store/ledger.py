@@ -60,7 +60,7 @@ class ChainVerdict:
 
 
 def canonical_bytes(entry: LedgerEntry, link: int) -> bytes:
-    """The bytes that are hashed: the entry as canonical JSON, its keys in order."""
+    """Return the bytes that are hashed: the entry as canonical JSON, with sorted keys."""
     return b'{"at":%b,"board":%b,"body":%b,"kind":%b,"link":%d,"seq":%d,"subject":%b}' % (
         _text(entry.at).encode(),
         _text(entry.board).encode(),
@@ -73,12 +73,12 @@ def canonical_bytes(entry: LedgerEntry, link: int) -> bytes:
 
 
 def hash_entry(prev: bytes, entry: LedgerEntry, link: int) -> bytes:
-    """The hash of an entry that follows `prev`."""
+    """Compute the hash of an entry that follows `prev`."""
     return sha256(prev + canonical_bytes(entry, link)).digest()
 
 
 def seal_entries(head: ChainHead, entries: Iterable[LedgerEntry]) -> Iterator[LedgerEntry]:
-    """The entries with their places and hashes, following `head`."""
+    """Give the entries their places and hashes, following `head`."""
     link, prev = head
     for entry in entries:
         link += 1

@@ -24,12 +24,12 @@ SHARED_HEADS: Final = "heads.postgres.json"
 
 
 def heads_file(root: Path, *, shared: bool = False) -> Path:
-    """Where it is written down how far the chains of a root had come."""
+    """Return the path of the file with the heads of a root's chains."""
     return operator_folder.folder_of(root) / (SHARED_HEADS if shared else HEADS)
 
 
 def read_heads(root: Path, *, shared: bool = False) -> dict[str, ChainHead] | None:
-    """How far the chains of a root had come when its last engine or part told; None when none ever did."""
+    """Read the heads of a root's chains that its last engine or part recorded; None if none did."""
     path = heads_file(root, shared=shared)
     try:
         return read_anchor(path.read_bytes())
@@ -62,7 +62,7 @@ class HeadsFile:
             LOG.warning("%s", error.message, extra={"action": "heads.read"})
 
     def find_head(self, chain: str) -> ChainHead | None:
-        """What was written down before."""
+        """Read the head that was recorded last."""
         return self._known.get(chain)
 
     def dispute(self, chain: str) -> None:

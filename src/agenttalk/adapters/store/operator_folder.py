@@ -20,19 +20,19 @@ _LONGEST: Final = 4096
 
 
 def root_name(root: Path) -> str:
-    """A short name for a root, by its place."""
+    """Make a short name for a root from its path."""
     return hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:16]
 
 
 def folder_of(root: Path) -> Path:
-    """Where the operator keeps what belongs to a root; it need not be there."""
+    """Return the operator's folder for a root, which may be missing."""
     configured = os.environ.get("XDG_CONFIG_HOME", "")
     base = Path(configured) if configured.startswith("/") else Path.home() / ".config"
     return base / "agenttalk" / root_name(root)
 
 
 def token_of(root: Path) -> str | None:
-    """The operator's token of a root, if there is one."""
+    """Read the operator's token of a root; None if there is none."""
     path = folder_of(root) / TOKEN
     try:
         with path.open("rb") as file:
@@ -69,7 +69,7 @@ def ensure_token(root: Path) -> str:
 
 
 def agent_token_of(root: Path, agent_id: str) -> str | None:
-    """The token of an agent elsewhere that was made here, if there is one."""
+    """Read the token of a remote agent that was made here; None if there is none."""
     try:
         with _agent_token_file(root, agent_id).open("rb") as file:
             return file.read(_LONGEST).decode("ascii").strip() or None
@@ -97,7 +97,7 @@ def _agent_token_file(root: Path, agent_id: str) -> Path:
 
 
 def ensure_folder(root: Path) -> Path:
-    """The same folder, which is there now."""
+    """Make the operator's folder for a root, and return its path."""
     folder = folder_of(root)
     try:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

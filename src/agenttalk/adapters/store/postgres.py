@@ -59,12 +59,12 @@ class PostgresConnection:
             self._command(command)
 
     def execute(self, statement: str, params: Params) -> list[Columns]:
-        """One statement, prepared when it comes again. Without parameters it may be several (a migration)."""
+        """Run a statement, prepared when it comes again. Without parameters it may be several (a migration)."""
         cursor = self._cursor.execute(statement, params or None)
         return cursor.fetchall() if cursor.description else []
 
     def execute_each(self, statement: str, params: Sequence[Params]) -> list[Columns]:
-        """One statement, many times, with all of its rows, without waiting for each answer."""
+        """Run one statement many times, with all of its rows, without waiting for each answer."""
         if len(params) == 1:
             return self.execute(statement, params[0])
         cursor = self._cursor
@@ -75,7 +75,7 @@ class PostgresConnection:
         return found
 
     def execute_many(self, statement: str, params: Sequence[Params]) -> int:
-        """One statement, many times, without waiting for each answer."""
+        """Run one statement many times without rows, without waiting for each answer."""
         if len(params) == 1:
             self._cursor.execute(statement, params[0])
         else:
@@ -104,7 +104,7 @@ class PostgresConnection:
         return None
 
     def lock(self, name: str) -> None:
-        """An advisory lock that ends with the transaction."""
+        """Take an advisory lock that ends with the transaction."""
         self._cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{self._channel}.{name}",))
 
     def notify(self) -> None:
@@ -116,7 +116,7 @@ class PostgresConnection:
         self._connection.close()
 
     def _command(self, command: bytes) -> bytes | None:
-        """A command without parameters, straight to libpq: there are two of them for every work."""
+        """Send a command without parameters straight to libpq, which is faster: every work needs two of them."""
         wire = self._connection.pgconn
         result = wire.exec_(command)
         if result.status == psycopg.pq.ExecStatus.COMMAND_OK:
@@ -138,7 +138,7 @@ class Postgres:
         self.channel = f"agenttalk_{schema}"
 
     def connect(self, *, readonly: bool = False) -> PostgresConnection:
-        """A session in this schema, which is made when it is not there."""
+        """Open a session in this schema, and make the schema if it is missing."""
         connection = self.session(readonly=readonly)
         if not readonly:
             with ErrorTranslator(self):
@@ -146,7 +146,7 @@ class Postgres:
         return PostgresConnection(connection, self.channel)
 
     def listen(self, heard: Callable[[], None]) -> PostgresListener | None:
-        """A session of its own that waits for NOTIFY."""
+        """Open a session that waits for NOTIFY."""
         return PostgresListener(self, heard)
 
     def translate_error(self, error: Exception, *, committing: bool = False) -> AgentTalkError | None:
@@ -177,7 +177,7 @@ class Postgres:
             return session.execute("SELECT to_regclass(%s)", (f"{self.schema}.ledger",)).fetchone() != (None,)
 
     def session(self, *, readonly: bool) -> psycopg.Connection[Any]:
-        """A plain psycopg connection with our settings."""
+        """Open a plain psycopg connection with our settings."""
         options = f"-c search_path={self.schema} -c synchronous_commit=on"
         if readonly:
             options += " -c default_transaction_read_only=on"

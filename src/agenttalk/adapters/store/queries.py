@@ -25,7 +25,7 @@ _TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_]\w*)|%")
 
 @cache
 def load_statements(dialect: DialectName) -> dict[str, str]:
-    """Every statement of a dialect, ready to be handed to its driver."""
+    """Load every statement of a dialect in the form of its driver."""
     common: dict[str, str] = {}
     special: dict[str, str] = {}
     for path in sorted(FOLDER.glob("*.sql")):
@@ -41,13 +41,13 @@ def load_statements(dialect: DialectName) -> dict[str, str]:
 
 @cache
 def load_silent_statements(dialect: DialectName) -> dict[str, str]:
-    """The statements without RETURNING, for callers that need no rows: returning rows takes twice as long."""
+    """Load the statements without RETURNING, for callers that need no rows: returning rows takes twice as long."""
     return {name: _RETURNED.sub("", text) for name, text in load_statements(dialect).items()}
 
 
 @cache
 def tables_of_statements(dialect: DialectName) -> dict[str, frozenset[str]]:
-    """The tables that every statement of a dialect reads or writes, and those that its rows refer to."""
+    """Find the tables that every statement of a dialect reads or writes, and those that its rows refer to."""
     return {
         name: frozenset(_TABLE.findall(text)).union(referred_tables(text))
         for name, text in load_statements(dialect).items()
@@ -75,7 +75,7 @@ def split_statements(text: str) -> list[tuple[str, str, str]]:
 
 
 def to_psycopg(text: str) -> str:
-    """`:name` becomes `%(name)s`, and a percent sign is doubled; literals and casts stay what they are."""
+    """Translate `:name` to `%(name)s`, and double percent signs. Literals and casts stay as they are."""
 
     def translate(match: re.Match[str]) -> str:
         return f"%({match[1]})s" if match[1] else match[0].replace("%", "%%")

@@ -32,7 +32,7 @@ _FILE: Final = "blackboard.db"
 
 
 def database_path(root: Path, board: str) -> Path:
-    """Where a board's SQLite database lies."""
+    """Return the path of a board's SQLite database."""
     data = root / "data"
     if board == SYSTEM:
         return data / "system.db"
@@ -48,14 +48,14 @@ def database_path(root: Path, board: str) -> Path:
 
 
 def list_databases(root: Path) -> dict[str, Path]:
-    """The databases that a root has, by board; the system's first."""
+    """List the databases of a root, by board; the system's first."""
     projects = sorted(path.parent.name for path in (root / "data" / "projects").glob(f"*/{_FILE}"))
     named = [SYSTEM, MAIL, TOOLCHAIN, *(name for name in projects if is_id(name))]
     return {name: path for name in named if (path := database_path(root, name)).is_file()}
 
 
 def open_postgres(url: str, schema: str) -> Postgres:
-    """A schema of a PostgreSQL database. Its driver is loaded by those who need it; raises UsageError without it."""
+    """Open a schema of a PostgreSQL database, and load the driver. Raises UsageError if it is not installed."""
     try:
         from agenttalk.adapters.store.postgres import Postgres
     except ImportError as error:
@@ -94,7 +94,7 @@ class RootStores:
         self._lock = asyncio.Lock()
 
     async def board(self, name: str) -> BoardStore:
-        """The store of a board; made when it is not there yet."""
+        """Open the store of a board, and make it if it is missing."""
         opened = self._boards.get(name)
         if opened is not None:
             return opened
@@ -109,11 +109,11 @@ class RootStores:
             return found
 
     async def blobs(self, name: str) -> BoardBlobs:
-        """The contents of a board."""
+        """Return the contents of a board."""
         return BoardBlobs(await self.board(name), None if self._url else self._root / "data" / "blobs")
 
     def commits(self) -> dict[str, tuple[int, int]]:
-        """Of each database that is open: how often was committed, and how many works that were."""
+        """Return for each open database the number of commits, and of works in them."""
         return {chain: (each.writer.commits, each.writer.works) for chain, each in dict(self._databases).items()}
 
     def has_board(self, name: str) -> bool:
@@ -141,7 +141,7 @@ class RootStores:
                 self._witness.dispute(chain)
 
     def _chain(self, board: str) -> str:
-        """The database that a board lies in: its own, or the schema that it shares."""
+        """Return the name of a board's database: its own, or the schema that it shares."""
         if not self._url or board == SYSTEM:
             return board
         return {MAIL: "mail", TOOLCHAIN: "toolchain"}.get(board, "projects")

@@ -44,7 +44,7 @@ class RootLock:
 
     @classmethod
     def acquire(cls, root: Path, kind: Literal["engine", "part"]) -> Self:
-        """An engine is alone on a root; parts (route, heartbeat, monitor) are together. Raises ENGINE_RUNNING."""
+        """Lock a root: exclusively for an engine, shared for parts (`route`, `heartbeat`, …). Raises ENGINE_RUNNING."""
         path = root / "data" / "engine.lock"
         files.make_folder(path.parent)
         try:
@@ -139,7 +139,7 @@ class PartLock:
 
 
 def running_engine(root: Path) -> RunningEngine | None:
-    """The engine of a root. What a dead process left behind does not count, even when its pid lives again."""
+    """Find the running engine of a root. Entries of dead processes do not count, even if a pid is used again."""
     try:
         told: Any = wire.read(_json(root).read_bytes())
         engine = RunningEngine(told["pid"], told["http"], told["socket"], told.get("passing") is True)
@@ -173,7 +173,7 @@ def _refusal(root: Path) -> MachineError:
 
 
 def running_parts(root: Path) -> list[str]:
-    """The parts that hold their locks, with their processes."""
+    """Find the parts that hold their locks, with their processes."""
     found = []
     for path in sorted((root / "data" / "parts").glob("*.lock")):
         try:
@@ -194,7 +194,7 @@ def _json(root: Path) -> Path:
 
 
 def _started(pid: int) -> int | None:
-    """When a process started, in ticks since the machine did; None where /proc does not tell."""
+    """Read when a process started, in ticks since the machine did; None if /proc does not show it."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:

@@ -40,7 +40,7 @@ class Migration(NamedTuple):
 
 
 def migrations(dialect: DialectName, part: Part, folder: Path = FOLDER) -> list[Migration]:
-    """The steps of a database, in order."""
+    """Load the migrations of a database, in order."""
     found = []
     for path in sorted((folder / dialect).glob("*.sql")):
         number, _, rest = path.name.partition("_")

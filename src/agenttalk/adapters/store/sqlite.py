@@ -51,15 +51,15 @@ class SqliteConnection:
         self._cursor.execute(_STEPS[step])
 
     def execute(self, statement: str, params: Params) -> list[Columns]:
-        """One statement."""
+        """Run a statement."""
         return self._cursor.execute(statement, params).fetchall()
 
     def execute_each(self, statement: str, params: Sequence[Params]) -> list[Columns]:
-        """One statement, many times, with all of its rows."""
+        """Run one statement many times, with all of its rows."""
         return self._cursor.executemany(statement, params).fetchall()
 
     def execute_many(self, statement: str, params: Sequence[Params]) -> int:
-        """One statement, many times."""
+        """Run one statement many times without rows."""
         count, cursor = self._connection.total_changes, self._cursor
         before = count()
         if len(params) == 1:
@@ -73,12 +73,12 @@ class SqliteConnection:
         return [self.execute_many(statement, params) for statement, params in work]
 
     def version(self) -> int | None:
-        """What SQLite counts for this connection."""
+        """Return SQLite's `data_version` of this connection."""
         number: int = self._cursor.execute("PRAGMA data_version").fetchall()[0][0]  # type: ignore[assignment]
         return number
 
     def lock(self, name: str) -> None:
-        """`begin` holds the only lock there is."""
+        """Do nothing: `begin` holds the only lock of SQLite."""
 
     def notify(self) -> None:
         """Do nothing: one process uses the file."""
@@ -100,7 +100,7 @@ class Sqlite:
         self._offline = offline
 
     def connect(self, *, readonly: bool = False) -> SqliteConnection:
-        """A connection that writes (and makes the file), or one that cannot."""
+        """Open a connection that writes (and makes the file), or a read-only one."""
         with ErrorTranslator(self):
             return SqliteConnection(self._reader() if readonly else self._writer())
 
@@ -132,7 +132,7 @@ class Sqlite:
                 return None
 
     def connect_beside(self) -> apsw.Connection:
-        """A plain connection to a database that is there, to copy it while others write."""
+        """Open a plain connection to an existing database, to copy it while others write."""
         connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
         _prepare(connection)
         return connection
@@ -162,7 +162,7 @@ class Sqlite:
 
 
 def _prepare(connection: apsw.Connection) -> None:
-    """What every connection needs. Plans must not hang on bound values, or many statements are compiled at each use."""
+    """Configure a connection. Query plans must not depend on bound values, or statements are compiled at each use."""
     connection.set_busy_timeout(BUSY_MS)
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
 

@@ -68,11 +68,11 @@ class BatchWorker(ABC, Generic[Ask]):
         """Give back what the thread holds."""
 
     def due(self) -> float | None:
-        """In how many seconds `upkeep` is wanted; None when it is not."""
+        """Return the seconds until `upkeep` is due; None if it is not."""
         return None
 
     def upkeep(self) -> None:
-        """What is to be done without being asked; must not raise."""
+        """Do periodic work. Must not raise."""
 
     def _put(self, job: WorkItem[Ask]) -> None:
         with self._gate:
@@ -93,7 +93,7 @@ class BatchWorker(ABC, Generic[Ask]):
         self.end()
 
     def _waiting(self) -> tuple[list[WorkItem[Ask]], bool]:
-        """Everything that waits; blocks until there is something or upkeep is due. False: it was the last."""
+        """Return all waiting jobs; blocks until there are some or upkeep is due. False means that the worker stops."""
         jobs: list[WorkItem[Ask]] = []
         try:
             wait = self.due()

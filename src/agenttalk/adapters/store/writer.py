@@ -255,7 +255,7 @@ class WriteBatch:
         return seq
 
     def _newest(self) -> tuple[ChainHead, int]:
-        """The head of the chain. What an older release left unsealed behind it is sealed first."""
+        """Read the head of the chain. Entries that an older release left unsealed are sealed first."""
         if self._known is not None and self._known.chain is not None:
             return self._known.chain
         while True:
@@ -331,7 +331,7 @@ class DatabaseWriter(BatchWorker[Work]):
         self.works += len(jobs)
 
     def due(self) -> float | None:
-        """Only when facts were written since the last time."""
+        """Return when to seal: only if facts were written since the last time."""
         return None if self._due is None else self._due - time.monotonic()
 
     def upkeep(self) -> None:
@@ -447,7 +447,7 @@ class DatabaseWriter(BatchWorker[Work]):
 
 
 def _copied(error: Exception) -> Exception:
-    """The same error for each of many waiters, because raising one changes its traceback."""
+    """Copy an error for each of many waiters, because raising it changes its traceback."""
     if not isinstance(error, AgentTalkError):
         return error
     copy = type(error)(error.code, error.message, hint=error.hint)

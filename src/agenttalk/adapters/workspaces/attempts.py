@@ -68,7 +68,7 @@ class AttemptClones:
         tree.mkdir()
         self._objects.checkout(start, tree, top / "index")
         if not self._place.plain:
-            paths.clone_dir(self._objects, tree, self._branch.name, start, top / "index", attempt.author)
+            paths.clone_dir(self._objects, self._home, tree, self._branch.name, start, top / "index", attempt.author)
         links = self._checkouts.link_paths(tree, listing, None if prepared and prepared.bound else prepared)
         folders.write(top / "record.json", tree_reader.note_files(tree, listing, top / "mark"))
         state = {"attempt": attempt.key, "onto": onto, "start": start, "foreign": sorted(links)}
@@ -141,7 +141,7 @@ class AttemptClones:
         taken = self._keep(attempt, tree, onto, at)
         if self._place.plain:
             return taken
-        index = clone_index.read_index(self._objects, folder / "tree", self._home.temporary)
+        index = clone_index.read_index(self._objects, folder, self._home.temporary, known)
         return replace(
             taken,
             left_out=index.added_in_vain(folder / "tree", known, self._objects.listing(taken.tree)),

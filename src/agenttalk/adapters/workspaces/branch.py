@@ -98,9 +98,8 @@ class PlanBranch:
     def find_merge(self, command: str) -> str | None:
         """Find the commit that merged a command's work, by its trailers; None if there is none."""
         tip = self.tip()
-        own = self._objects.refs.read(self.own)
         for commit, trailers in merge.list_own_commits(self._objects, self.plan, self.base(), tip):
-            if trailers.get(merge.COMMAND) == command and merge.is_ours(trailers, own, self.own):
+            if trailers.get(merge.COMMAND) == command and merge.is_ours(self._objects, trailers, self.own):
                 return commit
         return None
 
@@ -109,25 +108,23 @@ class PlanBranch:
 
         Own merges say so by their trailers, and name an attempt whose commit is kept under that name.
         """
-        own = self._objects.refs.read(self.own)
         ours: list[str] = []
         others: list[str] = []
         for commit, trailers in merge.walk_commits(self._objects, since, tip):
-            is_ours = trailers.get(merge.PLAN) == self.plan and merge.is_ours(trailers, own, self.own)
+            is_ours = trailers.get(merge.PLAN) == self.plan and merge.is_ours(self._objects, trailers, self.own)
             (ours if is_ours else others).append(commit)
         return ours, others
 
     def list_arrivals(self, since: str, tip: str = "") -> list[tuple[str, str | None]]:
         """List the commits after a commit, oldest first, each with the task whose work it is."""
-        own = self._objects.refs.read(self.own)
-        return merge.list_arrivals(self._objects, self.plan, own, self.own, since, tip or self.tip())
+        return merge.list_arrivals(self._objects, self.plan, self.own, since, tip or self.tip())
 
     def advance(self, candidate: MergeCandidate) -> bool:
         """Move it to exactly a candidate's commit; see `PlanWorkspace.advance`."""
         tip = self.tip()
-        if tip != candidate.commit and not self._objects.is_ancestor(candidate.commit, tip):
-            if tip != candidate.onto:
-                return False
+        if tip not in {candidate.onto, candidate.commit} and not self._objects.is_ancestor(candidate.commit, tip):
+            return False
+        if tip == candidate.onto != candidate.commit:
             for holder in self._place.holders(self._objects, self.ref):
                 message = f"the branch {self.name} is checked out in {str(holder)!r} and cannot be moved"
                 raise MachineError(Code.FILE_UNWRITABLE, message, hint="switch to another branch there")

@@ -49,13 +49,17 @@ class CloneIndex:
         return frozenset(path for path in paths if path in self.unseen or self.excluded.covers(path))
 
 
-def read_index(objects: GitObjects, top: Path, temporary: Path) -> CloneIndex:
-    """Read the index and the excludes of a clone."""
+def read_index(objects: GitObjects, folder: Path, temporary: Path, known: Listing) -> CloneIndex:
+    """Read the index and the excludes of a clone. Its index at first, with the `known` files, is kept beside it."""
+    top = folder / "tree"
     data = _content(top, (".git", "index"))
     exclude = _content(top, (".git", "info", "exclude"))
     excluded = scope.read_ignore_file(exclude.decode(errors="surrogateescape")) if exclude else Globs()
     if not data:
         return CloneIndex(excluded=excluded)
+    with suppress(OSError):
+        if data == (folder / "index").read_bytes():  # git was not used
+            return CloneIndex(frozenset(known), frozenset(), excluded)
     copy = folders.make_fresh_folder(temporary)
     try:
         (copy / "index").write_bytes(data)

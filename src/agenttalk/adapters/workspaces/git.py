@@ -138,6 +138,21 @@ class Git:
             raise _failed(args, message or f"it ended with code {process.returncode}")
         return GitAnswer(process.returncode, out, message, cut)
 
+    def start(self, *args: str, at: GitLocation) -> subprocess.Popen[bytes]:
+        """Start a git that answers questions on its pipes until they are closed."""
+        try:
+            return subprocess.Popen(  # noqa: S603 - no shell, and each argument is our own
+                [self.program, *args],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=self.nothing,
+                env={**self._environment(), **at.environment()},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise _failed(args, f"it cannot be started: {error.strerror}") from error
+
     def _environment(self) -> dict[str, str]:
         config = {**_CONFIG, "core.hooksPath": str(self.nothing), "core.attributesFile": os.devnull}
         environment = {

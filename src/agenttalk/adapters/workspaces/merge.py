@@ -10,6 +10,7 @@ from agenttalk.adapters.workspaces import tree_reader
 from agenttalk.adapters.workspaces.objects import GitObjects, Kind, MergeConflict, TreeChange
 from agenttalk.adapters.workspaces.results import WorkspaceAttempt
 from agenttalk.adapters.workspaces.tree_reader import TreeEntry
+from agenttalk.contracts.core.base import is_id
 from agenttalk.rules.core.scope import PathMatcher
 
 PLAN, TASK, COMMAND, ATTEMPT, COMMIT, EVIDENCE = (
@@ -17,6 +18,8 @@ PLAN, TASK, COMMAND, ATTEMPT, COMMIT, EVIDENCE = (
 )
 SUBJECT: Final = 72
 """Characters of the first line of a commit."""
+_FAR: Final = 2_000
+"""Commits that are followed one by one."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """The date of temporary commits, which are only inputs of a merge."""
 
@@ -55,36 +58,49 @@ def list_own_commits(objects: GitObjects, plan: str, first: str, tip: str) -> It
 
 def walk_commits(objects: GitObjects, first: str, tip: str) -> Iterator[tuple[str, dict[str, str]]]:
     """List all commits of a branch after `first`, newest first, with their trailers."""
-    wanted = ("log", "--first-parent", "-z", "--format=%H%n%(trailers:only,unfold)", f"{first}..{tip}")
-    for entry in objects.call(*wanted).out.decode(errors="replace").split("\0"):
-        commit, _, rest = entry.strip("\n").partition("\n")
-        trailers = {name: value for name, colon, value in (line.partition(": ") for line in rest.split("\n")) if colon}
-        if commit:
-            yield commit, trailers
+    found = _walk_back(objects, first, tip)
+    if found is not None:
+        yield from found
+        return
+    wanted = ("rev-list", "--first-parent", f"{first}..{tip}")  # `first` came by a merge
+    for commit in objects.call(*wanted).out.decode().split():
+        yield commit, objects.reader.commit(commit).trailers
 
 
-def is_ours(trailers: Mapping[str, str], refs: Mapping[str, str], own: str) -> bool:
+def _walk_back(objects: GitObjects, first: str, tip: str) -> list[tuple[str, dict[str, str]]] | None:
+    """Follow first parents from the tip to a commit; None when they do not lead there soon."""
+    found: list[tuple[str, dict[str, str]]] = []
+    at = tip
+    while at != first:
+        commit = objects.reader.commit(at)
+        found.append((at, commit.trailers))
+        if not commit.parents or len(found) > _FAR:
+            return None
+        at = commit.parents[0]
+    return found
+
+
+def is_ours(objects: GitObjects, trailers: Mapping[str, str], own: str) -> bool:
     """Return whether the trailers of a commit name an attempt of the plan, and the very commit that was kept of it."""
-    kept = refs.get(f"{own}/attempts/{trailers.get(COMMAND, '')}-{trailers.get(ATTEMPT, '')}")
-    return kept is not None and kept == trailers.get(COMMIT)
+    if not trailers.get(COMMIT) or not is_id(trailers.get(COMMAND, "")) or not trailers.get(ATTEMPT, "").isdigit():
+        return False
+    return objects.refs.resolve(f"{own}/attempts/{trailers[COMMAND]}-{trailers[ATTEMPT]}") == trailers[COMMIT]
 
 
-def list_arrivals(
-    objects: GitObjects, plan: str, refs: Mapping[str, str], own: str, since: str, tip: str
-) -> list[tuple[str, str | None]]:
+def list_arrivals(objects: GitObjects, plan: str, own: str, since: str, tip: str) -> list[tuple[str, str | None]]:
     """List commits on a plan's branch after `since`, oldest first, each with the task whose work it is.
 
     The task is None for commits that no task made. The list is empty if `since` does not lead to the tip.
     """
-    if objects.refs.resolve(since) is None or not objects.is_ancestor(since, tip):
+    if objects.refs.resolve(since) is None:
         return []
-    tasks = {
-        commit: trailers[TASK]
-        for commit, trailers in list_own_commits(objects, plan, since, tip)
-        if is_ours(trailers, refs, own)
-    }
-    commits = objects.call("rev-list", "--first-parent", "--reverse", f"{since}..{tip}").out.decode().split()
-    return [(commit, tasks.get(commit)) for commit in commits]
+    if _walk_back(objects, since, tip) is None and not objects.is_ancestor(since, tip):
+        return []
+    found = [
+        (commit, trailers.get(TASK) if trailers.get(PLAN) == plan and is_ours(objects, trailers, own) else None)
+        for commit, trailers in walk_commits(objects, since, tip)
+    ]
+    return found[::-1]
 
 
 def restore_protected(objects: GitObjects, commit: str, protected: PathMatcher) -> MergedTree:

@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import secrets
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from agenttalk.adapters.workspaces import folders, tree_reader
-from agenttalk.adapters.workspaces.git import RAW, Git, GitAnswer, GitLocation
+from agenttalk.adapters.workspaces import folders, names, tree_reader
+from agenttalk.adapters.workspaces.git import EMAIL, NAME, RAW, Git, GitAnswer, GitLocation
+from agenttalk.adapters.workspaces.object_reader import (
+    FOLDER_MODE,
+    GitDialogue,
+    ObjectCache,
+    ObjectReader,
+    TreeItem,
+    is_object_id,
+    missing_object,
+    pack_tree,
+)
 from agenttalk.adapters.workspaces.tree_reader import Listing, TreeEntry
 from agenttalk.contracts.errors import MachineError
 
 Kind = Literal["added", "changed", "deleted"]
 TEXT_LIMIT: Final = 256 * 1024
 """Characters of a diff or a conflict, at most."""
+_FEW: Final = 50
+"""Objects that are read or written one by one; more are handed to a git of their own."""
+_SMALL: Final = 8 * 1024 * 1024
+"""Bytes of new contents that are written one by one."""
+_LISTINGS: Final = 6
+"""Listings that are remembered."""
+_NEAR: Final = 2_000
+"""Changes from which on a tree is listed anew."""
 _STALE: Final = 10 * 1_000_000_000
 """Nanoseconds after which a lock on one of our own refs is stale."""
 
@@ -48,13 +70,23 @@ class GitRefs:
         self._git = git
         self._temporary = temporary
         self.location = GitLocation(git_dir)
+        self._names = GitDialogue(
+            lambda: git.start("cat-file", "--batch-check", at=self.location), git.limit, contents=False
+        )
+
+    def close(self) -> None:
+        """End the process that resolves names. It is started again when it is needed."""
+        self._names.close()
 
     def resolve(self, name: str, *, git_dir: Path | None = None) -> str | None:
         """Return the commit that a branch, tag or name stands for; None if there is none."""
         if name.startswith("-"):
             return None
+        if git_dir is None:
+            found = self._names.ask(f"{name}^{{commit}}")
+            return found[0] if found is not None else None
         wanted = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        answer = self._git.call(*wanted, at=GitLocation(git_dir) if git_dir else self.location, ok=(0, 1, 128))
+        answer = self._git.call(*wanted, at=GitLocation(git_dir), ok=(0, 1, 128))
         return answer.line if answer.code == 0 and answer.line else None
 
     def read(self, prefix: str) -> dict[str, str]:
@@ -84,9 +116,9 @@ class GitRefs:
         """Set a ref of our own, wherever it was."""
         self._git.call("update-ref", "--no-deref", ref, new, at=self.location)
 
-    def drop(self, names: Iterable[str]) -> None:
+    def drop(self, refs: Iterable[str]) -> None:
         """Remove refs of our own; ignore missing ones."""
-        text = "".join(f"delete {name}\n" for name in names)
+        text = "".join(f"delete {ref}\n" for ref in refs)
         if text:
             self._git.call("update-ref", "--no-deref", "--stdin", at=self.location, stdin=text.encode())
 
@@ -116,6 +148,14 @@ class GitObjects:
         self._temporary = temporary
         self._depot = depot
         self._at = GitLocation(depot, objects=objects)
+        self.reader = ObjectReader(lambda: git.start("cat-file", "--batch", at=self._at), git.limit)
+        self._listings: ObjectCache[str, Listing] = ObjectCache(_LISTINGS)
+
+    def close(self) -> None:
+        """End the processes of git that stay open, and forget what was read. Both comes back when it is needed."""
+        self.reader.close()
+        self.refs.close()
+        self._listings.clear()
 
     def ensure_depot(self, *, merging: str) -> None:
         """Make the depot, if it is missing. `merging` is the attribute that says how texts are merged."""
@@ -157,18 +197,46 @@ class GitObjects:
 
     def empty_tree(self) -> str:
         """Return the empty tree."""
-        return self.call("mktree").line
+        return self._write_objects([("tree", b"")])[0]
 
     def tree_of(self, commit: str) -> str:
         """Return the tree of a commit; a tree is its own."""
+        if is_object_id(commit):
+            return self.reader.tree_of(commit)
+        if commit.endswith("^1"):
+            return self.reader.tree_of(self.parent_of(commit.removesuffix("^1")))
         return self.call("rev-parse", "--verify", f"{commit}^{{tree}}").line
 
     def parent_of(self, commit: str) -> str:
         """Return the first parent of a commit."""
-        return self.call("rev-parse", "--verify", f"{commit}^1").line
+        parents = self.reader.commit(commit).parents
+        if not parents:
+            raise missing_object(f"{commit}^1")
+        return parents[0]
 
     def listing(self, tree: str) -> Listing:
-        """Return every path of a tree."""
+        """Return every path of a tree. The caller must not change it.
+
+        A tree that differs little from one that is remembered is made from that.
+        """
+        tree = self.tree_of(tree)
+        known = self._listings.get(tree)
+        if known is None:
+            near = next(iter(self._listings.newest()), None)
+            base = self._listings.get(near) if near is not None else None
+            changes = list(islice(self.reader.differences(near, tree), _NEAR)) if base is not None else []
+            if base is None or len(changes) == _NEAR:
+                known = self._list_all(tree)
+            else:
+                known = dict(base)
+                for path, _, now in changes:
+                    known.pop(os.fsdecode(path), None)
+                    if now is not None:
+                        known[os.fsdecode(path)] = TreeEntry(*now)
+            self._listings.put(tree, known)
+        return known
+
+    def _list_all(self, tree: str) -> Listing:
         entries = {}
         for line in self.call("ls-tree", "-r", "-z", "--full-tree", tree).out.split(b"\0")[:-1]:
             meta, _, path = line.partition(b"\t")
@@ -178,7 +246,9 @@ class GitObjects:
 
     def contents(self, oids: Sequence[str]) -> Iterator[bytes]:
         """Read blobs, in the given order."""
-        if not oids:
+        if len(oids) <= _FEW:
+            for oid in oids:
+                yield self.reader.read(oid)[1]
             return
         out = self.call("cat-file", "--batch", stdin="".join(f"{oid}\n" for oid in oids).encode()).out
         at = 0
@@ -190,8 +260,13 @@ class GitObjects:
 
     def changes(self, before: str, after: str) -> tuple[TreeChange, ...]:
         """Return what differs between two trees or commits, sorted by path."""
-        wanted = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id")
-        return parse_raw(self.call(*wanted, before, after).out)
+        changes = []
+        for path, was, now in self.reader.differences(self.tree_of(before), self.tree_of(after)):
+            kind: Kind = "added" if was is None else "deleted" if now is None else "changed"
+            changes.append(
+                TreeChange(os.fsdecode(path), kind, TreeEntry(*was) if was else None, TreeEntry(*now) if now else None)
+            )
+        return tuple(sorted(changes, key=lambda change: os.fsencode(change.path)))
 
     def diff(self, before: str, after: str, *, paths: Sequence[str] = (), limit: int = TEXT_LIMIT) -> str:
         """Return the difference of two trees as a patch. Cuts it at the limit, and says so."""
@@ -215,34 +290,96 @@ class GitObjects:
 
     def alter_tree(self, tree: str, changes: Mapping[str, TreeEntry | None]) -> str:
         """Make a tree with some paths set, or removed where None. git checks the result."""
+        top = self.tree_of(tree)
         if not changes:
-            return self.tree_of(tree)
-        zero = "0" * (64 if self.algorithm == "sha256" else 40)
-        gone = [b"0 %s\t%s\0" % (zero.encode(), os.fsencode(path)) for path, item in changes.items() if not item]
-        here = [
-            b"%s %s\t%s\0" % (item.mode.encode(), item.oid.encode(), os.fsencode(path))
-            for path, item in changes.items()
-            if item
-        ]
-        index = folders.make_fresh_folder(self._temporary) / "index"
-        self.call("read-tree", tree, index=index)
-        self.call("update-index", "-z", "--index-info", index=index, stdin=b"".join(gone + here))
-        written = self.call("write-tree", index=index).line
-        index.unlink()
-        index.parent.rmdir()
-        return written
+            return top
+        items = {os.fsencode(path): TreeItem(*item) if item else None for path, item in changes.items()}
+        new: list[tuple[str, bytes]] = []
+        altered, _ = self._alter_folder(top, items, new)
+        self._write_objects(new)
+        return altered
+
+    def _alter_folder(
+        self, oid: str, items: Mapping[bytes, TreeItem | None], new: list[tuple[str, bytes]]
+    ) -> tuple[str, bool]:
+        """Make a folder of a tree with some paths below it set or removed: its id, and whether it is empty.
+
+        What has to be written is added to `new`, inner folders first. A file that is set replaces a folder, and a path
+        below a file replaces the file, as in an index of git.
+        """
+        folder = dict(self.reader.folder(oid)) if oid else {}
+        inner: dict[bytes, dict[bytes, TreeItem | None]] = {}
+        for path, item in items.items():
+            name, slash, rest = path.partition(b"/")
+            if name in {b"", b".", b".."} or (item is not None and names.is_git_name(os.fsdecode(name))):
+                raise missing_object(os.fsdecode(path))
+            if slash:
+                inner.setdefault(name, {})[rest] = item
+            elif item is not None:
+                folder[name] = item
+            elif name in folder and not folder[name].is_folder:
+                del folder[name]
+        for name, below in inner.items():
+            there = folder.get(name)
+            if (there is None or not there.is_folder) and not any(below.values()):
+                continue  # nothing is there that could be removed
+            made, empty = self._alter_folder(there.oid if there is not None and there.is_folder else "", below, new)
+            if empty:
+                folder.pop(name, None)
+            else:
+                folder[name] = TreeItem(FOLDER_MODE, made)
+        data = pack_tree(folder)
+        made = self._object_id("tree", data)
+        if made != oid:
+            new.append(("tree", data))
+            self.reader.remember_folder(made, folder)
+        return made, not folder
 
     def write_blobs(self, contents: Iterable[bytes]) -> None:
         """Write blobs. They come one by one, so that not all of them are in memory."""
+        rest = iter(contents)
+        few: list[bytes] = []
+        for data in rest:
+            few.append(data)
+            if len(few) > _FEW or sum(map(len, few)) > _SMALL:
+                break
+        else:
+            self._write_objects([("blob", data) for data in few])
+            return
 
-        def told() -> Iterator[bytes]:
-            for data in contents:
+        def commands() -> Iterator[bytes]:
+            for data in chain(few, rest):
                 yield b"blob\ndata %d\n" % len(data)
                 yield data
                 yield b"\n"
             yield b"done\n"
 
-        self.call("fast-import", "--quiet", "--done", stdin=told())
+        self.call("fast-import", "--quiet", "--done", stdin=commands())
+
+    def _object_id(self, kind: str, data: bytes) -> str:
+        """Return the id of an object."""
+        return hashlib.new(
+            self.algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False
+        ).hexdigest()
+
+    def _write_objects(self, objects: Sequence[tuple[str, bytes]]) -> list[str]:
+        """Write objects of a kind and a content onto the disk, as git writes single ones; return their ids."""
+        written = []
+        for kind, data in objects:
+            oid = self._object_id(kind, data)
+            written.append(oid)
+            path = self.store / oid[:2] / oid[2:]
+            if path.exists():
+                continue
+            path.parent.mkdir(exist_ok=True)
+            new = path.with_name(f"tmp_obj_{secrets.token_hex(6)}")  # a name that git removes if it is left behind
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(zlib.compress(b"%s %d\0" % (kind.encode(), len(data)) + data, 1))
+                file.flush()
+                os.fsync(descriptor)
+            new.rename(path)
+        return written
 
     def checkout(self, tree: str, target: Path, index: Path) -> None:
         """Write a tree into an empty folder, byte for byte. `index` becomes its index."""
@@ -254,13 +391,11 @@ class GitObjects:
         self, tree: str, parents: Sequence[str], message: str, at: datetime, author: tuple[str, str] | None = None
     ) -> str:
         """Make a commit, by an author with a name and an address. The same arguments make the same commit."""
-        date = f"@{int(at.timestamp())} +0000"
-        named = [word for parent in parents for word in ("-p", parent)]
-        more = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
-        if author is not None:
-            name, email = author
-            more |= {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email}
-        return self.call("commit-tree", *named, tree, stdin=message.encode(errors="replace"), more=more).line
+        date = f"{int(at.timestamp())} +0000"
+        name, email = (_clean_identity(field) for field in author or (NAME, EMAIL))
+        lines = [f"tree {self.tree_of(tree)}", *(f"parent {parent}" for parent in parents)]
+        lines += [f"author {name} <{email}> {date}", f"committer {NAME} <{EMAIL}> {date}", "", message]
+        return self._write_objects([("commit", "\n".join(lines).encode(errors="replace"))])[0]
 
     def is_ancestor(self, older: str, newer: str) -> bool:
         """Return whether a commit is another one, or an ancestor of it."""
@@ -298,14 +433,6 @@ class GitObjects:
         return "\n".join(parts) + "\n"
 
 
-def parse_raw(out: bytes) -> tuple[TreeChange, ...]:
-    """Parse the output of `--raw -z --no-abbrev`."""
-    fields = out.split(b"\0")[:-1]
-    changes = []
-    for meta, path in zip(fields[::2], fields[1::2], strict=True):
-        before, after, old, new, _ = meta.decode().removeprefix(":").split(" ")
-        was = None if before == "000000" else TreeEntry(before, old)
-        now = None if after == "000000" else TreeEntry(after, new)
-        kind: Kind = "added" if was is None else "deleted" if now is None else "changed"
-        changes.append(TreeChange(os.fsdecode(path), kind, was, now))
-    return tuple(changes)
+def _clean_identity(text: str) -> str:
+    """Return a name or an address without what would end it in a commit."""
+    return "".join(char for char in text if char not in "<>\n\0").strip() or NAME

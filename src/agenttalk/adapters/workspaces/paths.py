@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -47,6 +48,11 @@ class WorkspaceHome:
         return self.folder / "trash"
 
     @property
+    def template(self) -> Path:
+        """An empty .git folder, which each clone begins with."""
+        return self.folder / "clone.git"
+
+    @property
     def attempts(self) -> Path:
         """The clones, one per task."""
         return self.folder / "attempts"
@@ -67,7 +73,7 @@ class WorkspaceFolder:
 
     def holders(self, objects: GitObjects, ref: str) -> Iterator[Path]:
         """Find the work trees that have a branch checked out."""
-        if self.plain:
+        if self.plain or not self._may_be_checked_out(ref):
             return
         for entry in objects.git.call("worktree", "list", "--porcelain", "-z", at=GitLocation(self.common)).out.split(
             b"\0\0"
@@ -76,6 +82,13 @@ class WorkspaceFolder:
             path = Path(lines[0].removeprefix("worktree "))
             if f"branch {ref}" in lines and path.is_dir():
                 yield path
+
+    def _may_be_checked_out(self, ref: str) -> bool:
+        """Return whether a HEAD names a branch, as far as their files say. Those of git's reftable say nothing."""
+        if (self.common / "reftable").exists():
+            return True
+        heads = (self.common / "HEAD", *self.common.glob("worktrees/*/HEAD"))
+        return any(head.is_symlink() or head.read_text(errors="replace").strip() == f"ref: {ref}" for head in heads)
 
 
 def check_version(git: Git) -> None:
@@ -111,14 +124,22 @@ def find_workspace_folder(folder: Path, home: Path, git: Git) -> WorkspaceFolder
     return WorkspaceFolder(folder, own, common, objects)
 
 
-def clone_dir(objects: GitObjects, tree: Path, branch: str, start: str, index: Path, author: tuple[str, str]) -> None:
+def clone_dir(
+    objects: GitObjects, home: WorkspaceHome, tree: Path, branch: str, start: str, index: Path, author: tuple[str, str]
+) -> None:
     """Give a checkout a .git of its own, which borrows the repository's objects and has no remote.
 
     Commits that the agent itself makes there have the author, a name and an address.
     """
     own = tree / ".git"
-    init = ("init", "--quiet", "--template=", f"--object-format={objects.algorithm}", f"--initial-branch={branch}")
-    objects.git.call(*init, at=GitLocation(own))
+    if not home.template.exists():
+        new = folders.make_fresh_folder(home.temporary)
+        init = ("init", "--quiet", "--template=", f"--object-format={objects.algorithm}", f"--initial-branch={branch}")
+        objects.git.call(*init, at=GitLocation(new / ".git"))
+        with suppress(OSError):  # another thread was quicker
+            (new / ".git").rename(home.template)
+        folders.remove(new, home.trash)
+    shutil.copytree(home.template, own)
     with (own / "config").open("a") as config:
         config.write(_CLONE_CONFIG.format(*(field.replace("\\", "\\\\").replace('"', '\\"') for field in author)))
     for name in ("objects/info", "info"):
@@ -131,6 +152,16 @@ def clone_dir(objects: GitObjects, tree: Path, branch: str, start: str, index: P
     head = own / "refs" / "heads" / branch
     head.parent.mkdir(parents=True, exist_ok=True)
     head.write_text(f"{start}\n")
-    tags = sorted(objects.refs.read("refs/tags").items())
+    tags = sorted(objects.refs.read("refs/tags").items()) if _may_have_tags(objects.refs.location.git_dir) else ()
     (own / "packed-refs").write_text("".join(f"{oid} {name}\n" for name, oid in tags))
     shutil.copy2(index, own / "index")
+
+
+def _may_have_tags(git_dir: Path) -> bool:
+    """Return whether a repository has tags, as far as its files say. Those of git's reftable say nothing."""
+    packed = git_dir / "packed-refs"
+    return (
+        (git_dir / "reftable").exists()
+        or any((git_dir / "refs" / "tags").glob("*"))
+        or (packed.exists() and b" refs/tags/" in packed.read_bytes())
+    )

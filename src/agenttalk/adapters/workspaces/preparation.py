@@ -11,14 +11,14 @@ import json
 import os
 import re
 import stat
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
-from agenttalk.adapters.workspaces import folders, installed_links, tree_reader
-from agenttalk.adapters.workspaces.installed_links import OutsideLink
+from agenttalk.adapters.workspaces import folders, tree_reader
 from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.rules.core import scope
@@ -41,6 +41,14 @@ LOCK_FILES: Final = scope.read_globs(
     )
 )
 """Files that decide what is installed. A tree without any of them is prepared again whenever it changes."""
+_LISTS: Final = (".pth", ".egg-link")
+"""Files whose lines are folders."""
+_FINDER: Final = "__editable__"
+"""How the names of modules begin that find packages elsewhere."""
+_QUOTED: Final = re.compile(r"""(['"])(/[^'"\n]+)\1""")
+_PROGRAMS: Final = ("bin", ".bin")
+"""Folders of links to programs, such as the interpreter. A package that they belong to has a link of its own."""
+_LARGEST: Final = 1 << 20
 _CACHES: Final = scope.read_globs(scope.CACHES)
 _NAME: Final = re.compile(r"(?P<name>[0-9a-f]{32})-[0-9a-f]{8}\Z")
 _NOTE: Final = "made.json"
@@ -161,7 +169,7 @@ def keep_environment(top: Path, listing: Listing, elsewhere: tuple[Path, ...]) -
 
 def refuse_leads(top: Path, paths: tuple[str, ...], elsewhere: tuple[Path, ...], setting: str) -> None:
     """Raise UsageError when something that is used with a checkout points to another copy of its tree."""
-    for lead in installed_links.find_outside_links(top, paths):
+    for lead in find_outside_links(top, paths):
         _refuse(lead, elsewhere, setting)
 
 
@@ -174,7 +182,7 @@ def _refuse(lead: OutsideLink, elsewhere: tuple[Path, ...], setting: str) -> Non
 
 def _bound(folder: Path, paths: tuple[str, ...], elsewhere: tuple[Path, ...]) -> Iterator[str]:
     home = Path(os.path.realpath(folder))
-    for lead in installed_links.find_outside_links(folder, paths):
+    for lead in find_outside_links(folder, paths):
         if lead.target.is_relative_to(home):
             yield str(lead.where)
         else:
@@ -240,3 +248,39 @@ def _seal(environment: PreparedEnvironment) -> str:
             facts = (str(entry), status.st_mode, size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
             digest.update(repr(facts).encode(errors="surrogateescape"))
     return digest.hexdigest()
+
+
+class OutsideLink(NamedTuple):
+    """Something that points elsewhere."""
+
+    where: Path
+    target: Path
+    """A real path."""
+
+
+def find_outside_links(top: Path, paths: Iterable[str]) -> Iterator[OutsideLink]:
+    """Find what in some paths of a folder points out of those paths."""
+    own = [Path(os.path.realpath(top / path)) for path in paths]
+    for path in own:
+        for entry in folders.list_below(path):
+            for target in _targets(entry):
+                real = Path(os.path.realpath(target))
+                if not any(real.is_relative_to(home) for home in own):
+                    yield OutsideLink(entry, real)
+
+
+def _targets(path: Path) -> Iterator[Path]:
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        if path.parent.name not in _PROGRAMS or not path.is_file():
+            yield path
+    elif stat.S_ISREG(mode) and (path.suffix in _LISTS or path.name.startswith(_FINDER)):
+        with suppress(OSError):
+            text = path.read_bytes()[:_LARGEST].decode(errors="replace")
+            yield from (Path(target) for _, target in _QUOTED.findall(text))
+            if path.suffix in _LISTS:
+                yield from (path.parent / line.strip() for line in text.splitlines() if _is_folder(line))
+
+
+def _is_folder(line: str) -> bool:
+    return bool(line.strip()) and not line.startswith(("#", "import ", "import\t")) and "\0" not in line

@@ -1,7 +1,7 @@
-"""`agenttalk`: finds the command, loads only its module, and turns every error into words and an exit code.
+"""`agenttalk`: finds the command, loads only its module, and turns every error into a message and an exit code.
 
-Exit codes: 0 good · 1 it was checked and is not so, or something failed · 2 bad input ·
-3 a person or a gate is awaited · 70 a fault of AgentTalk · 130 interrupted.
+Exit codes: 0 success · 1 a check or the work failed · 2 bad input · 3 waiting for a person or a gate ·
+70 an internal error of AgentTalk · 130 interrupted.
 """
 
 from __future__ import annotations
@@ -28,63 +28,66 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "promise": ("agenttalk.doors.cli.proof.promise", "Make and check promises, and see whether they are fulfilled."),
     "schema": ("agenttalk.doors.cli.operation.schema", "Show or export the JSON Schemas of all documents."),
     "run": ("agenttalk.doors.cli.plans.run:run_app", "Run a plan to its end."),
-    "explain": ("agenttalk.doors.cli.plans.explain:explain_app", "Say why a task is in its state."),
-    "pause": ("agenttalk.doors.cli.plans.control:pause_app", "Pause a plan: begin nothing new."),
-    "resume": ("agenttalk.doors.cli.plans.control:resume_app", "Let a paused plan go on."),
+    "explain": ("agenttalk.doors.cli.plans.explain:explain_app", "Explain why a task is in its state."),
+    "pause": ("agenttalk.doors.cli.plans.control:pause_app", "Pause a plan: start no new tasks."),
+    "resume": ("agenttalk.doors.cli.plans.control:resume_app", "Resume a paused plan."),
     "cancel": ("agenttalk.doors.cli.plans.control:cancel_app", "Cancel a plan."),
     "retry": ("agenttalk.doors.cli.plans.control:retry_app", "Try a failed task again."),
     "abort": ("agenttalk.doors.cli.proof.gates:abort_app", "Stop one task."),
-    "override": ("agenttalk.doors.cli.proof.gates:override_app", "Let a task begin that a checkpoint holds up."),
-    "rework": ("agenttalk.doors.cli.proof.rework", "Decide about a task that has no round of rework left."),
+    "override": ("agenttalk.doors.cli.proof.gates:override_app", "Override a checkpoint and start the task."),
+    "rework": ("agenttalk.doors.cli.proof.rework", "Decide what happens to a task that has used up its rework rounds."),
     "verify": ("agenttalk.doors.cli.proof.verify:verify_app", "Check whether what a plan proved still holds."),
     "release": (
         "agenttalk.doors.cli.proof.release:release_app",
-        "Show the decision about a plan's release, or decide again.",
+        "Show the decision about the release of a plan, or decide again.",
     ),
     "diff": ("agenttalk.doors.cli.plans.code:diff_app", "Show what a plan or a task changed in its repository."),
-    "merge": ("agenttalk.doors.cli.plans.code:merge_app", "Bring what a plan has done into your own branch."),
+    "merge": ("agenttalk.doors.cli.plans.code:merge_app", "Merge the work of a plan into your own branch."),
     "serve": ("agenttalk.doors.cli.operation.serve", "Run the engine of a root, with its HTTP API and pages."),
-    "route": ("agenttalk.doors.cli.operation.parts:route_app", "Bring messages from outboxes to inboxes."),
-    "heartbeat": ("agenttalk.doors.cli.operation.parts:heartbeat_app", "Work through an agent's inbox."),
-    "monitor": ("agenttalk.doors.cli.operation.parts:monitor_app", "Publish where plans and agents stand."),
+    "route": ("agenttalk.doors.cli.operation.parts:route_app", "Deliver messages from outboxes to inboxes."),
+    "heartbeat": ("agenttalk.doors.cli.operation.parts:heartbeat_app", "Carry out the commands in an agent's inbox."),
+    "monitor": ("agenttalk.doors.cli.operation.parts:monitor_app", "Publish the status of plans and agents."),
     "status": ("agenttalk.doors.cli.operation.upkeep:status_app", "Show plans, tasks and messages."),
     "honesty": ("agenttalk.doors.cli.proof.honesty:honesty_app", "Show how many claims of agents held."),
     "inbox": ("agenttalk.doors.cli.people.inbox:inbox_app", "List the questions that wait for a person."),
     "answer": ("agenttalk.doors.cli.people.inbox:answer_app", "Answer a question."),
-    "approve": ("agenttalk.doors.cli.people.inbox:approve_app", "Say yes to a question, having seen what it is about."),
+    "approve": (
+        "agenttalk.doors.cli.people.inbox:approve_app",
+        "Approve a question after reviewing what it refers to.",
+    ),
     "deadletter": ("agenttalk.doors.cli.operation.dead_letters", "List, show and replay messages that were refused."),
     "fsck": ("agenttalk.doors.cli.operation.upkeep:fsck_app", "Check that every message is in exactly one state."),
-    "gc": ("agenttalk.doors.cli.operation.upkeep:gc_app", "Remove what plans left behind and nobody needs."),
+    "gc": ("agenttalk.doors.cli.operation.upkeep:gc_app", "Remove files of ended plans that are no longer needed."),
     "republish": ("agenttalk.doors.cli.operation.upkeep:republish_app", "Write system_runtime/ again from the store."),
-    "budget": ("agenttalk.doors.cli.operation.budget", "See and change what a day may cost."),
+    "budget": ("agenttalk.doors.cli.operation.budget", "Show and change the spending limit of a day."),
     "schedule": ("agenttalk.doors.cli.operation.schedule", "Run plans on schedule."),
-    "backup": ("agenttalk.doors.cli.operation.backup:backup_app", "Write a whole root into one file."),
-    "restore": ("agenttalk.doors.cli.operation.backup:restore_app", "Make a root from a backup."),
-    "agent": ("agenttalk.doors.cli.agents.agents", "See which coding agents there are, and try one."),
+    "backup": ("agenttalk.doors.cli.operation.backup:backup_app", "Write a root into one archive."),
+    "restore": ("agenttalk.doors.cli.operation.backup:restore_app", "Create a root from a backup."),
+    "agent": ("agenttalk.doors.cli.agents.agents", "List the supported coding agents, and try one."),
     "config": ("agenttalk.doors.cli.operation.config", "Show settings and where they were set; reload them."),
     "doctor": (
         "agenttalk.doors.cli.operation.doctor",
-        "Say what works on this machine, and what to do about the rest.",
+        "Check this machine: what works, and how to fix the rest.",
     ),
-    "toolchain": ("agenttalk.doors.cli.toolchain.toolchain", "Show tasks that came from forges."),
-    "webhook": ("agenttalk.doors.cli.toolchain.webhook", "Send the engine a signed sample, as a forge would."),
+    "toolchain": ("agenttalk.doors.cli.toolchain.toolchain", "Show the tasks that forge events created."),
+    "webhook": ("agenttalk.doors.cli.toolchain.webhook", "Send the engine a signed sample event, as a forge would."),
     "mail": ("agenttalk.doors.cli.people.mail", "Write, list, read and answer letters."),
-    "report": ("agenttalk.doors.cli.agents.remarks:report_app", "Say what was done about a task."),
-    "output": ("agenttalk.doors.cli.agents.remarks:output_app", "Hand in something that was made for a task."),
-    "dispute": ("agenttalk.doors.cli.agents.remarks:dispute_app", "Say that a check of a task is itself wrong."),
+    "report": ("agenttalk.doors.cli.agents.remarks:report_app", "Report on the work on a task."),
+    "output": ("agenttalk.doors.cli.agents.remarks:output_app", "Hand in a text output of a task."),
+    "dispute": ("agenttalk.doors.cli.agents.remarks:dispute_app", "Dispute a check of a task; a person decides."),
     "audit": ("agenttalk.doors.cli.proof.audit", "Check, anchor, export and replay the ledger."),
-    "init": ("agenttalk.doors.cli.operation.init", "Set a repository up for coding agents."),
+    "init": ("agenttalk.doors.cli.operation.init", "Set up a repository for coding agents."),
     "mcp": ("agenttalk.doors.cli.agents.mcp", "Serve MCP on standard input and output."),
-    "login": ("agenttalk.doors.cli.people.login", "Make a link that opens the pages of a running engine."),
+    "login": ("agenttalk.doors.cli.people.login", "Make a link that opens the web pages of a running engine."),
     "token": ("agenttalk.doors.cli.agents.token", "Make, list and revoke tokens of agents and people."),
     "skill": ("agenttalk.doors.cli.agents.skill", "Install Agent Skills for coding agents."),
-    "bench": ("agenttalk.doors.cli.operation.bench", "Measure how fast this machine carries out tasks."),
-    "demo": ("agenttalk.demo.command", "A short tour that checks itself."),
+    "bench": ("agenttalk.doors.cli.operation.bench", "Measure how many steps this machine carries out per second."),
+    "demo": ("agenttalk.demo.command", "Take a short tour that checks itself."),
 }
-"""Name → module (and the app in it, if it is not `app`), and what to say of it. Nothing is imported for the list."""
+"""Name → module (and the app in it, if its name is not `app`), and the summary for the list of commands."""
 
 GROUPS: dict[str, str] = {
-    "Begin": "demo init doctor config bench",
+    "Start here": "demo init doctor config bench",
     "Plans": "run plan status explain pause resume cancel retry abort override rework schedule budget",
     "Proof": "promise verify honesty audit",
     "Code and releases": "diff merge release",
@@ -95,7 +98,7 @@ GROUPS: dict[str, str] = {
     "Commands and documents": "command schema",
     "Upkeep": "deadletter fsck gc republish backup restore",
 }
-"""The same by what somebody wants to do, in the order in which help shows them."""
+"""The commands by purpose, in the order of the help text."""
 
 EXIT_BAD_INPUT = 2
 EXIT_FAILED = 1
@@ -104,20 +107,20 @@ EXIT_INTERRUPTED = 130
 
 
 class LazyGroup(TyperGroup):
-    """Lists commands from the table and imports the one that is called."""
+    """Lists commands from the table, and imports only the one that is called."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = {name: TyperCommand(name, help=text) for name, (_, text) in COMMANDS.items()}
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as it is called
-        """All of them, by groups."""
+        """Write all commands, by group."""
         for title, names in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(f"{name:10}", COMMANDS[name][1]) for name in names.split()])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The real command in place of its entry in the list."""
+        """Load the command that is called, in place of its entry in the list."""
         name, _, rest = super().resolve_command(ctx, args)
         module, _, attribute = COMMANDS[str(name)][0].partition(":")
         command = drop_slow_parts(typer.main.get_command(getattr(import_module(module), attribute or "app")))
@@ -126,14 +129,14 @@ class LazyGroup(TyperGroup):
 
 
 def drop_slow_parts(command: Any) -> Any:
-    """The same command, without what takes longer than the command itself.
+    """Return the command without what takes longer than the command itself.
 
-    Its help is plain text, which nobody has to draw, and what is plainly right nobody has to look at.
+    Its help is plain text, which needs no rich, and plainly valid values need no validation by pydantic.
     """
     command.rich_markup_mode = None
     option_values.accept_plain_values(command)
-    for each in getattr(command, "commands", {}).values():
-        drop_slow_parts(each)
+    for subcommand in getattr(command, "commands", {}).values():
+        drop_slow_parts(subcommand)
     return command
 
 
@@ -143,7 +146,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
-    epilog="Exit codes: 0 good, 1 no or failed, 2 bad input, 3 waiting, 70 a fault of AgentTalk, 130 interrupted.",
+    epilog="Exit codes: 0 success, 1 failed, 2 bad input, 3 waiting for a person, 70 internal error, 130 interrupted.",
 )
 
 
@@ -170,7 +173,7 @@ def main(
 
 
 def call(arguments: list[str]) -> int:
-    """Run the command line; the exit code says how it went. Nothing is raised."""
+    """Run the command line and return its exit code. Nothing is raised."""
     out = CommandOutput(as_json="--json" in arguments)
     _tolerate_plain_terminals()
     try:
@@ -182,38 +185,38 @@ def call(arguments: list[str]) -> int:
     except AgentTalkError as error:
         out.error(error.code, error.message, error.hint)
         if isinstance(error, ContractError) and not out.as_json:
-            told = len(error.problems) == 1 and error.problems[0].message in error.message
-            out.show_problems(() if told else error.problems)
+            shown = len(error.problems) == 1 and error.problems[0].message in error.message
+            out.show_problems(() if shown else error.problems)
         return EXIT_BAD_INPUT if isinstance(error, InputError) else EXIT_FAILED
     except (KeyboardInterrupt, typer.Abort):
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has enough. Python would complain again when it flushes at exit.
+        # The reader of our output is gone, e.g. `head`. Python would fail again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
         return _unwritable(error)
-    except Exception as error:  # the top of everything: say it and end with its own code
+    except Exception as error:  # nothing above handles it
         if os.environ.get("AGENTTALK_DEBUG"):
             raise
         out.error(
             Code.UNHANDLED_EXCEPTION,
             f"{type(error).__name__}: {error}",
-            "this is a fault of AgentTalk; please report it with what AGENTTALK_DEBUG=1 shows",
+            "this is a bug in AgentTalk; please report it with the traceback that AGENTTALK_DEBUG=1 prints",
         )
         return EXIT_FAULT
     return code if isinstance(code, int) else 0
 
 
 def _tolerate_plain_terminals() -> None:
-    """A terminal that knows no Unicode still gets an answer."""
+    """Replace characters that the terminal cannot show, rather than fail."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _flushed(code: int) -> int:
-    """The exit code, once all output is out; what cannot be written is a failure."""
+    """Flush standard output, and return the exit code. Output that cannot be written is a failure."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -224,8 +227,8 @@ def _flushed(code: int) -> int:
 
 
 def _unwritable(error: OSError) -> int:
-    """Everything else that touches files translates its errors; what is left is our own output."""
-    sys.stderr.write(f"agenttalk: cannot write the answer: {error.strerror}\n")
+    """Report that our own output cannot be written: every other access to files translates its errors itself."""
+    sys.stderr.write(f"agenttalk: cannot write the output: {error.strerror}\n")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return EXIT_FAILED
 
@@ -234,7 +237,7 @@ def _usage(out: CommandOutput, error: TyperException) -> int:
     message = error.format_message()
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
-        typer.echo(message, err=True)  # which is the help
+        typer.echo(message, err=True)  # the message is the help text
         return EXIT_BAD_INPUT
     path = context.command_path if context else "agenttalk"
     out.error(Code.OPTION_INVALID, message, f"see '{path} --help'")
@@ -242,5 +245,5 @@ def _usage(out: CommandOutput, error: TyperException) -> int:
 
 
 def run() -> None:
-    """The console script."""
+    """Run the console script."""
     sys.exit(_flushed(call(sys.argv[1:])))

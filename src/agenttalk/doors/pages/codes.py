@@ -5,16 +5,13 @@ Texts of agents and of people are shown as they are; these come from tables that
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from string import Formatter
-from typing import Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
 
 from agenttalk.doors.pages.words import LANGUAGES, Language
-from agenttalk.rules.text.render import translate
+from agenttalk.rules.text.catalogue import read_text
+from agenttalk.rules.text.message import join, render
 
-_LONGEST: Final = 1_000
-"""Characters of a sentence that is looked for."""
 Group = Literal["state", "phase", "cause", "trust", "asked", "severity", "decision", "health", "delivery", "by"]
 
 CODES: Final[dict[Group, dict[str, tuple[str, str]]]] = {
@@ -138,76 +135,6 @@ CODES: Final[dict[Group, dict[str, tuple[str, str]]]] = {
 }
 """Group → code → English, Chinese."""
 
-SENTENCES: Final[dict[str, str]] = {
-    "it goes on by itself when the tasks before it have ended": "前面的任务结束后会自动继续",
-    "it begins when its agent is free": "智能体空闲时即开始",
-    "it ends when its agent does, or at its time limit": "智能体结束或到达时限时即结束",
-    "it goes on by itself when its inputs arrive; if that takes too long, a person is asked": (
-        "输入到达后会自动继续；等待过久则会询问人"
-    ),
-    "somebody has to decide: 'agenttalk inbox' shows the question": "需要有人裁定：见待办",
-    "somebody has to answer: 'agenttalk inbox' shows the question": "需要有人答复：见待办",
-    "nothing; it is done": "无需操作，已完成",
-    "'agenttalk retry {plan}/{task}' tries it again": "可点“重试”，或运行 'agenttalk retry {plan}/{task}'",
-    "nothing; it is not needed": "无需操作：不需要它",
-    "the plan is paused: 'agenttalk resume {plan}' lets it go on": "计划已暂停：恢复 {plan} 后继续",
-    "nothing, unless what it needed is tried again: 'agenttalk retry' does that": "无需操作；除非重试它所需的任务",
-    "somebody has to decide: 'agenttalk rework {plan}/{task} --grant N', '--accept' or '--abort'": (
-        "需要有人决定：追加轮次、按现状接受或放弃"
-    ),
-    "what was proven of it has changed since; it is verified again before the plan ends": (
-        "已证明的内容之后有变，计划结束前会重新验证"
-    ),
-    "nothing; its agent says that it is done, which nobody has verified": "无需操作：智能体自称完成，无人验证",
-    "a newer command for it, e.g. by 'agenttalk command send'": "需要一条更新的命令，例如 'agenttalk command send'",
-    "nothing; it was skipped": "无需操作，已跳过",
-    "it goes on by itself when its inputs arrive": "输入到达后会自动继续",
-    "it ends when its agent's program does, or at its time limit": "智能体程序结束或到达时限时即结束",
-    "somebody has to send a command for it: the engine does not run this plan": "需要有人发送命令：引擎未运行此计划",
-    "it goes on when {agent} works its inbox: by hand, or by 'agenttalk heartbeat' or 'agenttalk serve'": (
-        "{agent} 处理收件箱后继续：手工，或 'agenttalk heartbeat'、'agenttalk serve'"
-    ),
-    "it goes on when somebody works agents/{agent}/inbox/{plan} and leaves a receipt or the outputs": (
-        "有人处理 agents/{agent}/inbox/{plan} 并留下回执或产出后继续"
-    ),
-    "it begins when {agent}, which works elsewhere, takes it; for that an engine has to run": (
-        "在别处工作的 {agent} 领取后开始；为此引擎须在运行"
-    ),
-    "it ends when {agent} hands in its result, at its time limit, or when nothing is heard of {agent}": (
-        "{agent} 提交结果、到达时限或失去联系时结束"
-    ),
-    "an operator lets it begin: 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT'": (
-        "需要操作员说明理由后放行"
-    ),
-    "it goes on by itself at 00:00 UTC, or when the limit is raised ('agenttalk budget set USD'); an operator lets it "
-    "begin before: 'agenttalk override {plan}/{task} --checkpoint pre-act --reason TEXT'": (
-        "将在 00:00 UTC 或提高限额后自动继续；操作员可说明理由提前放行"
-    ),
-    "the day stopped its turn in the middle, which does not count against {agent}; it goes on by itself at 00:00 UTC, "
-    "or when the limit is raised ('agenttalk budget set USD'); an operator lets it begin before: "
-    "'agenttalk override {plan}/{task} --checkpoint pre-act --reason TEXT'": (
-        "当日限额在执行途中中止了它，不计入 {agent} 的过失；将在 00:00 UTC 或提高限额后自动继续，操作员可提前放行"
-    ),
-    "it begins when the plan's DAG is approved: 'agenttalk status {review}' shows its review": (
-        "计划的任务图获批后开始：评审见 {review}"
-    ),
-    "the plan's DAG is not approved: change it with 'agenttalk plan apply', or answer {request}": (
-        "计划的任务图未获批准：用 'agenttalk plan apply' 修改，或答复 {request}"
-    ),
-    "verifying again: {tasks}": "正在重新验证：{tasks}",
-    "{task} failed": "{task} 失败",
-    "nothing called for it": "未被触发",
-    "{name} accepted it as it is": "{name} 按现状接受",
-    "{task} made another version of what it was given": "{task} 产出了其输入的新版本",
-    "The output {name} is there as declared": "产出 {name} 已按声明提供",
-    "Task {task} is done": "任务 {task} 完成",
-    "The result is not empty": "结果不为空",
-    "The score is a number from 0 to 100": "得分为 0 到 100 的数",
-    "The gates of the task are met": "任务的门槛已满足",
-    "looking whether all that was proven still holds": "正在查看已证明的内容是否仍然成立",
-}
-"""Sentences of the engine → Chinese. What stands in braces is the same in both."""
-
 
 def label_code(language: Language, group: Group, code: object) -> str:
     """What people call a code; one that is not known is said as it is."""
@@ -215,30 +142,16 @@ def label_code(language: Language, group: Group, code: object) -> str:
     return known[LANGUAGES.index(language)] if known else str(code or "")
 
 
-def translate_sentence(language: Language, text: object) -> str:
-    """A sentence of the engine in the language of who reads it; one that is not known is said as it is."""
-    said = str(text or "")
-    if language == "en" or len(said) > _LONGEST:
-        return said
-    for form, chinese in _forms():
-        found = form.fullmatch(said)
-        if found:
-            return chinese.format(**found.groupdict())
-    return translate(said, language)
+def translate_field(language: Language, document: Mapping[str, Any], name: str) -> str:
+    """Return the text in a field of a document in the language of the reader."""
+    return translate(language, read_text(document, name)) if isinstance(document.get(name), str) else ""
 
 
-@cache
-def _forms() -> list[tuple[re.Pattern[str], str]]:
-    """The sentences as forms that fit them: a name stands for the same wherever it comes again."""
-    return [(re.compile(_form(english), re.DOTALL), chinese) for english, chinese in SENTENCES.items()]
+def translate_all(language: Language, texts: Sequence[str]) -> str:
+    """Return texts one after the other in the language of the reader."""
+    return translate(language, join(texts))
 
 
-def _form(english: str) -> str:
-    parts: list[str] = []
-    known: set[str] = set()
-    for literal, name, _, _ in Formatter().parse(english):
-        parts.append(re.escape(literal))
-        if name is not None:
-            parts.append(f"(?P={name})" if name in known else f"(?P<{name}>.+)")
-            known.add(name)
-    return "".join(parts)
+def translate(language: Language, text: object) -> str:
+    """Return a text in the language of the reader; one that is not a message is shown as it is."""
+    return render(text, language) if isinstance(text, str) else ""

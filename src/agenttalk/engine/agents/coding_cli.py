@@ -30,7 +30,7 @@ from agenttalk.rules.agents.progress_notes import Note
 from agenttalk.rules.core.usage import NOTHING, Bill, UsageTotals
 from agenttalk.rules.prompts.missing_work import render_missing_work
 from agenttalk.rules.proof.performance import Performance
-from agenttalk.rules.text import render
+from agenttalk.rules.text.message import render
 
 LOG = logging.getLogger(__name__)
 HOME: Final = "home"
@@ -157,7 +157,7 @@ class CodingAgents(ProgramAgents):
             if not why:
                 break
             locale = attempt.job.profile.locale
-            ended = await attempt.run(render_missing_work(render.translate(why, locale), locale=locale), going_on=True)
+            ended = await attempt.run(render_missing_work(render(why, locale), locale=locale), going_on=True)
             performance = await self._judged(attempt, ended)
         if attempt.self_check_fault:
             performance = replace(performance, usage=attempt.usage(ended))

@@ -21,6 +21,7 @@ from agenttalk.ports.storage import Store
 from agenttalk.rules.prompts.judge_input import render_judge_prompt
 from agenttalk.rules.proof import check_results, rework
 from agenttalk.rules.proof.rework import Judgement
+from agenttalk.rules.text import task_words
 
 TRIES: Final = 2
 """How often an agent is asked for a judgement that can be read."""
@@ -84,7 +85,7 @@ class InputReviewer:
         files = [each.sha256 for each in job.inputs if each.input_name == name]
         if not all(each in known for each in files):
             return None
-        return Judgement(True, 100, f"{known[files[0]]} accepted it as it is")
+        return Judgement(True, 100, task_words.ACCEPTED_BY(by=known[files[0]]))
 
     async def _ask_person(self, job: Job, name: str, question: _Question) -> Judgement:
         """Have a person judge an input, because its user made it itself, cannot judge, or gave no judgement."""

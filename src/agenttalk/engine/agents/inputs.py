@@ -18,7 +18,7 @@ from agenttalk.rules.messages.inbox_inputs import map_input_paths
 from agenttalk.rules.plans.input_selection import InputCandidate
 from agenttalk.rules.prompts.execute import InputText
 from agenttalk.rules.proof import rework
-from agenttalk.rules.text import render
+from agenttalk.rules.text import reexecution
 
 _TEXT: Final = 32 * 1024
 """Up to this size the text of an input stands in the prompt."""
@@ -71,7 +71,7 @@ def read_command_inputs(
             room -= len(data) if data else 0
             found.append(InputContent(each.input_name, lies, sha256, size, data))
     if command.reexecute is not None:
-        found += _extras(tx, render.translate_reexecution(command.reexecute, sheet.profile(agent_id).locale), at)
+        found += _extras(tx, reexecution.render_reexecution(command.reexecute, sheet.profile(agent_id).locale), at)
     return tuple(found), list(used), lost
 
 

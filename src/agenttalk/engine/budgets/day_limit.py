@@ -27,8 +27,8 @@ from agenttalk.ports.statements.budgets import (
 )
 from agenttalk.ports.statements.core import FACT
 from agenttalk.ports.statements.views import LEDGER_PAGE
-from agenttalk.rules.budgets import budgets
 from agenttalk.rules.core import usage
+from agenttalk.rules.text import budget_words
 
 if TYPE_CHECKING:
     from agenttalk.engine.budgets.spending import Budgets
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 _NAME: Final = "cost_usd"
 _PAGE: Final = 1_000
 """Facts that are read at once."""
-HELD: Final = f"%{budgets.DAY}%"
-"""How the reason of a task looks that waits for another day or limit."""
+HELD: Final = f'%"id":"{budget_words.OF_DAY.id}"%'
+"""What the message of a task names that waits for another day or limit: its sentence, whatever the words are."""
 SHOWN: Final = 20
 """How many of the waiting tasks are examined closely."""
 MOST: Final = 1_000_000.0

@@ -6,26 +6,33 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from agenttalk.contracts.core import wire
 from agenttalk.ports.statements.budgets import OBJECTIONS_TO, OVERRIDE, PUT_OBJECTION, ObjectionRow
+from agenttalk.rules.text.catalogue import restore_messages, with_messages
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agenttalk.ports.storage import Tx
     from agenttalk.rules.proof.checkpoints import CheckpointDecision
 
 
 def record_denial(tx: Tx, plan_id: str, task_id: str, decision: CheckpointDecision, at: str) -> None:
     """Keep what a checkpoint held against a task; the same again is the same."""
-    reasons = wire.write(list(decision.reasons))
     tx.run(
         PUT_OBJECTION,
         plan_id=plan_id,
         task_id=task_id,
         checkpoint=decision.checkpoint,
-        digest=wire.sha256(reasons),
+        digest=_hash_reasons(decision.reasons),
         severity=decision.severity,
-        reasons=reasons,
+        reasons=wire.write(with_messages({"reasons": decision.reasons})),
         trace_id=decision.trace_id,
         at=at,
     )
+
+
+def _hash_reasons(reasons: Sequence[str]) -> str:
+    """Return what a denial is known by: the words of its reasons."""
+    return wire.sha256(wire.write([str(reason) for reason in reasons]))
 
 
 def list_overridden_reasons(tx: Tx, plan_id: str, task_id: str, checkpoint: str) -> frozenset[str]:
@@ -50,11 +57,11 @@ def override(tx: Tx, plan_id: str, task_id: str, *, by: str, why: str) -> bool:
     denial = find_active_denial(tx.run(OBJECTIONS_TO, plan_id=plan_id, task_id=task_id))
     if denial is None:
         return False
-    digest = wire.sha256(wire.write(denial["reasons"]))
+    digest = _hash_reasons(denial["reasons"])
     about = {"plan_id": plan_id, "task_id": task_id, "checkpoint": denial["checkpoint"], "digest": digest}
     tx.run(OVERRIDE, **about, by=by, why=why)
     told = {name: denial[name] for name in ("checkpoint", "severity", "reasons", "trace_id")}
-    tx.record("gate.overridden", f"{plan_id}/{task_id}", {"by": by, "why": why, **told})
+    tx.record("gate.overridden", f"{plan_id}/{task_id}", {"by": by, "why": why, **with_messages(told)})
     return True
 
 
@@ -75,13 +82,13 @@ class GateDenial(TypedDict):
 def to_json(row: ObjectionRow) -> GateDenial:
     """Return a denial as JSON has it."""
     task_id, checkpoint, severity, reasons, trace_id, at, by, why = row
-    reasons_given: Any = wire.read(bytes(reasons))
+    body: Any = restore_messages(wire.read(bytes(reasons)))
     denial: GateDenial = {
         "task_id": task_id,
         "checkpoint": checkpoint,
         "allowed": severity == "warning" or by is not None,
         "severity": severity,
-        "reasons": reasons_given,
+        "reasons": body["reasons"],
         "trace_id": trace_id,
         "at": at,
     }

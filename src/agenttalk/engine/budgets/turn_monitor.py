@@ -16,6 +16,7 @@ from agenttalk.rules.budgets.budgets import Scope
 from agenttalk.rules.budgets.stuck import ActivityTrail, StuckRule
 from agenttalk.rules.core import usage
 from agenttalk.rules.core.usage import NOTHING, UsageTotals
+from agenttalk.rules.text import budget_words
 
 _SOONEST: Final = 0.01
 """Seconds after which it looks again at the soonest."""
@@ -201,7 +202,7 @@ class TurnMonitor:
                 if each.kind == "seconds"
             ]
             if over:
-                self.stop(Abort("budget-exhausted", f"{over[0]} is used up"))
+                self.stop(Abort("budget-exhausted", budget_words.USED_UP(limit=over[0].describe())))
                 return
         self.check_limits()
         if self.abort is None:

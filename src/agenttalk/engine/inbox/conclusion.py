@@ -29,6 +29,7 @@ from agenttalk.rules.messages.control_files import kind_of
 from agenttalk.rules.proof import turn_outcome
 from agenttalk.rules.proof.performance import OutputContent, Performance
 from agenttalk.rules.proof.turn_outcome import TaskHistory, TurnOutcome
+from agenttalk.rules.text.catalogue import with_messages
 
 _DROPPED: Final = TurnOutcome("SUPERSEDED", again=True)
 """The outcome of a turn whose command was replaced meanwhile: its task is free for the newer one."""
@@ -219,7 +220,7 @@ def _fact_to_json(
     if performance.sandbox:
         body["sandbox"] = performance.sandbox
     if fault is not None:
-        return {**body, "code": str(fault.code), "error": fault.message}
+        return {**body, "code": str(fault.code), **with_messages({"error": fault.message})}
     shown = {"result_sha256": large} if large else {"result": performance.result}
     return {**body, **shown, "score": performance.score, "score_explanation": performance.explanation}
 

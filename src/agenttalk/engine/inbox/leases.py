@@ -21,6 +21,7 @@ from agenttalk.ports.statements.plans import ENGINE_TASK
 from agenttalk.ports.statements.runs import END_TURN, LEASE_COMMAND, WORKING_COMMANDS, CommandLeaseRow
 from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.messages.leases import NO_TURNS, TurnHistory, attempt_number
+from agenttalk.rules.text.catalogue import read_column
 
 
 async def lease_command(
@@ -59,7 +60,7 @@ def _lease(tx: Tx, seat: AgentInPlan, ready: ReadyCommand, owner: str, profile: 
         None,
         foreign=True,
         missing=missing,
-        sent_back=task.reason or "" if history.bad_scores else "",
+        sent_back=read_column(task.reason, task.reason_message) or "" if history.bad_scores else "",
         history=history,
         fact=task.fact if number > 1 else None,
         number=number,

@@ -190,7 +190,7 @@ class MailBoard:
         return max(0.05, min(LONGEST, (parse_instant(due_at) - now).total_seconds()))
 
     def _due(self, tx: Tx, names: Iterable[str], now: datetime) -> list[str]:
-        """What is due for requests; those that have to be stopped first."""
+        """Handle requests that are due. Returns the tasks whose turns have to be stopped first."""
         moves, running = self._open_run(tx), []
         for task_id in names:
             row = tx.run(MAIL_ITEM, task_id=task_id)[0]
@@ -270,7 +270,7 @@ class MailBoard:
         return letters.open_run(tx, self._deps, self._sheets)
 
     async def _row(self, mail_id: str) -> LetterRow:
-        """A letter; raises UsageError when there is none."""
+        """Read a letter. Raises UsageError if there is none."""
         return await letters.row_of(self._deps, mail_id)
 
     async def _items(self, number: int) -> list[AddresseeRow]:

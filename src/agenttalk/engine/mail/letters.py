@@ -68,7 +68,7 @@ class LetterDraft:
     message_id: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """What was asked for."""
+        """Return the request as JSON."""
         return {
             "from": self.sender,
             "to": list(self.to),
@@ -81,7 +81,7 @@ class LetterDraft:
         }
 
     def to_letter(self, message_id: str) -> Mail:
-        """The document; raises ContractError."""
+        """Make the document. Raises ContractError."""
         said = {key: value for key, value in self.as_json().items() if value is not None}
         return Mail.from_json({"schema_version": "1.0", **said, "message_id": self.message_id or message_id})
 
@@ -98,7 +98,7 @@ def parse_draft(sender: str, said: Mapping[str, Any]) -> LetterDraft:
 
 
 def kind_of(deps: Deps) -> MailKind:
-    """The kind of letters. Raises MachineError where there is none."""
+    """Return the kind of letters. Raises MachineError if the engine has none."""
     kind = deps.kinds.get(BOARD)
     if kind is None or not hasattr(kind, "rules"):
         raise MachineError(Code.ENGINE_UNREACHABLE, "this process takes no letters", hint="start 'agenttalk serve'")
@@ -106,7 +106,7 @@ def kind_of(deps: Deps) -> MailKind:
 
 
 async def row_of(deps: Deps, mail_id: str) -> LetterRow:
-    """The row of a letter; raises UsageError when there is none."""
+    """Read the row of a letter. Raises UsageError if there is none."""
     if not deps.stores.has_board(BOARD):
         raise unknown_letter_error(mail_id)
     rows = await (await deps.stores.board(BOARD)).read(MAIL, mail_id=mail_id)
@@ -116,14 +116,14 @@ async def row_of(deps: Deps, mail_id: str) -> LetterRow:
 
 
 def unknown_letter_error(mail_id: str) -> UsageError:
-    """There is no such letter, as far as the caller may know."""
+    """Make the error for a letter that does not exist, or that the caller may not know of."""
     return UsageError(
         Code.NAME_UNKNOWN, f"there is no letter {mail_id[:140]!r}", hint="'agenttalk mail list' shows all"
     )
 
 
 def open_run(tx: Tx, deps: Deps, sheets: DefinitionCache) -> PlanTransaction:
-    """The board's run, there and as it is configured."""
+    """Open the board's run with its present configuration."""
     rules, at = kind_of(deps).rules, deps.stamp()
     board_run.open_run(tx, rules.policies, rules.profiles, at)
     sheets.forget(BOARD)
@@ -131,7 +131,7 @@ def open_run(tx: Tx, deps: Deps, sheets: DefinitionCache) -> PlanTransaction:
 
 
 def find_agents(deps: Deps, rules: MailRules, names: Iterable[str]) -> frozenset[str]:
-    """Those of some names that are agents: configured, or with a folder of their own."""
+    """Find the names that are agents: configured ones, or those with a folder."""
     found = set()
     for name in set(names) - RESERVED:
         entry = None if name in rules.profiles else deps.root.entry(root_layout.agent_folder(name))
@@ -271,7 +271,7 @@ def _hand_out(
 
 
 def _way(rules: MailRules, kind: str, addressee: str) -> DeliveryMode:
-    """Only agents that the settings describe are run or given commands; their own profiles do not count."""
+    """Decide how a letter reaches its addressee. Only agents in the settings are run or get commands."""
     known = rules.profiles.get(addressee)
     if known is None or addressee not in rules.driven:
         return "hold"
@@ -290,7 +290,7 @@ def _has_folder(deps: Deps, rules: MailRules, addressee: str) -> bool:
 
 
 def _note_reply(moves: PlanTransaction, kind: MailKind, row: LetterRow, letter: Mail, answers: AnsweredLetter) -> None:
-    """A letter was answered by one of those who got it; or at least read, if the answer goes to others alone."""
+    """Note that an addressee answered a letter; or at least read it, if the answer goes to others only."""
     tx = moves.tx
     [(task_id,)] = tx.run(MAIL_FOR, mail=row.id, addressee=letter.sender)
     if not letters.is_answer(letter, answers):
@@ -377,7 +377,7 @@ def _sent_to_json(tx: Tx, row: LetterRow) -> dict[str, Any]:
 
 
 def letter_of(row: LetterRow | LetterPageRow, to: Iterable[str]) -> dict[str, Any]:
-    """A letter without its body, from a row that begins like the query `mail`."""
+    """Make a letter without its body, from a row that begins like the query `mail`."""
     found = {
         "schema_version": "1.0",
         "message_id": row.mail_id,
@@ -395,18 +395,18 @@ def letter_of(row: LetterRow | LetterPageRow, to: Iterable[str]) -> dict[str, An
 
 
 def file_name(mail_id: str) -> str:
-    """The file of a letter in an inbox."""
+    """Return the name of a letter's file in an inbox."""
     return f"mail_{mail_id}.json"
 
 
 def fence_attempt(tx: Tx, caller: Caller) -> None:
-    """An agent that answers in the turn of a letter must still have it."""
+    """Require that an agent that answers in the turn of a letter still has that turn."""
     if caller.attempt is not None and caller.attempt.board == BOARD:
         require_current_attempt(tx, TaskName(*caller.attempt[:3]), caller)
 
 
 def hop_of_attempt(tx: Tx, caller: Caller) -> int | None:
-    """How far the letter is from a person in whose turn an agent writes."""
+    """Count the answers between agents up to the letter in whose turn an agent writes."""
     if caller.attempt is None or caller.attempt.board != BOARD:
         return None
     rows = tx.run(MAIL_ITEM, task_id=caller.attempt.task_id)
@@ -414,5 +414,5 @@ def hop_of_attempt(tx: Tx, caller: Caller) -> int | None:
 
 
 def hint_of(refused: Rejection) -> str:
-    """What to do about a letter that was not taken."""
+    """Make a hint for a letter that was refused."""
     return refused.problems[0].hint if refused.problems else "take another id"

@@ -54,7 +54,7 @@ class MailTaskKind:
     """Whether tasks of agents that work by hand end by what the board sees, and not by their receipts."""
 
     def task(self, tx: Tx, task_id: str) -> KindTask | None:
-        """A letter as one of its addressees has it, with what else that one has not read."""
+        """Read the task of a letter for one addressee, with that addressee's other unread letters."""
         rows = tx.run(MAIL_ITEM, task_id=task_id)
         if not rows:
             return None
@@ -70,7 +70,7 @@ class MailTaskKind:
         return letters.make_promise("inform" if task.action_type == "inform" else "request", task.title)
 
     def context(self, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:
-        """The letter for the prompt."""
+        """Make the prompt's data from the letter."""
         return prompt_context.make_prompt_context(self.board, task, fence=fence, locale=locale)
 
     def prompt(self, context: PromptContext) -> list[PromptSection]:
@@ -78,7 +78,7 @@ class MailTaskKind:
         return render_mail_sections(context)
 
     def variables(self, task: KindTask, agent_id: str) -> tuple[str, ...]:  # noqa: ARG002 - a letter needs none
-        """None."""
+        """Return no variables."""
         return ()
 
     def begun(self, tx: Tx, task: KindTask, at: str) -> None:
@@ -87,7 +87,7 @@ class MailTaskKind:
             tx.run(READ_MAIL, task_id=task_id, at=at, how="injected", informs=informs)
 
     async def evidence(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
-        """Whether the addressee answered: by a letter, or with its result, which becomes one."""
+        """Gather the evidence that the addressee answered: a letter, or its result, which becomes a letter."""
         if self.replies is None:
             return []
         result = turn.performance.result
@@ -101,7 +101,7 @@ class MailTaskKind:
         return [Evidence("reply", True, True, "observed", "engine", turn.at, f"{task.agent_id} answered")]
 
     def failed(self, _: KindTask, __: KindOutcome) -> Sequence[FollowUp]:
-        """Nothing but what follows for all tasks: a letter causes nothing outside the mail."""
+        """Return no follow-ups: a failed letter has no effect in the world."""
         return ()
 
     def closed(self, tx: Tx, task_id: str, why: str, at: str) -> None:
@@ -110,13 +110,13 @@ class MailTaskKind:
 
 
 def _reply_in(result: Any) -> str:
-    """The answer that a result holds, if it says that it is one."""
+    """Read the answer in a result; empty if it has none."""
     text = result.get("reply") if isinstance(result, dict) else None
     return text if isinstance(text, str) and text.strip() else ""
 
 
 def read_task(row: LetterItemRow, notes: Sequence[UnreadNoteRow] = ()) -> KindTask:
-    """A task, from a row of the query `mail_item`."""
+    """Make a task from a row of the query `mail_item`."""
     body = bytes(row.body).decode()
     unread = [
         {"task_id": each.task_id, "mail_id": each.mail_id, "from": each.sender, "subject": each.subject, "at": each.at}

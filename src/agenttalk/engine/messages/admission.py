@@ -1,4 +1,4 @@
-"""Taking a message in: what becomes of one that was read is decided and written down in one transaction."""
+"""Admits messages: decides in one transaction whether a message is delivered, skipped or refused, and writes that."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from agenttalk.rules.proof.release import VALIDATION
 
 _LONGEST_NAME: Final = 255
 _PEERS: Final = 64
-"""How many earlier versions of an output are compared."""
+"""The most earlier versions of an output that are compared."""
 AdmissionOutcome = Literal["accepted", "superseded", "duplicate", "dead"]
 
 
@@ -51,7 +51,7 @@ class SkipDecision:
     status: Literal["SKIPPED_DUPLICATE", "SKIPPED_SUPERSEDED"]
     why: str
     newest: CommandOrder | None = None
-    """The order that took its place."""
+    """The command that superseded it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class AcceptDecision:
 
 
 def judge_message(tx: Tx, arrival: IncomingFile, plan: RoutedPlan) -> AcceptDecision | SkipDecision | Rejection:
-    """What is to become of a message. Reads only."""
+    """Decide whether a message is delivered, skipped or refused. Writes nothing."""
     parcel = arrival.parcel
     if isinstance(parcel, Rejection):
         return parcel
@@ -117,7 +117,7 @@ def _judge_artifact(
 
 
 def admit_message(tx: Tx, arrival: IncomingFile, plan: RoutedPlan, deps: Deps, at: str) -> AdmissionOutcome:
-    """Judge a message, and write down what becomes of it together with all that follows."""
+    """Judge a message, and write the decision together with everything that follows from it."""
     if isinstance(arrival.parcel, Rejection):
         return bury(tx, arrival, arrival.parcel, at)
     verdict = judge_message(tx, arrival, plan)
@@ -155,7 +155,7 @@ def _letter(parcel: OutboxMessage) -> JournalMessage:
 
 
 def _unread(arrival: IncomingFile, why: Rejection) -> JournalMessage | None:
-    """A message that could not be read beyond its id. Its folder shows the sender."""
+    """Describe a message of which only the id could be read. The folder names the sender."""
     if why.message_id is None:
         return None
     return JournalMessage(arrival.found.plan_id, why.message_id, wire.sha256(arrival.data), arrival.found.agent_id)
@@ -212,7 +212,7 @@ def _version(envelope: ArtifactEnvelope, output: Output) -> ArtifactVersion:
 
 
 def _earlier(tx: Tx, plan_id: str, envelope: ArtifactEnvelope) -> list[ArtifactVersion]:
-    """Versions of the output that were accepted before, oldest first; of this order under the same key alone."""
+    """Read the accepted versions of the output, oldest first; of the same command only those with the same key."""
     rows = tx.run(
         NEWEST_VERSIONS, plan_id=plan_id, task_id=envelope.task_id, output_name=envelope.output_name, limit=_PEERS
     )
@@ -247,7 +247,7 @@ def _add(tx: Tx, arrival: IncomingFile, letter: JournalMessage, plan: RoutedPlan
 
 
 def _inbox_name(name: str, letter: JournalMessage) -> str:
-    """The sender's name for the file, if the receiver can still put the id before it and a number behind it."""
+    """Keep the sender's name of the file, if it is short enough for the receiver to add the id and a number."""
     if len(root_layout.claimed_name(letter.message_id, name, copy=10**6).encode()) <= _LONGEST_NAME:
         return name
     return (
@@ -272,7 +272,7 @@ def _send(
         delivery_id = deps.ids.new("dlv")
         about: dict[str, Any] = {"plan_id": letter.plan_id, "message": message, "receiver": receiver}
         about |= {"delivery_id": delivery_id}
-        if receiver in driven:  # the engine hands it over itself, without a folder
+        if receiver in driven:  # the engine passes it to the agent's turn, without a folder
             tx.run(ADD_ARRIVED_ARTIFACT, **about, at=at)
             records.write_journal_line(tx, letter, "DELIVERED", at=at, delivery_id=delivery_id, to=receiver)
         else:
@@ -290,7 +290,7 @@ def _send(
 def _skip(
     tx: Tx, arrival: IncomingFile, letter: JournalMessage, skip: SkipDecision, plan: RoutedPlan, deps: Deps, at: str
 ) -> AdmissionOutcome:
-    """Log a message that is not delivered, and have its file moved away."""
+    """Log a message that is not delivered, and queue the removal of its file."""
     duplicate = skip.status == "SKIPPED_DUPLICATE"
     if not duplicate:
         _add(tx, arrival, letter, plan, "superseded", at)
@@ -303,7 +303,7 @@ def _skip(
 
 
 def bury(tx: Tx, arrival: IncomingFile, why: Rejection, at: str) -> AdmissionOutcome:
-    """Dead-letter a message, and have its file moved away with the reason beside it."""
+    """Dead-letter a message, and queue the removal of its file with the reason beside it."""
     found = arrival.found
     letter = _letter(arrival.parcel) if isinstance(arrival.parcel, OutboxMessage) else _unread(arrival, why)
     message_id = letter.message_id if letter else None
@@ -321,7 +321,7 @@ def bury(tx: Tx, arrival: IncomingFile, why: Rejection, at: str) -> AdmissionOut
 def journal_refused(
     tx: Tx, found: OutboxFile, why: Rejection, sha256: str | None, at: str, letter: JournalMessage | None = None
 ) -> None:
-    """Every file that is refused has a line, also one that could not be read: then its id follows from the file."""
+    """Write a line for a refused file. The id of one that could not be read is derived from the file."""
     unread = JournalMessage(
         found.plan_id, records.derive_id("unread", found.key), sha256 or wire.sha256(b""), found.agent_id
     )
@@ -333,7 +333,7 @@ def journal_refused(
 def build_refused_file(
     found: OutboxFile, why: Rejection, original: bytes | str | None, *, message_id: str | None, sha256: str | None
 ) -> RefusedMessage:
-    """A file of an outbox that is dead-lettered."""
+    """Make the dead letter of a file in an outbox."""
     return RefusedMessage(
         plan_id=found.plan_id,
         agent_id=found.agent_id,
@@ -350,7 +350,7 @@ def build_refused_file(
 
 
 def schedule_rejected_removal(tx: Tx, found: OutboxFile, why: Rejection, at: str) -> None:
-    """Have a file of an outbox moved away, with the reason beside it."""
+    """Queue the removal of a refused file from the outbox, with the reason beside it."""
     reason: wire.JsonValue = {"code": str(why.code), "message": why.message, "at": at}
     schedule_removal(tx, found, root_layout.REJECTED, reason=reason)
 
@@ -358,7 +358,7 @@ def schedule_rejected_removal(tx: Tx, found: OutboxFile, why: Rejection, at: str
 def schedule_removal(
     tx: Tx, found: OutboxFile, target: str, *, reason: wire.JsonValue = None, payloads: Sequence[str] = ()
 ) -> None:
-    """Have a file moved out of the outbox once this is committed. A message that is replayed has none there."""
+    """Queue the removal of a file from the outbox after the commit. A replayed message has no file there."""
     if not found.entry.inode:
         return
     tx.run(

@@ -48,7 +48,7 @@ CollectOutcome = Literal["new", "same", "dead"]
 """Whether a file says something new, was here before, or is refused."""
 _LIMIT: Final = wire.ENVELOPE_LIMIT
 _TIMEOUT: Final = 3600
-"""Seconds that a re-execution may take where nothing says otherwise."""
+"""The default time limit of a re-execution in seconds."""
 _ENDED: Final = frozenset({"COMPLETED", "FAILED", "SKIPPED"})
 
 
@@ -180,7 +180,7 @@ def _handle_refusal(
 def _order(
     tx: Tx, found: OutboxFile, request: ReexecuteRequest, plan: RoutedPlan, deps: Deps, at: str
 ) -> Rejection | None:
-    """In a plan without an engine, a refusal becomes the next command of the task, and is routed like any other."""
+    """Make a refusal the next command of the task, in a plan without an engine. It is routed like any other."""
     said, task_id = (
         refusals.reexecution_from_request(request.model_copy(update={"prompt": None})),
         request.original_task_id,
@@ -253,34 +253,33 @@ def acknowledge(tx: Tx, ack: Ack, *, plan_id: str, foreign: bool, at: str) -> No
     rows = tx.run(DELIVERY_OF, plan_id=plan_id, message_id=ack.message_id, receiver=ack.consumer_agent_id)
     if not rows:
         return
-    delivery, state, earlier, consumed_at, _, _, kind, task_id, _, _ = rows[0]
-    if state in {"superseded", "dead"} or earlier in {ack.status, "SUCCEEDED", "FAILED"}:
+    delivery = rows[0]
+    if delivery.state in {"superseded", "dead"} or delivery.ack in {ack.status, "SUCCEEDED", "FAILED"}:
         return
-    if any(
-        row.lease is not None and row.delivery == delivery for row in tx.run(TASK, plan_id=plan_id, task_id=task_id)
-    ):
-        return  # it runs, and its turn reports how it ends
+    tasks = tx.run(TASK, plan_id=plan_id, task_id=delivery.task_id)
+    if any(task.lease is not None and task.delivery == delivery.id for task in tasks):
+        return  # a turn of ours runs it, and reports its end
     final = ack.status != "CONSUMED"
     new = "processed" if final else "claimed"
     tx.run(
         ACKNOWLEDGE,
-        id=delivery,
+        id=delivery.id,
         ack=ack.status,
         state=new,
         shown=new,
-        consumed_at=consumed_at or format_instant(ack.consumed_at),
+        consumed_at=delivery.consumed_at or format_instant(ack.consumed_at),
         finished_at=(format_instant(ack.finished_at) if ack.finished_at else at) if final else None,
         details=ack.result.details if ack.result else None,
     )
-    tx.run(FREE_PAYLOADS, delivery=delivery)
-    if kind == "command" and foreign:
-        by = ack.consumer_agent_id
+    tx.run(FREE_PAYLOADS, delivery=delivery.id)
+    if delivery.type == "command" and foreign:
+        by, task_id = ack.consumer_agent_id, delivery.task_id
         state = _decide_claim(task_id, by, at, succeeded=ack.status == "SUCCEEDED") if final else "RUNNING"
         tx.run(SET_TASK_STATE, plan_id=plan_id, task_id=task_id, state=state, at=at)
 
 
 def _report(tx: Tx, report: TaskStateReport, owner: str, plan: RoutedPlan, at: str) -> None:
-    """An agent's word on its own task: its progress, and in a foreign plan why it waits. Never that it is done."""
+    """Note an agent's report on its own task: its progress, and in a foreign plan why it waits. Never ends the task."""
     rows = tx.run(TASK, plan_id=plan.plan_id, task_id=report.task_id)
     if not rows or rows[0].agent_id != owner:
         return
@@ -292,7 +291,7 @@ def _report(tx: Tx, report: TaskStateReport, owner: str, plan: RoutedPlan, at: s
 
 
 def _believe(tx: Tx, report: TaskStateReport, owner: str, plan: RoutedPlan, at: str) -> None:
-    """Where another party's router brings the commands, an agent's word on its task is all that there is to know."""
+    """Apply an agent's report as the state of its task, because another party's router delivers its commands."""
     rows = tx.run(TASK, plan_id=plan.plan_id, task_id=report.task_id)
     ours = tx.run(LAST_SEQ, plan_id=plan.plan_id, task_id=report.task_id)[0].seq > 0
     if plan.origin == "foreign" and rows and rows[0].agent_id == owner and rows[0].lease is None and not ours:
@@ -302,7 +301,7 @@ def _believe(tx: Tx, report: TaskStateReport, owner: str, plan: RoutedPlan, at: 
 
 
 def _decide_claim(task_id: str, agent_id: str, at: str, *, succeeded: bool) -> TaskState:
-    """Have the one rule decide about a task of a foreign plan whose agent says how it ended."""
+    """Ask the one rule about a task of a foreign plan whose agent reports its end."""
     performance = Performance("finished" if succeeded else "crashed")
     return turn_outcome.decide_foreign_turn(performance, task_id=task_id, agent_id=agent_id, at=at).state
 

@@ -34,7 +34,7 @@ _TOP: Final = 2**62
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One that was refused."""
+    """A refused message."""
 
     board: str
     deadletter_id: str
@@ -53,12 +53,12 @@ class DeadLetter:
     at: str
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return it as JSON."""
         return {**asdict(self), "retriable": bool(self.retriable)}
 
 
 class DeadLetterPage(NamedTuple):
-    """Some dead letters, and where the next ones begin."""
+    """Some dead letters, and the cursor of the next page."""
 
     letters: list[DeadLetter]
     next: str | None
@@ -81,7 +81,7 @@ async def read_page(deps: Deps, *, after: str = "", limit: int = PAGE) -> DeadLe
 
 
 async def list_dead_letters(deps: Deps, *, plan_id: str | None = None) -> list[DeadLetter]:
-    """Every dead letter, the oldest first; of one plan if it is named."""
+    """List all dead letters, the oldest first; of one plan if it is named."""
     letters: list[DeadLetter] = []
     place: str | None = ""
     while place is not None:
@@ -91,7 +91,7 @@ async def list_dead_letters(deps: Deps, *, plan_id: str | None = None) -> list[D
 
 
 async def read_dead_letter(deps: Deps, deadletter_id: str) -> tuple[DeadLetter, bytes | None]:
-    """A dead letter and its original. Raises UsageError when there is none."""
+    """Read a dead letter and its original. Raises UsageError if there is none."""
     board, letter = await _find(deps, deadletter_id)
     blobs = await deps.stores.blobs(board.name)
     return letter, await blobs.get(letter.original) if letter.original else None
@@ -138,7 +138,7 @@ async def _plan(deps: Deps, letter: DeadLetter) -> RoutedPlan:
 
 
 async def _rebuild_file(deps: Deps, blobs: Blobs, letter: DeadLetter, data: bytes, plan: RoutedPlan) -> IncomingFile:
-    """The original as if it had just been found. Its payloads are where they were, rejected, or kept."""
+    """Rebuild the original as a new file. Its payloads are in the outbox, among the rejected files, or stored."""
     nowhere = FolderEntry(outbox_reader.decode_name(letter.name), "regular", len(data), 0, 0, 1)
     found = OutboxFile(letter.agent_id, letter.plan_id, nowhere, None)
     parcel = routing.unpack(data, owner=letter.agent_id, plan_id=letter.plan_id)

@@ -1,4 +1,4 @@
-"""Messages that their receiver put into the dead letters of its inbox: people learn of it, and the task has failed."""
+"""Collects messages that a receiver moved into the dead letters of its inbox: their tasks fail, with an alert."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agenttalk.ports.statements.messages import DELIVERY_OF, MESSAGE, OPEN_BOXES
 from agenttalk.ports.storage import Store, Tx
 
 _MOST: Final = 1_000
-"""Files of one folder that are read."""
+"""The most files of one folder that are read."""
 
 
 class DeclinedFile(NamedTuple):
@@ -31,14 +31,14 @@ class DeclinedFile(NamedTuple):
 
 
 class DeclineCollector:
-    """Looks for refusals by receivers, wherever something is still open."""
+    """Searches the inboxes with open messages for messages that their receivers declined."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
         self._quiet = UnchangedFolders()
 
     async def collect(self, board: Store) -> int:
-        """Take over what receivers refused on a board; how many messages."""
+        """Collect the declined messages of a board. Returns how many there were."""
         count = 0
         for agent_id, plan_id in await board.read(OPEN_BOXES):
             letters = await asyncio.to_thread(self._letters, agent_id, plan_id)
@@ -63,7 +63,7 @@ class DeclineCollector:
 
 
 def _read(folder: Folder, name: str) -> list[DeclinedFile]:
-    """A message by what it says; the receiver may have given it another name."""
+    """Read a declined message. Its id is in the content, since the receiver may have renamed the file."""
     try:
         data = folder.read(name, wire.ENVELOPE_LIMIT)
         said = wire.read(data)
@@ -80,20 +80,20 @@ def _decline(tx: Tx, letters: list[DeclinedFile], agent_id: str, plan_id: str, a
         rows = tx.run(DELIVERY_OF, plan_id=plan_id, message_id=letter.message_id, receiver=agent_id)
         if not rows or rows[0].state not in {"delivered", "claimed"} or rows[0].ack in {"SUCCEEDED", "FAILED"}:
             continue
-        _, _, _, consumed_at, _, message, _, task_id, command_id, seq = rows[0]
-        [(_, sha256, _, _, _, _, _, output_name, producer, _, _)] = tx.run(MESSAGE, id=message)
-        if wire.sha256(letter.data) != sha256:
-            continue  # something else under its id was refused; what was sent is still to be done
+        delivery = rows[0]
+        [message] = tx.run(MESSAGE, id=delivery.message)
+        if wire.sha256(letter.data) != message.sha256:
+            continue  # the file with its id has another content, so the message that we sent is still open
         why = f"{agent_id} put it into {root_layout.DEADLETTER} of its inbox; its alerts may say why"
         ack = Ack.from_json(
             {
                 "plan_id": plan_id,
                 "message_id": letter.message_id,
-                "task_id": task_id,
-                **({"command_id": command_id, "command_seq": seq} if command_id else {}),
+                "task_id": delivery.task_id,
+                **({"command_id": delivery.command_id, "command_seq": delivery.seq} if delivery.command_id else {}),
                 "consumer_agent_id": agent_id,
                 "status": "FAILED",
-                "consumed_at": records.format_time(consumed_at or at),
+                "consumed_at": records.format_time(delivery.consumed_at or at),
                 "finished_at": records.format_time(at),
                 "result": {"ok": False, "details": f"{Code.DEADLETTERED_BY_RECEIVER}: {why}"},
             }
@@ -114,10 +114,18 @@ def _decline(tx: Tx, letters: list[DeclinedFile], agent_id: str, plan_id: str, a
             sha256=wire.sha256(letter.data),
         )
         records.write_dead_letter(tx, refused, at=at)
-        told = records.JournalMessage(plan_id, letter.message_id, sha256, producer, task_id, command_id, output_name)
+        declined = records.JournalMessage(
+            plan_id,
+            letter.message_id,
+            message.sha256,
+            message.producer,
+            delivery.task_id,
+            delivery.command_id,
+            message.output_name,
+        )
         more = {"skip_reason": str(Code.DEADLETTERED_BY_RECEIVER)}
         records.write_journal_line(
-            tx, told, "FAILED", at=at, delivery_id=records.derive_id("dlv", key), to=agent_id, **more
+            tx, declined, "FAILED", at=at, delivery_id=records.derive_id("dlv", key), to=agent_id, **more
         )
         count += 1
     return count

@@ -40,7 +40,7 @@ Payload: TypeAlias = "tuple[str, bytes]"
 
 @dataclass(frozen=True, slots=True)
 class InboxDelivery:
-    """A message that has still to reach one receiver."""
+    """A message on its way to one receiver."""
 
     id: int
     state: str
@@ -58,7 +58,7 @@ class InboxDelivery:
     envelope: bytes
 
     def letter(self, plan_id: str) -> JournalMessage:
-        """It as the journal names it."""
+        """Describe the message for the journal."""
         files = tuple(file.as_json() for file in self.artifact().payload.files) if self.type == "artifact" else ()
         return JournalMessage(
             plan_id,
@@ -72,12 +72,12 @@ class InboxDelivery:
         )
 
     def artifact(self) -> ArtifactEnvelope:
-        """Its envelope, when it is an artifact."""
+        """Read the envelope of an artifact."""
         return ArtifactEnvelope.from_bytes(self.envelope)
 
 
 async def deliver(deps: Deps, board: Store, plan_id: str) -> int:
-    """Bring what is stored to its receivers; how many got there. One that fails does not hold up the others."""
+    """Deliver the stored messages of a plan. Returns how many arrived. A failure does not delay the others."""
     blobs = await deps.stores.blobs(board.name)
     done, after = 0, 0
     while rows := await board.read(DELIVERIES_UNDER_WAY, plan_id=plan_id, after=after, limit=AT_ONCE):
@@ -95,14 +95,14 @@ async def deliver(deps: Deps, board: Store, plan_id: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    """What came of bringing a batch."""
+    """The result of delivering a batch."""
 
     arrived: list[InboxDelivery] = field(default_factory=list)
     failed: list[tuple[InboxDelivery, AgentTalkError]] = field(default_factory=list)
 
 
 async def _hold(deps: Deps, board: Store, plan_id: str, artifacts: list[InboxDelivery]) -> set[int]:
-    """Reserve the paths of payloads; those that must wait until another's payload of that path is claimed."""
+    """Reserve the paths of payloads. Returns the messages that wait until another payload of that path is claimed."""
     if not artifacts:
         return set()
     held = await board.transact(partial(_reserve, plan_id=plan_id, artifacts=artifacts))
@@ -112,7 +112,7 @@ async def _hold(deps: Deps, board: Store, plan_id: str, artifacts: list[InboxDel
 
 
 def _reserve(tx: Tx, plan_id: str, artifacts: list[InboxDelivery]) -> set[int]:
-    """Claim the paths of payloads in inboxes; those deliveries that must wait for another's to be claimed."""
+    """Claim the paths of payloads in inboxes. Returns the deliveries that wait until another's payload is claimed."""
     held = set()
     for each in artifacts:
         holders = {
@@ -130,9 +130,9 @@ def _own_paths(delivery: InboxDelivery) -> list[str]:
 
 
 async def _free_what_is_gone(deps: Deps, board: Store, plan_id: str, waiting: Iterable[InboxDelivery]) -> bool:
-    """A receiver that is not ours frees a path by taking message and file away, or by ending with the message.
+    """Free the paths whose files another party's receiver took away, or whose message it has ended.
 
-    Whether any was freed of those that others wait for.
+    Returns whether it freed a path for which others wait.
     """
     gone = set()
     for receiver, path in {(each.receiver, path) for each in waiting for path in _own_paths(each)}:
@@ -195,7 +195,7 @@ def _write_batch(
 
 
 class InboxWriter:
-    """The folders that tell of a receiver's messages, open while a batch is brought."""
+    """The open folders of a receiver, while a batch is delivered."""
 
     def __init__(self, root: Folder, receiver: str, plan_id: str, stack: ExitStack) -> None:
         self._inbox = stack.enter_context(
@@ -208,7 +208,7 @@ class InboxWriter:
         self._receipts = [each for path in receipts for each in _open_folder(root, path, stack)]
 
     def write_message(self, delivery: InboxDelivery, payloads: list[Payload]) -> None:
-        """Payloads first, the envelope last: who sees the envelope sees everything."""
+        """Write the payloads first and the envelope last: a receiver that sees the envelope finds everything."""
         if self._is_consumed(delivery):
             return
         for path, data in payloads:
@@ -226,7 +226,7 @@ class InboxWriter:
 
 
 def _open_folder(folder: Folder, path: str, stack: ExitStack) -> list[Folder]:
-    """A folder, if it is there."""
+    """Open a folder; None if it is missing."""
     try:
         return [stack.enter_context(folder.open_folder(path))]
     except MissingError:
@@ -234,7 +234,7 @@ def _open_folder(folder: Folder, path: str, stack: ExitStack) -> list[Folder]:
 
 
 def _free_name(inbox: Folder, delivery: InboxDelivery) -> str:
-    """Its own name, unless another message lies there under it."""
+    """Choose the file's own name, unless another message has it."""
     taken = inbox.exists(delivery.name) and not _holds(inbox, delivery.name, delivery.sha256)
     return root_layout.claimed_name(delivery.message_id, delivery.name) if taken else delivery.name
 

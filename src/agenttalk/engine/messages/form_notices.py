@@ -1,4 +1,4 @@
-"""Telling people what was read although it has another form than ours: once for each agent, kind of file and field."""
+"""Notes for people about files that were read although their form differs from ours: one per agent, kind and field."""
 
 from __future__ import annotations
 

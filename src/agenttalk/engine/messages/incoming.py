@@ -1,4 +1,4 @@
-"""A message on its way in: the file as it was found, read, with the files that it brings along.
+"""An incoming message: its file as it was found and read, with its payloads.
 
 Decides only what needs no rows of the plan: what cannot be read, holds a secret, or differs from its envelope.
 """
@@ -32,7 +32,7 @@ INTERNAL_FAULT: Final = Rejection(
     Code.UNHANDLED_EXCEPTION, "our own code failed on it; it is kept, and the log says how"
 )
 _BOTH: Final = {None, "artifact_validation_result"}
-"""What a payload may be besides: a validator's result can be an output, too."""
+"""Control files that may also be payloads: a validator's result can be an output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +43,15 @@ class IncomingFile:
     data: bytes
     parcel: OutboxMessage | Rejection
     original: bytes | str | None = None
-    """What a dead letter keeps of it: its bytes, or the hash of a content that was kept."""
+    """The original for a dead letter: its bytes, or the hash of a stored content."""
     contents: tuple[bytes, ...] = field(default=(), repr=False)
-    """Small payloads, to be kept in the same commit."""
+    """Small payloads, which the same commit stores."""
     refusal: Rejection | None = None
-    """Why its files are not taken. A message that came before is still a duplicate."""
+    """Why its files are refused. A message that came before is still a duplicate."""
 
     @property
     def order(self) -> CommandOrder | None:
-        """It as an order, if it is one."""
+        """The message as a command; None if it is an artifact."""
         if isinstance(self.parcel, Rejection) or not isinstance(self.parcel.envelope, CommandEnvelope):
             return None
         envelope = self.parcel.envelope
@@ -80,7 +80,7 @@ def read_incoming(deps: Deps, found: OutboxFile) -> IncomingFile | None:
 
 
 def check_secrets(deps: Deps, data: bytes) -> Rejection | None:
-    """Why a file of an outbox is not taken, if it holds a secret. What is kept of it is without."""
+    """Refuse a file of an outbox that contains a secret. The stored original is redacted."""
     name = deps.secret_guard.secrets.find_name(data)
     if name is None:
         return None
@@ -88,7 +88,7 @@ def check_secrets(deps: Deps, data: bytes) -> Rejection | None:
 
 
 def _withhold_payloads(deps: Deps, found: OutboxFile, data: bytes) -> None:
-    """An agent that wrote a secret into an envelope may have written it into the files beside it, too."""
+    """Refuse the payloads beside a message with a secret if they contain one, too."""
     parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
     envelope = parcel.envelope if isinstance(parcel, OutboxMessage) else None
     for file in envelope.payload.files if isinstance(envelope, ArtifactEnvelope) else ():
@@ -98,7 +98,7 @@ def _withhold_payloads(deps: Deps, found: OutboxFile, data: bytes) -> None:
 
 
 def sort_for_judging(arrivals: Sequence[IncomingFile]) -> list[IncomingFile]:
-    """Commands first, of each task the newest first; then the rest as it was found."""
+    """Sort messages: commands first, the newest of each task before its older ones; then the others as found."""
     return routing.sort_newest_first(arrivals, lambda arrival: arrival.order)
 
 
@@ -136,7 +136,7 @@ async def check_media_types(blobs: Blobs, arrival: IncomingFile, plan: RoutedPla
 
 
 async def load_payload(deps: Deps, blobs: Blobs, found: OutboxFile, path: str, sha256: str) -> bytes | None:
-    """A small payload's bytes; None when it is large and stored. Raises InputError when it does not match."""
+    """Load a payload: the bytes of a small one; None for a large one, which is stored. Raises InputError if wrong."""
     if not root_layout.is_safe_payload(path) or ("/" not in path and kind_of(path) not in _BOTH):
         raise InputError(
             Code.PATH_OUTSIDE_FOLDER,
@@ -161,7 +161,7 @@ async def load_payload(deps: Deps, blobs: Blobs, found: OutboxFile, path: str, s
 
 
 async def _with_original(deps: Deps, blobs: Blobs, arrival: IncomingFile) -> IncomingFile:
-    """A dead letter keeps the whole original, also of a file that is too large or whose name is not text."""
+    """Store the whole original for a dead letter, also of a file that is too large or whose name is not UTF-8."""
     if arrival.original is not None:
         return arrival
     return replace(arrival, original=await keep_original(deps, blobs, arrival.found))
@@ -178,7 +178,7 @@ async def keep_original(deps: Deps, blobs: Blobs, found: OutboxFile) -> str | No
 
 
 def output_of(plan: RoutedPlan, envelope: ArtifactEnvelope) -> Output:
-    """The output that an artifact is, as the plan declares it."""
+    """Return the plan's declaration of an artifact's output."""
     node = plan.facts.nodes.get(envelope.task_id) if plan.facts else None
     declared = [output for output in node.outputs if output.name == envelope.output_name] if node else []
     free = Versioning(mode="immutable_by_message_id")

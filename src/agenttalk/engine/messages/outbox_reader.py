@@ -1,4 +1,4 @@
-"""What agents put into their outboxes: found, read safely, and moved away once it is taken in.
+"""Finds and reads files in the outboxes of agents, and moves them away once they are taken in.
 
 Everything here blocks and touches folders only. Nothing is decided.
 """
@@ -23,9 +23,9 @@ from agenttalk.rules.messages.control_files import kind_of
 LOG = logging.getLogger(__name__)
 _LONGEST: Final = 255
 _LARGEST: Final = 64 * 1024 * 1024
-"""Bytes up to which a refused file is looked through."""
+"""The most bytes of a refused file that are searched for secrets."""
 _RAW: Final = "//"
-"""What a name begins with in the store when it is not UTF-8; no file can be called like that."""
+"""The prefix of stored names that are not UTF-8; no file name can begin with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +40,23 @@ class OutboxFile:
 
     @property
     def path(self) -> str:
-        """Where it lies under the root."""
+        """Its path below the root."""
         return f"{root_layout.box_folder(self.agent_id, 'outbox', self.plan_id)}/{self.entry.name}"
 
     @property
     def name(self) -> str:
-        """Its name as the store keeps it."""
+        """Its name in the store."""
         return encode_name(self.entry.name)
 
     @property
     def key(self) -> str:
-        """What tells this file from every other, even one of the same name."""
+        """A key that no other file has, not even a later one with the same name."""
         return f"{self.agent_id}/{self.plan_id}/{self.name}/{self.entry.inode}/{self.entry.mtime_ns}"
 
 
 @dataclass(frozen=True, slots=True)
 class OutboxProblem:
-    """A folder that could not be looked into."""
+    """A folder that could not be read."""
 
     agent_id: str
     plan_id: str
@@ -66,15 +66,15 @@ class OutboxProblem:
 
 @dataclass(frozen=True, slots=True)
 class OutboxContents:
-    """What lies in the outboxes of all agents."""
+    """The files in the outboxes of all agents."""
 
     files: dict[str, list[OutboxFile]]
-    """By plan."""
+    """Plan → files."""
     troubles: list[OutboxProblem]
 
 
 def encode_name(name: str) -> str:
-    """A file's name as a text that can be stored: one that is not UTF-8 in hex, up to what makes it a message."""
+    """Encode a file name as text for the store. A name that is not UTF-8 becomes hex, except its message suffix."""
     raw = os.fsencode(name)
     try:
         return raw.decode()
@@ -84,7 +84,7 @@ def encode_name(name: str) -> str:
 
 
 def decode_name(name: str) -> str:
-    """The file's name again."""
+    """Decode the name of a file from the store."""
     if not name.startswith(_RAW):
         return name
     text = name.removeprefix(_RAW)
@@ -148,7 +148,7 @@ def _is_interesting(name: str, plan_id: str) -> bool:
 
 
 def read_outbox_file(root: Folder, found: OutboxFile, limit: int = wire.ENVELOPE_LIMIT) -> bytes | InputError | None:
-    """The bytes of a file, why it is not taken, or None when it vanished. Raises MachineError."""
+    """Read a file. Returns its bytes, or the reason to refuse it; None if it vanished. Raises MachineError."""
     if not found.entry.is_text:
         return InputError(Code.FILE_UNSAFE, "its name is not UTF-8", hint="give it another name")
     try:
@@ -160,7 +160,7 @@ def read_outbox_file(root: Folder, found: OutboxFile, limit: int = wire.ENVELOPE
 
 
 def find_payload(root: Folder, agent_id: str, plan_id: str, path: str) -> str:
-    """Where a payload lies: beside its envelope, or where an earlier message with the same file took it."""
+    """Find a payload: beside its envelope, or where an earlier message with the same file moved it."""
     box = root_layout.box_folder(agent_id, "outbox", plan_id)
     sent = f"{box}/{root_layout.SENT}/{path}"
     return sent if not root.exists(f"{box}/{path}") and root.exists(sent) else f"{box}/{path}"
@@ -168,7 +168,7 @@ def find_payload(root: Folder, agent_id: str, plan_id: str, path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OutboxRemoval:
-    """A file that was taken in and has to leave the outbox."""
+    """A file that was taken in and has still to be moved out of the outbox."""
 
     id: int
     plan_id: str
@@ -182,7 +182,7 @@ class OutboxRemoval:
 
     @property
     def key(self) -> str:
-        """As `OutboxFile.key`."""
+        """The same as `OutboxFile.key`."""
         return f"{self.agent_id}/{self.plan_id}/{self.name}/{self.inode}/{self.mtime_ns}"
 
 
@@ -217,7 +217,7 @@ def remove_from_outbox(
 
 
 def _redact(folder: Folder, name: str, new: str, secrets: Secrets) -> None:
-    """A refused file stays for people to look at, without secrets; one that cannot be read stays as it is."""
+    """Redact a refused file, which stays for people. A file that cannot be read stays as it is."""
     with suppress(InputError, MissingError):
         said = folder.read(name, _LARGEST)
         clean = secrets.redact_bytes(said)
@@ -227,7 +227,7 @@ def _redact(folder: Folder, name: str, new: str, secrets: Secrets) -> None:
 
 
 def withhold_names(root: Folder, files: list[OutboxFile], secrets: Secrets) -> list[OutboxFile]:
-    """The files without those whose very names hold a secret: these are refused under another name."""
+    """Remove files whose names contain a secret, and refuse them under another name. Returns the others."""
     kept = []
     for found in files:
         if secrets.find_name(os.fsencode(found.entry.name)) is None:
@@ -264,7 +264,7 @@ def _move_payload(folder: Folder, path: str, new: str) -> None:
 
 
 def _move_aside(folder: Folder, name: str, new: str) -> None:
-    """Never over an earlier message of that name: that one is kept, too. A newer receipt replaces an older one."""
+    """Move a file without overwriting an earlier message of that name. A newer receipt replaces an older one."""
     copy = 0
     if kind_of(name) and new.startswith(f"{root_layout.SENT}/"):
         folder.move(name, folder, new, replace=True)
@@ -279,5 +279,5 @@ def _reason_name(name: str) -> str:
 
 
 def _ending(name: str, end: str) -> str:
-    """A name with something behind it, cut where a file system would not take it."""
+    """Append a suffix to a name, and cut the name to the limit of file systems."""
     return os.fsdecode(os.fsencode(name)[: _LONGEST - len(end)]) + end

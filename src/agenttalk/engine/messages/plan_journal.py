@@ -9,16 +9,16 @@ from agenttalk.contracts.errors import InputError, JsonError, MissingError
 from agenttalk.ports.folders import Folder
 
 _TAIL: Final = 256 * 1024
-"""Bytes at the end of a journal that are searched first: a line was written when its message was delivered."""
+"""Bytes at the end of a journal that are searched first, because the line of a new message is near the end."""
 _PIECE: Final = 1024 * 1024
 
 
 class MessageIdentity(NamedTuple):
-    """A message that a router is to have brought."""
+    """A message in an inbox that a router should have delivered."""
 
     message_id: str
     sha256: str
-    """Of its envelope."""
+    """The hash of its envelope."""
 
 
 def has_mention(root: Folder, plan_id: str, text: str) -> bool:
@@ -41,7 +41,7 @@ def has_command(root: Folder, plan_id: str, message_id: str, receiver: str, task
 
 
 def _read(line: bytes, message_id: str) -> dict[str, Any]:
-    """What a line says that may name a message; nothing for another one, and for half a line."""
+    """Parse a line that may name a message; empty for any other line, and for half a line."""
     if message_id.encode() not in line:
         return {}
     try:
@@ -52,13 +52,13 @@ def _read(line: bytes, message_id: str) -> dict[str, Any]:
 
 
 class JournalSearch:
-    """Looks for the lines that say that a router brought a message to an agent. Each part of a journal is read once."""
+    """Searches journals for the lines that record the delivery of messages. Reads each part of a journal once."""
 
     def __init__(self, root: Folder, receiver: str) -> None:
         self._root = root
         self._receiver = receiver
         self._read: dict[tuple[str, MessageIdentity], int] = {}
-        """How far the journal was read for a message that no line names yet."""
+        """Return how far the journal was read for a message that no line names yet."""
 
     def has_delivery(self, plan_id: str, brought: MessageIdentity) -> bool:
         """Whether a line says that a router brought this very message to the agent."""
@@ -99,7 +99,7 @@ class JournalSearch:
 
 
 def _whole_lines(root: Folder, plan_id: str, size: int) -> int:
-    """How far a journal of this size reaches up to the end of its last whole line."""
+    """Return the offset after the last whole line of a journal."""
     start = max(0, size - _TAIL)
     last = _part(root, plan_id, start, size - start).rfind(b"\n")
     return start + last + 1 if last >= 0 else start

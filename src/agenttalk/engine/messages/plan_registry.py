@@ -1,4 +1,4 @@
-"""Plans: which there are, on which board, under which DAG, and whether their messages may be delivered.
+"""The registry of plans: their boards, their DAGs, and whether their messages may be delivered.
 
 A plan whose files were found lying there is foreign: those files decide and are never rewritten. A plan that
 was submitted to us is the engine's: the store decides, and a file that was edited is put back.
@@ -69,19 +69,19 @@ __all__ = [
     "read_plan_facts",
     "submit",
 ]
-"""With the boards of `list_boards`, so that callers find everything about plans here."""
+"""The names of this module, with the boards of `list_boards`."""
 
 LOG = logging.getLogger(__name__)
 UNROUTED: Final = "_unrouted"
-"""Under which name troubles are filed that belong to no plan."""
+"""The plan id of problems that belong to no plan."""
 _AT_ONCE: Final = 5_000
 _LOOKS: Final = 16
-"""Plans whose files are read in each pass, in turn, though their folder has not changed: they may be edited."""
+"""Plans with an unchanged folder whose files a pass reads again, in turn, since they may be edited in place."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoutedPlan:
-    """A plan as the router sees it."""
+    """A plan with the facts that routing needs."""
 
     plan_id: str
     board: Store
@@ -89,7 +89,7 @@ class RoutedPlan:
     facts: PlanFacts | None
     """None on a virtual board, and while the plan is halted."""
     halted: str | None = None
-    """Why nothing of it is delivered."""
+    """Why its messages are not delivered; None if they are."""
 
     @property
     def dag_sha256(self) -> str:
@@ -99,10 +99,10 @@ class RoutedPlan:
 
 @dataclass(frozen=True, slots=True)
 class PlanFiles:
-    """The files of a plan, as they lie there."""
+    """The files of a plan as they were found."""
 
     marks: tuple[tuple[str, int, int, int], ...]
-    """Name, inode, time and size of each: unchanged marks, unchanged files."""
+    """Name, inode, time and size of each file. Equal marks mean unchanged files."""
 
     def has(self, name: str) -> bool:
         """Whether there is such a file."""
@@ -110,7 +110,7 @@ class PlanFiles:
 
 
 class PlanRegistry:
-    """Keeps what was read of plans, and reads again only what changed."""
+    """Caches plans, and reads only changed ones again."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
@@ -126,7 +126,7 @@ class PlanRegistry:
         return self.agents
 
     async def read_plan(self, plan_id: str) -> RoutedPlan | None:
-        """A single plan as it is now; the others are not read."""
+        """Read a single plan; the others are not read."""
         if plan_id in VIRTUAL:
             return await self.build_virtual_plan(plan_id)
         if not is_id(plan_id) or plan_id.startswith("_"):
@@ -159,7 +159,7 @@ class PlanRegistry:
         return {plan_id: plan for plan_id, (_, plan) in sorted(self._known.items())}
 
     def _plan_files(self, busy: Collection[str]) -> dict[str, PlanFiles]:
-        """The files of every plan. Where the folder has not changed, what was seen before."""
+        """Read the files of every plan, or return the cached ones if its folder has not changed."""
         now = self._quiet.now()
         try:
             with self._deps.root.open_folder(root_layout.PLANS) as folder:
@@ -182,7 +182,7 @@ class PlanRegistry:
         return found
 
     def _next(self, names: list[str]) -> list[str]:
-        """The plans that are read in turn."""
+        """Choose the plans whose files are read again in this pass."""
         start = self._turn % len(names) if names else 0
         self._turn = start + _LOOKS
         return (names + names)[start : start + _LOOKS]
@@ -200,7 +200,7 @@ class PlanRegistry:
         return switched
 
     async def build_virtual_plan(self, name: str) -> RoutedPlan:
-        """A virtual board as a plan."""
+        """Make a plan from a virtual board."""
         if name not in self._known:
             board = await self._deps.stores.board(name)
             await board.transact(lambda tx: tx.run(ADD_PLAN, plan_id=name, origin="virtual"))
@@ -216,7 +216,7 @@ class PlanRegistry:
             self._known[plan_id] = (files, await self._foreign_plan(plan_id, board, rows[0].dag_sha256 if rows else ""))
 
     async def _engine_plan(self, plan_id: str, board: Store) -> RoutedPlan:
-        """The store decides. Files that differ from it are put back."""
+        """Read an engine's plan from the store. Files that differ from the store are restored."""
         dag, pointer, manifest = (await board.read(PLAN_DOCUMENTS, plan_id=plan_id))[0]
         edited = await asyncio.to_thread(
             _find_edited, self._deps.root, plan_id, {root_layout.DAG: dag, root_layout.POINTER: pointer or b""}
@@ -340,7 +340,7 @@ _HALTS: Final = frozenset(
 
 
 def _require_own_store(deps: Deps, plan_id: str) -> None:
-    """Files decide about a foreign plan, and the other servers of a shared store do not have them."""
+    """Refuse foreign plans in a shared store, because other servers do not have the files that decide about them."""
     if deps.shared:
         raise UsageError(
             Code.STORE_INCOMPATIBLE,
@@ -350,7 +350,7 @@ def _require_own_store(deps: Deps, plan_id: str) -> None:
 
 
 def files_of(root: Folder, plan_id: str) -> PlanFiles | None:
-    """The files of a plan; None when it has no folder."""
+    """Read the files of a plan; None if it has no folder."""
     try:
         with root.open_folder(root_layout.plan_folder(plan_id)) as folder:
             marks = [
@@ -364,7 +364,7 @@ def files_of(root: Folder, plan_id: str) -> PlanFiles | None:
 
 
 def read_plan_facts(root: Folder, plan_id: str) -> PlanFacts:
-    """What the files of a foreign plan say, if they agree with each other. Raises AgentTalkError when they do not."""
+    """Read a foreign plan from its files. Raises AgentTalkError if they contradict each other."""
     dag, manifest, pointer = _read_plan(root, plan_id)
     facts = _facts(dag, _foreign_manifest(manifest)[0], (), foreign=True)
     _require_agreement(plan_id, facts, pointer)
@@ -391,14 +391,14 @@ def _read_plan(root: Folder, plan_id: str) -> tuple[bytes, bytes | None, bytes]:
 
 
 def _why_halted(error: AgentTalkError) -> Code:
-    """The code of the alert for a plan that stopped: what is wrong with which of its files."""
+    """Return the code of the alert for a halted plan, by the fault of its file."""
     if isinstance(error, ContractError | JsonError):
         return error.code if error.code in _HALTS else Code.SCHEMA_INVALID
     return error.code if error.code in _HALTS else Code.ACTIVE_DAG_REF_MISMATCH
 
 
 def _foreign_manifest(manifest: bytes | None) -> tuple[PlanManifest | None, tuple[Repair, ...]]:
-    """The manifest of a foreign plan, and what of it was brought into our form. Raises what is wrong with it."""
+    """Read the manifest of a foreign plan, with the repairs to its form. Raises AgentTalkError for its faults."""
     if manifest is None:
         return None, ()
     with _naming(root_layout.MANIFEST):
@@ -410,7 +410,7 @@ def _foreign_manifest(manifest: bytes | None) -> tuple[PlanManifest | None, tupl
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """What is wrong with a file of a plan names the file."""
+    """Add the name of a plan's file to an error about it."""
     try:
         yield
     except ContractError as error:
@@ -473,7 +473,7 @@ def _put_plan(
 
 
 def _find_edited(root: Folder, plan_id: str, wanted: dict[str, bytes]) -> list[str]:
-    """Which of a plan's files are not what the store says; one that is missing is simply not shown yet."""
+    """Find the files of a plan that differ from the store. A missing file was only not written yet."""
     edited = []
     for name, data in wanted.items():
         try:

@@ -1,4 +1,4 @@
-"""Writing the views: system_runtime/ and the gateway's inbox, from what the store says.
+"""Writes the views, system_runtime/ and the gateway's inbox, from the store.
 
 Nothing here decides. Deleting the files loses nothing; they are written again from the store.
 """
@@ -56,7 +56,7 @@ _PIECE: Final = 1024 * 1024
 View: TypeAlias = "tuple[str, bytes | None, int]"
 """Path, content and version of a file."""
 StatusMarks: TypeAlias = "dict[str, tuple[str, int]]"
-"""Plan → the hash of its DAG, and one of its tasks as they were."""
+"""Plan → the hash of its DAG, and a hash of its tasks, when its status was last written."""
 _BLOCKED: Final = {
     "BLOCKED_WAITING_INPUT": "INPUT",
     "BLOCKED_WAITING_REVIEW": "REVIEW",
@@ -85,13 +85,13 @@ def _forget_all(tx: Tx) -> None:
 
 
 def _forget(tx: Tx, plan_id: str) -> None:
-    """Lines of ours are written anew; those that lay there before us stay."""
+    """Write our lines anew; lines of another party before ours stay."""
     for _, base, _ in tx.run(JOURNAL_STATE, plan_id=plan_id):
         tx.run(JOURNAL_WRITTEN, plan_id=plan_id, seq=0, base=base, size=0)
 
 
 async def _views(deps: Deps, board: Store) -> int:
-    """One that cannot be written does not hold up the others; the first error is raised in the end."""
+    """Write the waiting views. One that fails does not delay the others; the first error is raised at the end."""
     blobs = await deps.stores.blobs(board.name)
     count = 0
     failures: list[AgentTalkError] = []
@@ -120,7 +120,7 @@ async def _views(deps: Deps, board: Store) -> int:
 
 
 async def _newer_statuses(deps: Deps, board: Store, views: Sequence[View]) -> set[str]:
-    """Statuses of foreign plans that are left as they lie there: another party wrote them, and later than ours are.
+    """Find statuses of foreign plans that are not overwritten, because another party wrote them after ours.
 
     This raises one alert. When we know something later, ours is written again.
     """
@@ -186,7 +186,7 @@ def _write(
 
 
 async def _turns(deps: Deps, board: Store) -> int:
-    """Commands that the engine made, and the receipts for them: their rows are in order, so a cursor is enough."""
+    """Write the engine's commands and their receipts. Their rows are in order, so a cursor is enough."""
     if not await board.read(ANY_RUN):
         return 0
     commands = await _follow(deps, board, _COMMANDS, NEWEST_MESSAGE, ENGINE_COMMANDS, _command_file)
@@ -275,7 +275,7 @@ def _written(tx: Tx, plan_id: str, seq: int, base: int, size: int) -> None:
 
 
 def _end_line(root: Folder, path: str) -> int:
-    """How long the file is, once its last line is a whole one."""
+    """Complete the last line of a file, and return the size of the file."""
     size = _size(root, path)
     if not size:
         return 0

@@ -1,4 +1,4 @@
-"""Takes commands back: a newer one took their place, or the DAG that they were made for is no longer in force.
+"""Recalls commands that a newer one supersedes, or whose DAG is no longer active.
 
 An unclaimed command vanishes from its inbox. One that waits fails, and its receipt says why. One that runs is
 cancelled by a newer command; a new DAG lets it end.
@@ -34,14 +34,14 @@ _RUNNING: Final = "RUNNING"
 
 
 class MessageReceiver(NamedTuple):
-    """Who a message went to."""
+    """A receiver of a message."""
 
     agent_id: str
     plan_id: str
 
 
 def describe_newer_command(newest: CommandOrder) -> dict[str, Any]:
-    """The newer command, as the journal names it."""
+    """Describe the newer command for the journal."""
     return {
         "superseded_by_message_id": newest.message_id,
         "superseded_by_command_id": newest.command_id,
@@ -100,8 +100,8 @@ def _withdraw(
         _fail(tx, MessageReceiver(row.receiver, plan_id), named, row.consumed_at or at, why, at)
     tx.run(SET_MESSAGE_STATE, id=row.id, state="superseded")
     records.count_messages(tx, plan_id, superseded=1, delivered=-1 if row.state == "delivered" else 0)
-    [(_, sha256, _, _, _, _, _, _, producer, _, _)] = tx.run(MESSAGE, id=row.id)
-    letter = JournalMessage(plan_id, row.message_id, sha256, producer, task_id, row.command_id)
+    [message] = tx.run(MESSAGE, id=row.id)
+    letter = JournalMessage(plan_id, row.message_id, message.sha256, message.producer, task_id, row.command_id)
     delivery_id = deps.ids.new("dlv")
     records.write_journal_line(
         tx, letter, "SKIPPED_SUPERSEDED", at=at, delivery_id=delivery_id, to=row.receiver, **said
@@ -109,7 +109,7 @@ def _withdraw(
 
 
 def _fail(tx: Tx, receiver: MessageReceiver, about: dict[str, Any], consumed_at: str, why: str, at: str) -> None:
-    """A command that was claimed ends by our word: its receipt says so at once, and the receiver leaves the same."""
+    """End a claimed command with a receipt of the engine. The receiver later leaves an equal one."""
     times = {"consumed_at": consumed_at, "finished_at": at}
     ack = outbox_writer.acknowledge(tx, receiver, about, "FAILED", **times, result={"ok": False, "details": why})
     records.publish_file(tx, f"plans/{receiver.plan_id}/acks/{root_layout.ack_name(ack.message_id)}", ack.as_json())

@@ -23,7 +23,7 @@ from agenttalk.rules.messages.routing import RESERVED, OutboxMessage, Rejection
 
 
 def find_refusal(parcel: OutboxMessage) -> Reexecution | None:
-    """The refusal in a command of an agent, if it is one."""
+    """Find the refusal in a command of an agent; None if it is not one."""
     if not isinstance(parcel.envelope, CommandEnvelope) or parcel.owner in RESERVED:
         return None
     command = parcel.envelope.payload.command
@@ -31,7 +31,7 @@ def find_refusal(parcel: OutboxMessage) -> Reexecution | None:
 
 
 def reexecution_from_request(request: ReexecuteRequest) -> Reexecution:
-    """An order to make something again, as commands say it."""
+    """Convert a request for re-execution to the form of commands."""
     said = Reexecution(
         original_task_id=request.original_task_id,
         original_agent=request.original_agent,
@@ -42,7 +42,7 @@ def reexecution_from_request(request: ReexecuteRequest) -> Reexecution:
 
 
 def _with_prompt(said: Reexecution, prompt: str | None) -> Reexecution:
-    """A refusal with what its sender asks for: that is its word to the maker, and no instruction of ours."""
+    """Add the sender's prompt to the result of a refusal: it is the sender's text, not an instruction of the engine."""
     result = said.validation_result
     if prompt is None or result.prompt is not None:
         return said
@@ -50,7 +50,7 @@ def _with_prompt(said: Reexecution, prompt: str | None) -> Reexecution:
 
 
 def reexecution_from_result(result: ArtifactValidationResult) -> Reexecution:
-    """A validator's refusal, as commands say it."""
+    """Convert a validator's refusal to the form of commands."""
     reason = result.issues[0].description if result.issues else "it is not good enough"
     subject = result.subject
     return Reexecution.model_validate(
@@ -103,7 +103,7 @@ def accept_refusal(
 
 
 def _read_received_hashes(tx: Tx, plan_id: str, task_id: str, receiver: str) -> set[str]:
-    """Hashes of the files in force that an agent has in its inbox, or took from there."""
+    """Return the hashes of current files that an agent has in its inbox, or took from there."""
     found: set[str] = set()
     for row in tx.run(OUTPUTS_IN_FORCE, plan_id=plan_id, task_id=task_id, gateway=root_layout.GATEWAY):
         states = {

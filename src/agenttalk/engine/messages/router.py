@@ -38,6 +38,8 @@ from agenttalk.ports.statements.messages import (
     PLANS,
     PLANS_UNDER_WAY,
     UNBALANCED_PLANS,
+    LeavingRow,
+    PlanRow,
 )
 from agenttalk.ports.storage import Blobs, Store, Tx
 from agenttalk.rules.core.redaction import Secrets
@@ -49,14 +51,14 @@ _HINT: Final = "the log says how; please report it"
 AT_ONCE: Final = 250
 """Messages that share a transaction."""
 POLL: Final = 10.0
-"""Seconds after which a router looks again, whether or not anything woke it."""
+"""Seconds between two passes if nothing wakes the router."""
 BUSY: Final = 1.0
-"""The same while something waits that no event will announce."""
+"""The same while messages wait for something that causes no event, such as a free path in an inbox."""
 
 
 @dataclass(slots=True)
 class RouterReport:
-    """What a pass did."""
+    """The counts and problems of a pass."""
 
     accepted: int = 0
     delivered: int = 0
@@ -64,16 +66,16 @@ class RouterReport:
     duplicate: int = 0
     dead: int = 0
     collected: int = 0
-    """Control files."""
+    """The number of control files that were taken in."""
     in_flight: int = 0
     """Messages that are accepted and could not be delivered yet."""
     waiting: int = 0
     """Messages that stay in their outbox, because their plan is halted or unknown."""
     left: int = 0
-    """Messages that were too many for one pass: the next one should follow at once."""
+    """Messages beyond the limit of one pass. The next pass should follow at once."""
     plans: list[str] = field(default_factory=list)
     halted: dict[str, str] = field(default_factory=dict)
-    """Plans whose files contradict each other, and how: nothing of theirs moves until that is repaired."""
+    """Plan → why it is halted: its files contradict each other. Its messages wait until that is repaired."""
     problems: list[dict[str, str]] = field(default_factory=list)
 
     @property
@@ -83,17 +85,17 @@ class RouterReport:
 
     @property
     def pause(self) -> float:
-        """How long the next pass may wait, unless something wakes it."""
+        """Seconds until the next pass, unless something wakes the router."""
         if self.left and not self.idle:
             return 0.0
         return BUSY if self.in_flight else POLL
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the report as JSON."""
         return asdict(self)
 
     def add(self, later: RouterReport) -> None:
-        """Count what a later pass did; how it left things replaces how this one left them."""
+        """Add a later pass. Its counts of waiting messages replace the present ones, since they describe a state."""
         for name in ("accepted", "delivered", "superseded", "duplicate", "dead", "collected"):
             setattr(self, name, getattr(self, name) + getattr(later, name))
         self.in_flight, self.waiting, self.left, self.halted = later.in_flight, later.waiting, later.left, later.halted
@@ -101,12 +103,12 @@ class RouterReport:
         self.problems += [problem for problem in later.problems if problem not in self.problems]
 
     def add_problem(self, error: AgentTalkError) -> None:
-        """Something that a person should see; the pass goes on."""
+        """Add a problem for people; the pass continues."""
         self.problems.append({"code": str(error.code), "message": error.message, "hint": error.hint})
 
 
 class Router:
-    """Routes the messages of a root. One at a time; the store keeps two from doing the same twice."""
+    """Routes the messages of a root. One router runs at a time; the store prevents double work if two should run."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
@@ -125,32 +127,34 @@ class Router:
         return total
 
     async def pass_(self) -> RouterReport:
-        """Look at everything once."""
+        """Run one pass over all outboxes and boards."""
         report = RouterReport()
         agents = sorted(await self._plans.refresh_agents())
-        found = await asyncio.to_thread(
+        outboxes = await asyncio.to_thread(
             outbox_reader.read_outboxes, self._deps.root, agents, self._quiet, self._standing.keys
         )
-        plans = await self._plans.refresh(found.files)
+        plans = await self._plans.refresh(outboxes.files)
         report.halted = {plan_id: plan.halted for plan_id, plan in sorted(plans.items()) if plan.halted is not None}
-        for name in sorted(VIRTUAL & found.files.keys()):
+        for name in sorted(VIRTUAL & outboxes.files.keys()):
             try:
                 plans[name] = await self._plans.build_virtual_plan(name)
-            except MachineError as error:  # its messages wait; those of others do not
+            except MachineError as error:  # this board's messages wait, the others continue
                 report.add_problem(error)
-                report.waiting += len(found.files.pop(name))
+                report.waiting += len(outboxes.files.pop(name))
+        # A crash may have left files in the outbox that were taken in. Move them away first: a file that is still there
+        # is skipped below by its key, so that it does not come in a second time.
         leaving = await self._clear(await list_boards(self._deps), report)
-        for trouble in found.troubles:
+        for trouble in outboxes.troubles:
             await self._report_problem(trouble, plans, report)
-        for plan_id, files in sorted(found.files.items()):
-            fresh = [each for each in files if each.key not in leaving]
+        for plan_id, files in sorted(outboxes.files.items()):
+            fresh = [file for file in files if file.key not in leaving]
             if fresh:
                 await self._run_guarded(plan_id, partial(self._take_plan, plan_id, fresh, plans, report), report)
         await self._finish(report)
         return report
 
     async def _run_guarded(self, plan_id: str, step: Any, report: RouterReport) -> None:
-        """One plan's trouble, with the machine or with a fault of ours, does not hold up the others."""
+        """Run a step of one plan. Its failure, of the machine or of our code, does not stop the other plans."""
         try:
             await step()
         except MachineError as error:
@@ -173,12 +177,13 @@ class Router:
         report.plans.append(plan_id)
         if secrets := self._deps.secret_guard.secrets:
             files = await asyncio.to_thread(outbox_reader.withhold_names, self._deps.root, files, secrets)
-        await self._take_messages(plan, [each for each in files if each.control is None], report)
-        await self._take_controls(plan, [each for each in files if each.control is not None], report)
+
+        await self._take_messages(plan, [file for file in files if file.control is None], report)
+        await self._take_controls(plan, [file for file in files if file.control is not None], report)
         await self._clear([plan.board], report)
 
     async def _hold_unknown_plan(self, plan_id: str, plan: RoutedPlan | None, files: list[OutboxFile]) -> None:
-        """Let messages of an unknown plan wait, with one alert for each sender."""
+        """Hold the messages of an unknown plan, with one alert for each sender."""
         if plan is not None:
             return
         at = self._deps.stamp()
@@ -214,53 +219,55 @@ class Router:
     async def _load(
         self, blobs: Blobs, plan: RoutedPlan, arrivals: list[IncomingFile], report: RouterReport
     ) -> list[IncomingFile]:
-        """The messages with their files. One whose file the machine will not read waits, the others go on."""
-        found = []
-        for each in arrivals:
+        """Load the payloads of messages. One whose payload the machine cannot read now waits for the next pass."""
+        loaded = []
+        for arrival in arrivals:
             try:
-                found.append(
-                    await incoming.load_payloads(self._deps, blobs, each, plan) if _needs_files(each) else each
+                loaded.append(
+                    await incoming.load_payloads(self._deps, blobs, arrival, plan) if _needs_files(arrival) else arrival
                 )
             except MachineError as error:
                 report.add_problem(error)
-        return found
+        return loaded
 
     def _read(self, files: list[OutboxFile], report: RouterReport) -> list[IncomingFile]:
-        found = []
-        for each in files:
+        arrivals = []
+        for file in files:
             try:
-                arrival = incoming.read_incoming(self._deps, each)
+                arrival = incoming.read_incoming(self._deps, file)
             except MachineError as error:
                 report.add_problem(error)
             else:
-                found += [arrival] if arrival else []
-        return found
+                arrivals += [arrival] if arrival else []
+        return arrivals
 
     async def _judge(self, plan: RoutedPlan, batch: list[IncomingFile]) -> list[AdmissionOutcome]:
-        """Decide a batch in one transaction; when our own code fails on it, each message in its own."""
+        """Judge a batch in one transaction. If our own code fails on it, judge each message in its own transaction."""
         at = self._deps.stamp()
         work = partial(_take_in, batch=batch, plan=plan, deps=self._deps, at=at)
         try:
             return await plan.board.transact(work)
         except MachineError:
             raise
-        except Exception:
+        except Exception:  # a message that our code cannot judge must not block the others, nor come back in each pass
             LOG.exception("a message could not be judged", extra={"action": "router.judge"})
             if len(batch) > 1:
-                return [fate for each in batch for fate in await self._judge(plan, [each])]
+                return [fate for arrival in batch for fate in await self._judge(plan, [arrival])]
             return [await plan.board.transact(partial(_fault, arrival=batch[0], at=at))]
 
     async def _take_controls(self, plan: RoutedPlan, files: list[OutboxFile], report: RouterReport) -> None:
         if not files:
             return
-        found = await asyncio.to_thread(self._read_controls, files, report)
-        read: list[ReadControlFile] = [(each, *(await self._with_files(plan, each, said))) for each, said in found]
+        contents = await asyncio.to_thread(self._read_controls, files, report)
+        read: list[ReadControlFile] = [
+            (file, *(await self._with_files(plan, file, content))) for file, content in contents
+        ]
         for start in range(0, len(read), AT_ONCE):
             batch = read[start : start + AT_ONCE]
             taken = await self._collect(plan, batch)
             report.collected += sum(
-                how == "new" or (how == "same" and not control_files.stays_in_outbox(each[0].control))
-                for each, how in zip(batch, taken, strict=True)
+                outcome == "new" or (outcome == "same" and not control_files.stays_in_outbox(file.control))
+                for (file, *_), outcome in zip(batch, taken, strict=True)
             )
             report.dead += taken.count("dead")
             self._standing.remember(batch, taken)
@@ -269,18 +276,18 @@ class Router:
     def _read_controls(
         self, files: list[OutboxFile], report: RouterReport
     ) -> list[tuple[OutboxFile, tuple[bytes, ControlFile | Rejection]]]:
-        found = []
-        for each in files:
+        contents = []
+        for file in files:
             try:
-                said = control_files.read_control_file(self._deps, each)
+                content = control_files.read_control_file(self._deps, file)
             except MachineError as error:
                 report.add_problem(error)
             else:
-                found += [(each, said)] if said else []
-        return found
+                contents += [(file, content)] if content else []
+        return contents
 
     async def _collect(self, plan: RoutedPlan, batch: list[ReadControlFile]) -> list[CollectOutcome]:
-        """As `_judge`, for control files."""
+        """Collect a batch of control files, as `_judge` does with messages."""
         at = self._deps.stamp()
         try:
             return await plan.board.transact(partial(_collect, batch=batch, plan=plan, deps=self._deps, at=at))
@@ -289,37 +296,37 @@ class Router:
         except Exception:
             LOG.exception("a control file could not be taken in", extra={"action": "router.collect"})
             if len(batch) > 1:
-                return [taken for each in batch for taken in await self._collect(plan, [each])]
+                return [taken for item in batch for taken in await self._collect(plan, [item])]
             failed: list[ReadControlFile] = [(*batch[0][:2], incoming.INTERNAL_FAULT)]
             return await plan.board.transact(partial(_collect, batch=failed, plan=plan, deps=self._deps, at=at))
 
     async def _with_files(
-        self, plan: RoutedPlan, found: OutboxFile, said: tuple[bytes, ControlFile | Rejection]
+        self, plan: RoutedPlan, found: OutboxFile, content: tuple[bytes, ControlFile | Rejection]
     ) -> tuple[bytes | str | None, ControlFile | Rejection]:
-        """A person's answer by hand brings its files along in the gateway's outbox."""
-        data, document = said
+        """Store the files of a person's answer, which are beside it in the gateway's outbox."""
+        data, document = content
         blobs = await self._deps.stores.blobs(plan.board.name)
         if isinstance(document, Rejection):
             return data or await incoming.keep_original(self._deps, blobs, found), document
         if not isinstance(document.document, HumanInterventionResponse):
-            return said
+            return content
         try:
             for file in document.document.provided_files:
-                content = await incoming.load_payload(self._deps, blobs, found, file.name, file.sha256)
-                if content is not None:
-                    await blobs.put(content)
+                payload = await incoming.load_payload(self._deps, blobs, found, file.name, file.sha256)
+                if payload is not None:
+                    await blobs.put(payload)
         except InputError as error:
             return data, Rejection(error.code, error.message)
-        return said
+        return content
 
     async def _clear(self, stores: list[Store], report: RouterReport) -> set[str]:
-        """Move files away that were taken in; the keys of all of them, also of those that would not move."""
+        """Move files away that were taken in. Returns the keys of all, also of files that could not be moved."""
         keys: set[str] = set()
         for board in stores:
             gone = []
             stuck: list[tuple[OutboxRemoval, InputError]] = []
-            leavings = [_read_removal(*row) for row in await board.read(LEAVINGS)]
-            keys.update(each.key for each in leavings)
+            leavings = [_read_removal(row) for row in await board.read(LEAVINGS)]
+            keys.update(leaving.key for leaving in leavings)
             secrets = self._deps.secret_guard.secrets
             errors = await asyncio.to_thread(_clear, self._deps.root, leavings, secrets) if leavings else []
             for leaving, error in zip(leavings, errors, strict=True):
@@ -358,7 +365,7 @@ class Router:
         report.dead += int(await board.transact(work))
 
     async def _finish(self, report: RouterReport) -> None:
-        """Bring, take back, show, and count whether every message is somewhere."""
+        """Deliver, recall, publish, and check that every message is in exactly one place."""
         for board in await list_boards(self._deps):
             for (plan_id,) in await board.read(PLANS_UNDER_WAY):
                 await self._run_guarded(plan_id, partial(self._deliver, board, plan_id, report), report)
@@ -367,9 +374,9 @@ class Router:
             report.dead += await self._declined.collect(board)
             for (plan_id,) in await board.read(UNBALANCED_PLANS):
                 await check_conservation(board, plan_id, self._deps.stamp())
-            for plan_id, _, dag_sha256, *_ in await board.read(PLANS):
-                if plan_id in report.plans or self._shown.get(plan_id, ("", 0))[0] != dag_sha256:
-                    await published_files.publish_status(self._deps, board, plan_id, self._shown)
+            for plan in await board.read(PLANS):
+                if plan.plan_id in report.plans or self._shown.get(plan.plan_id, ("", 0))[0] != plan.dag_sha256:
+                    await published_files.publish_status(self._deps, board, plan.plan_id, self._shown)
             try:
                 await published_files.publish(self._deps, board)
             except AgentTalkError as error:
@@ -382,21 +389,19 @@ class Router:
 
 
 async def check_conservation(board: Store, plan_id: str, at: str) -> int:
-    """Sent = delivered + superseded + duplicate + dead + in flight; return how many are missing, and raise an alert."""
-    [(_, _, _, _, _, *counts)] = await board.read(PLAN, plan_id=plan_id)
-    [(in_flight,)] = await board.read(IN_FLIGHT, plan_id=plan_id)
-    sent, *others = counts
-    if sent == sum(others) + in_flight:
+    """Check sent = delivered + superseded + duplicate + dead + in flight. Returns the number of missing messages."""
+    [plan] = await board.read(PLAN, plan_id=plan_id)
+    [in_flight] = await board.read(IN_FLIGHT, plan_id=plan_id)
+    if not _tally(plan, in_flight.messages).lost:
         return 0
-    # The two were read one after the other; only a transaction sees both at once.
+    # A delivery between the two reads looks like a lost message. A transaction sees both at one moment.
     return await board.transact(partial(_check_sum, plan_id=plan_id, at=at))
 
 
 def _check_sum(tx: Tx, plan_id: str, at: str) -> int:
-    [(_, _, _, _, _, *counts)] = tx.run(PLAN, plan_id=plan_id)
-    [(in_flight,)] = tx.run(IN_FLIGHT, plan_id=plan_id)
-    sent, delivered, superseded, duplicate, dead = counts
-    tally = MessageTally(sent, delivered, superseded, duplicate, dead, in_flight)
+    [plan] = tx.run(PLAN, plan_id=plan_id)
+    [in_flight] = tx.run(IN_FLIGHT, plan_id=plan_id)
+    tally = _tally(plan, in_flight.messages)
     if tally.lost:
         records.alert(
             tx,
@@ -409,6 +414,10 @@ def _check_sum(tx: Tx, plan_id: str, at: str) -> int:
             details=asdict(tally),
         )
     return tally.lost
+
+
+def _tally(plan: PlanRow, in_flight: int) -> MessageTally:
+    return MessageTally(plan.sent, plan.delivered, plan.superseded, plan.duplicate, plan.dead, in_flight)
 
 
 def _needs_files(arrival: IncomingFile) -> bool:
@@ -428,23 +437,24 @@ def _fault(tx: Tx, arrival: IncomingFile, at: str) -> AdmissionOutcome:
 
 
 def _collect(tx: Tx, batch: list[ReadControlFile], plan: RoutedPlan, deps: Deps, at: str) -> list[CollectOutcome]:
-    return [control_files.collect_control_file(tx, found, data, said, plan, deps, at) for found, data, said in batch]
+    return [
+        control_files.collect_control_file(tx, file, data, document, plan, deps, at) for file, data, document in batch
+    ]
 
 
 def _clear(root: Folder, leavings: list[OutboxRemoval], secrets: Secrets) -> list[InputError | MachineError | None]:
-    return [outbox_reader.remove_from_outbox(root, each, secrets) for each in leavings]
+    return [outbox_reader.remove_from_outbox(root, leaving, secrets) for leaving in leavings]
 
 
-def _read_removal(*row: Any) -> OutboxRemoval:
-    number, plan_id, agent_id, name, inode, mtime_ns, target, reason, payloads = row
-    paths: Any = wire.read(bytes(payloads)) if payloads else ()
-    return OutboxRemoval(number, plan_id, agent_id, name, inode, mtime_ns, target, reason, tuple(paths))
+def _read_removal(row: LeavingRow) -> OutboxRemoval:
+    paths: Any = wire.read(bytes(row.payloads)) if row.payloads else ()
+    return OutboxRemoval(**{**row._asdict(), "payloads": tuple(paths)})
 
 
 def _record_removals(tx: Tx, gone: list[int], stuck: list[tuple[OutboxRemoval, InputError]], at: str) -> None:
     """Forget removed files. Raise one alert for an outbox that lets nothing out."""
-    for each in gone:
-        tx.run(LEFT, id=each)
+    for number in gone:
+        tx.run(LEFT, id=number)
     for leaving, error in stuck:
         records.alert(
             tx,

@@ -80,7 +80,7 @@ async def log_command(deps: Deps, what: CommandLogKind, subject: str, outcome: M
 
 
 def summarize_outcome(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """What the ledger keeps of how a command came out: whether, which fields and why, and not too many of them."""
+    """Summarize the outcome of a command for the ledger: the fields and reasons, up to a limit."""
     return {
         "ok": bool(outcome.get("ok")),
         "repairs": [_summarize_field(each, "why") for each in outcome.get("repairs", ())[:_MOST]],

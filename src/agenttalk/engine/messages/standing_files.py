@@ -47,7 +47,7 @@ class StandingFiles:
     """By path."""
 
     def remember(self, batch: Sequence[ReadControlFile], taken: Sequence[control_files.CollectOutcome]) -> None:
-        """These were taken in."""
+        """Remember files that were taken in."""
         for (found, _, said), how in zip(batch, taken, strict=True):
             if how == "dead" or not control_files.stays_in_outbox(found.control) or not isinstance(said, ControlFile):
                 continue

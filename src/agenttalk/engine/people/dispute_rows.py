@@ -10,6 +10,7 @@ from agenttalk.ports.statements.proof import ANSWER_DISPUTE, DISPUTE_OF_REQUEST,
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.proof import disputes
 from agenttalk.rules.proof.disputes import Dispute, DisputeOutcome
+from agenttalk.rules.text.catalogue import with_messages
 
 RAISED = "check.disputed"
 ANSWERED = "dispute.answered"
@@ -28,7 +29,7 @@ def disputes_to_json(found: Sequence[Dispute], plan_id: str, task_id: str) -> li
 def make_issues(tx: Tx, plan_id: str, task_id: str) -> list[dict[str, Any]]:
     """What the next command of a task tells its agent of its disputes."""
     return [
-        {"severity": "MEDIUM", "category": "dispute", "description": text}
+        {"severity": "MEDIUM", "category": "dispute", **with_messages({"description": text})}
         for text in disputes.describe_disputes(list_disputes(tx, plan_id, task_id))
     ]
 

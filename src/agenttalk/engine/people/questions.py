@@ -29,6 +29,8 @@ from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.messages.routing import Rejection
 from agenttalk.rules.people import choices
 from agenttalk.rules.people.attestation import UNKNOWN, AnswerProof, list_exposed_agents, read_proof
+from agenttalk.rules.text import task_words
+from agenttalk.rules.text.catalogue import to_columns
 
 AnswerDecision = Literal["PROVIDE", "APPROVE", "REJECT", "ABORT"]
 ANSWER_OUTPUT: Final = "human_answer"
@@ -479,7 +481,7 @@ def _ask_for_the_rest(tx: Tx, response: HumanInterventionResponse, plan_id: str,
     )
     request_id = ask_own(tx, rest, plan_id=plan_id, at=at)
     about = {"plan_id": plan_id, "task_id": task_id, "request_id": request_id}
-    tx.run(NOTE_REQUEST, **about, reason=f"waits for {names}")
+    tx.run(NOTE_REQUEST, **about, **to_columns(task_words.WAITS_FOR(names=names)))
 
 
 def _envelope(message_id: str, plan_id: str, task: str, output: str, file: tuple[str, str], at: str) -> wire.JsonValue:

@@ -39,6 +39,8 @@ from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.proof import done, turn_outcome
 from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.proof.performance import Performance
+from agenttalk.rules.text.catalogue import to_columns, with_messages
+from agenttalk.rules.text.message import join
 from agenttalk.rules.toolchain import read_back
 
 _NO_DAG: Final = b"{}"
@@ -118,7 +120,7 @@ def complete_if_fulfilled(
     sheet = moves.definitions.load(moves.tx, moves.tx.board)
     verdict = done.decide(sheet.promise(sheet.node(moves.tx, task_id)), found, ())
     if verdict.fulfilled:
-        _end(moves, kind, task_id, state, verdict, "; ".join(each.detail for each in found))
+        _end(moves, kind, task_id, state, verdict, join(evidence.detail for evidence in found))
     return verdict.fulfilled
 
 
@@ -130,9 +132,9 @@ def _end(
     ready = task_states.move(state, _ON[state]) if state in _ON else state
     ended = task_states.move(task_states.move(ready, "LEASED"), cause)
     about = {"plan_id": moves.tx.board, "task_id": task_id}
-    moves.tx.run(SET_ENGINE_TASK, **about, state=ended, cause=cause, reason=None, missing=None, request_id=None,
+    moves.tx.run(SET_ENGINE_TASK, **about, state=ended, cause=cause, **to_columns(None), missing=None, request_id=None,
         at=moves.now)  # fmt: skip
-    body = {"state": ended, "cause": cause, "reason": detail, "trust": verdict.trust}
+    body = {"state": ended, "cause": cause, **with_messages({"reason": detail}), "trust": verdict.trust}
     moves.tx.record("task.moved", f"{moves.tx.board}/{task_id}", body)
     moves.count(moves.tx.board, "completed" if verdict.fulfilled else "failed")
     kind.closed(moves.tx, task_id, verdict.trust or detail, moves.now)

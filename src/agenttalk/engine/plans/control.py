@@ -39,6 +39,8 @@ from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.core import task_states
 from agenttalk.rules.plans.input_selection import PickedInputs
 from agenttalk.rules.proof import checkpoints
+from agenttalk.rules.text import task_words
+from agenttalk.rules.text.catalogue import to_columns
 
 
 def pause(tx: Tx, plan_id: str, *, by: str, at: str) -> bool:
@@ -89,9 +91,9 @@ def cancel(moves: PlanTransaction, plan_id: str, *, by: str, why: str = "") -> i
     tx = moves.tx
     if _run(tx, plan_id)[0] == "ENDED":
         return 0
-    reason = f"cancelled by {by}" + (f": {why}" if why else "")
+    reason = task_words.CANCELLED_BECAUSE(by=by, why=why) if why else task_words.CANCELLED(by=by)
     tx.run(DROP_REVIEWS, plan_id=plan_id)
-    tasks = tx.run(CANCEL_TASKS, plan_id=plan_id, reason=reason, at=moves.now)
+    tasks = tx.run(CANCEL_TASKS, plan_id=plan_id, **to_columns(reason), at=moves.now)
     tx.run(CANCEL_DELIVERIES, plan_id=plan_id, reason=reason, at=moves.now)
     if tasks:
         tx.run(COUNT_RUN, plan_id=plan_id, open=-len(tasks), completed=0, failed=len(tasks), skipped=0)
@@ -110,7 +112,7 @@ def abort(moves: PlanTransaction, plan_id: str, task_id: str, *, detail: str) ->
     if not rows:
         raise make_no_task_error(plan_id, task_id)
     agent_id, state, _, lease, delivery, *_ = rows[0]
-    reason = str(Abort("user-aborted", detail))
+    reason = Abort("user-aborted", detail).describe()
     if state == "FAILED" and rows[0].reason == reason:
         _close_questions(moves, plan_id, task_id, reason)
         return {"task_id": task_id, "state": state, "reason": reason}

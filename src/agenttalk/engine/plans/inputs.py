@@ -18,6 +18,7 @@ from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.task_states import Cause, State
 from agenttalk.rules.plans import failure, input_selection
 from agenttalk.rules.plans.input_selection import AmbiguousInput, InputCandidate, MissingInputs, PickedInputs
+from agenttalk.rules.text import task_words
 
 Selection: TypeAlias = "PickedInputs | MissingInputs | AmbiguousInput"
 """What `pick_inputs` found for a task."""
@@ -119,7 +120,7 @@ def _wait(moves: PlanTransaction, plan: PlanDefinition, node: Node, missing: Mis
     """Have a task wait for inputs that no task before it will make. People are asked for external ones at once."""
     external = [need.name for need in node.needs if need.external and need.name in missing.names]
     request_id = questions.ask_for_files(moves.tx, plan, node, external, at=moves.now) if external else None
-    reason = f"waits for {', '.join(missing.names)}"
+    reason = task_words.WAITS_FOR(names=", ".join(missing.names))
     names = missing.names
     moves.move_task(
         plan, node.task_id, "PENDING", "INPUTS_MISSING", reason=reason, missing=names, request_id=request_id
@@ -148,7 +149,7 @@ def _check_time_limit(
     if (parse_instant(moves.now) - parse_instant(since)).total_seconds() < limit:
         return
     request_id = request_id or questions.ask_for_files(moves.tx, plan, node, names, at=moves.now)
-    reason = f"has waited more than {limit} seconds for {', '.join(names)}"
+    reason = task_words.WAITED_TOO_LONG(seconds=limit, names=", ".join(names))
     state: State = "BLOCKED_WAITING_INPUT"
     moves.move_task(plan, node.task_id, state, "WAIT_TIMEOUT", reason=reason, missing=names, request_id=request_id)
     records.alert(

@@ -59,6 +59,7 @@ from agenttalk.rules.core.task_states import Cause, State
 from agenttalk.rules.plans import failure
 from agenttalk.rules.plans.input_selection import PickedInputs
 from agenttalk.rules.proof import staleness
+from agenttalk.rules.text import task_words
 
 States: TypeAlias = "dict[str, tuple[State, Cause | None]]"
 """Task → its state, and what brought it there."""
@@ -126,7 +127,7 @@ def apply(
     submission.put_nodes(tx, plan_id, dag.nodes, links)
     nodes: dict[str, Node] = {node.task_id: node for node in dag.nodes}
     for task_id in found.removed:
-        _move(moves, plan_id, task_id, "REMOVED", "the new plan has no such task")
+        _move(moves, plan_id, task_id, "REMOVED", task_words.NOT_IN_PLAN())
         versions.withdraw_outputs(moves, sheet, task_id)
     for task_id in found.changed:
         _move(moves, plan_id, task_id, "CHANGED", None)

@@ -37,6 +37,7 @@ from agenttalk.ports.storage import Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause, State
 from agenttalk.rules.plans.input_selection import InputCandidate, PickedInputs
+from agenttalk.rules.text.catalogue import to_columns, with_messages
 
 AT_ONCE: Final = 64
 """Tasks that one transaction makes ready."""
@@ -252,7 +253,7 @@ class PlanTransaction:
             task_id=task_id,
             state=new,
             cause=cause,
-            reason=reason,
+            **to_columns(reason),
             missing=wire.write(list(missing)) if missing else None,
             request_id=request_id,
             at=self.now,
@@ -260,7 +261,7 @@ class PlanTransaction:
         kind = self.deps.kinds.get(self.tx.board)
         if kind is not None and new in task_states.FINAL:
             kind.closed(self.tx, task_id, reason or cause.lower(), self.now)
-        body: dict[str, Any] = {"state": new, "cause": cause, "reason": reason}
+        body: dict[str, Any] = {"state": new, "cause": cause, **with_messages({"reason": reason})}
         if gates:
             body["gates"] = list(gates)
         self.tx.record("task.moved", f"{plan.plan_id}/{task_id}", body)

@@ -51,6 +51,9 @@ from agenttalk.rules.plans import failure, input_selection
 from agenttalk.rules.plans.failure import DependencyStanding
 from agenttalk.rules.plans.input_selection import AmbiguousInput, MissingInputs, PickedInputs
 from agenttalk.rules.proof.checkpoints import CheckpointDecision
+from agenttalk.rules.text import task_words
+from agenttalk.rules.text.catalogue import read_column, to_columns
+from agenttalk.rules.text.message import join
 
 Ends: TypeAlias = "deque[tuple[str, DependencyStanding, tuple[str, ...]]]"
 """Tasks that ended, what that means to their dependants, and which conditional tasks they activate."""
@@ -203,7 +206,7 @@ def _fail_dependants(
         states = {task_id: state for task_id, state in states.items() if task_id == only}
     nodes = [_as_dependant(moves.tx, plan, task_id, failed) for task_id in states]
     fallbacks: dict[str, None] = {}
-    why = f"{failed} failed"
+    why = task_words.TASK_FAILED(task=failed)
     for task_id, consequence in failure.decide_consequences(nodes, failed).items():
         match consequence:
             case failure.SkipConsequence():
@@ -250,7 +253,7 @@ def _decide_conditional(
     row = moves.tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0]
     waits = row.state == "PENDING" and row.held
     if waits and not _is_any_open(moves.tx, plan, plan.spec(moves.tx, task_id).activators):
-        _skip(moves, plan, task_id, "BRANCH_NOT_TAKEN", "nothing called for it", ends)
+        _skip(moves, plan, task_id, "BRANCH_NOT_TAKEN", task_words.NOT_CALLED_FOR(), ends)
 
 
 def _skip(
@@ -319,7 +322,7 @@ def _replace_version(moves: PlanTransaction, plan: PlanDefinition, producer: str
     for task_id, state, _ in _unordered_dependants(moves, plan, producer):
         if state in {"READY", "RUNNING", "COMPLETED"} and versions.is_outdated(tx, plan, task_id, producer):
             if state == "COMPLETED":
-                _mark_stale(moves, plan, task_id, f"{producer} made another version of what it was given")
+                _mark_stale(moves, plan, task_id, task_words.OTHER_VERSION(task=producer))
             else:
                 _begin_again(moves, plan, task_id)
 
@@ -480,15 +483,17 @@ def _use_answer(moves: PlanTransaction, plan: PlanDefinition, row: AnsweredTaskR
             return
         tx.run(WITHDRAW_DIRECT, id=row.delivery, at=moves.now, details=f"{response.decision} by {by}")
     if gives_up:
-        fail_idle_task(moves, plan, task_id, row.state, "GIVEN_UP", reason=f"{response.decision} by {by}")
+        fail_idle_task(
+            moves, plan, task_id, row.state, "GIVEN_UP", reason=task_words.DECIDED_BY(decision=response.decision, by=by)
+        )
     elif "skip" in chosen:
         ends: Ends = deque()
         _skip(moves, plan, task_id, "DEPENDENCY_SKIP", f"skipped by {by}", ends, state=row.state)
         _settle_all(moves, plan, ends)
     elif row.cause == "DEPENDENCY_REPLAN":  # its inputs are not there: it cannot run before there is another plan
         request_id = questions.ask_while_replanning(tx, plan, node, at=moves.now)
-        reason = f"{by} wants another plan; 'agenttalk plan apply FILE' puts it in force"
-        tx.run(NOTE_REQUEST, plan_id=plan.plan_id, task_id=task_id, request_id=request_id, reason=reason)
+        reason = task_words.WANTS_PLAN(by=by)
+        tx.run(NOTE_REQUEST, plan_id=plan.plan_id, task_id=task_id, request_id=request_id, **to_columns(reason))
     else:
         _continue(moves, plan, node, row.state, row.cause, chosen)
 
@@ -526,7 +531,7 @@ def _continue(
 
 def hold_for_override(moves: PlanTransaction, plan: PlanDefinition, node: Node, denied: CheckpointDecision) -> None:
     """Hold a task that a checkpoint denied until an operator overrides it."""
-    why = "; ".join(denied.reasons)
+    why = join(denied.reasons)
     request_id = _ask_to_override(moves, plan, node, f"{denied.checkpoint} holds {node.task_id} up: {why}")
     gates = [denied.as_json()]
     moves.move_task(plan, node.task_id, "READY", "SOFT_DENIED", reason=why, request_id=request_id, gates=gates)
@@ -548,7 +553,8 @@ def _override(
     """Let a task begin that a checkpoint held up, for exactly the reasons that the operator saw."""
     chosen = [str(answer) for answer in response.decision_answers]
     if response.decision != "APPROVE" and "override" not in chosen:
-        reason = moves.tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=node.task_id)[0].reason
+        row = moves.tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=node.task_id)[0]
+        reason = read_column(row.reason, row.reason_message)
         request_id = _ask_to_override(moves, plan, node, f"{node.task_id} is still held up: {reason}")
         _note_request(moves, plan, node, request_id, reason)
         return
@@ -573,16 +579,16 @@ def ask_person(moves: PlanTransaction, plan: PlanDefinition, node: Node, title: 
 def _note_request(
     moves: PlanTransaction, plan: PlanDefinition, node: Node, request_id: str, reason: str | None
 ) -> None:
-    moves.tx.run(NOTE_REQUEST, plan_id=plan.plan_id, task_id=node.task_id, request_id=request_id, reason=reason)
+    moves.tx.run(NOTE_REQUEST, plan_id=plan.plan_id, task_id=node.task_id, request_id=request_id, **to_columns(reason))
 
 
 def _ask_whether(moves: PlanTransaction, plan: PlanDefinition, node: Node, why: str, state: State) -> None:
     request_id = questions.ask_whether_to_run(moves.tx, plan, node, why, at=moves.now)
-    reason = f"{why}; a person has to decide"
+    reason = task_words.TO_DECIDE(why=why)
     moves.move_task(plan, node.task_id, state, "DEPENDENCY_BLOCK", reason=reason, request_id=request_id)
 
 
 def _ask_for_plan(moves: PlanTransaction, plan: PlanDefinition, node: Node, failed: str, state: State) -> None:
     request_id = questions.ask_for_new_plan(moves.tx, plan, node, failed, at=moves.now)
-    why = f"{failed} failed; a new plan is asked for"
+    why = task_words.PLAN_NEEDED(task=failed)
     moves.move_task(plan, node.task_id, state, "DEPENDENCY_REPLAN", reason=why, request_id=request_id)

@@ -26,10 +26,11 @@ from agenttalk.ports.statements.plans import (
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.plans import input_selection
 from agenttalk.rules.plans.input_selection import PickedInputs
+from agenttalk.rules.text import task_words
 
 HISTORY: Final = "superseded"
 """Folder of a plan that keeps what was refused or replaced."""
-WHY_REPLACED: Final = "another version takes the place of what it was given"
+WHY_REPLACED: Final = task_words.REPLACED_INPUT()
 
 
 def list_versions_in_force(tx: Tx, plan_id: str, task_id: str) -> list[OutputInForceRow]:

@@ -27,8 +27,10 @@ from agenttalk.ports.statements.proof import (
 )
 from agenttalk.rules.core.task_states import State
 from agenttalk.rules.proof import evidence, findings_json, staleness
-from agenttalk.rules.proof.rework import Judgement
+from agenttalk.rules.proof.rework import Judgement, make_issue
 from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text.catalogue import with_messages
+from agenttalk.rules.text.message import join
 
 _PRINTED: Final = 2_000
 """Characters of what a check printed that are sent back."""
@@ -152,8 +154,8 @@ def _send_back(moves: PlanTransaction, plan_id: str, task_id: str, broken: Seque
     tx = moves.tx
     _join(moves, plan_id, task_id, broken)
     sheet = moves.definitions.load(tx, plan_id)
-    reason = "; ".join(dict.fromkeys(_describe_reopening(task_id, each) for each in broken))
-    body = {"reason": reason, "broken": [_broken_check_to_json(each) for each in broken]}
+    reason = join(dict.fromkeys(_describe_reopening(task_id, recheck) for recheck in broken))
+    body = {**with_messages({"reason": reason}), "broken": [_broken_check_to_json(each) for each in broken]}
     tx.record("regression.found", f"{plan_id}/{task_id}", body)
     kept = broken[0].kept
     judgement = Judgement(False, 0, reason, tuple(_issues(task_id, broken)))
@@ -201,7 +203,7 @@ def _issues(task_id: str, broken: Sequence[EvidenceRecheck]) -> Iterator[Issue]:
         said = _describe_reopening(task_id, each)
         if result is not None:
             said = verdict_words.REGRESSION(why=said, whys=result.detail or result.reason)
-        yield Issue(severity="HIGH", category="regression", description=said)
+        yield make_issue(said, "regression")
         if result is not None and result.output:
             printed = verdict_words.PRINTED(check=each.kept.check.id, text=result.output[-_PRINTED:])
-            yield Issue(severity="HIGH", category="check", description=printed)
+            yield make_issue(printed, "check")

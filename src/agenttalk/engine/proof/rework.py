@@ -36,6 +36,8 @@ from agenttalk.rules.proof.check_results import hash_shown
 from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.proof.performance import OutputContent, Performance, WorkProof
 from agenttalk.rules.proof.rework import Judgement
+from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text.catalogue import read_text, to_columns
 
 _FILES: Final = 200
 """Files of a refused version that come along with the next command."""
@@ -207,8 +209,8 @@ def read_files_in_force(moves: PlanTransaction, sheet: PlanDefinition, task_id: 
 
 def _give_up(moves: PlanTransaction, sheet: PlanDefinition, node: Node, told: dict[str, Any], *, stuck: bool) -> None:
     """Another round makes no sense: the work has failed, and people are told."""
-    why = "the same issues came back unchanged" if stuck else "all rounds of rework are used up"
-    reason = f"{told['by']} refuses it, and {why}: {told['reason']}"
+    refused = verdict_words.REFUSED_UNCHANGED if stuck else verdict_words.REFUSED_LAST
+    reason = refused(by=told["by"], why=read_text(told, "reason"))
     moves.move_task(sheet, node.task_id, "COMPLETED", "REWORK_EXHAUSTED", reason=reason)
     records.alert(
         moves.tx,
@@ -245,7 +247,7 @@ def mark_exhausted(
     request_id = questions.ask_about_task(
         tx, sheet, node, "REEXECUTE_LIMIT", question, f"{question} {reason}", OPTIONS, at=moves.now, criteria=criteria
     )
-    tx.run(NOTE_REQUEST, plan_id=plan_id, task_id=task_id, request_id=request_id, reason=reason)
+    tx.run(NOTE_REQUEST, plan_id=plan_id, task_id=task_id, request_id=request_id, **to_columns(reason))
 
 
 def order_rework(

@@ -34,6 +34,8 @@ from agenttalk.ports.storage import Tx
 from agenttalk.rules.proof import done, rework, turn_outcome
 from agenttalk.rules.proof.done import Evidence, Trust, Verdict
 from agenttalk.rules.proof.rework import ReworkDecision, RoundGrant, TaskAbandonment, WorkAcceptance
+from agenttalk.rules.text import task_words
+from agenttalk.rules.text.catalogue import read_column, to_columns
 
 _HINT: Final = "'agenttalk explain {}/{}' shows every round, 'agenttalk retry' tries a failed task again"
 
@@ -67,7 +69,7 @@ def apply_decision(
                 plan_id=sheet.plan_id,
                 task_id=task_id,
                 request_id=None,
-                reason=f"{row.reason} ({by} aborted)",
+                **to_columns(task_words.ABORTED_BY(why=read_column(row.reason, row.reason_message), by=by)),
             )
     if row.request_id is not None and moves.tx.run(REQUEST, request_id=row.request_id)[0].state == "open":
         people_questions.close(moves.tx, row.request_id, f"{by} decided: {decision}", at=moves.now)
@@ -93,7 +95,13 @@ def ask_again(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, answe
         at=moves.now,
         criteria=needed.criteria,
     )
-    tx.run(NOTE_REQUEST, plan_id=sheet.plan_id, task_id=task_id, request_id=request_id, reason=row.reason)
+    tx.run(
+        NOTE_REQUEST,
+        plan_id=sheet.plan_id,
+        task_id=task_id,
+        request_id=request_id,
+        **to_columns(read_column(row.reason, row.reason_message)),
+    )
 
 
 def _read_exhausted_task(tx: Tx, sheet: PlanDefinition, task_id: str) -> EngineTaskRow:
@@ -159,7 +167,7 @@ def _accept(
         body | ({"commit": commit} if commit else {}),
     )
     _reopen_plan(moves, plan_id)
-    moves.move_task(sheet, task_id, "FAILED", cause, reason=f"{by} accepted it as it is")
+    moves.move_task(sheet, task_id, "FAILED", cause, reason=task_words.ACCEPTED_BY(by=by))
     moves.count(plan_id, "failed", -1)
     moves.count(plan_id, "completed")
     _send(moves, sheet, task_id, row, told)

@@ -40,7 +40,8 @@ from agenttalk.rules.prompts.execute import (
     render_tools_note,
 )
 from agenttalk.rules.proof import rework
-from agenttalk.rules.text import render
+from agenttalk.rules.text import reexecution
+from agenttalk.rules.text.message import render
 
 _FIRST: Final = {"human": "asking", "remote": "offered"}
 """The phase in which a lease begins, by driver, where that is not executing."""
@@ -123,10 +124,10 @@ class AttemptBuilder:
         prompt, locale = self._render_task(), self.profile.locale
         if self.profile.has_tools:
             prompt += render_tools_note(locale=locale)
-        return f"{prompt}\n# {render.translate(self.sent_back, locale)}\n" if self.sent_back else prompt
+        return f"{prompt}\n# {render(self.sent_back, locale)}\n" if self.sent_back else prompt
 
     def _render_task(self) -> str:
-        command = render.translate_command(self.command, self.profile.locale)
+        command = reexecution.render_command(self.command, self.profile.locale)
         if self.kind is not None:
             return self._prompt_of_kind(*self.kind, command)
         remote, is_model = self.profile.driver == "remote", self.profile.driver in MODEL_DRIVERS

@@ -31,6 +31,7 @@ from agenttalk.rules.proof import checkpoints, turn_outcome
 from agenttalk.rules.proof.checkpoints import CheckpointDecision, Objection
 from agenttalk.rules.proof.performance import Performance
 from agenttalk.rules.proof.turn_outcome import TurnFacts
+from agenttalk.rules.text.message import join
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ def hold_back(
     """Carry out what a checkpoint before a turn decided: the task is over, or waits for an operator."""
     denials.record_denial(moves.tx, sheet.plan_id, node.task_id, denied, moves.now)
     moves.note_due_tasks()
-    why = "; ".join(denied.reasons)
+    why = join(denied.reasons)
     if denied.severity == "soft-deny":
         transitions.hold_for_override(moves, sheet, node, denied)
         return

@@ -36,7 +36,9 @@ from agenttalk.rules.core.usage import UsageTotals
 from agenttalk.rules.proof import score_gates
 from agenttalk.rules.proof.performance import NO_PROOF, OutputContent, Performance, WorkProof
 from agenttalk.rules.proof.turn_outcome import SCORE_CODES, TurnOutcome, decide_after_attempt
-from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text import task_words, verdict_words
+from agenttalk.rules.text.catalogue import to_columns
+from agenttalk.rules.text.message import ABOUT
 
 _ROWS: Final = 3
 """Messages, deliveries and facts that come of the end of a turn, and of what it makes possible, mostly."""
@@ -133,7 +135,7 @@ def _follow(moves: PlanTransaction, end: FinishedTurn, outcome: TurnOutcome) -> 
             transitions.recheck_waiting(moves, sheet, job.task_id)
             transitions.update_consumers(moves, sheet, job.task_id)
     elif outcome.cause == "GATE_UNMET":
-        transitions.ask_person(moves, sheet, node, f"the gate of {job.task_id} is not met: {outcome.reason}")
+        transitions.ask_person(moves, sheet, node, task_words.GATE_UNMET(task=job.task_id, why=outcome.reason))
     elif outcome.cause == "INPUT_REJECTED":
         rework.send_back(moves, sheet, granted, performance.judgements, model_of(granted, performance))
     elif outcome.cause in {"NOT_FULFILLED", "CONFLICT"}:
@@ -150,7 +152,7 @@ def _follow(moves: PlanTransaction, end: FinishedTurn, outcome: TurnOutcome) -> 
             hand_to=outcome.hand_to,
         )
     elif outcome.cause == "NEEDS_PERSON":
-        title = f"{job.task_id}: {outcome.reason}"
+        title = ABOUT(subject=job.task_id, what=outcome.reason)
         request_id = transitions.ask_person(moves, sheet, node, title)
         if performance.how == "unfit":
             questions.request_new_plan(moves.tx, sheet, request_id, "AGENT_UNFIT", title, failed=job.task_id)
@@ -207,7 +209,7 @@ def end_orphaned_lease(
         moves.agents[left.agent_id] = None
     else:
         transitions.ask_person(
-            moves, sheet, sheet.node(tx, task_id), f"{task_id} ended the engine {row.deaths + 1} times"
+            moves, sheet, sheet.node(tx, task_id), task_words.ENDED_ENGINE(task=task_id, count=row.deaths + 1)
         )
 
 
@@ -230,7 +232,7 @@ def build_orphan_end(
         "lease": lease,
         "state": task_states.move("RUNNING", cause),
         "cause": cause,
-        "reason": None,
+        **to_columns(None),
         "queued": None,
         "at": at,
         "score": None,
@@ -279,7 +281,7 @@ def end_turn(
             "lease": job.lease,
             "state": outcome.state,
             "cause": outcome.cause,
-            "reason": outcome.reason,
+            **to_columns(outcome.reason),
             "queued": granted.delivery if outcome.again and in_queue else None,
             "at": at,
             "score": performance.score,

@@ -32,6 +32,7 @@ from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.proof import checkpoints, done, score_gates, turn_outcome
 from agenttalk.rules.proof.performance import OutputContent, Performance
 from agenttalk.rules.proof.rework import Judgement
+from agenttalk.rules.text.catalogue import to_columns
 
 FINAL: Final = frozenset({"SUCCEEDED", "FAILED"})
 
@@ -131,7 +132,7 @@ def _end(
         task_id=node.task_id,
         state=task_states.move("RUNNING", cause),
         cause=cause,
-        reason=reason,
+        **to_columns(reason),
         retries=int(cause == "RETRY"),
         unproven=int(cause == "FULFILLED" and verdict.trust in {None, "claimed"}),
         at=moves.now,

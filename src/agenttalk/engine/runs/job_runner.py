@@ -22,6 +22,7 @@ from agenttalk.ports.storage import Store
 from agenttalk.rules.core import media_types
 from agenttalk.rules.people.attestation import list_exposed_agents
 from agenttalk.rules.proof.performance import NO_PROOF, Performance, WorkProof
+from agenttalk.rules.text.message import WHAT_IS, join
 
 LOG = logging.getLogger(__name__)
 
@@ -115,10 +116,10 @@ class JobRunner:
                 data = await (await self._deps.stores.blobs(job.board)).get(output.sha256)
                 reason = await asyncio.to_thread(media_types.explain_mismatch, expected, data)
             if reason is not None:
-                misfits[output.output_name] = f"({output.path}) {reason}"
+                misfits[output.output_name] = WHAT_IS(subject=f"({output.path})", what=reason)
         return replace(performance, misfits=misfits) if misfits else performance
 
 
 def describe_error(error: AgentTalkError) -> str:
     """Describe an error with its hint."""
-    return f"{error.message}; {error.hint}" if error.hint else error.message
+    return join([error.message, error.hint]) if error.hint else error.message

@@ -26,6 +26,7 @@ from agenttalk.rules.proof import evidence
 from agenttalk.rules.proof.performance import OutputContent, Performance
 from agenttalk.rules.proof.rework import Judgement
 from agenttalk.rules.proof.turn_outcome import decide_after_attempt
+from agenttalk.rules.text.catalogue import read_text, restore_messages, with_messages
 
 UNCOUNTED: Final = frozenset({"asking", "awaiting", OFFERED, ELSEWHERE})
 """Phases in which nothing runs here that could end an engine."""
@@ -151,10 +152,10 @@ def _performance_to_json(performance: Performance) -> dict[str, Any]:
         "seconds": performance.seconds,
         "sandbox": performance.sandbox,
         "usage": dict(performance.usage),
-        "misfits": dict(performance.misfits),
+        **with_messages({"misfits": performance.misfits}),
         "judgements": {name: each.as_json() for name, each in performance.judgements.items()},
         "claims": [each if isinstance(each, str) else each.as_json() for each in performance.claims],
-        **({"remark": performance.remark} if performance.remark else {}),
+        **(with_messages({"remark": performance.remark}) if performance.remark else {}),
         **({"strayed": list(performance.strayed)} if performance.strayed else {}),
         **({"ended_badly": performance.ended_badly} if performance.ended_badly else {}),
     }
@@ -170,10 +171,10 @@ def _read_performance(said: dict[str, Any]) -> Performance:
         seconds=said["seconds"],
         sandbox=said["sandbox"],
         usage=said["usage"],
-        misfits=said["misfits"],
+        misfits=restore_messages(said["misfits"]),
         judgements={name: Judgement.from_json(each) for name, each in said["judgements"].items()},
         claims=evidence.read_claims(said["claims"]),
-        remark=said.get("remark", ""),
+        remark=read_text(said, "remark") if "remark" in said else "",
         strayed=tuple(said.get("strayed", ())),
         ended_badly=said.get("ended_badly", ""),
     )

@@ -21,6 +21,7 @@ from agenttalk.rules.proof.evidence import Claims
 from agenttalk.rules.proof.performance import NO_PROOF, Performance, WorkProof
 from agenttalk.rules.proof.turn_outcome import NO_CLAIMS, TurnOutcome
 from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text.catalogue import with_messages
 
 LOG = logging.getLogger(__name__)
 _SHOWN: Final = 16 * 1024
@@ -120,7 +121,7 @@ def _fact_to_json(
         if job.command.promise is not None:
             body["promise_id"] = job.command.promise.id
     if outcome.reason:
-        body["reason"] = outcome.reason
+        body |= with_messages({"reason": outcome.reason})
     if performance.how == "finished":
         said = wire.write(performance.result)
         body |= {"result": performance.result} if len(said) <= _SHOWN else {"result_sha256": wire.sha256(said)}
@@ -133,11 +134,13 @@ def _fact_to_json(
         LOG.info("%s: %s", job.task_id, notice, extra={"action": "task.notice"})
         body["notice"] = notice
     remarks = _remarks(performance, outcome, proof)
-    body |= {"remarks": remarks} if remarks else {}
+    body |= with_messages({"remarks": remarks}) if remarks else {}
     if outcome.verdict is not None:
         besides = {"foreign": list(proof.foreign), "remarks": remarks}
         known = {name: value for name, value in besides.items() if value}
-        body["verdict"] = {"promise_id": outcome.promise_id, **_verdict_to_json(outcome.verdict), **known}
+        body["verdict"] = with_messages(
+            {"promise_id": outcome.promise_id, **_verdict_to_json(outcome.verdict), **known}
+        )
     return body
 
 

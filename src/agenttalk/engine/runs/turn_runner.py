@@ -27,6 +27,7 @@ from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.performance import NO_PROOF, Performance, WorkProof
 from agenttalk.rules.proof.rework import Judgement
 from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text.catalogue import to_columns
 
 LOG = logging.getLogger(__name__)
 
@@ -173,7 +174,7 @@ class TurnRunner:
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease}
         self._state.free(granted)
         self._state.working.discard(job.lease)
-        await board.store.transact(lambda tx: tx.run(SET_AWAITING, **about, reason=why))
+        await board.store.transact(lambda tx: tx.run(SET_AWAITING, **about, **to_columns(why)))
         self._state.wake.set()
         self._state.announce(ended=False)
         self._state.awaiting.add(heard)

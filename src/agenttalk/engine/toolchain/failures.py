@@ -8,6 +8,7 @@ from agenttalk.contracts.errors import Code
 from agenttalk.contracts.toolchain import NOT_DONE
 from agenttalk.ports.kinds import FollowUp, KindOutcome, KindTask
 from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text.catalogue import with_messages
 from agenttalk.rules.toolchain import triage
 
 
@@ -26,8 +27,7 @@ def make_follow_ups(task: KindTask, outcome: KindOutcome) -> list[FollowUp]:
         "task_id": task.task_id,
         "ways": list(ways),
         "cause": outcome.cause,
-        "reason": outcome.reason,
-        "found": list(faults),
+        **with_messages({"reason": outcome.reason, "found": faults}),
         "round": task.reexecutions + 1,
     }
     key = f"{NOT_DONE}/{task.task_id}/{outcome.command_id}"

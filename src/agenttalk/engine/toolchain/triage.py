@@ -35,7 +35,8 @@ from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.prompts import toolchain_failures as texts
 from agenttalk.rules.prompts.toolchain_failures import WORDING, FailureWording
-from agenttalk.rules.text import render
+from agenttalk.rules.text.catalogue import restore_messages
+from agenttalk.rules.text.message import render
 from agenttalk.rules.toolchain import dedup_keys, event_tasks, triage
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
 from agenttalk.rules.toolchain.triage import (
@@ -106,7 +107,7 @@ class Triage:
         def work(tx: Tx) -> int:
             rows = tx.run(CLAIM_EFFECTS, kind=NOT_DONE, limit=_TOGETHER, now=at, until=at)
             for number, key, body, _ in sorted(rows):
-                failure: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
+                failure: Any = restore_messages(wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT))
                 self._follow(tx, key, failure, at)
                 tx.run(FINISH_EFFECT, id=number)
             return len(rows)
@@ -156,8 +157,8 @@ class Triage:
                 login=comment.login, title=texts.render_inline(task.title), task=task.task_id, round=failure["round"]
             )
             locale = self._board.setup.style(task.agent_id).locale
-            faults = [fault.removeprefix(triage.NOT_SHOWN) for fault in failure["found"] or [failure["reason"]]]
-            lines = [render.translate(fault, locale) for fault in faults]
+            faults = failure["found"] or [failure["reason"]]
+            lines = [render(triage.shorten_fault(fault), locale) for fault in faults]
             self._comment(tx, key, task, comment, head, (words.missing, lines), words.back, at)
 
     def _comment(

@@ -17,6 +17,8 @@ from agenttalk.ports.statements.messages import DELIVERY_OF, NEWEST_ORDER, PLAN,
 from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, RUN, VERSIONS_FROM
 from agenttalk.ports.statements.views import TASK_STATUS
 from agenttalk.ports.storage import Store
+from agenttalk.rules.text import view_words
+from agenttalk.rules.text.catalogue import read_text
 
 if TYPE_CHECKING:
     from agenttalk.contracts.core.wire import JsonObject
@@ -24,17 +26,14 @@ if TYPE_CHECKING:
 
 _TURN_FIELDS: Final = ("command_id", "attempt", "how", "reason", "result", "score", "usage")
 """What views show of an attempt."""
-_RUNS: Final = "it ends when its agent's program does, or at its time limit"
-_NO_COMMAND: Final = "somebody has to send a command for it: the engine does not run this plan"
 _NEXT: Final = {
-    "COMPLETED": "nothing; its agent says that it is done, which nobody has verified",
-    "FAILED": "a newer command for it, e.g. by 'agenttalk command send'",
-    "SKIPPED": "nothing; it was skipped",
-    "BLOCKED_WAITING_INPUT": "it goes on by itself when its inputs arrive",
-    "BLOCKED_WAITING_REVIEW": "somebody has to decide: 'agenttalk inbox' shows the question",
-    "BLOCKED_WAITING_HUMAN": "somebody has to answer: 'agenttalk inbox' shows the question",
+    "COMPLETED": view_words.CLAIMED,
+    "FAILED": view_words.NEWER_COMMAND,
+    "SKIPPED": view_words.SKIPPED,
+    "BLOCKED_WAITING_INPUT": view_words.INPUTS,
+    "BLOCKED_WAITING_REVIEW": view_words.DECIDE,
+    "BLOCKED_WAITING_HUMAN": view_words.ANSWER,
 }
-_WAITS: Final = "it goes on when {agent} works its inbox: by hand, or by 'agenttalk heartbeat' or 'agenttalk serve'"
 
 
 async def explain_task(deps: Deps, plan_id: str, task_id: str, stale: Collection[str] = ()) -> TaskExplanation:
@@ -54,7 +53,7 @@ async def explain_task(deps: Deps, plan_id: str, task_id: str, stale: Collection
         delivery = await _find_waiting_delivery(store, plan_id, task_id, row.agent_id)
     command = await _read_command(store, plan_id, row.agent_id, delivery) if delivery is not None else None
     turns = await _read_turns(store, plan_id, command["message_id"]) if command else []
-    next_step = _NEXT.get(row.state, _WAITS.format(agent=row.agent_id) if command else _NO_COMMAND)
+    next_step = _NEXT.get(row.state, view_words.INBOX if command else view_words.NO_COMMAND)
     last_error: Any = next((turn["reason"] for turn in reversed(turns) if "reason" in turn), None)
     return {
         **status,
@@ -77,7 +76,7 @@ async def explain_task(deps: Deps, plan_id: str, task_id: str, stale: Collection
         "disputes": [],
         "review": None,
         "release": None,
-        "moves_on": _RUNS if row.lease is not None else next_step,
+        "moves_on": view_words.PROGRAM_ENDS() if row.lease is not None else next_step(agent=row.agent_id),
     }
 
 
@@ -114,7 +113,7 @@ async def _read_turns(store: Store, plan_id: str, message_id: str) -> list[JsonO
     turns = []
     for row in await store.read(ENDED_TURNS, subject=build_turn_subject(plan_id, message_id)):
         body: Any = wire.read(bytes(row.body), limit=wire.DOCUMENT_LIMIT)
-        body["reason"] = body.get("error")
+        body["reason"] = read_text(body, "error") if "error" in body else None
         turns.append({key: body[key] for key in _TURN_FIELDS if body.get(key) is not None})
     return turns
 

@@ -27,7 +27,9 @@ from agenttalk.ports.storage import Store
 from agenttalk.rules.budgets import budgets
 from agenttalk.rules.core.task_states import FINAL
 from agenttalk.rules.planfile import plan_remarks
-from agenttalk.rules.proof import score_gates
+from agenttalk.rules.proof import done, score_gates
+from agenttalk.rules.text import view_words
+from agenttalk.rules.text.catalogue import read_text, restore_messages
 
 if TYPE_CHECKING:
     from agenttalk.contracts.core.wire import JsonObject
@@ -47,47 +49,32 @@ _TURN_FIELDS: Final = (
 )  # fmt: skip
 """What views show of an attempt."""
 _NEXT: Final = {
-    "PENDING": "it goes on by itself when the tasks before it have ended",
-    "READY": "it begins when its agent is free",
-    "RUNNING": "it ends when its agent does, or at its time limit",
-    "BLOCKED_WAITING_INPUT": "it goes on by itself when its inputs arrive; if that takes too long, a person is asked",
-    "BLOCKED_WAITING_REVIEW": "somebody has to decide: 'agenttalk inbox' shows the question",
-    "BLOCKED_WAITING_HUMAN": "somebody has to answer: 'agenttalk inbox' shows the question",
-    "COMPLETED": "nothing; it is done",
-    "FAILED": "'agenttalk retry {plan}/{task}' tries it again",
-    "SKIPPED": "nothing; it is not needed",
+    "PENDING": view_words.AFTER_OTHERS,
+    "READY": view_words.AGENT_FREE,
+    "RUNNING": view_words.TURN_ENDS,
+    "BLOCKED_WAITING_INPUT": view_words.INPUTS_OR_PERSON,
+    "BLOCKED_WAITING_REVIEW": view_words.DECIDE,
+    "BLOCKED_WAITING_HUMAN": view_words.ANSWER,
+    "COMPLETED": view_words.DONE,
+    "FAILED": view_words.RETRY,
+    "SKIPPED": view_words.NOT_NEEDED,
 }
-_SKIPPED: Final = "nothing, unless what it needed is tried again: 'agenttalk retry' does that"
-_PAUSED: Final = "the plan is paused: 'agenttalk resume {plan}' lets it go on"
-_NO_ROUND: Final = "somebody has to decide: 'agenttalk rework {plan}/{task} --grant N', '--accept' or '--abort'"
 _FOLLOWED: Final = {
-    "ordered": "the next version was refused, too",
-    "exhausted": "the next version was refused, too, and no round was left",
-    "stuck": "the next version was refused for the same issues, unchanged",
-    "granted": "somebody granted more rounds",
-    "accepted": "somebody accepted it as it is",
-    "aborted": "somebody gave it up",
+    "ordered": view_words.REFUSED_TOO,
+    "exhausted": view_words.REFUSED_LAST,
+    "stuck": view_words.REFUSED_UNCHANGED,
+    "granted": view_words.GRANTED,
+    "accepted": view_words.ACCEPTED,
+    "aborted": view_words.GIVEN_UP,
 }
-_COMES: Final = {"COMPLETED": "the next version is good enough so far", "FAILED": "doing it again failed"}
+_RESULTS: Final = {"COMPLETED": view_words.GOOD_SO_FAR, "FAILED": view_words.FAILED_AGAIN}
 _ISSUES: Final = 50
 """How many issues of a round are shown."""
 _ORDERS: Final = 20
 """How many withdrawn commands are shown, the newest."""
-_STALE: Final = "what was proven of it has changed since; it is verified again before the plan ends"
-_BY_HAND: Final = "it goes on when somebody works agents/{agent}/inbox/{plan} and leaves a receipt or the outputs"
-
-_ELSEWHERE: Final = {
-    "offered": "it begins when {agent}, which works elsewhere, takes it; for that an engine has to run",
-    "elsewhere": "it ends when {agent} hands in its result, at its time limit, or when nothing is heard of {agent}",
-}
-_HELD: Final = "an operator lets it begin: 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT'"
-_ANOTHER_DAY: Final = (
-    "it goes on by itself at 00:00 UTC, or when the limit is raised ('agenttalk budget set USD'); an operator lets it "
-    "begin before: 'agenttalk override {plan}/{task} --checkpoint pre-act --reason TEXT'"
-)
-_STOPPED: Final = "the day stopped its turn in the middle, which does not count against {agent}; "
-_REVIEWED: Final = "it begins when the plan's DAG is approved: 'agenttalk status {review}' shows its review"
-_NOT_APPROVED: Final = "the plan's DAG is not approved: change it with 'agenttalk plan apply', or answer {request}"
+_ELSEWHERE: Final = {"offered": view_words.OFFERED, "elsewhere": view_words.ELSEWHERE}
+_OWN: Final = ("reason", "remarks", "verdict", "gates", "checks")
+"""What the engine itself wrote of an attempt. The other fields are the words of others."""
 
 
 class _TaskSituation(NamedTuple):
@@ -136,12 +123,12 @@ async def explain_engine_task(deps: Deps, plan_id: str, task_id: str, stale: Col
         "plan_id": plan_id,
         "broke": await _read_regression(store, plan_id, task_id),
         "asked": node.prompt,
-        "promised": _describe_promise(sheet.promise(node), derived=node.promise is None),
+        "promised": _describe_promise(sheet.promise(node), node),
         "waits_for": [name for name in node.depends_on if await _is_open(store, plan_id, name)] if row.unmet else [],
         "choices": await _list_choices(store, plan_id, node),
         "attempts": turns,
         "superseded": await _list_recalled(store, plan_id, task_id),
-        "history": _add_results(rework_rounds.rounds_to_json(history, _ISSUES), status["state"]),
+        "history": _add_results(restore_messages(rework_rounds.rounds_to_json(history, _ISSUES)), status["state"]),
         "verdict": _describe_verdict(turns, history, accepted=status["cause"] == "ACCEPTED", done=completed),
         "gates": [denials.to_json(row) for row in await store.read(OBJECTIONS_TO, plan_id=plan_id, task_id=task_id)],
         "branch": _describe_branch(node, row.score) if completed else None,
@@ -159,32 +146,42 @@ def _describe_next(now: _TaskSituation, review: DagReviewRecord | None, turns: S
     """Say what has to happen next, and who has to do it."""
     task, state = now.status, now.status["state"]
     if review is not None and review.is_undecided and state == "PENDING":
-        words = _REVIEWED if review.state == "open" else _NOT_APPROVED
-        return words.format(review=review.review_plan, request=review.request_id)
+        reviewed = view_words.IN_REVIEW if review.state == "open" else view_words.NOT_APPROVED
+        return reviewed(review=review.review_plan, request=review.request_id)
     if now.asked:
-        return _NEXT["BLOCKED_WAITING_HUMAN"]
+        return view_words.ANSWER()
     if now.driver == "folder":
-        return _BY_HAND.format(agent=task["agent_id"], plan=now.plan_id)
+        return view_words.FOLDER(agent=task["agent_id"], plan=now.plan_id)
     if now.paused and state in {"PENDING", "READY"}:
-        return _PAUSED.format(plan=now.plan_id)
+        return view_words.PAUSED(plan=now.plan_id)
     if task["phase"] in _ELSEWHERE or now.driver == "remote":
-        return _ELSEWHERE[task["phase"] or "offered"].format(agent=task["agent_id"])
-    held = _ANOTHER_DAY if budgets.DAY in (task["reason"] or "") else _HELD
-    by_cause = {"REWORK_EXHAUSTED": _NO_ROUND, "SOFT_DENIED": held, "DEPENDENCY_SKIP": _SKIPPED}
-    words = by_cause.get(task["cause"] or "", _NEXT[state])
-    is_stale = task["freshness"] == "stale"
-    moves_on = _STALE if is_stale else words.format(plan=now.plan_id, task=task["task_id"])
-    if words is _ANOTHER_DAY and turns and turns[-1]["cause"] == "DAY_SPENT":
-        return _STOPPED.format(agent=task["agent_id"]) + moves_on
+        return _ELSEWHERE[task["phase"] or "offered"](agent=task["agent_id"])
+    held = view_words.ANOTHER_DAY if budgets.names_day(task["reason"]) else view_words.HELD
+    by_cause = {
+        "REWORK_EXHAUSTED": view_words.NO_ROUND,
+        "SOFT_DENIED": held,
+        "DEPENDENCY_SKIP": view_words.NEEDED_FAILED,
+    }
+    words = view_words.STALE if task["freshness"] == "stale" else by_cause.get(task["cause"] or "", _NEXT[state])
+    moves_on = words(plan=now.plan_id, task=task["task_id"])
+    if words is view_words.ANOTHER_DAY and turns and turns[-1]["cause"] == "DAY_SPENT":
+        return view_words.STOPPED_BY_DAY(agent=task["agent_id"], next=moves_on)
     return moves_on
 
 
-def _describe_promise(promise: CompletionPromise, *, derived: bool) -> PromiseSummary:
+def _describe_promise(promise: CompletionPromise, node: Node) -> PromiseSummary:
+    derived = node.promise is None
     summary: PromiseSummary = {
         "id": promise.id,
-        "objective": promise.objective,
+        "objective": done.describe_objective(node) if derived else promise.objective,
         "derived": derived,
-        "criteria": [{"id": criterion.id, "description": criterion.description} for criterion in promise.acceptance],
+        "criteria": [
+            {
+                "id": criterion.id,
+                "description": done.describe_evidence(criterion.id) if derived else criterion.description,
+            }
+            for criterion in promise.acceptance
+        ],
     }
     left_open = plan_remarks.list_open_points(promise)
     if left_open:
@@ -223,7 +220,7 @@ def _add_results(history: list[JsonObject], state: str) -> list[JsonObject]:
             following: Any = history[number] if number < len(history) else None
             kind = following["what"] if following else None
             kind = "stuck" if kind == "exhausted" and following.get("stuck") else kind
-            entry["result"] = _FOLLOWED[kind] if kind else _COMES.get(state, "the rework is under way")
+            entry["result"] = (_FOLLOWED[kind] if kind else _RESULTS.get(state, view_words.UNDER_WAY))()
     return history
 
 
@@ -256,7 +253,7 @@ async def _read_regression(store: Store, plan_id: str, task_id: str) -> Regressi
     """Return what the task broke last of what was proven before, if it broke anything."""
     rows = await store.read(LATEST_FACT, subject=f"{plan_id}/{task_id}", kind="regression.found")
     body: Any = wire.read(bytes(rows[0].body), limit=wire.DOCUMENT_LIMIT) if rows else None
-    return {"reason": body["reason"], "broken": body["broken"]} if body is not None else None
+    return {"reason": read_text(body, "reason"), "broken": body["broken"]} if body is not None else None
 
 
 def _describe_branch(node: Node, score: float | None) -> TakenBranch | None:
@@ -273,12 +270,19 @@ async def _is_open(store: Store, plan_id: str, task_id: str) -> bool:
     return bool(rows) and rows[0].state not in FINAL
 
 
+def _read_own_texts(body: JsonObject) -> JsonObject:
+    """Return what the engine itself wrote of an attempt, with its messages."""
+    own = {key: body[key] for key in body if key.removesuffix("_messages").removesuffix("_message") in _OWN}
+    return {key: value for key, value in restore_messages(own).items() if value is not None}
+
+
 async def _read_turns(store: Store, fact: int | None) -> list[JsonObject]:
     """Return how each attempt ended, in order: the fact of each attempt names the one before it."""
     turns = []
     while fact is not None:
         [row] = await store.read(FACT, seq=fact)
         body: Any = wire.read(bytes(row.body), limit=wire.DOCUMENT_LIMIT)
-        turns.append({key: body[key] for key in _TURN_FIELDS if body.get(key) is not None})
+        turn = {key: body[key] for key in _TURN_FIELDS if body.get(key) is not None}
+        turns.append({**turn, **_read_own_texts(body)})
         fact = body.get("before")
     return turns[::-1]

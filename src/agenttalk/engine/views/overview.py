@@ -30,6 +30,7 @@ from agenttalk.ports.statements.messages import VIEWS_UNDER
 from agenttalk.ports.statements.views import AT_WORK, QUEUE_LENGTHS, RECENT_TURNS, TROUBLED_TASKS
 from agenttalk.ports.storage import Store
 from agenttalk.rules.proof.honesty import NOTHING, HonestyTally
+from agenttalk.rules.text.catalogue import read_column
 
 PLANS: Final = 10
 """How many plans are shown."""
@@ -85,7 +86,7 @@ async def _list_troubled_tasks(deps: Deps, recent: list[PlanSummary]) -> list[Tr
             "agent_id": row.agent_id,
             "state": row.state,
             "cause": row.cause,
-            "reason": row.reason,
+            "reason": read_column(row.reason, row.reason_message),
             "request_id": row.request_id,
             "updated_at": row.updated_at,
         }

@@ -17,6 +17,7 @@ from agenttalk.ports.statements.messages import COUNTED_TASKS, IN_FLIGHT, PLAN, 
 from agenttalk.ports.statements.people import OPEN_REQUESTS_IN
 from agenttalk.ports.statements.plans import ACTIVITY, RUN, SKIPPED_BY_FAILURE
 from agenttalk.ports.statements.views import RUN_COUNTS, TASK_STATUS, TASK_STATUSES, UNISOLATED_IN, UNPROVEN_IN
+from agenttalk.rules.text import view_words
 
 if TYPE_CHECKING:
     from agenttalk.engine.plans.dag_reviews import DagReviewRecord
@@ -226,7 +227,7 @@ def _result(state: str, *, goes_on: bool, failed: bool) -> PlanResult:
 def _describe_closing(tasks: Iterable[TaskView]) -> str:
     stale = [task["task_id"] for task in tasks if task["freshness"] == "stale"]
     named = ", ".join(stale[:_NAMED]) + (" …" if len(stale) > _NAMED else "")
-    return f"verifying again: {named}" if stale else "checking whether everything proven still holds"
+    return view_words.VERIFYING_AGAIN(tasks=named) if stale else view_words.VERIFYING_ALL()
 
 
 async def read_progress(

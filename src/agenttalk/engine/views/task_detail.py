@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts.command import Command
@@ -35,8 +36,9 @@ from agenttalk.ports.statements.plans import NODE, RUN, VERSIONS_BEFORE, VERSION
 from agenttalk.ports.statements.proof import EVIDENCE_OF_TASK, JOINED_CHECKS, EvidenceRow
 from agenttalk.ports.statements.views import TASK_ORDERS, TaskOrderRow
 from agenttalk.ports.storage import Store
-from agenttalk.rules.proof import checklist
+from agenttalk.rules.proof import checklist, done
 from agenttalk.rules.proof.checklist import ChecklistItem, CheckSummary
+from agenttalk.rules.text.catalogue import restore_messages
 
 ORDERS: Final = 20
 """How many commands of a task are shown, the newest."""
@@ -267,22 +269,25 @@ async def _read_checklist(store: Store, task: TaskExplanation) -> list[Checklist
         checks = [_summarize_evidence(row) for row in evidence]
     else:
         checks = [_summarize_check(check, ended_at) for check in (judged[-1].get("checks", ()) if judged else ())]
-    return checklist.build_checklist(
+    items = checklist.build_checklist(
         sheet.promise(node).acceptance,
         checks,
         task["verdict"],
         stale=task["freshness"] == "stale",
         ended_at=ended_at if judged else None,
     )
+    if node.promise is not None:
+        return items
+    return [replace(item, description=done.describe_evidence(item.id)) for item in items]
 
 
 def _summarize_evidence(row: EvidenceRow) -> CheckSummary:
-    result: Any = wire.read(bytes(row.result), limit=wire.DOCUMENT_LIMIT)
+    result: Any = restore_messages(wire.read(bytes(row.result), limit=wire.DOCUMENT_LIMIT))
     return _summarize_check({**result, "id": row.check_id}, row.at, fresh=bool(row.fresh))
 
 
 def _summarize_check(result: JsonObject, at: str, *, fresh: bool = True) -> CheckSummary:
-    trust = str(result.get("trust") or "claimed")
+    trust, detail = str(result.get("trust") or "claimed"), result.get("detail")
     return CheckSummary(
         str(result["id"]),
         bool(result.get("passed")),
@@ -290,5 +295,5 @@ def _summarize_check(result: JsonObject, at: str, *, fresh: bool = True) -> Chec
         trust,
         str(result.get("by") or _BY.get(trust, "engine")),
         str(result.get("at") or at),
-        str(result.get("detail") or ""),
+        detail if isinstance(detail, str) else "",
     )

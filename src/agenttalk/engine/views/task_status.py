@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agenttalk.contracts.core import wire
 from agenttalk.rules.core.task_states import board_status
 from agenttalk.rules.core.task_trust import judge_trust
+from agenttalk.rules.text.catalogue import read_column
 
 if TYPE_CHECKING:
     from agenttalk.engine.views.models.tasks import TaskUsage, TaskView
@@ -28,7 +29,7 @@ def describe_status(row: TaskStatusRow, stale: Collection[str] = ()) -> TaskView
         "freshness": trust.freshness,
         "isolated": trust.isolated,
         "cause": row.cause,
-        "reason": row.reason,
+        "reason": read_column(row.reason, row.reason_message),
         "score": row.score,
         "attempt": row.attempt,
         "retries": row.retries,

@@ -94,6 +94,7 @@ class EngineTaskRow(NamedTuple):
     waiting_since: str | None
     held: int
     fact: int | None
+    reason_message: str | None
 
 
 class MetTaskRow(NamedTuple):
@@ -227,6 +228,7 @@ class StandingRow(NamedTuple):
     tool_calls: int
     unproven: int
     unisolated: int
+    reason_message: str | None
 
 
 class CursorRow(NamedTuple):

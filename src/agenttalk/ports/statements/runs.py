@@ -25,6 +25,7 @@ class NextTaskRow(NamedTuple):
     attempt: int
     priority: int
     agent_id: str
+    reason_message: str | None
 
 
 class LeasedTaskRow(NamedTuple):

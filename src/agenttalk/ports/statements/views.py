@@ -43,6 +43,7 @@ class TroubledTaskRow(NamedTuple):
     reason: str | None
     request_id: str | None
     updated_at: str
+    reason_message: str | None
 
 
 class RunCountsRow(NamedTuple):
@@ -148,6 +149,7 @@ class TaskStatusRow(NamedTuple):
     tool_calls: int
     unproven: int
     unisolated: int
+    reason_message: str | None
     unmet: int | None
     """How many dependencies are open; None where the engine does not run the plan."""
 

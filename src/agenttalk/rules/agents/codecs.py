@@ -37,7 +37,7 @@ class Codec(Protocol):
     """Whether its agents report their end."""
 
     def read_line(self, line: bytes) -> Iterator[AgentEvent]:
-        """What a line tells."""
+        """Yield the events of a line."""
 
     def close(self) -> Iterator[AgentEvent]:
         """Yield the remaining events at the end of the output."""
@@ -149,7 +149,7 @@ class ClaudeCodec(_StreamCodec):
         self._told = _RecentEntries()
 
     def read_line(self, line: bytes) -> Iterator[AgentEvent]:
-        """What a line tells."""
+        """Yield the events of a line."""
         said = _read(line)
         match said.get("type"), said.get("subtype"):
             case "system", "init":
@@ -219,7 +219,7 @@ class CodexCodec(_StreamCodec):
         self._begun = _RecentEntries()
 
     def read_line(self, line: bytes) -> Iterator[AgentEvent]:
-        """What a line tells."""
+        """Yield the events of a line."""
         said = _read(line)
         match said.get("type"):
             case "thread.started":
@@ -283,7 +283,7 @@ class GeminiCodec(_StreamCodec):
         self._calls = _RecentEntries()
 
     def read_line(self, line: bytes) -> Iterator[AgentEvent]:
-        """What a line tells."""
+        """Yield the events of a line."""
         said = _read(line)
         kind = said.get("type")
         if kind == "message" and said.get("role") == "assistant":
@@ -328,7 +328,7 @@ class OpenCodeCodec(_StreamCodec):
         self._used = NOTHING
 
     def read_line(self, line: bytes) -> Iterator[AgentEvent]:
-        """What a line tells."""
+        """Yield the events of a line."""
         said = _read(line)
         part, session = _part(said, "part"), _text(said, "sessionID")
         if session != self._session:
@@ -385,7 +385,7 @@ class TextCodec:
         self._lines: list[str] = []
 
     def read_line(self, line: bytes) -> Iterator[AgentEvent]:
-        """What a line tells."""
+        """Yield the events of a line."""
         note = progress_notes.read_note(line)
         if note is not None:
             self._used = self._used.max_with(usage.measure_usage(note.usage))

@@ -59,7 +59,7 @@ class ModelRequest:
 
 
 def format_line(kind: str, **told: JsonValue) -> bytes:
-    """One line of the program."""
+    """Format one line of the program."""
     return wire.write({"kind": kind, **told}) + b"\n"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from agenttalk.rules.text.message import ABOUT, Message
+
 if TYPE_CHECKING:
     from agenttalk.contracts.promise import AbortCondition, AbortType, CompletionPromise
 
@@ -20,6 +22,12 @@ class Abort(NamedTuple):
     """Whether its task waits until it may go on, instead of being over."""
 
     def __str__(self) -> str:
+        return str(self.describe())
+
+    def describe(self) -> str:
+        """Return the type with the detail, as a message if the detail is one."""
+        if isinstance(self.detail, Message):
+            return ABOUT(subject=self.type, what=self.detail)
         return f"{self.type}: {self.detail}" if self.detail else self.type
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from agenttalk.rules.budgets import aborts
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.core.usage import NOTHING, UsageTotals
+from agenttalk.rules.text import budget_words
+from agenttalk.rules.text.message import ABOUT, Message, Template, mentions
 
 if TYPE_CHECKING:
     from agenttalk.contracts.plan import PlanLimits
@@ -17,25 +19,27 @@ if TYPE_CHECKING:
 Scope = Literal["task", "plan", "day"]
 Kind = Literal["tokens", "cost_usd", "seconds", "tool_calls"]
 KINDS: Final[tuple[Kind, ...]] = ("tokens", "cost_usd", "seconds", "tool_calls")
-_WORDS: Final[dict[Kind, str]] = {
-    "tokens": "{:,.0f} tokens",
-    "cost_usd": "${:g}",
-    "seconds": "{:,g} seconds",
-    "tool_calls": "{:,.0f} calls of tools",
+_ONE_AND_MORE: Final[dict[Kind, tuple[Template, Template]]] = {
+    "tokens": (budget_words.TOKEN, budget_words.TOKENS),
+    "cost_usd": (budget_words.DOLLARS, budget_words.DOLLARS),
+    "seconds": (budget_words.SECOND, budget_words.SECONDS),
+    "tool_calls": (budget_words.TOOL_CALL, budget_words.TOOL_CALLS),
 }
-_ONE: Final[dict[Kind, str]] = {
-    "tokens": "1 token",
-    "cost_usd": "$1",
-    "seconds": "1 second",
-    "tool_calls": "1 call of a tool",
+_OF: Final[dict[Scope, Template]] = {
+    "task": budget_words.OF_TASK,
+    "plan": budget_words.OF_PLAN,
+    "day": budget_words.OF_DAY,
 }
-DAY: Final = "the day's budget of "
-"""Stands in what is said of a limit of the day."""
-_OF: Final[dict[Scope, str]] = {"task": "the task's", "plan": "the plan's", "day": "the day's"}
 
 
-def _amount(kind: Kind, number: float) -> str:
-    return _ONE[kind] if number == 1 else _WORDS[kind].format(number)
+def _amount(kind: Kind, number: float) -> Message:
+    one, more = _ONE_AND_MORE[kind]
+    return (one if number == 1 else more)(count=number)
+
+
+def names_day(reason: str | None) -> bool:
+    """Return whether a reason is about the limit of the day."""
+    return reason is not None and mentions(reason, budget_words.OF_DAY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +51,16 @@ class BudgetLimit:
     most: float
 
     def __str__(self) -> str:
-        return f"{_OF[self.scope]} budget of {_amount(self.kind, self.most)}"
+        return str(self.describe())
+
+    def describe(self) -> Message:
+        """Return the limit as a message."""
+        return _OF[self.scope](amount=_amount(self.kind, self.most))
 
     @property
     def exhausted_message(self) -> str:
         """Said of a limit of which nothing is left. The words stay the same however much more is used."""
-        return f"budget-exhausted: {self} is used up"
+        return ABOUT(subject="budget-exhausted", what=budget_words.USED_UP(limit=self.describe()))
 
 
 class Overrun(NamedTuple):
@@ -93,7 +101,7 @@ def find_overrun(found: Collection[BudgetLimit], used: Mapping[Scope, UsageTotal
     for each in found:
         count = getattr(used.get(each.scope, NOTHING), each.kind)
         if count > each.most:
-            return Overrun(each, f"{_amount(each.kind, count)} of {each}")
+            return Overrun(each, budget_words.OVERRUN(amount=_amount(each.kind, count), limit=each.describe()))
     return None
 
 
@@ -108,7 +116,8 @@ def find_doubts(budget: Budget | None, plan: PlanLimits | None) -> Iterator[str]
     most = dict(_list_given_limits(plan))
     for kind, own in _list_given_limits(budget):
         if kind in most and own > most[kind]:
-            yield f"{BudgetLimit('task', kind, own)} is more than {BudgetLimit('plan', kind, most[kind])}"
+            limits = BudgetLimit("task", kind, own).describe(), BudgetLimit("plan", kind, most[kind]).describe()
+            yield budget_words.EXCEEDS_PLAN(own=limits[0], plan=limits[1])
 
 
 def find_impossible_limits(budget: Budget | PlanLimits | None) -> tuple[Kind, ...]:

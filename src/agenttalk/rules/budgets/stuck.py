@@ -8,6 +8,7 @@ from typing import Final
 
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.rules.budgets import aborts
+from agenttalk.rules.text import budget_words
 
 REPEATS: Final = 20
 """How often the same may be told in a row."""
@@ -76,7 +77,7 @@ def explain_stuck(trail: ActivityTrail, rule: StuckRule, at: float) -> str | Non
         for size in _ROUNDS:
             if trail.same[size - 1] >= size * max(1, rule.repeats - 1):
                 circle = ", ".join(repr(each) for each in reversed(trail.last[:size]))
-                return f"the same {rule.repeats} times: {circle}"
+                return budget_words.REPEATED(count=rule.repeats, steps=circle)
     if rule.seconds is not None and at - trail.at >= rule.seconds:
-        return f"no news for {rule.seconds:g} seconds"
+        return budget_words.SILENT(seconds=rule.seconds)
     return None

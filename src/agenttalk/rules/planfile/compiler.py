@@ -37,7 +37,7 @@ from agenttalk.rules.core.globs import match_names
 from agenttalk.rules.planfile import policy_checks
 from agenttalk.rules.planfile.plan_checks import USUAL, PlanExamination, gives_score
 from agenttalk.rules.plans import dag_checks
-from agenttalk.rules.text import render
+from agenttalk.rules.text.message import join_names
 
 LATEST: Final[PickPolicy] = "latest_by_delivered_at"
 """The version that an input takes if the plan does not choose."""
@@ -223,7 +223,7 @@ class _Compiler:
             later = self._after(at, followers)
             before = [maker for maker in makers if maker not in later]
             if len(before) > 1:
-                makes = render.join_names({tasks[maker].id for maker in before})
+                makes = join_names({tasks[maker].id for maker in before})
                 message = (
                     f"several tasks make {name!r} ({makes}), and nothing says which one {tasks[at].id!r} waits for"
                 )
@@ -241,7 +241,7 @@ class _Compiler:
         if len(makers) < 2 or need.pick is not None or need.glob is not None:
             return
         self._choices[at, number] = LATEST
-        names = render.join_names({self.plan.tasks[maker].id for maker in makers})
+        names = join_names({self.plan.tasks[maker].id for maker in makers})
         message = f"the input {need.name!r} takes the latest of what {names} make ({LATEST})"
         self._found.warnings.append(Problem(Code.PLAN_DERIVED, where, message, "'pick' changes this"))
 

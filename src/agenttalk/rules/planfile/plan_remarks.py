@@ -11,7 +11,7 @@ from agenttalk.contracts.promise import AnyCheck, CompletionPromise, RunCheck, T
 from agenttalk.rules.core import scope
 from agenttalk.rules.proof import protection, test_runners
 from agenttalk.rules.proof.protection import FileTree
-from agenttalk.rules.text.render import join_names
+from agenttalk.rules.text.message import join_names
 
 _SHOWN: Final = 10
 """Uncommitted files that a remark names, at most."""

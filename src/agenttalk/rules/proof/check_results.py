@@ -24,7 +24,7 @@ from agenttalk.rules.core.task_states import ProgramEnding
 from agenttalk.rules.proof.evidence import CheckFinding, Reason
 from agenttalk.rules.proof.junit import Outcomes, UnreadableReport
 from agenttalk.rules.text import check_words
-from agenttalk.rules.text.render import join_names
+from agenttalk.rules.text.message import ABOUT, LISTED, join, join_names
 
 ExitKind = Literal[ProgramEnding, "output_limit", "not_isolated", "stuck", "tampered"]
 
@@ -140,8 +140,8 @@ def judge_tests(
     faults = [*_test_faults(check, ran, report), *_denominator(report, base or Outcomes(), gone)]
     if not faults:
         also = [check_words.GONE_AS_PERMITTED(names=join_names(permitted))] if permitted else []
-        return CheckFinding(True, "", ", ".join([_counts(report), *also]))
-    return CheckFinding(False, faults[0][0], "; ".join([*(text for _, text in faults), _counts(report)]))
+        return CheckFinding(True, "", join([_counts(report), *also], LISTED))
+    return CheckFinding(False, faults[0][0], join([*(text for _, text in faults), _counts(report)]))
 
 
 def _test_faults(check: TestsCheck, ran: ProgramExit, report: Outcomes) -> Iterable[tuple[Reason, str]]:
@@ -184,7 +184,7 @@ def _counts(report: Outcomes) -> str:
     parts += [check_words.COUNT_FAILED(count=len(report.failed))] if report.failed else []
     parts += [check_words.COUNT_SKIPPED(count=len(report.skipped))] if report.skipped else []
     parts += [check_words.COUNT_REPEATED(count=len(report.repeated))] if report.repeated else []
-    return ", ".join(parts)
+    return join(parts, LISTED)
 
 
 def is_worth_another_run(finding: CheckFinding, ran: ProgramExit) -> bool:
@@ -260,7 +260,7 @@ def _reached(document: Any, name: str) -> Any:
 
 
 def _content(path: str, faults: Sequence[str]) -> CheckFinding:
-    return CheckFinding(False, "content", f"{path}: {'; '.join(faults)}") if faults else CheckFinding(True)
+    return CheckFinding(False, "content", ABOUT(subject=path, what=join(faults))) if faults else CheckFinding(True)
 
 
 def judge_git(check: GitCheck, facts: GitFacts | None) -> CheckFinding:
@@ -274,7 +274,7 @@ def judge_git(check: GitCheck, facts: GitFacts | None) -> CheckFinding:
     ]
     if facts.protected:
         faults.append(check_words.PROTECTED_CHANGED(names=join_names(facts.protected)))
-    return CheckFinding(False, "content", "; ".join(faults)) if faults else CheckFinding(True)
+    return CheckFinding(False, "content", join(faults)) if faults else CheckFinding(True)
 
 
 def judge_http(check: HttpCheck, answer: HttpAnswer) -> CheckFinding:
@@ -285,7 +285,9 @@ def judge_http(check: HttpCheck, answer: HttpAnswer) -> CheckFinding:
     if check.contains is not None and check.contains.encode() not in answer.body:
         lacks = check_words.ANSWER_HOLDS_NOT if answer.whole else check_words.PART_HOLDS_NOT
         faults.append(lacks(text=check.contains[:80]))
-    return CheckFinding(False, "answer", f"{answer.asked}: {'; '.join(faults)}") if faults else CheckFinding(True)
+    return (
+        CheckFinding(False, "answer", ABOUT(subject=answer.asked, what=join(faults))) if faults else CheckFinding(True)
+    )
 
 
 def judge_artifact(check: ArtifactCheck, stored: StoredOutput | None) -> CheckFinding:

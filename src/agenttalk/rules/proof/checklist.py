@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agenttalk.contracts.promise import AcceptanceCriterion
+from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text.message import Message
 
 ItemStanding = Literal["proven", "claimed", "stale", "failed", "open"]
 
@@ -94,8 +96,17 @@ def _by_verdict(
     if f"criterion:{criterion.id}" in unverified or not set(criterion.evidence_required).isdisjoint(unverified):
         return "claimed", "claimed"
     if not verdict.get("fulfilled"):
-        return "failed" if any(f"'{criterion.id}'" in each for each in verdict.get("blockers") or ()) else "open", None
+        return "failed" if any(
+            _is_about(blocker, criterion.id) for blocker in verdict.get("blockers") or ()
+        ) else "open", None
     trust = verdict.get("trust")
     if trust in {None, "claimed"}:
         return "claimed", "claimed"
     return "stale" if stale else "proven", str(trust)
+
+
+def _is_about(blocker: str, criterion_id: str) -> bool:
+    """Return whether a reason is that a criterion is not shown."""
+    if not isinstance(blocker, Message) or blocker.template is not verdict_words.NOT_SHOWN:
+        return False
+    return blocker.params["name"] == criterion_id

@@ -16,7 +16,8 @@ from agenttalk.rules.budgets import budgets
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.budgets.budgets import BudgetLimit
 from agenttalk.rules.commands import promises
-from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text import budget_words, task_words, verdict_words
+from agenttalk.rules.text.catalogue import with_messages
 
 CHECKPOINTS: Final[tuple[Checkpoint, ...]] = ("pre-plan", "pre-act", "post-act", "pre-verify", "pre-ship")
 """In the order in which a run comes to them."""
@@ -47,7 +48,7 @@ class CheckpointDecision:
             "checkpoint": self.checkpoint,
             "allowed": self.allowed,
             "severity": self.severity,
-            "reasons": list(self.reasons),
+            **with_messages({"reasons": self.reasons}),
             "trace_id": self.trace_id,
         }
 
@@ -62,7 +63,9 @@ def decide(
 ) -> CheckpointDecision:
     """The decision of a checkpoint. What an operator has `overridden`, word by word, only warns any more."""
     weighed = [
-        ("warning", f"overridden: {reason}") if severity == "soft-deny" and reason in overridden else (severity, reason)
+        ("warning", task_words.OVERRIDDEN(why=reason))
+        if severity == "soft-deny" and reason in overridden
+        else (severity, reason)
         for severity, reason in found
     ]
     worst: Any = max((severity for severity, _ in weighed), key=lambda each: _RANK[each], default="")
@@ -81,7 +84,7 @@ def check_promise(promise: CompletionPromise, plan: PlanLimits | None = None) ->
     for issue in promises.validate(promise).issues:
         yield issue.severity, f"{issue.field}: {issue.message}"
     for kind in budgets.find_impossible_limits(promise.budget):
-        yield "hard-deny", f"budget.{kind}: with nothing to use, nothing can be done"
+        yield "hard-deny", budget_words.ALLOWS_NOTHING(field=f"budget.{kind}")
     for doubt in budgets.find_doubts(promise.budget, plan):
         yield "warning", doubt
 
@@ -91,7 +94,7 @@ def check_plan(*, faults: Collection[str] = (), plan: PlanLimits | None = None) 
     for fault in faults:
         yield "hard-deny", fault
     for kind in budgets.find_impossible_limits(plan):
-        yield "hard-deny", f"limits.{kind}: with nothing to use, nothing can be done"
+        yield "hard-deny", budget_words.ALLOWS_NOTHING(field=f"limits.{kind}")
 
 
 def check_start(
@@ -99,11 +102,11 @@ def check_start(
 ) -> Iterator[Objection]:
     """What speaks against beginning a turn. A task that has used its own budget is over; all others can wait."""
     if not current:
-        yield "hard-deny", "the command is not the newest of its task"
+        yield "hard-deny", task_words.NOT_NEWEST()
     if not lease_free:
-        yield "hard-deny", "somebody else has the task"
+        yield "hard-deny", task_words.TAKEN()
     for name in lost_inputs:
-        yield "soft-deny", f"the input {name!r} is not there any more"
+        yield "soft-deny", task_words.INPUT_GONE(name=name)
     for limit in used_up:
         yield "hard-deny" if limit.scope == "task" else "soft-deny", limit.exhausted_message
 
@@ -117,19 +120,19 @@ def check_turn(
 ) -> Iterator[Objection]:
     """What speaks against what a turn did: it was stopped, it went where it may not, outputs are not there."""
     if abort is not None:
-        yield "soft-deny" if abort.pauses else "hard-deny", str(abort)
+        yield "soft-deny" if abort.pauses else "hard-deny", abort.describe()
     if breach:
-        yield "hard-deny" if breach_stops else "soft-deny", str(make_drift_abort(breach))
+        yield "hard-deny" if breach_stops else "soft-deny", make_drift_abort(breach).describe()
     for name in missing:
-        yield "soft-deny", f"the output {name!r} is not there"
+        yield "soft-deny", task_words.OUTPUT_ABSENT(name=name)
 
 
 def check_verifiable(*, tree_dead: bool, refused: str) -> Iterator[Objection]:
     """What speaks against checking the work: a process may still change it, or it could not be taken."""
     if not tree_dead:
-        yield "hard-deny", "processes of the turn are still alive"
+        yield "hard-deny", task_words.STILL_ALIVE()
     if refused:
-        yield "soft-deny", f"there is nothing that could be checked: {refused}"
+        yield "soft-deny", task_words.NOTHING_TO_CHECK(why=refused)
 
 
 def check_shippable(reasons: Iterable[str]) -> Iterator[Objection]:

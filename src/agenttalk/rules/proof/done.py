@@ -19,13 +19,17 @@ from agenttalk.contracts.promise import (
     Trust,
 )
 from agenttalk.rules.proof.score_gates import due_outputs
-from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text import promise_words, verdict_words
+from agenttalk.rules.text.message import Message, join
 
 __all__ = ["TRUST", "Evidence", "GateResult", "Trust", "Verdict", "decide", "derive_promise", "merge_promises"]
 
 TRUST: Final[tuple[Trust, ...]] = ("claimed", "attested", "observed", "executed", "confirmed")
 """From the weakest; what a person confirmed satisfies any minimum."""
 _KIND_TRUST: Final[dict[str, Trust]] = {"run": "executed", "tests": "executed", "human": "attested"}
+OUTPUT: Final = "output:"
+"""Goes before the name of an output in the id of its evidence."""
+_SHOWS: Final = {"result": promise_words.RESULT, "score": promise_words.SCORE, "gates": promise_words.GATES}
 _EVERY: Final = "*"
 RECEIPT: Final = "receipt"
 """The evidence that an agent calls a task of a foreign plan done."""
@@ -180,8 +184,8 @@ def _unshown(promise: CompletionPromise, weighing: _Weighing) -> Iterator[str]:
     for criterion in promise.acceptance:
         ids, least = criterion.evidence_required, criterion.min_trust
         if ids and not weighing.has_any(ids, least):
-            reasons = "; ".join(weighing.why_not(each, least) for each in ids)
-            yield verdict_words.NOT_SHOWN(name=criterion.id, whys=reasons)
+            reasons = [weighing.why_not(evidence_id, least) for evidence_id in ids]
+            yield verdict_words.NOT_SHOWN(name=criterion.id, whys=join(reasons))
 
 
 def _unmet(promise: CompletionPromise, condition: DoneCondition, weighing: _Weighing) -> str | None:
@@ -239,24 +243,35 @@ def derive_promise(node: Node, *, promise_id: str, score: float | None = None) -
     Before the turn there is no score, and only unconditional outputs are promised. After it the score makes
     others due.
     """
-    wanted = {
-        f"output:{each.name}": f"The output {each.name} is there as declared" for each in due_outputs(node, score)
-    }
-    if not due_outputs(node, None):
-        wanted["result"] = "The result is not empty"
-    if node.score_required:
-        wanted["score"] = "The score is a number from 0 to 100"
-    if node.gates:
-        wanted["gates"] = "The gates of the task are met"
+    wanted = [f"{OUTPUT}{output.name}" for output in due_outputs(node, score)]
+    wanted += [] if due_outputs(node, None) else ["result"]
+    wanted += ["score"] if node.score_required else []
+    wanted += ["gates"] if node.gates else []
     return CompletionPromise.from_values(
         id=promise_id,
-        objective=f"Task {node.task_id} is done: {node.name}" if node.name else f"Task {node.task_id} is done",
+        objective=describe_objective(node),
         acceptance=tuple(
-            AcceptanceCriterion.from_values(id=name, description=text, evidence_required=(name,), min_trust="observed")
-            for name, text in wanted.items()
+            AcceptanceCriterion.from_values(
+                id=name, description=describe_evidence(name), evidence_required=(name,), min_trust="observed"
+            )
+            for name in wanted
         ),
         required_evidence=tuple(wanted),
     )
+
+
+def describe_objective(node: Node) -> Message:
+    """Return the objective of a task that has no promise of its own."""
+    if node.name:
+        return promise_words.NAMED_TASK_DONE(task=node.task_id, name=node.name)
+    return promise_words.TASK_DONE(task=node.task_id)
+
+
+def describe_evidence(evidence_id: str) -> Message:
+    """Return what evidence that the engine sees itself shows."""
+    if evidence_id.startswith(OUTPUT):
+        return promise_words.OUTPUT(name=evidence_id.removeprefix(OUTPUT))
+    return _SHOWS[evidence_id]()
 
 
 def make_claim_promise(task_id: str) -> CompletionPromise:

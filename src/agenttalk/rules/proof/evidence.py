@@ -14,6 +14,7 @@ from agenttalk.contracts.promise import AnyCheck, ArtifactCheck, Check, Completi
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.junit import Outcomes
 from agenttalk.rules.text import check_words
+from agenttalk.rules.text.message import join
 
 ENGINE: Final = "engine"
 
@@ -139,7 +140,7 @@ class CheckResult:
         )
         notes += [check_words.WEAK()] if self.weak else []
         notes += [check_words.NOT_ISOLATED()] if self.isolated is False else []
-        return Evidence(self.id, self.passed, fresh, self.trust, self.by, write_time(self.ended), "; ".join(notes))
+        return Evidence(self.id, self.passed, fresh, self.trust, self.by, write_time(self.ended), join(notes))
 
 
 def trust_of(check: AnyCheck) -> Trust:

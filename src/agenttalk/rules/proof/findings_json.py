@@ -8,6 +8,7 @@ from typing import Any, Final
 from agenttalk.contracts.core.base import format_instant, parse_instant
 from agenttalk.rules.proof.evidence import ENGINE, CheckResult, Fingerprint
 from agenttalk.rules.proof.junit import Outcomes
+from agenttalk.rules.text.catalogue import read_text, with_messages
 
 _TAIL: Final = 4_000
 """Characters of what a check printed that the ledger keeps."""
@@ -21,7 +22,7 @@ def to_json(result: CheckResult) -> dict[str, Any]:
         "passed": result.passed,
         "trust": result.trust,
         "reason": result.reason or None,
-        "detail": result.detail or None,
+        **with_messages({"detail": result.detail or None}),
         "seconds": round((result.ended - result.started).total_seconds(), 3),
         "tree": result.fingerprint.tree or None,
         "exit_code": result.exit_code,
@@ -80,7 +81,7 @@ def to_cache_entry(result: CheckResult) -> dict[str, Any]:
         "passed": result.passed,
         "trust": result.trust,
         "reason": result.reason,
-        "detail": result.detail,
+        **with_messages({"detail": result.detail}),
         "started": format_instant(result.started),
         "ended": format_instant(result.ended),
         "fingerprint": fingerprint_to_json(result.fingerprint),
@@ -103,7 +104,7 @@ def read_cache_entry(said: dict[str, Any]) -> CheckResult:
         said["passed"],
         said["trust"],
         said["reason"],
-        said["detail"],
+        read_text(said, "detail"),
         parse_instant(said["started"]),
         parse_instant(said["ended"]),
         read_fingerprint(said["fingerprint"]),

@@ -14,11 +14,12 @@ from agenttalk.contracts.command import Command, Reexecution, ResolvedInput, Val
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import Many, Score, write_time
 from agenttalk.contracts.promise import CompletionPromise, Trust
-from agenttalk.contracts.validation import Expectations, Issue, ValidationFeedback
+from agenttalk.contracts.validation import Expectations, Issue, IssueSeverity, ValidationFeedback
 from agenttalk.rules.core import media_types
 from agenttalk.rules.proof.check_results import Confirmation
 from agenttalk.rules.proof.done import Evidence
-from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text import catalogue, verdict_words
+from agenttalk.rules.text.message import WHAT_IS, Message
 
 CONFLICT: Final = "conflict"
 """The category of the issue that others had changed the same meanwhile."""
@@ -73,7 +74,7 @@ class Judgement:
         return cls(
             said["decision"] == "ACCEPT",
             said["score"],
-            said["reason"],
+            catalogue.read_text(said, "reason"),
             tuple(_readers().issues.validate_python(said["issues"])),
             None if wanted is None else _readers().expectations.validate_python(wanted),
             said.get("prompt"),
@@ -85,7 +86,7 @@ class Judgement:
         told: dict[str, Any] = {
             "decision": "ACCEPT" if self.accepted else "REJECT",
             "score": self.score,
-            "reason": self.reason,
+            **catalogue.with_messages({"reason": self.reason}),
             "issues": [issue.as_json() for issue in self.issues],
         }
         if self.expectations is not None:
@@ -110,7 +111,7 @@ def find_format_faults(criteria: ValidationCriteria, files: Mapping[str, bytes])
     """Files that are not of the format asked for, and why."""
     wanted = _TYPES.get((criteria.format or "").strip().lower(), criteria.format or "")
     found = {path: media_types.explain_mismatch(wanted, data) for path, data in files.items()} if "/" in wanted else {}
-    return [f"{path} {why}" for path, why in found.items() if why is not None]
+    return [WHAT_IS(subject=path, what=why) for path, why in found.items() if why is not None]
 
 
 def wants_judgement(criteria: ValidationCriteria) -> bool:
@@ -118,9 +119,15 @@ def wants_judgement(criteria: ValidationCriteria) -> bool:
     return criteria.quality_threshold is not None or criteria.completeness is not None
 
 
+def make_issue(text: str, category: str | None = None, severity: IssueSeverity = "HIGH") -> Issue:
+    """Make an issue. Beside a text that is a message stands the message."""
+    message = catalogue.to_json(text) if isinstance(text, Message) else None
+    return Issue(severity=severity, category=category, description=text, description_message=message)
+
+
 def make_refusal(faults: Sequence[str], category: str = "FORMAT") -> Judgement:
     """What a machine found wrong."""
-    issues = tuple(Issue(severity="HIGH", category=category, description=each) for each in faults)
+    issues = tuple(make_issue(fault, category) for fault in faults)
     return Judgement(False, 0, faults[0], issues)
 
 
@@ -142,7 +149,8 @@ def read_judgement(criteria: ValidationCriteria, said: object) -> Judgement | No
         reason = verdict_words.AS_ASKED() if accepted else verdict_words.NOT_ENOUGH()
     if said.get("decision") == "ACCEPT" and not enough:
         reason = verdict_words.SCORES_LESS(why=reason, score=score, least=criteria.quality_threshold)
-    return Judgement(accepted, score, reason, tuple(issues), expectations, _own_words(said.get("prompt")))
+    own = tuple(issue.model_copy(update={"description_message": None}) for issue in issues)  # its words, not ours
+    return Judgement(accepted, score, reason, own, expectations, _own_words(said.get("prompt")))
 
 
 def _own_words(said: object) -> str | None:
@@ -154,7 +162,7 @@ def read_person_judgement(said: Confirmation, *, unusable: int = 0) -> Judgement
     if said.approved:
         return Judgement(True, 100, verdict_words.FOUND_GOOD(by=said.by), unusable=unusable)
     reason = verdict_words.FOUND_POOR(by=said.by)
-    return Judgement(False, 0, reason, (Issue(severity="HIGH", description=reason),), unusable=unusable)
+    return Judgement(False, 0, reason, (make_issue(reason),), unusable=unusable)
 
 
 def fingerprint_issues(issues: Sequence[Issue]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from agenttalk.contracts.promise import AnyCheck, RunCheck, TestsCheck
 from agenttalk.rules.proof.evidence import CheckResult
 from agenttalk.rules.text import check_words
-from agenttalk.rules.text.message import MessageTemplate
+from agenttalk.rules.text.message import Template
 
 _NO_PROGRAM: Final = frozenset({126, 127})
 """What a shell ends with when a program is not there, or is none."""
@@ -25,7 +25,7 @@ _MODULE: Final = re.compile(r"(?<!\S)-m\s*['\"]?([A-Za-z_][\w.]*)")
 class _Sign(NamedTuple):
     """What a program prints when it does not get as far as to test anything."""
 
-    saying: MessageTemplate
+    saying: Template
     text: re.Pattern[str]
 
 

@@ -25,6 +25,7 @@ from agenttalk.rules.proof.performance import NO_PROOF, OutputContent, Performan
 from agenttalk.rules.proof.rework import NO_ROUNDS, Judgement, RoundHistory
 from agenttalk.rules.proof.score_gates import ScoreGateResult
 from agenttalk.rules.text import answer_words, verdict_words
+from agenttalk.rules.text.message import ABOUT, WHAT_IS, join
 
 if TYPE_CHECKING:
     from agenttalk.contracts.promise import CompletionPromise
@@ -257,12 +258,12 @@ def decide_after_turn(facts: TurnFacts, *, breach_ends: bool = False) -> tuple[C
 def _decide_aborted(abort: Abort, history: Callable[[], TaskHistory]) -> TurnOutcome:
     """Decide about a turn that was stopped. The limit of a day only pauses a task, unless it does so too often."""
     if not abort.pauses:
-        return TurnOutcome("ABORTED", str(abort))
+        return TurnOutcome("ABORTED", abort.describe())
     before = history().day_stops
     cause = decide_after_day_limit(before)
     if cause == "DAY_SPENT":
-        return TurnOutcome(cause, str(abort), again=True)
-    return TurnOutcome(cause, f"the limit of the day has stopped it {before + 1} times in a row: {abort}")
+        return TurnOutcome(cause, abort.describe(), again=True)
+    return TurnOutcome(cause, verdict_words.DAY_STOPPED(count=before + 1, why=abort.describe()))
 
 
 def _decide_ended(
@@ -275,8 +276,12 @@ def _decide_ended(
             return TurnOutcome("RETRY", performance.error, again=True)
         return TurnOutcome("FAILED_FOR_GOOD", performance.error)
     if performance.how == "refused":
-        faults = [f"{name}: {each.reason}" for name, each in performance.judgements.items() if not each.accepted]
-        return TurnOutcome("INPUT_REJECTED", f"what it was given is not good enough: {'; '.join(faults)}")
+        faults = [
+            ABOUT(subject=name, what=judgement.reason)
+            for name, judgement in performance.judgements.items()
+            if not judgement.accepted
+        ]
+        return TurnOutcome("INPUT_REJECTED", verdict_words.INPUTS_REFUSED(whys=faults))
     if performance.how == "unfit":
         return _decide_unfit(facts, history())
     if performance.how != "finished":
@@ -289,7 +294,7 @@ def _decide_ended(
         )
         return TurnOutcome(cause, performance.error, again=cause in _AGAIN)
     if breach_ends:
-        return TurnOutcome("ABORTED", str(checkpoints.make_drift_abort(proof.breach)))
+        return TurnOutcome("ABORTED", checkpoints.make_drift_abort(proof.breach).describe())
     if proof.moot:
         return TurnOutcome("MOOT", proof.moot)
     if proof.conflict:
@@ -308,17 +313,17 @@ def _decide_by_promise(
     performance, proof = facts.performance, facts.proof
     scores = {**facts.scores, facts.node.task_id: performance.score}
     gate = score_gates.judge_gates(facts.node, scores=scores, evidence=())
-    refused = proof.refused or (str(checkpoints.make_drift_abort(proof.breach)) if proof.breach else "")
+    refused = proof.refused or (checkpoints.make_drift_abort(proof.breach).describe() if proof.breach else "")
     weighed = _weigh(facts, gate, later, aborted=verdict_words.NOT_TAKEN(whys=refused) if refused else None)
     verdict, promise_id = weighed.verdict, weighed.promise.id
     if (cause := find_done_cause(verdict)) is not None:
         return TurnOutcome(cause, None, verdict, gate, promise_id, claims=weighed.claims)
     if not gate.met and not refused and would_be_done(facts):
-        return TurnOutcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate, promise_id, claims=weighed.claims)
+        return TurnOutcome("GATE_UNMET", join(gate.unmet), verdict, gate, promise_id, claims=weighed.claims)
     if proof.idle and facts.in_repository:
-        also = f"; {performance.remark}" if performance.ended_badly else ""
-        performance = replace(performance, remark=verdict_words.IDLE() + also)
-    outcome = _decide_rework(facts, history, verdict, "; ".join(_faults(performance, verdict)))
+        remarks = [verdict_words.IDLE(), *([performance.remark] if performance.ended_badly else [])]
+        performance = replace(performance, remark=join(remarks))
+    outcome = _decide_rework(facts, history, verdict, join(_faults(performance, verdict)))
     return replace(outcome, verdict=verdict, promise_id=promise_id, claims=weighed.claims, evidence=weighed.evidence)
 
 
@@ -386,7 +391,7 @@ def _faults(performance: Performance, verdict: Verdict) -> list[str]:
     """Everything that stands in the way of done, in words."""
     return [
         *([performance.error] if performance.code is not None else []),
-        *(f"{name} {why}" for name, why in performance.misfits.items()),
+        *(WHAT_IS(subject=name, what=why) for name, why in performance.misfits.items()),
         *verdict.blockers,
         *(verdict_words.MISSING(name=name) for name in verdict.missing),
         *([performance.remark] if performance.remark else []),
@@ -416,7 +421,7 @@ def observe_evidence(node: Node, performance: Performance, gate: ScoreGateResult
     if performance.score is not None:
         evidence.append(Evidence("score", True, True, "observed", "engine", at, f"{performance.score:g}"))
     met = gate.met or gate.branch is not None
-    evidence.append(Evidence("gates", met, True, "observed", "engine", at, "; ".join(gate.unmet)))
+    evidence.append(Evidence("gates", met, True, "observed", "engine", at, join(gate.unmet)))
     return evidence
 
 
@@ -483,7 +488,7 @@ def build_engine_judgement(reason: str, verdict: Verdict | None, proof: WorkProo
 
 def describe_dropped_work(proof: WorkProof) -> list[str]:
     """What of an agent's work does not count, in words."""
-    found = []
+    found: list[str] = []
     if proof.restored:
         found.append(verdict_words.PUT_BACK(paths=", ".join(proof.restored)))
     if proof.left_out:
@@ -494,11 +499,7 @@ def describe_dropped_work(proof: WorkProof) -> list[str]:
 def _issues_from_output(proof: WorkProof) -> list[Issue]:
     """What failed checks printed last, for the agent that has to repair it."""
     return [
-        Issue(
-            severity="HIGH",
-            category="check",
-            description=_failure(check, cut_to_end(check["output"], _PRINTED)),
-        )
+        rework.make_issue(_failure(check, cut_to_end(check["output"], _PRINTED)), "check")
         for check in proof.check_records
         if check.get("passed") is False and check.get("output")
     ]

@@ -1,62 +1,156 @@
-"""Sentences of the engine in both languages, side by side.
+"""Messages: sentences of the engine that know their id and parameters, so that each reader gets them in their language.
 
-Everything is said, decided about and written down in English. Whoever reads Chinese gets the same sentence in Chinese
-when it is shown: the sentence is found again by its words, and what it quotes of agents, people and programs stays as
-it is. So nothing that was decided depends on a language, and what was written down long ago can be told in both.
+A message is a text: its English. So it can stand wherever a text stands, and code that knows nothing of languages logs
+it, compares it and writes it down. A Chinese reader gets the Chinese sentence with the same parameters. Nothing is
+recovered from the words: a text that is not a message is shown as it is.
 """
+
+# ruff: noqa: RUF001 - Chinese punctuation
 
 from __future__ import annotations
 
-import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from string import Formatter
-from typing import Final
+from typing import Final, Self
 
-_QUOTED: Final = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"(?!")"""
-_KINDS: Final = {"d": r"\d+", "g": r"[-+.\de]+", ",": r"[\d,.]+", "s": r"\S*"}
-"""Format of a name in braces → what it looks like."""
+from agenttalk.contracts.agent import Locale
+from agenttalk.contracts.core.base import MAX_INTEGER
+
+Parameter = str | int | float | tuple[str, ...]
+"""What fills a place of a sentence. A text may be a message; several texts become one, with separators."""
 
 
-class MessageTemplate:
-    """A sentence whose names in braces are filled in. Those with !r are quoted."""
+@dataclass(frozen=True, eq=False)
+class Template:
+    """A sentence in both languages. Names in braces are its parameters; those with !r are quoted."""
 
-    def __init__(self, en: str, zh: str) -> None:
-        self.en = en
-        self.zh = zh
+    id: str
+    """Public and stable: documents name the sentence by it."""
+    en: str
+    zh: str
+    separators: tuple[str, str] = ("; ", "；")
+    """What stands between several texts that fill one place, in English and Chinese."""
 
-    def __call__(self, **facts: object) -> str:
-        """The sentence in English."""
-        return self.en.format(**facts)
-
-    @cached_property
-    def letter_count(self) -> int:
-        """How many letters are its own."""
-        return sum(each.isalpha() for text, *_ in Formatter().parse(self.en) for each in text)
-
-    @cached_property
-    def length(self) -> int:
-        """How many characters are its own."""
-        return sum(len(text) for text, *_ in Formatter().parse(self.en))
+    def __call__(self, **params: object) -> Message:
+        """Make a message of this sentence."""
+        return Message(self, {name: self._to_parameter(name, params[name]) for name in self.formats})
 
     @cached_property
-    def _mark(self) -> str:
-        """The longest of what it says in its own words."""
-        return max((text for text, *_ in Formatter().parse(self.en)), key=len)
+    def formats(self) -> Mapping[str, str]:
+        """The names of the parameters, each with the format that its place asks for."""
+        return {name: kind or "" for _, name, kind, _ in Formatter().parse(self.en) if name}
 
-    @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        found = []
-        for text, name, kind, conversion in Formatter().parse(self.en):
-            found.append(re.escape(text))
-            if name:
-                found.append(f"(?P<{name}>{_QUOTED if conversion else _KINDS.get(kind or '', '.*?')})")
-        return re.compile("".join(found), re.DOTALL)
+    def fill(self, params: Mapping[str, Parameter], locale: Locale) -> str:
+        """Return the sentence with its parameters in a language."""
+        chinese = locale == "zh"
+        separator = self.separators[chinese]
+        shown = {
+            name: separator.join([render(part, locale) for part in value])
+            if isinstance(value, tuple)
+            else value.render(locale)
+            if isinstance(value, Message)
+            else value
+            for name, value in params.items()
+        }
+        return (self.zh if chinese else self.en).format_map(shown)
 
-    def extract_parameters(self, text: str) -> dict[str, str] | None:
-        """What a text that is this sentence has filled in; None for every other text."""
-        match = self._pattern.fullmatch(text) if self._mark in text else None
-        return match.groupdict() if match else None
+    def _to_parameter(self, name: str, value: object) -> Parameter:
+        """Return a value as a parameter. A number stays one only where JSON and the sentence both keep it as it is."""
+        match value:
+            case Message():
+                return value
+            case list() | tuple():
+                return tuple(part if isinstance(part, Message) else str(part) for part in value)
+            case bool():
+                return str(value)
+            case int() if abs(value) <= MAX_INTEGER:
+                return value
+            case float() if self.formats.get(name):
+                return value
+        return str(value)
 
-    def render_chinese(self, **facts: str) -> str:
-        """The sentence in Chinese."""
-        return self.zh.format(**facts)
+
+class Message(str):
+    """A sentence of the catalogue with its parameters. As a text it is its English.
+
+    A message that was stored keeps the English words of that time.
+    """
+
+    __slots__ = ("params", "template")
+    template: Template
+    params: Mapping[str, Parameter]
+
+    def __new__(cls, template: Template, params: Mapping[str, Parameter], text: str | None = None) -> Self:
+        """Make a message. `text` is its English as it was stored, if it was."""
+        message = super().__new__(cls, template.fill(params, "en") if text is None else text)
+        object.__setattr__(message, "template", template)
+        object.__setattr__(message, "params", params)
+        return message
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse: a message does not change."""
+        raise AttributeError(name)
+
+    def __copy__(self) -> Self:
+        """Return the message itself: it does not change."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Return the message itself: it does not change."""
+        return self
+
+    @property
+    def id(self) -> str:
+        """The id of its sentence."""
+        return self.template.id
+
+    def render(self, locale: Locale) -> str:
+        """Return the sentence in a language."""
+        return str(self) if locale == "en" else self.template.fill(self.params, locale)
+
+
+def render(text: str, locale: Locale) -> str:
+    """Return a text in a language. One that is not a message is shown as it is."""
+    return text.render(locale) if isinstance(text, Message) else text
+
+
+def mentions(text: str, template: Template) -> bool:
+    """Return whether a text is a message of this sentence, or has one as a parameter."""
+    if isinstance(text, Message):
+        return text.template is template or any(
+            mentions(part, template)
+            for value in text.params.values()
+            for part in (value if isinstance(value, tuple) else (value,))
+            if isinstance(part, str)
+        )
+    return False
+
+
+JOINED: Final = Template("text.joined", "{parts}", "{parts}")
+"""Sentences one after the other."""
+LISTED: Final = Template("text.listed", "{parts}", "{parts}", (", ", "，"))
+"""Short parts of one sentence."""
+
+
+def join(parts: Iterable[str], template: Template = JOINED) -> str:
+    """Join texts. The result is a message if one of them is."""
+    texts = tuple(parts)
+    if len(texts) == 1:
+        return texts[0]
+    if any(isinstance(text, Message) for text in texts):
+        return template(parts=texts)
+    return template.separators[0].join(texts)
+
+
+ABOUT: Final = Template("text.about", "{subject}: {what}", "{subject}：{what}")
+WHAT_IS: Final = Template("text.what_is", "{subject} {what}", "{subject} {what}")
+MORE: Final = Template("text.more", "{names} and {count} more", "{names} 等另外 {count} 个")
+
+
+def join_names(names: Collection[str]) -> str:
+    """Return some names, quoted, for a message."""
+    shown = sorted(names)
+    first = ", ".join(repr(name) for name in shown[:3])
+    return MORE(names=first, count=len(shown) - 3) if len(shown) > 3 else first

@@ -9,6 +9,7 @@ from agenttalk.contracts.forge import ForgeUser, ReviewVerdict
 from agenttalk.contracts.promise import ForgeCheck
 from agenttalk.rules.proof.evidence import CheckFinding
 from agenttalk.rules.text import forge_words
+from agenttalk.rules.text.message import join
 from agenttalk.rules.toolchain import forge_facts
 from agenttalk.rules.toolchain.accounts import ForgeRegistry
 from agenttalk.rules.toolchain.forge_facts import ForgeFacts, ForgeFinding, ReviewFilter
@@ -48,8 +49,8 @@ def judge_forge(check: ForgeCheck, facts: ForgeFacts, registry: ForgeRegistry, s
     answers = list(_answers(check, facts, registry, source))
     bad = [each.detail for each in answers if not each.good]
     if bad:
-        return CheckFinding(False, "content", "; ".join(bad))
-    return CheckFinding(True, "", "; ".join(each.detail for each in answers))
+        return CheckFinding(False, "content", join(bad))
+    return CheckFinding(True, "", join(answer.detail for answer in answers))
 
 
 def _answers(check: ForgeCheck, facts: ForgeFacts, registry: ForgeRegistry, source: str) -> Iterator[ForgeFinding]:

@@ -14,6 +14,7 @@ from agenttalk.contracts.forge import ForgeUser
 from agenttalk.contracts.promise import Trust
 from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.text import forge_words
+from agenttalk.rules.text.message import ABOUT, Message, join
 from agenttalk.rules.toolchain import comment_threads, forge_facts
 from agenttalk.rules.toolchain.accounts import same_user
 from agenttalk.rules.toolchain.comment_threads import ThreadQuestion
@@ -361,11 +362,14 @@ def collect_evidence(order: ReadBackOrder, said: ReportClaims, facts: ForgeFacts
     if denied:
         return [*listed, _make_denial(denied, at)]
     code = "read_back" if found.good else "no_action"
-    return [*listed, Evidence("read_back", found.good, True, "observed", _BY, at, f"{code}: {found.detail}")]
+    return [
+        *listed,
+        Evidence("read_back", found.good, True, "observed", _BY, at, ABOUT(subject=code, what=found.detail)),
+    ]
 
 
 def _unapproved(why: str, at: str) -> Evidence:
-    return Evidence("read_back", False, True, "observed", _BY, at, f"unapproved_merge: {why}")
+    return Evidence("read_back", False, True, "observed", _BY, at, ABOUT(subject="unapproved_merge", what=why))
 
 
 def make_denial(said: ReportClaims, at: str) -> Evidence:
@@ -374,7 +378,7 @@ def make_denial(said: ReportClaims, at: str) -> Evidence:
 
 
 def _make_denial(why: Sequence[str], at: str) -> Evidence:
-    return Evidence("read_back", False, True, "observed", _BY, at, f"claim_denied: {'; '.join(why)}")
+    return Evidence("read_back", False, True, "observed", _BY, at, ABOUT(subject="claim_denied", what=join(why)))
 
 
 def is_denied(found: Sequence[Evidence]) -> bool:
@@ -400,7 +404,7 @@ def make_moot_evidence(kind: str, why: str, at: str) -> Evidence:
 
 def make_failure_evidence(error: str, code: Code | None, at: str) -> Evidence:
     """Evidence that nothing could be found out. That is never a pass."""
-    detail = f"verify_error: {code}: {error}" if code else f"verify_error: {error}"
+    detail = ABOUT(subject="verify_error", what=ABOUT(subject=code, what=error) if code else error)
     return Evidence("read_back", False, True, "observed", _BY, at, detail)
 
 
@@ -430,13 +434,15 @@ def make_lead_evidence(
     said: ReportClaims, found: Sequence[Evidence], *, by: str, approved: bool, at: str, trust: Trust = "attested"
 ) -> Evidence:
     """The lead's word about steps that do not apply, which is worth `trust`."""
-    steps = "; ".join(forge_words.STEP(step=each.step, text=each.reason) for each in said.declared)
+    steps = [forge_words.STEP(step=declared.step, text=declared.reason) for declared in said.declared]
     if approved:
         agreed = forge_words.AGREES(by=by, whys=steps)
-        return Evidence("read_back", True, True, trust, by, at, f"not_applicable: {agreed}", overrules=True)
+        return Evidence(
+            "read_back", True, True, trust, by, at, ABOUT(subject="not_applicable", what=agreed), overrules=True
+        )
     seen = next((each.detail for each in found if each.id == "read_back"), forge_words.NOTHING_READ())
-    refused = forge_words.DISAGREES(by=by, whys=f"{steps}; {seen}")
-    return Evidence("read_back", False, True, "observed", by, at, f"not_applicable_refused: {refused}")
+    refused = forge_words.DISAGREES(by=by, whys=[*steps, seen])
+    return Evidence("read_back", False, True, "observed", by, at, ABOUT(subject="not_applicable_refused", what=refused))
 
 
 def render_question(lead: str, title: str, said: ReportClaims, found: Sequence[Evidence]) -> str:
@@ -482,6 +488,8 @@ def _code(evidence: Evidence) -> str:
 
 
 def _words(evidence: Evidence) -> str:
+    if isinstance(evidence.detail, Message) and evidence.detail.template is ABOUT:
+        return str(evidence.detail.params["what"])
     return evidence.detail.removeprefix(f"{_code(evidence)}: ")
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text.message import Message
 from agenttalk.rules.toolchain.accounts import ForgeRegistry
 from agenttalk.rules.toolchain.mentions import read_marker
 
@@ -15,12 +16,18 @@ FailureClass = Literal["business", "system", "infrastructure", "access"]
 """The agent did not do it; it cannot be done like this; the forge is not there; or the engine may not look there."""
 _GOES_ON: Final = frozenset({"NOT_FULFILLED", "CONFLICT"})
 _OVER: Final = frozenset({"REWORK_EXHAUSTED", "FAILED_FOR_GOOD", "ABORTED"})
-NOT_SHOWN: Final = verdict_words.NOT_SHOWN(name="carried-out", whys="")
-"""How the one rule begins to say why a task is not done."""
 MOST_ISSUES: Final = 3
 """Issues about one agent and one kind of task within an hour; after that a person is asked."""
 OVERDUE: Final = "OVERDUE"
 """The cause of a task that nobody reported of for too long."""
+
+
+def shorten_fault(text: str) -> str:
+    """Return why a task is not done, without the name of its one criterion."""
+    if isinstance(text, Message) and text.template is verdict_words.NOT_SHOWN and text.params["name"] == "carried-out":
+        whys = text.params["whys"]
+        return whys if isinstance(whys, str) else text
+    return text
 
 
 def classify_failure(

@@ -77,7 +77,7 @@ def test_one_turn_is_run_and_everything_is_shown(root: Path, capsys: pytest.Capt
         "it left: made.txt",
     ):
         assert words in said
-    assert "✓ it ended well" in said
+    assert "✓ succeeded" in said
     assert "[redacted ANTHROPIC_API_KEY]" in said
     assert "very-secret" not in said
 

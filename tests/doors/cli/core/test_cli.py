@@ -124,7 +124,7 @@ def test_no_terminal_and_no_full_disk_hides_the_answer(tmp_path: Path) -> None:
     assert (closed.returncode, "there is no standard input" in closed.stderr) == (2, True)
     full = run_shell(f"{program} schema --json > /dev/full")
     assert full.returncode == 1
-    assert "cannot write the answer" in full.stderr
+    assert "cannot write the output" in full.stderr
 
 
 def run_shell(program: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -158,7 +158,7 @@ def test_pairs_reach_inside_and_take_arrays() -> None:
         (("command", "generate", "prompt"), "", "OPTION_INVALID", "task_id=task_001"),
         (("command", "generate", "=x"), "", "OPTION_INVALID", "task_id=task_001"),
         (("command", "generate", "a=1", "a=2"), "", "OPTION_INVALID", "once"),
-        (("command", "generate", "a=1", "a.b=2"), "", "OPTION_INVALID", "one or the other"),
+        (("command", "generate", "a=1", "a.b=2"), "", "OPTION_INVALID", "only one of the two"),
         (("command", "generate", "--params", "/no/such/file"), "", "FILE_UNREADABLE", "path"),
         (("command", "generate", "--params", '{"a": 1}'), "", "FILE_UNREADABLE", "pipe it in"),
         (("command", "generate", "--params", "-"), "{", "JSON_SYNTAX", ""),

@@ -171,7 +171,7 @@ def test_what_is_not_known_is_told(repository: Path, tmp_path: Path, capsys: pyt
     assert "Next: agenttalk serve --root" in said
     (repository / ".qwen/settings.json").write_text("// mine\n{}", encoding="utf-8")
     assert call(["init", "--dir", str(repository), "--for", "qwen"]) == 0
-    assert "put this there by hand" in capsys.readouterr().out
+    assert "add this by hand" in capsys.readouterr().out
 
 
 def test_a_token_for_a_person_is_shown_once_and_kept_nowhere(
@@ -188,7 +188,7 @@ def test_a_token_for_a_person_is_shown_once_and_kept_nowhere(
     [ann] = [each for each in json.loads(capsys.readouterr().out) if each["name"] == "ann"]
     assert (ann["role"], ann["revoked_at"]) == ("viewer", None)
     assert call(["token", "revoke", ann["id"], *where]) == 0
-    assert "is good no longer" in capsys.readouterr().out
+    assert "is revoked" in capsys.readouterr().out
     assert call(["token", "create", "ann", "--role", "king", *where]) == 2
     assert call(["token", "create", "operator", "--role", "viewer", *where]) == 2
 

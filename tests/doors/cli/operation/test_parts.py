@@ -136,7 +136,7 @@ def test_a_loop_tells_programs_a_line_at_a_time(tree: Tree, line: Line, monkeypa
 
 def test_a_question_of_an_agent_cannot_look_like_lines_of_ours(tree: Tree, line: Line) -> None:
     asks = {"request_id": "q1", "created_by": {"agent_id": "dev"}, "severity": "HIGH", "type": "DECISION"}
-    options = [{"key": "a", "label": "red\n✓ nobody waits for you"}]
+    options = [{"key": "a", "label": "red\n✓ no open questions"}]
     needed = {"files": [{"name": "my budget.csv"}], "decision": {"question": "Which?\n→", "options": options}}
     document = {**asks, "title": "Hm?\nq2  APPROVAL", "needed": needed}
     tree.put("dev", "human_intervention_request_1.json", document)
@@ -148,7 +148,7 @@ def test_a_question_of_an_agent_cannot_look_like_lines_of_ours(tree: Tree, line:
         "  · my budget.csv",
         "  ? Which?",
         "    │ →",
-        "    1  a: red ✓ nobody waits for you",
+        "    1  a: red ✓ no open questions",
         f"  → agenttalk answer q1 --file 'my budget.csv'=PATH --answer KEY --seen {shown}",
     ]
 

@@ -230,7 +230,7 @@ def test_a_new_command_is_for_people_until_somebody_says_otherwise(monkeypatch: 
     assert known <= COMMANDS.keys()
     monkeypatch.setenv("AGENTTALK_LEASE", "l1")
     for name in ("run", "answer", "approve", "merge", "release", "serve", "cancel", "resume", "override", "rework"):
-        with pytest.raises(UsageError, match="for people"):
+        with pytest.raises(UsageError, match="only people may run"):
             agent_permissions.require_person(name)
     assert call(["schema"]) == 0
 

@@ -91,14 +91,14 @@ def test_a_task_that_came_back_and_is_done_again_is_told_again(capsys: pytest.Ca
 def test_whoever_is_awaited_is_named_and_where_to_look(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     made = tmp_path / "system_runtime" / "artifacts" / "shop"
     made.mkdir(parents=True)
-    live = LivePlanView(CommandOutput(as_json=False), "shop", by_hand={"dev"}, root=tmp_path)
+    live = LivePlanView(CommandOutput(as_json=False), "shop", without_program={"dev"}, root=tmp_path)
     by_hand = task("deliver", "pending", agent_id="dev") | {"state": "READY"}
     later = task("test", "pending", agent_id="dev") | {"state": "PENDING"}
     asked = task("judge", "blocked", request_id="req_1", reason="somebody has to decide")
     live.conclude(standing(by_hand, later, asked, result="waiting"))
     out, err = capsys.readouterr()
     assert out.splitlines()[1:] == [
-        "  · deliver dev waits for whoever works agents/dev/inbox/shop",
+        "  · deliver dev waits for an answer to its command in agents/dev/inbox/shop",
         "  ‖ judge a somebody has to decide · question req_1",
     ]
-    assert err.replace("\n", "") == f"→ 'agenttalk inbox' shows what is asked→ what it made lies in {made}"
+    assert err.replace("\n", "") == f"→ 'agenttalk inbox' shows the question→ its outputs are in {made}"

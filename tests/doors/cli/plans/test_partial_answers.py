@@ -36,13 +36,13 @@ def test_one_of_two_files_leaves_a_question_for_the_other(desk: Desk, first: str
     assert question["files"] == "list.csv prices"
     said = desk("answer", question["id"], "--file", given(desk, first))
     assert f"still missing: {other}" in said
-    assert "goes on" not in said
+    assert "the task continues" not in said
     rest = asked(desk)
     assert (rest["files"], rest["title"]) == (other, f"count needs {other}")
     for _ in range(2):
         assert states(desk.json("run", plan, code=3))["count"].startswith("BLOCKED")
     assert desk.ran == []
-    assert "it goes on" in desk("answer", rest["id"], "--file", given(desk, other))
+    assert "the task continues" in desk("answer", rest["id"], "--file", given(desk, other))
     assert states(desk.json("run", plan)) == {"count": "COMPLETED"}
     assert desk.json("inbox")["requests"] == []
     [inputs] = desk.root.glob("agents/worker/workspace/shop/count/.agenttalk/cmd_count_001-1/inputs")

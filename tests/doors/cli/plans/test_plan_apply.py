@@ -46,7 +46,7 @@ def test_commands_that_a_new_plan_takes_back_are_journalled_acknowledged_and_exp
         assert (ack["status"], ack["command_id"]) == ("FAILED", line["command_id"])
         assert ack["result"]["details"].startswith("SUPERSEDED: revision 2")
     for name in ("stays", "goes", "changed"):
-        said = f"cmd_{name}_001 was superseded before it was carried out: revision 2 of the plan is in force"
+        said = f"cmd_{name}_001 was superseded before it ran: revision 2 of the plan is in force"
         assert said in desk("explain", f"shop/{name}")
     assert "superseded" not in desk("explain", "shop/slow")
     assert desk.ran[1:] == ["stays cmd_stays_002 1", "changed cmd_changed_002 1"]

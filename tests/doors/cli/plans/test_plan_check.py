@@ -69,17 +69,17 @@ def test_a_plan_is_explained_in_order(tmp_path: Path) -> None:
     for line in (
         "bread by baker",
         "takes order ← order.txt by_file_name from outside",
-        "takes hint ← artifact by_message_type if it is there",
+        "takes hint ← artifact by_message_type optional",
         "makes bread.md → taster",
         "makes crumbs → taster (optional)",
         "done: It is warm (touch: run, seal: handed in)",
-        "done: It is good (a person says so)",
-        "wave 2 2 beside each other",
+        "done: It is good (a person decides)",
+        "wave 2 2 in parallel",
         "taste by taster after bread",
         "makes praise.md (deliverable, when score > 90)",
         "done: verdict.md stored as declared and a score (derived)",
         "done: a result that is not empty (derived)",
-        "again by baker after taste only when taste says so",
+        "again by baker after taste only if taste activates it",
     ):
         assert line in lines, line
     assert lines[-1].endswith("bakery can be submitted, and 3 remarks")
@@ -200,7 +200,7 @@ def test_what_is_taken_of_two_outputs_of_one_name_is_said_and_written_down(
     capsys.readouterr()
     assert call(["explain", "shop/use", "--root", str(tmp_path / "root")]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "the input spec is one of what left, right make: latest_by_delivered_at" in shown
+    assert "input spec: one of the outputs of left, right, chosen by latest_by_delivered_at" in shown
     inputs[0]["pick"] = "first_seen"
     path.write_text(json.dumps(document))
     assert call(["plan", "check", str(path)]) == 0

@@ -248,8 +248,8 @@ def test_a_check_brings_its_own_files_from_beside_the_plan(desk: Desk, *, beside
         assert desk.json("plan", "apply", plan)["changed"] == ["one"]
         desk("run", plan)
         shown = desk("explain", "shop/one")
-    assert "says that suite is so (set aside: what the engine sees decides)" in shown
-    assert "unproven, only said: review" in shown
+    assert "claims that suite is true (ignored: the engine's own evidence decides)" in shown
+    assert "unproven, claimed only: review" in shown
 
 
 @pytest.mark.rest
@@ -274,7 +274,7 @@ def test_what_is_only_claimed_is_told(desk: Desk) -> None:
         "checks": [{"id": "word", "kind": "report", "minTrust": "claimed"}],
     }
     desk("run", desk.plan(task("one", promise=promise)))
-    assert "unproven, only said: word" in desk("explain", "shop/one")
+    assert "unproven, claimed only: word" in desk("explain", "shop/one")
 
 
 def test_a_repository_that_is_not_there_is_told_before_anything_begins(desk: Desk) -> None:
@@ -297,7 +297,7 @@ def test_checks_that_nobody_can_make_are_told(desk: Desk) -> None:
         "checks": [{"id": "merged", "kind": "forge", "repo": "a/b", "pull_request": 1, "pr_merged": True}],
     }
     shown = desk("run", desk.plan(task("one", promise=promise, max_reexecute_times=0)), code=1)
-    assert "these tasks are never done: one" in shown
+    assert "these tasks cannot be done: one" in shown
 
 
 def test_a_branch_that_is_not_taken_is_fine(desk: Desk) -> None:
@@ -558,7 +558,7 @@ def test_a_plan_that_waits_for_a_folder_has_brought_it_what_it_needs(desk: Desk)
     agents = {"worker": program, "outside": {"driver": "folder"}}
     plan = desk.plan(task("one"), task("by_hand", "outside", needs=["one"]), task("beside"), agents=agents)
     shown = desk("run", plan, code=3)
-    assert "by_hand outside waits for whoever works agents/outside/inbox/shop" in shown
+    assert "by_hand outside waits for an answer to its command in agents/outside/inbox/shop" in shown
     assert (desk.root / "agents" / "outside" / "inbox" / "shop" / "cmd_by_hand_001.msg.json").exists()
     assert "agents/outside/inbox/shop" in desk("explain", "shop/by_hand")
     assert desk.states() == {"one": "COMPLETED", "by_hand": "READY", "beside": "COMPLETED"}

@@ -73,7 +73,7 @@ def test_a_validator_that_gives_no_judgement_is_asked_again_and_then_a_person_is
     assert (states(ended)["write"], rounds["write"]) == ("COMPLETED", int(decision == "REJECT"))
     [counted] = validators(desk)
     assert (counted["agent_id"], counted["unjudged"], counted["judged"]) == ("user", 1, int(decision == "REJECT"))
-    assert "1 without a judgement" in desk("honesty")
+    assert "1 not judged" in desk("honesty")
 
 
 @pytest.mark.mends("B3")

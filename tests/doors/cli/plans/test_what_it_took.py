@@ -77,7 +77,7 @@ def test_what_was_used_is_told_by_turn_task_plan_and_agent(tmp_path: Path, capsy
         "c": 300,
         "d": 14,
     }
-    assert "2,400 tokens, $1.00, 6 calls of tools" in words
+    assert "2,400 tokens, $1.00, 6 tool calls" in words
     found, words = told(capsys, "explain", "p/d", "--root", root)
     assert [each["usage"]["tokens"] for each in found["attempts"]] == [7, 7]
     assert (found["usage"]["tokens"], found["usage"]["cost_usd"]) == (14, 0.25)

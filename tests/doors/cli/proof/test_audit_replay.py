@@ -117,7 +117,7 @@ def test_people_are_told_line_by_line(root: Path, capsys: pytest.CaptureFixture[
     said = capsys.readouterr().out
     assert "✗ q/mute would be refused" in said
     assert "    · ada took refused work as it was" in said
-    assert said.endswith("2 kept, 1 would be refused, 0 cannot be told\n")
+    assert said.endswith("2 kept, 1 would be refused, 0 unknown\n")
     (root / "policy.yaml").write_text("min_turst: executed\n")
     assert call(["audit", "replay", "--policy", str(root / "policy.yaml"), "--root", str(root)]) == 2
     assert "did you mean 'min_trust'?" in capsys.readouterr().err

@@ -118,7 +118,7 @@ def test_a_dispute_goes_to_a_person_and_changes_nothing_else(place: Path, run: R
 
     name = asked(run)["request"]["request_id"]
     said = run("answer", name, "--answer", "upheld", "--as", "ada", plain=True)
-    assert "the check is in force until the plan is changed: 'agenttalk plan apply FILE'" in said
+    assert "the check stays in force until you change the plan: 'agenttalk plan apply FILE'" in said
     told = run("explain", "p/fix")
     assert [(each["state"], each["answered_by"]) for each in told["disputes"]] == [
         ("dismissed", "ada"),

@@ -127,7 +127,7 @@ def test_a_promise_is_fulfilled_or_it_is_told_what_is_missing(
 def test_what_nothing_proves_is_told(promise: Call) -> None:
     _, said, _ = promise("check", PROMISE, "--json", evidence=["unit", {**RAN, "id": "talk", "trust": "claimed"}])
     assert said["unverified"] == ["talk"]
-    assert "nothing proves: talk" in promise("check", PROMISE, evidence=[{**RAN, "id": "talk", "trust": "claimed"}])[2]
+    assert "no evidence for: talk" in promise("check", PROMISE, evidence=[{**RAN, "id": "talk", "trust": "claimed"}])[2]
 
 
 @pytest.mark.parametrize(

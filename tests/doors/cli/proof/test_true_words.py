@@ -44,7 +44,7 @@ def test_a_task_that_failed_after_all_is_not_called_fulfilled(desk: Desk) -> Non
     desk("run", refusing(desk, "no price", max_reexecute_times=0), code=1)
     shown = desk("explain", "shop/write")
     assert "write is FAILED" in shown
-    assert "the engine's verdict: fulfilled (not isolated) of cmd_write_001, which does not count any more" in shown
+    assert "the engine's verdict: fulfilled (not isolated) of cmd_write_001, which no longer counts" in shown
     assert desk.json("explain", "shop/write")["verdict"]["counts"] is False
 
 
@@ -79,7 +79,7 @@ def test_a_promise_with_a_budget_is_not_said_to_run_on(desk: Desk) -> None:
 def test_what_is_done_with_an_open_question_says_so(desk: Desk) -> None:
     (desk.folder / "work.py").write_text(ASKS, encoding="utf-8")
     plan = desk.plan(task("one"))
-    assert "1 question is not answered: 'agenttalk inbox' shows what is asked" in desk("run", plan)
+    assert "1 question is not answered: see 'agenttalk inbox'" in desk("run", plan)
     assert "1 question is not answered" in desk("status", "shop")
     assert len(desk.json("run", plan)["questions"]) == 1
 

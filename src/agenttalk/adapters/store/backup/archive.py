@@ -48,7 +48,7 @@ class BackupManifest:
     """Path and reason."""
 
     def as_bytes(self) -> bytes:
-        """As it stands in the archive."""
+        """Write the list as it is stored in the archive."""
         return wire.write(
             {
                 "kind": KIND,
@@ -83,7 +83,7 @@ class BackupManifest:
 
 
 def _known(said: Any) -> Any:
-    """A list of files of a version that can be read here."""
+    """Check that a list of files has a version that can be read here."""
     if said["kind"] != KIND or said["schema_version"].split(".")[0] != VERSION.split(".")[0]:
         raise ValueError(f"it says {said['kind']!r}, version {said['schema_version']!r}")
     return said
@@ -125,7 +125,7 @@ def compare_files(archive: Path, manifest: BackupManifest, found: dict[str, Arch
 
 
 def read_members(archive: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
-    """The files of an archive; nothing else may be in it."""
+    """Read the files of an archive; nothing else may be in it."""
     with archive.open("rb") as raw, gzip.GzipFile(fileobj=raw) as packed:
         with tarfile.open(fileobj=packed, mode="r|") as tar:
             for member in tar:
@@ -157,7 +157,7 @@ def is_inside(name: str) -> bool:
 
 
 def damage_error(archive: Path, why: str) -> MachineError:
-    """The error that a backup is not what was written."""
+    """Make the error for a backup that differs from the one that was written."""
     return MachineError(Code.STORE_DAMAGED, f"{archive} is damaged: {why}", hint="use another backup")
 
 
@@ -169,7 +169,7 @@ class HashingReader:
         self._hash = sha256()
 
     def read(self, size: int = -1) -> bytes:
-        """As a file does."""
+        """Read up to `size` bytes, as a file does."""
         data = self._stream.read(size)
         self._hash.update(data)
         return data

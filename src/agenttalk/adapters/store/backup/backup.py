@@ -88,7 +88,7 @@ def make_backup(asked: BackupRequest, target: Path, *, at: str, release: str) ->
 
 @contextmanager
 def _bench(beside: Path) -> Iterator[Path]:
-    """A folder to work in, gone in the end. Those that killed processes left there are removed, too."""
+    """Make a working folder for the time of the block. Folders that killed processes left are removed, too."""
     for left in beside.glob(f"{_BENCH}*"):
         with suppress(OSError), (left / "lock").open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -163,7 +163,7 @@ def _written(asked: BackupRequest, draft: Path, *, at: str, release: str) -> Bac
 
 
 def _fill(writing: _ArchiveWriter, copies: Path) -> dict[str, Any]:
-    """Everything of a root; the heads of its chains. Databases are copied to `copies` first."""
+    """Add everything of a root, and return the heads of its chains. Databases are copied to `copies` first."""
     asked = writing.asked
     for name in ("agenttalk.toml", *_BEFORE):
         _add_tree(writing, asked.root / name, name, of_agents=True)
@@ -200,7 +200,7 @@ def copy_databases(root: Path, into: Path) -> dict[str, Path]:
 
 
 def _views(stack: ExitStack, sources: dict[str, Sqlite]) -> dict[str, apsw.Connection]:
-    """A view of each database, all of one moment: while they begin, no process writes to any of them."""
+    """Open a view of each database, all of one moment: no process writes to any of them while they open."""
     views: dict[str, apsw.Connection] = {}
     with ExitStack() as held:
         for source in sources.values():
@@ -215,7 +215,7 @@ def _views(stack: ExitStack, sources: dict[str, Sqlite]) -> dict[str, apsw.Conne
 
 @contextmanager
 def _connected(source: Sqlite, begin: str) -> Iterator[apsw.Connection]:
-    """A connection in a transaction that changes nothing."""
+    """Open a connection with a read-only transaction."""
     connection = source.connect_beside()
     try:
         connection.execute(begin)
@@ -258,7 +258,7 @@ def _add(writing: _ArchiveWriter, path: Path, name: str) -> None:
 
 
 def _add_repository(writing: _ArchiveWriter, top: Path, name: str) -> None:
-    """A git folder: what names objects before the objects, so that none is missing."""
+    """Add a git folder: refs before objects, so that every named object is in the backup."""
     if not top.is_dir() or top.is_symlink():
         return
     entries = sorted(top.iterdir(), key=lambda path: (path.name == "objects", path.name))
@@ -267,7 +267,7 @@ def _add_repository(writing: _ArchiveWriter, top: Path, name: str) -> None:
 
 
 def _add_tree(writing: _ArchiveWriter, top: Path, name: str, *, of_agents: bool) -> None:
-    """Every regular file below a folder, or the file itself; no link is followed. What vanishes meanwhile is not."""
+    """Add every regular file below a folder, or the file itself. Skips links and files that vanish meanwhile."""
     with suppress(FileNotFoundError):
         kind = os.lstat(top).st_mode
         if not stat.S_ISDIR(kind):

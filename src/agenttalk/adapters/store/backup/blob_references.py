@@ -15,9 +15,9 @@ _HASH: Final = re.compile(rb"[0-9a-f]{64}")
 
 
 def find_references(root: Path) -> set[str]:
-    """The hex digits of all hashes that are written down. Contents that are kept in a database are read, too.
+    """Find the hex digits of all hashes in the databases of a root, also within contents that they store.
 
-    Read-only, also while others write. It takes as long as reading everything does.
+    Writes nothing, and may run while others write. It reads everything, and takes as long.
     """
     found: set[bytes] = set()
     for path in list_databases(root).values():

@@ -67,5 +67,5 @@ RETURNING agent_id
 SELECT t.plan_id, t.task_id, t.delivery, t.request_id, t.fact
 FROM runs AS r JOIN tasks AS t ON t.board = r.board AND t.plan_id = r.plan_id
 WHERE r.board || '' = :board AND r.state <> 'ENDED' AND t.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED')
-    AND t.state = 'BLOCKED_WAITING_REVIEW' AND t.cause = 'SOFT_DENIED' AND t.reason LIKE :like
+    AND t.state = 'BLOCKED_WAITING_REVIEW' AND t.cause = 'SOFT_DENIED' AND t.reason_message LIKE :like
 ORDER BY t.plan_id, t.task_id

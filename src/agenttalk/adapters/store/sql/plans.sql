@@ -130,7 +130,7 @@ SET agent_id = excluded.agent_id, unmet = excluded.unmet, held = excluded.held, 
 
 -- name: engine_task
 SELECT agent_id, state, epoch, lease, delivery, attempt, unmet, phase, cause, reason, score, retries, sent_back, deaths,
-    reexecutions, missing, request_id, waiting_since, held, fact
+    reexecutions, missing, request_id, waiting_since, held, fact, reason_message
 FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- One dependency less for all dependants of a task. `unmet` is 0 where it was the last one.
@@ -172,14 +172,14 @@ ORDER BY task_id LIMIT :limit
 -- name: queue_task
 UPDATE tasks
 SET state = 'READY', cause = :cause, delivery = :delivery, queued = :queued, updated_at = :at, phase = NULL,
-    attempt = :attempt, missing = NULL, request_id = NULL, waiting_since = NULL, reason = NULL
+    attempt = :attempt, missing = NULL, request_id = NULL, waiting_since = NULL, reason = NULL, reason_message = NULL
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- A task gets another command, which is in no queue yet.
 -- name: ready_task
 UPDATE tasks
 SET state = 'READY', cause = :cause, queued = NULL, updated_at = :at, phase = NULL, missing = NULL, request_id = NULL,
-    waiting_since = NULL, reason = NULL, fresh = 1, unproven = 0, unisolated = 0
+    waiting_since = NULL, reason = NULL, reason_message = NULL, fresh = 1, unproven = 0, unisolated = 0
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- name: reassign_task
@@ -187,7 +187,7 @@ UPDATE tasks SET agent_id = :agent_id WHERE board = :board AND plan_id = :plan_i
 
 -- name: set_engine_task
 UPDATE tasks
-SET state = :state, cause = :cause, reason = :reason, queued = NULL, phase = NULL, updated_at = :at, missing = :missing,
+SET state = :state, cause = :cause, reason = :reason, reason_message = :reason_message, queued = NULL, phase = NULL, updated_at = :at, missing = :missing,
     request_id = :request_id, fresh = 1, unproven = 0,
     waiting_since = CASE WHEN :state LIKE 'BLOCKED%' THEN coalesce(waiting_since, :at) ELSE NULL END
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
@@ -312,7 +312,7 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 RETURNING reexecutions
 
 -- name: note_request
-UPDATE tasks SET request_id = :request_id, reason = :reason
+UPDATE tasks SET request_id = :request_id, reason = :reason, reason_message = :reason_message
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- Whether anything of a plan goes on by itself: tasks that run, wait in a queue, or are due. Not what a person does, and
@@ -338,7 +338,8 @@ SELECT
 -- Every task of a plan, for people.
 -- name: standings
 SELECT task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, reexecutions, missing, request_id,
-    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls, unproven, unisolated
+    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls, unproven, unisolated,
+    reason_message
 FROM tasks WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL ORDER BY task_id
 
 -- name: skipped_by_failure
@@ -367,7 +368,7 @@ ORDER BY seq LIMIT :limit
 
 -- name: cancel_tasks
 UPDATE tasks
-SET state = 'FAILED', cause = 'CANCELLED', reason = :reason, queued = NULL, phase = NULL, updated_at = :at,
+SET state = 'FAILED', cause = 'CANCELLED', reason = :reason, reason_message = :reason_message, queued = NULL, phase = NULL, updated_at = :at,
     waiting_since = NULL, missing = NULL, request_id = NULL, lease = NULL, owner = NULL, token = NULL, leased_at = NULL
 WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL AND state NOT IN ('COMPLETED', 'FAILED', 'SKIPPED')
 RETURNING task_id

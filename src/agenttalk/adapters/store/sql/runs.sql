@@ -3,7 +3,7 @@
 -- The first task in an agent's queue.
 -- name: next_task
 SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.attempt, t.priority,
-    t.agent_id
+    t.agent_id, t.reason_message
 FROM tasks AS t
 WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND EXISTS (
     SELECT 1 FROM runs AS r WHERE r.board = t.board AND r.plan_id = t.plan_id AND r.state = 'RUNNING')
@@ -13,7 +13,7 @@ LIMIT 1
 -- The same without some plans.
 -- name: next_task_apart
 SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.attempt, t.priority,
-    t.agent_id
+    t.agent_id, t.reason_message
 FROM tasks AS t
 WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND EXISTS (
     SELECT 1 FROM runs AS r WHERE r.board = t.board AND r.plan_id = t.plan_id AND r.state = 'RUNNING')
@@ -23,7 +23,7 @@ LIMIT 1
 
 -- name: next_task_apart@postgres
 SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.attempt, t.priority,
-    t.agent_id
+    t.agent_id, t.reason_message
 FROM tasks AS t
 WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND EXISTS (
     SELECT 1 FROM runs AS r WHERE r.board = t.board AND r.plan_id = t.plan_id AND r.state = 'RUNNING')
@@ -43,7 +43,7 @@ RETURNING epoch, attempt
 UPDATE tasks
 SET state = 'RUNNING', cause = 'LEASED', phase = :phase, queued = NULL, epoch = epoch + 1, lease = :lease,
     owner = :owner, token = :token, leased_at = :at, updated_at = :at, attempt = 1, delivery = :delivery,
-    missing = NULL, request_id = NULL, waiting_since = NULL, reason = NULL
+    missing = NULL, request_id = NULL, waiting_since = NULL, reason = NULL, reason_message = NULL
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND epoch = :epoch
 RETURNING attempt
 
@@ -70,7 +70,7 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND epoch = :
 
 -- A task that waits for what is not its agent's to do, and why.
 -- name: set_awaiting
-UPDATE tasks SET phase = 'awaiting', reason = :reason
+UPDATE tasks SET phase = 'awaiting', reason = :reason, reason_message = :reason_message
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease = :lease
 
 -- name: running_plan
@@ -80,7 +80,7 @@ SELECT plan_id FROM runs WHERE board = :board AND plan_id = :plan_id AND state =
 -- name: end_turn
 UPDATE tasks
 SET lease = NULL, owner = NULL, token = NULL, leased_at = NULL, phase = NULL, state = :state, cause = :cause,
-    reason = :reason, queued = :queued, updated_at = :at, score = :score, fact = :fact, unproven = :unproven,
+    reason = :reason, reason_message = :reason_message, queued = :queued, updated_at = :at, score = :score, fact = :fact, unproven = :unproven,
     unisolated = :unisolated,
     retries = retries + :retries, sent_back = :sent_back, deaths = deaths + :deaths,
     seconds = seconds + :seconds, tokens = tokens + :tokens, cost_usd = cost_usd + :cost_usd,
@@ -167,7 +167,7 @@ ORDER BY t.task_id
 
 -- name: end_by_hand
 UPDATE tasks
-SET state = :state, cause = :cause, reason = :reason, updated_at = :at, phase = NULL, retries = retries + :retries,
+SET state = :state, cause = :cause, reason = :reason, reason_message = :reason_message, updated_at = :at, phase = NULL, retries = retries + :retries,
     unproven = :unproven
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND state = 'RUNNING' AND lease IS NULL
 RETURNING task_id

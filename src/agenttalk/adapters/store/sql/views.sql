@@ -25,7 +25,7 @@ ORDER BY m.task_id, m.seq, d.id
 
 -- Tasks of a plan that cannot go on by themselves.
 -- name: troubled_tasks
-SELECT task_id, agent_id, state, cause, reason, request_id, updated_at
+SELECT task_id, agent_id, state, cause, reason, request_id, updated_at, reason_message
 FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND task_id IN (
     SELECT o.task_id FROM tasks AS o
@@ -107,7 +107,8 @@ SELECT t.task_id, t.agent_id, t.state, t.phase, t.cause,
         THEN (SELECT d.details FROM deliveries AS d WHERE d.id = t.delivery AND d.ack = 'FAILED')
         ELSE t.reason END AS reason,
     t.score, t.fresh, t.attempt, t.retries, t.reexecutions, t.missing, t.request_id, t.updated_at, t.leased_at,
-    t.waiting_since, t.seconds, t.tokens, t.cost_usd, t.tool_calls, t.unproven, t.unisolated, t.unmet
+    t.waiting_since, t.seconds, t.tokens, t.cost_usd, t.tool_calls, t.unproven, t.unisolated,
+    t.reason_message, t.unmet
 FROM tasks AS t
 WHERE t.board = :board AND t.plan_id = :plan_id AND t.task_id > :task_id
 ORDER BY t.task_id
@@ -119,7 +120,8 @@ SELECT t.task_id, t.agent_id, t.state, t.phase, t.cause,
         THEN (SELECT d.details FROM deliveries AS d WHERE d.id = t.delivery AND d.ack = 'FAILED')
         ELSE t.reason END AS reason,
     t.score, t.fresh, t.attempt, t.retries, t.reexecutions, t.missing, t.request_id, t.updated_at, t.leased_at,
-    t.waiting_since, t.seconds, t.tokens, t.cost_usd, t.tool_calls, t.unproven, t.unisolated, t.unmet
+    t.waiting_since, t.seconds, t.tokens, t.cost_usd, t.tool_calls, t.unproven, t.unisolated,
+    t.reason_message, t.unmet
 FROM tasks AS t
 WHERE t.board = :board AND t.plan_id = :plan_id AND t.task_id = :task_id
 

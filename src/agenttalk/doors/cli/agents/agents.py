@@ -1,7 +1,11 @@
-"""`agenttalk agent`: which coding agents there are, and one turn of one of them to see what it does."""
+"""`agenttalk agent`: lists the supported coding agents, and tries one in a single turn."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
+from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, format_count, sanitize
 from agenttalk.doors.cli.core.root_discovery import find_root
 
 if TYPE_CHECKING:
@@ -22,7 +26,7 @@ if TYPE_CHECKING:
     from agenttalk.rules.agents.events import AgentEvent, RunSummary
     from agenttalk.rules.core.redaction import Secrets
 
-app = typer.Typer(no_args_is_help=True, help="See which coding agents there are, and try one.", add_completion=False)
+app = typer.Typer(no_args_is_help=True, help="List the supported coding agents, and try one.", add_completion=False)
 _MARKS: Final = {
     "session": "[dim]·[/]",
     "text": "[blue]»[/]",
@@ -39,9 +43,7 @@ _NOT_SO: Final = 1
 
 @app.command("list")
 def list_agents(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """List the coding agents of the table, and whether they are installed here."""
-    import shutil
-
+    """List the supported coding agents, and whether they are installed here."""
     from agenttalk.rules.agents import acp_table, cli_table
 
     out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
@@ -57,30 +59,26 @@ def list_agents(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
         return 0
     for each in found:
         path = each["program"]
-        mark, told = ("[green]✓[/]", path) if path else ("[yellow]![/]", f"not installed: {each['install']}")
-        out.say(f"{mark} [bold]{sanitize(each['agent'] or ''):<9}[/] [dim]{each['driver']}[/] {sanitize(told or '')}")
+        mark, place = ("[green]✓[/]", path) if path else ("[yellow]![/]", f"not installed: {each['install']}")
+        out.say(f"{mark} [bold]{sanitize(each['agent'] or ''):<9}[/] [dim]{each['driver']}[/] {sanitize(place or '')}")
     return 0
 
 
 @app.command("try")
 def try_agent(
     ctx: typer.Context,
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="An agent of the settings, or a coding agent of the table.")
-    ],
-    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What it is asked.")],
-    driver: Annotated[
-        str, typer.Option("--driver", help="How a coding agent of the table is driven: cli or acp.")
-    ] = "cli",
-    model: Annotated[str | None, typer.Option("--model", help="The model that it is to use.")] = None,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="An agent of the settings, or a supported coding agent.")],
+    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="Prompt for the agent.")],
+    driver: Annotated[str, typer.Option("--driver", help="Driver of a supported coding agent: cli or acp.")] = "cli",
+    model: Annotated[str | None, typer.Option("--model", help="Model to use.")] = None,
     folder: Annotated[
-        Path | None, typer.Option("--dir", help="Where it works; by default a new folder that is gone afterwards.")
+        Path | None, typer.Option("--dir", help="Folder to work in. Default: a new one, removed afterwards.")
     ] = None,
-    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds that it may take.")] = 600.0,
+    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Time limit in seconds.")] = 600.0,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Run one turn of an agent and show everything: what it does, what it uses, how it ends. Nothing is kept."""
+    """Run one turn of an agent, and show its events, its usage and how it ends. Nothing is kept."""
     import asyncio
 
     given = CommonOptions.merge(ctx, root, as_json)
@@ -110,7 +108,9 @@ def _profile(name: str, root: Path | None, driver: str) -> AgentProfile:
 
     tables: dict[str, Mapping[str, CodingAgent]] = {"cli": cli_table.TABLE, "acp": acp_table.TABLE}
     if driver not in tables:
-        raise UsageError(Code.OPTION_INVALID, f"{driver[:40]!r} is no driver of coding agents", hint="use cli or acp")
+        raise UsageError(
+            Code.OPTION_INVALID, f"{driver[:40]!r} is not a driver of coding agents", hint="use cli or acp"
+        )
     table = tables[driver]
     known = settings.load(root.absolute()) if root is not None else settings.Settings()
     if name in known.agents:
@@ -132,10 +132,7 @@ def _profile(name: str, root: Path | None, driver: str) -> AgentProfile:
 
 @contextmanager
 def _place(folder: Path | None) -> Iterator[tuple[Path, Path]]:
-    """Where it works, and a folder for what it needs besides."""
-    import shutil
-    import tempfile
-
+    """Yield the folder to work in, and another for the files of the attempt."""
     made = Path(tempfile.mkdtemp(prefix="agenttalk-try-")).resolve()
     try:
         for name in ("work", "attempt"):
@@ -147,22 +144,22 @@ def _place(folder: Path | None) -> Iterator[tuple[Path, Path]]:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """What came of it."""
+    """The result of a trial."""
 
     ended: TurnEnd
     account: RunSummary
 
     @property
     def fault(self) -> str | None:
-        """Why the turn would not count; None when it might."""
+        """Why the turn failed; None if it did not."""
         if self.ended.how != "finished" or self.ended.exit_code != 0:
-            said = self.account.error or self.ended.stderr.decode(errors="replace").strip()
-            ended = self.ended.error or f"exit code {self.ended.exit_code}"
-            return f"{ended}: {said}" if said else ended
+            detail = self.account.error or self.ended.stderr.decode(errors="replace").strip()
+            end = self.ended.error or f"exit code {self.ended.exit_code}"
+            return f"{end}: {detail}" if detail else end
         return self.account.fault[1] if self.account.fault else None
 
     def to_json(self) -> dict[str, Any]:
-        """The same for programs."""
+        """Return the result as JSON."""
         ended, account = self.ended, self.account
         return {
             "how": ended.how,
@@ -182,7 +179,6 @@ class TrialResult:
 async def _try_profile(
     profile: AgentProfile, prompt: str, cwd: Path, base: Path, seconds: float, show: Callable[[AgentEvent], None]
 ) -> TrialResult:
-    import os
 
     from agenttalk.adapters.drivers.processes import LocalProcesses
     from agenttalk.adapters.drivers.script import ScriptDriver
@@ -209,9 +205,9 @@ async def _try_profile(
 
     def hear(events: Iterator[AgentEvent]) -> None:
         for event in events:
-            told = _redact(event, secrets)
-            account.add_event(told)
-            show(told)
+            redacted = _redact(event, secrets)
+            account.add_event(redacted)
+            show(redacted)
 
     turn = replace(turn, hear=lambda line: hear(reader.read_line(line)), longest=LONGEST, keep=4096)
     if profile.acp is not None and profile.driver == "acp":
@@ -233,10 +229,7 @@ async def _ask_model(
     seconds: float,
     show: Callable[[AgentEvent], None],
 ) -> TrialResult:
-    """A turn of an agent that is a model: one answer, in the form that every task asks for."""
-    import os
-    import sys
-
+    """Run a turn of an agent that is a model: one answer, in the format of every task."""
     from agenttalk.contracts.model_use import LlmUse
     from agenttalk.ports.agents import ProgramTurn
     from agenttalk.rules.agents import model_protocol, model_services
@@ -252,23 +245,23 @@ async def _ask_model(
     named = model_services.key_of(use) if isinstance(use, LlmUse) else None
     key = os.environ.get(named, "").strip() if named else ""
     if named and not key:
-        raise UsageError(Code.MODEL_UNUSABLE, f"the variable {named}, which holds the key of its service, is not set")
+        raise UsageError(Code.MODEL_UNUSABLE, f"the variable {named} with the key of the service is not set")
     secrets = redaction.Secrets({named: key} if named else {})
     handed = {name: os.environ[name] for name in profile.env if name in os.environ}
     places = {"AGENTTALK_OUTPUTS": str(base), "AGENTTALK_RESULT": str(base / "result.json")}
     env = {**handed, **places, **({model_protocol.KEY: key} if key else {})}
-    told = use.model_dump(mode="json", exclude_none=True) if use is not None else {}
+    fields = use.model_dump(mode="json", exclude_none=True) if use is not None else {}
     request = model_protocol.ModelRequest(
-        profile.driver, told, secrets.redact(prompt), AnswerSpec(), seconds, profile.locale
+        profile.driver, fields, secrets.redact(prompt), AnswerSpec(), seconds, profile.locale
     )
     talk, account = model_protocol.ModelRun(), RunSummary(says_end=True)
 
     def hear(line: bytes) -> None:
         event = talk.add_line(line)
         if event is not None:
-            said = _redact(event, secrets)
-            account.add_event(said)
-            show(said)
+            redacted = _redact(event, secrets)
+            account.add_event(redacted)
+            show(redacted)
 
     program = (sys.executable, "-P", "-m", "agenttalk.adapters.answering")
     turn = ProgramTurn(f"lease_try_{os.getpid()}", program, cwd, request.write(), seconds, env, hear=hear)
@@ -284,7 +277,7 @@ async def _run_acp_turn(
     base: Path,
     hear: Callable[[Iterator[AgentEvent]], None],
 ) -> TurnEnd:
-    """A turn of an agent that is spoken with. There is nobody to be asked, so what would be asked is refused."""
+    """Run a turn over ACP. No person can answer here, so requests for permission are refused."""
     from agenttalk.engine.agents.acp import AcpConversation, conclude_turn
     from agenttalk.ports.dialogues import SessionParameters
     from agenttalk.rules.agents import acp_table
@@ -318,7 +311,7 @@ def _entry(profile: AgentProfile) -> Any:
 
 
 def _prepare_turn(agent: Any, profile: AgentProfile, turn: ProgramTurn, base: Path) -> ProgramTurn:
-    """The turn of a coding agent, with everything laid out that it needs."""
+    """Write the files that a coding agent needs, and return its turn."""
     from agenttalk.contracts.agent import CliUse
     from agenttalk.rules.agents import cli_table
     from agenttalk.rules.agents.cli_table import RunLocation
@@ -345,21 +338,21 @@ def _redact(event: AgentEvent, secrets: Secrets) -> AgentEvent:
 def _show(out: CommandOutput, event: AgentEvent) -> None:
     if out.as_json:
         return
-    said = f"{event.used.tokens:,} tokens" if event.kind == "usage" else event.line
-    said += f", ${event.used.cost_usd:g}" if event.used.cost_usd else ""
-    out.say(f"{_MARKS[event.kind]} [dim]{event.kind:<7}[/] {sanitize(said)}")
+    text = f"{event.used.tokens:,} tokens" if event.kind == "usage" else event.line
+    text += f", ${event.used.cost_usd:g}" if event.used.cost_usd else ""
+    out.say(f"{_MARKS[event.kind]} [dim]{event.kind:<7}[/] {sanitize(text)}")
 
 
 def _conclude(out: CommandOutput, tried: TrialResult, left: list[str]) -> None:
-    told = tried.to_json()
-    used = [f"{told['seconds']:g} s", f"sandbox {told['sandbox']}"]
-    used += [f"{told['tokens']:,} tokens"] if told["tokens"] else []
-    used += [f"${told['cost_usd']:g}"] if told["cost_usd"] else []
-    used += ["1 call of a tool" if told["tool_calls"] == 1 else f"{told['tool_calls']:,} calls of tools"]
-    if told["text"]:
-        out.say(sanitize(told["text"]))
+    trial = tried.to_json()
+    used = [f"{trial['seconds']:g} s", f"sandbox {trial['sandbox']}"]
+    used += [f"{trial['tokens']:,} tokens"] if trial["tokens"] else []
+    used += [f"${trial['cost_usd']:g}"] if trial["cost_usd"] else []
+    used += [format_count(trial["tool_calls"], "tool call")]
+    if trial["text"]:
+        out.say(sanitize(trial["text"]))
     if left:
         shown = ", ".join(left[:20]) + (" …" if len(left) > 20 else "")
-        out.say(f"[dim]it left:[/] {sanitize(shown)}")
-    mark = "[green]✓[/] it ended well" if tried.fault is None else f"[bold red]✗[/] {sanitize(tried.fault)}"
+        out.say(f"[dim]files:[/] {sanitize(shown)}")
+    mark = "[green]✓[/] succeeded" if tried.fault is None else f"[bold red]✗[/] {sanitize(tried.fault)}"
     out.say(f"{mark} [dim]({sanitize(', '.join(used))})[/]")

@@ -1,4 +1,4 @@
-"""`agenttalk mcp`: the MCP server on standard input and output, for one token."""
+"""`agenttalk mcp`: serves MCP on standard input and output, for one token."""
 
 from __future__ import annotations
 
@@ -24,21 +24,19 @@ app = typer.Typer(add_completion=False)
 def mcp(
     ctx: typer.Context,
     agent: Annotated[
-        str | None, typer.Option("--agent", metavar="NAME", help="Speak for this agent ('agenttalk token create').")
+        str | None, typer.Option("--agent", metavar="NAME", help="Act for this agent (see 'agenttalk token create').")
     ] = None,
-    operator: Annotated[
-        bool, typer.Option("--operator", help="Speak for the operator, who may do everything.")
-    ] = False,
+    operator: Annotated[bool, typer.Option("--operator", help="Act for the operator, who may do everything.")] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Serve MCP on standard input and output, until that is closed.
+    """Serve MCP on standard input and output, until standard input is closed.
 
-    Inside a turn the attempt's own token is used, which is in its environment. Elsewhere AGENTTALK_TOKEN and
-    AGENTTALK_API say who speaks and where the engine is; with a root, --agent or --operator do.
+    In a turn, the server uses the attempt's token from its environment. Elsewhere, pass --root with --agent or
+    --operator, or set AGENTTALK_TOKEN and AGENTTALK_API.
     """
     given = CommonOptions.merge(ctx, root, as_json)
-    if agent is not None or operator:  # an agent speaks with its own token, and for nobody else
+    if agent is not None or operator:  # an agent may only use its own token
         agent_permissions.require_person("mcp --operator" if operator else "mcp --agent")
     token, engine = _whose(given.root, agent, operator=operator)
     try:
@@ -72,7 +70,7 @@ def mcp(
 
 
 def _whose(root: Path | None, agent: str | None, *, operator: bool) -> tuple[str, Callable[[], RunningEngine | None]]:
-    """The token to speak with, and what finds the engine. Raises UsageError when nobody is named."""
+    """Return the token, and a function that finds the engine. Raises UsageError when there is no token."""
     from agenttalk.adapters.store import operator_folder as own
     from agenttalk.adapters.store.root_lock import RunningEngine, running_engine
 
@@ -98,17 +96,17 @@ def _whose(root: Path | None, agent: str | None, *, operator: bool) -> tuple[str
         raise UsageError(
             Code.TOKEN_REFUSED, f"no engine has run in {root} yet, so its operator has no token", hint=hint
         )
-    hint = "set AGENTTALK_TOKEN, or give --root with --agent NAME or --operator"
+    hint = "set AGENTTALK_TOKEN, or pass --root with --agent NAME or --operator"
     if agent is not None:
         hint = f"'agenttalk token create {agent}' makes one"
-    raise UsageError(Code.TOKEN_REFUSED, "there is no token to speak with", hint=hint)
+    raise UsageError(Code.TOKEN_REFUSED, "there is no token", hint=hint)
 
 
 def _client(engine: RunningEngine | None) -> Any:
     import httpx2
 
     if engine is None or not (engine.http or engine.socket):
-        raise httpx2.ConnectError("none runs here")
+        raise httpx2.ConnectError("no engine runs here")
     if engine.socket and Path(engine.socket).exists():
         transport = httpx2.AsyncHTTPTransport(uds=engine.socket)
         return httpx2.AsyncClient(transport=transport, base_url="http://agenttalk", trust_env=False)
@@ -116,6 +114,6 @@ def _client(engine: RunningEngine | None) -> Any:
 
 
 def _guess(token: str) -> str:
-    """Whose token it seems to be, for as long as no engine can be asked."""
+    """Guess the role of a token from its prefix, while no engine can be asked."""
     prefixes = {"agt_": "agent", "rem_": "remote"}
     return prefixes.get(token[:4], "operator")

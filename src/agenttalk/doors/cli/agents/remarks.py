@@ -1,6 +1,6 @@
-"""`agenttalk report`, `output` and `dispute`: what agents and people say of a task and hand in for it.
+"""`agenttalk report`, `output` and `dispute`: reports on a task, and outputs and disputes of it.
 
-Inside a turn the agent's own token is used, which is in its environment; elsewhere the operator's.
+In a turn, the commands use the agent's token from its environment. Elsewhere they act as the operator.
 """
 
 from __future__ import annotations
@@ -8,19 +8,22 @@ from __future__ import annotations
 import os
 import sys
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
+from agenttalk.contracts.errors import Code, MachineError, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 
 report_app = typer.Typer(add_completion=False)
 output_app = typer.Typer(add_completion=False)
 dispute_app = typer.Typer(add_completion=False)
 TaskArgument = Annotated[
-    str, typer.Argument(metavar="TASK", help="PLAN/TASK; the bare id on _toolchain and _mail, and inside a turn.")
+    str, typer.Argument(metavar="TASK", help="PLAN/TASK; only the task's id on _toolchain and _mail, and in a turn.")
 ]
-BoardOption = Annotated[str, typer.Option("--board", help="The project, if it is not the default one.")]
-TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads standard input.")]
+BoardOption = Annotated[str, typer.Option("--board", help="Project of the task.")]
+TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="The text; - reads standard input.")]
 
 
 @report_app.command("report")
@@ -28,13 +31,15 @@ def report(
     ctx: typer.Context,
     task: TaskArgument,
     text: TextArgument,
-    comment_type: Annotated[str, typer.Option("--type", help="action_report, general, handoff, …")] = "action_report",
-    claims: Annotated[str | None, typer.Option("--claims", help="What was done, as JSON.")] = None,
+    comment_type: Annotated[
+        str, typer.Option("--type", help="Type of the comment: action_report, general, handoff, …")
+    ] = "action_report",
+    claims: Annotated[str | None, typer.Option("--claims", help="Claims about what was done, as JSON.")] = None,
     board: BoardOption = "default",
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Say about a task what was done: an action report, unless --type says otherwise."""
+    """Report on the work on a task: an action report, unless --type names another type."""
     from agenttalk.contracts.core import wire
 
     body: dict[str, Any] = {"comment_type": comment_type, "body": _text(text)}
@@ -48,12 +53,12 @@ def output(
     ctx: typer.Context,
     task: TaskArgument,
     text: TextArgument,
-    kind: Annotated[str, typer.Option("--type", help="What it is.")] = "text",
+    kind: Annotated[str, typer.Option("--type", help="Type of the output.")] = "text",
     board: BoardOption = "default",
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Hand in something that was made for a task."""
+    """Hand in a text output of a task."""
     return _say(ctx, root, as_json, task, board, "outputs", {"content": _text(text), "type": kind})
 
 
@@ -61,20 +66,20 @@ def output(
 def dispute(
     ctx: typer.Context,
     task: TaskArgument,
-    check: Annotated[str, typer.Argument(metavar="CHECK", help="The check, as the task's promise names it.")],
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it is wrong; - reads standard input.")],
+    check: Annotated[str, typer.Argument(metavar="CHECK", help="Id of the check in the task's promise.")],
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Why the check is wrong; - reads standard input.")
+    ],
     board: BoardOption = "default",
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Say that a check of your own task is itself wrong. A person decides; the check stays in force meanwhile."""
-    from agenttalk.contracts.errors import Code, UsageError
-
-    said = _as_attempt(ctx, root, as_json)
-    if said is None:
+    """Dispute a check of your own task. A person decides; the check stays in force meanwhile."""
+    attempt = _as_attempt(ctx, root, as_json)
+    if attempt is None:
         hint = "an operator changes a check in the plan file: 'agenttalk plan apply FILE'"
-        raise UsageError(Code.NOT_ALLOWED, "a check is disputed by the agent of its task, inside its turn", hint=hint)
-    out, client = said
+        raise UsageError(Code.NOT_ALLOWED, "only the agent of a task can dispute its checks, in its turn", hint=hint)
+    out, client = attempt
     answer = client.post(f"/api/projects/{_place(task, board)}/disputes", {"check": check, "reason": _text(reason)})
     if out.as_json:
         out.write_json({"ok": True, **answer})
@@ -82,7 +87,7 @@ def dispute(
         out.say(
             f"[green]✓[/] {sanitize(answer['task'])}: {sanitize(check)} is disputed ({sanitize(answer['question_id'])})"
         )
-        out.say("  a person decides about it; until then the check is in force")
+        out.say("  a person decides; until then the check stays in force")
     return 0
 
 
@@ -107,16 +112,16 @@ def _say(
     else:
         out, client = _as_operator(ctx, root, as_json)
         author = "operator"
-    said = client.post(path, {**body, "author": author} if what == "comments" else body)
+    comment = client.post(path, {**body, "author": author} if what == "comments" else body)
     if out.as_json:
-        out.write_json({"ok": True, **said})
+        out.write_json({"ok": True, **comment})
     else:
-        out.say(f"[green]✓[/] {sanitize(said['task'])}: {sanitize(said['type'])} {said['id']}")
+        out.say(f"[green]✓[/] {sanitize(comment['task'])}: {sanitize(comment['type'])} {comment['id']}")
     return 0
 
 
 def _as_attempt(ctx: typer.Context, root: Any, as_json: bool) -> tuple[CommandOutput, Any] | None:  # noqa: FBT001 - as given
-    """The engine that this turn belongs to, asked with the attempt's own token; None outside of a turn."""
+    """Return the output and a client with the attempt's token; None when this is not a turn."""
     token, environ = os.environ.get("AGENTTALK_TOKEN", ""), os.environ
     if not token or not (environ.get("AGENTTALK_API") or environ.get("AGENTTALK_SOCKET")):
         return None
@@ -129,8 +134,7 @@ def _as_attempt(ctx: typer.Context, root: Any, as_json: bool) -> tuple[CommandOu
 
 
 def _as_operator(ctx: typer.Context, root: Any, as_json: bool) -> tuple[CommandOutput, Any]:  # noqa: FBT001 - as given
-    from agenttalk.contracts.errors import Code, MachineError
-    from agenttalk.doors.cli.core import engine_client, root_access
+    from agenttalk.doors.cli.core import engine_client
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     client = engine_client.connect_to_running_engine(folder)
@@ -140,9 +144,7 @@ def _as_operator(ctx: typer.Context, root: Any, as_json: bool) -> tuple[CommandO
 
 
 def _place(task: str, board: str) -> str:
-    """Where a task is: `_toolchain/tasks/tc-1` or `default/tasks/plan:task`."""
-    from urllib.parse import quote
-
+    """Return the address of a task: `_toolchain/tasks/tc-1` or `default/tasks/plan:task`."""
     plan, slash, name = task.partition("/")
     if not slash:
         plan, name = os.environ.get("AGENTTALK_PLAN_ID", "_toolchain"), task

@@ -1,4 +1,4 @@
-"""`agenttalk skill`: Agent Skills for coding agents."""
+"""`agenttalk skill`: installs Agent Skills for coding agents."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SCHEMAS: dict[str, tuple[str, ...]] = {
     "report-action": (),
     "validate-artifact": ("artifact_envelope", "artifact_validation_result"),
 }
-"""Skill → documents whose schemas it carries. They are written from the models when it is installed."""
+"""Skill → documents whose schemas it includes. The schemas are written from the models on installation."""
 
 
 @app.command("list")
 def list_skills(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """List the skills that can be installed."""
+    """List the skills."""
     settings = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=settings.as_json)
     if out.as_json:
@@ -43,14 +43,14 @@ def list_skills(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
 @app.command("install")
 def install(
     ctx: typer.Context,
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Skills; all by default.")] = None,
-    folder: Annotated[Path, typer.Option("--dir", help="Project to install into.")] = Path(),
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Skill to install. Default: all.")] = None,
+    folder: Annotated[Path, typer.Option("--dir", help="Project folder.")] = Path(),
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Write skills into .agents/skills and .claude/skills of a project. Doing it again renews them."""
+    """Install skills in .agents/skills and .claude/skills of a project, or update them there."""
     from agenttalk.contracts.core.problems import (
-        find_nearest,  # here, so that asking for help does not load every model
+        find_nearest,  # not at the top: --help must stay quick
     )
 
     settings = CommonOptions.merge(ctx, root, as_json)
@@ -79,7 +79,7 @@ def install(
 
 
 def read_skill_files(name: str) -> Iterator[tuple[str, bytes]]:
-    """The files of a skill, by their paths."""
+    """Yield the files of a skill with their paths."""
     from agenttalk.contracts.core import catalogue, wire
 
     yield from _files(files("agenttalk") / "skills" / name, "")
@@ -88,7 +88,7 @@ def read_skill_files(name: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _files(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
-    for entry in sorted(folder.iterdir(), key=lambda each: each.name):
+    for entry in sorted(folder.iterdir(), key=lambda item: item.name):
         if entry.is_dir() and entry.name != "__pycache__":
             yield from _files(entry, f"{prefix}{entry.name}/")
         elif entry.is_file():

@@ -1,45 +1,47 @@
-"""`agenttalk token`: tokens of agents that work elsewhere, and of people and their programs."""
+"""`agenttalk token`: makes, lists and revokes tokens of remote agents, people and pipelines."""
 
 from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
-if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
-
-app = typer.Typer(no_args_is_help=True, help="Tokens of agents elsewhere, and of people.", add_completion=False)
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Make, list and revoke tokens of remote agents, people and pipelines.",
+    add_completion=False,
+)
 
 
 @app.command("create")
 def create(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token it is: an agent, or a person with --role.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Owner of the token: an agent, or a person with --role.")],
     role: Annotated[
         str | None,
         typer.Option(
-            "--role", metavar="ROLE", help="For a person: viewer (may look only) or operator. For a pipeline: worker."
+            "--role", metavar="ROLE", help="For a person: viewer (read only) or operator. For a pipeline: worker."
         ),
     ] = None,
-    show: Annotated[bool, typer.Option("--show", help="Print the token, to take it to another machine.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Print the token, e.g. to copy it to another machine.")] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Make a token for an agent. It lets that agent take tasks that are offered to it, and nothing else.
+    """Make a token for a remote agent. With it, the agent can only claim and do tasks that are offered to it.
 
-    The token is kept in your own configuration folder, where 'agenttalk mcp --agent NAME' finds it. The root keeps
-    nothing but its hash. With --role it is for whoever uses the HTTP API under that name, such as Prometheus or a
-    colleague; it is printed, and kept nowhere. A pipeline that reports deployments needs no more than --role worker.
+    The token is stored in your configuration folder, where 'agenttalk mcp --agent NAME' finds it. The root stores only
+    its hash. With --role, the token is for a user of the HTTP API, such as a colleague or Prometheus: it is printed,
+    and stored nowhere. A pipeline that reports deployments needs only --role worker.
     """
     from agenttalk.adapters.store import operator_folder
     from agenttalk.contracts.core.base import is_id
-    from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.doors.cli.core import root_access
     from agenttalk.engine.core import access
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -52,10 +54,12 @@ def create(
         return _for_person(out, folder, name, role)
     token = f"rem_{secrets.token_urlsafe(32)}"
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return (await access.admit_agent(deps, token, name)).as_json()
-
-    made = root_access.ask_root(folder, "/api/tokens", by_hand, {"agent_id": name, "token": token})
+    made = root_access.ask_root(
+        folder,
+        "/api/tokens",
+        lambda local: local.operation.admit_agent(token, name),
+        {"agent_id": name, "token": token},
+    )
     path = operator_folder.keep_agent_token(folder, name, token)
     if out.as_json:
         out.write_json({"ok": True, **made, "file": str(path), **({"token": token} if show else {})})
@@ -69,26 +73,26 @@ def create(
 
 
 def _for_person(out: CommandOutput, folder: Path, name: str, role: str) -> int:
-    """A token that is shown once."""
-    from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.doors.cli.core import root_access
+    """Make a token of a person or pipeline, and print it once."""
     from agenttalk.engine.core import access
 
-    given = next((each for each in access.PERSON_ROLES if each == role), None)
+    given = next((known for known in access.PERSON_ROLES if known == role), None)
     if given is None:
         hint = f"use --role with one of: {', '.join(access.PERSON_ROLES)}"
         raise UsageError(Code.OPTION_INVALID, f"{role!r} is not a role", hint=hint)
     token = f"{given[:3]}_{secrets.token_urlsafe(32)}"
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return (await access.admit_person(deps, token, given, name)).as_json()
-
-    made = root_access.ask_root(folder, "/api/tokens", by_hand, {"role": given, "name": name, "token": token})
+    made = root_access.ask_root(
+        folder,
+        "/api/tokens",
+        lambda local: local.operation.admit_person(token, given, name),
+        {"role": given, "name": name, "token": token},
+    )
     if out.as_json:
         out.write_json({"ok": True, **made, "token": token})
     else:
         out.say(
-            f"[green]✓[/] token [bold]{sanitize(made['id'])}[/] of {sanitize(name)}, {given}; it is shown only now",
+            f"[green]✓[/] token [bold]{sanitize(made['id'])}[/] of {sanitize(name)}, {given}; it is shown only once",
             err=True,
         )
         typer.echo(token)
@@ -97,17 +101,10 @@ def _for_person(out: CommandOutput, folder: Path, name: str, role: str) -> int:
 
 @app.command("list")
 def list_tokens(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """List the tokens that were made, revoked ones too."""
-    from agenttalk.doors.cli.core import root_access
-
+    """List all tokens, revoked ones included."""
     out, folder = root_access.choose_root(ctx, root, as_json)
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.core import access
-
-        return {"tokens": [each.as_json() for each in await access.list_tokens(deps)]}
-
-    found = root_access.ask_root(folder, "/api/tokens", by_hand)["tokens"]
+    found = root_access.ask_root(folder, "/api/tokens", lambda local: local.operation.list_tokens())["tokens"]
     if out.as_json:
         out.write_json(found)
     else:
@@ -122,23 +119,19 @@ def list_tokens(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
 @app.command("revoke")
 def revoke(
     ctx: typer.Context,
-    token_id: Annotated[str, typer.Argument(metavar="ID", help="As 'agenttalk token list' shows it.")],
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the token, from 'agenttalk token list'.")],
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Let a token in no longer. When it was a person's, all who are logged in to the pages have to log in again."""
-    from urllib.parse import quote
-
-    from agenttalk.doors.cli.core import root_access
-
+    """Revoke a token. If it belonged to a person, everyone must log in to the web pages again."""
     out, folder = root_access.choose_root(ctx, root, as_json)
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.core import access
-
-        return (await access.revoke(deps, token_id)).as_json()
-
-    revoked = root_access.ask_root(folder, f"/api/tokens/{quote(token_id, safe='')}/revoke", by_hand, {})
+    revoked = root_access.ask_root(
+        folder,
+        f"/api/tokens/{quote(token_id, safe='')}/revoke",
+        lambda local: local.operation.revoke_token(token_id),
+        {},
+    )
     _tell(out, revoked)
     return 0
 
@@ -147,4 +140,4 @@ def _tell(out: CommandOutput, revoked: dict[str, Any]) -> None:
     if out.as_json:
         out.write_json({"ok": True, **revoked})
     else:
-        out.say(f"[green]✓[/] token {sanitize(revoked['id'])} of {sanitize(revoked['name'])} is good no longer")
+        out.say(f"[green]✓[/] token {sanitize(revoked['id'])} of {sanitize(revoked['name'])} is revoked")

@@ -1,7 +1,7 @@
-"""Which commands an agent's own process may call. Whatever is not in the table is for people.
+"""Restricts the commands that the process of an agent may call. All commands outside this table are for people.
 
-An agent does its work, asks and looks; it decides nothing: neither about its own work nor about another's, whatever
-root it names. So a command that is added is for people until somebody writes here that it is not.
+An agent works, asks and reads. It decides nothing, neither about its own work nor about that of others, in any root.
+So a new command is for people until it is added here.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any, Final
 
 FOR_AGENTS: Final = frozenset(
     {
-        # What it makes, and what it says of its own task with its own token
+        # What an agent makes, and what it reports about its own task with its own token
         *("command generate", "command validate", "command envelope"),
         *("promise new", "promise validate", "promise check"),
         *("report", "output", "dispute", "mail send", "mail reply", "mcp"),
-        # What changes nothing
+        # Commands that only read
         *("plan check", "plan assemble", "schema", "explain", "diff", "status", "honesty", "inbox", "doctor"),
         *("mail list", "mail read", "deadletter list", "deadletter show", "budget show", "schedule list"),
         *("agent list", "config show", "skill list", "toolchain tasks", "toolchain task", "toolchain warnings"),
@@ -26,11 +26,11 @@ FOR_AGENTS: Final = frozenset(
 
 
 def guard_against_agents(command: Any, path: str) -> None:
-    """Have every command below refuse agents, unless it is for them."""
-    below = getattr(command, "commands", None)
-    for name, each in (below or {}).items():
-        guard_against_agents(each, f"{path} {name}")
-    if below or path in FOR_AGENTS:
+    """Have a command, and each of its subcommands, refuse agents unless it is for them."""
+    subcommands = getattr(command, "commands", None)
+    for name, subcommand in (subcommands or {}).items():
+        guard_against_agents(subcommand, f"{path} {name}")
+    if subcommands or path in FOR_AGENTS:
         return
     act = command.callback
 
@@ -45,13 +45,13 @@ def require_person(path: str) -> None:
     """Raise UsageError when this process is an agent's."""
     from agenttalk.adapters.drivers import ancestry
 
-    found = ancestry.attempt_of(os.getpid(), os.environ)
-    if not found:
+    evidence = ancestry.attempt_of(os.getpid(), os.environ)
+    if not evidence:
         return
     from agenttalk.contracts.errors import Code, UsageError
 
     raise UsageError(
         Code.PERSON_NEEDED,
-        f"'agenttalk {path}' is for people, and this is an agent's process: {found}",
-        hint="ask a person to do it: by a question in your result, 'ask_human', or a letter",
+        f"only people may run 'agenttalk {path}', and this process belongs to an agent: {evidence}",
+        hint="ask a person to run it: by a question in your result, by 'ask_human', or by a letter",
     )

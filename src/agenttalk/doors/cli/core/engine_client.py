@@ -1,4 +1,4 @@
-"""How the command line reaches a running engine: over its socket, else its address, with the operator's token."""
+"""The client of a running engine. It connects to the engine's socket, or else to its address, as the operator."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, JsonError, MachineError, Problem, UsageError
 
 TIMEOUT: Final = 15 * 60.0
-"""Seconds; a pass can take long."""
+"""Seconds that a request may take. A pass over a large root takes long."""
 _CONNECT: Final = 5.0
 _LARGEST: Final = 128 * 1024 * 1024
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def connect_to_running_engine(root: Path) -> EngineClient | None:
-    """The engine of a root, if one runs."""
+    """Return a client of the engine of a root; None where no engine runs. Raises UsageError without its token."""
     engine = running_engine(root)
     if engine is None:
         return None
@@ -32,42 +32,42 @@ def connect_to_running_engine(root: Path) -> EngineClient | None:
         raise UsageError(
             Code.TOKEN_REFUSED,
             f"{root} has a running engine (process {engine.pid}), but you have no token for it",
-            hint=f"ask whoever started it; the token lies in their {operator_folder.TOKEN}",
+            hint=f"ask the user who started it; their configuration folder has the token in {operator_folder.TOKEN}",
         )
     return EngineClient(engine, token)
 
 
 class EngineClient:
-    """Asks an engine. Its errors come out as ours."""
+    """Sends requests to an engine, and raises its errors as they were raised there."""
 
     def __init__(self, engine: RunningEngine, token: str) -> None:
         self.reached = False
-        """Whether somebody was there; if not, nothing was asked for yet."""
+        """Whether a connection was made. Without one, no request was sent."""
         self.answered = False
-        """Whether it has answered."""
+        """Whether the engine has answered."""
         self._engine = engine
         self._token = token
 
     @property
     def is_temporary(self) -> bool:
-        """Whether it ends by itself, when its own plan has ended."""
+        """Whether the engine ends by itself, once its own plan has ended."""
         return self._engine.passing
 
     @property
     def address(self) -> str:
-        """Where it listens for everybody, such as `http://127.0.0.1:8083`."""
+        """The engine's HTTP address, such as `http://127.0.0.1:8083`."""
         return self._engine.http or ""
 
     def get(self, path: str) -> Any:
-        """What lies at a path; raises AgentTalkError."""
+        """Send a GET request and return the answer. Raises AgentTalkError."""
         return self._ask("GET", path, None)
 
     def post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str] = _NO_HEADERS) -> Any:
-        """Have something done, and return the answer; raises AgentTalkError."""
+        """Send a POST request and return the answer. Raises AgentTalkError."""
         return self._ask("POST", path, wire.write(dict(body)), headers)
 
     def _ask(self, method: str, path: str, body: bytes | None, more: Mapping[str, str] = _NO_HEADERS) -> Any:
-        connection = self._connected()
+        connection = self._connect()
         self.reached = True
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json", **more}
         try:
@@ -75,39 +75,39 @@ class EngineClient:
             response = connection.getresponse()
             data = response.read(_LARGEST)
         except (OSError, http.client.HTTPException) as error:
-            raise self._silent(error) from error
+            raise self._unreachable(error) from error
         finally:
             connection.close()
         try:
             answer = wire.read(data, limit=_LARGEST)
         except JsonError as error:
-            raise self._silent(error) from error
+            raise self._unreachable(error) from error
         self.answered = True
         if response.status < 300:
             return answer
         raise _error(response.status, answer)
 
-    def _connected(self) -> http.client.HTTPConnection:
-        """A connection over the socket; where there is none, or it does not work, over the address."""
-        failed: OSError = ConnectionRefusedError("it tells no address")
+    def _connect(self) -> http.client.HTTPConnection:
+        """Connect to the socket; where there is none, or it fails, to the address."""
+        failed: OSError = ConnectionRefusedError("it has announced no address")
         if self._engine.socket:
             try:
-                return _opened(_UnixSocketConnection(self._engine.socket))
+                return _open(_UnixSocketConnection(self._engine.socket))
             except OSError as error:
                 failed = error
         if self._engine.http:
             where = urlsplit(self._engine.http)
             try:
-                return _opened(http.client.HTTPConnection(where.hostname or "", where.port, timeout=_CONNECT))
+                return _open(http.client.HTTPConnection(where.hostname or "", where.port, timeout=_CONNECT))
             except OSError as error:
                 failed = error
-        raise self._silent(failed) from failed
+        raise self._unreachable(failed) from failed
 
-    def _silent(self, error: Exception) -> MachineError:
+    def _unreachable(self, error: Exception) -> MachineError:
         return MachineError(
             Code.ENGINE_UNREACHABLE,
             f"the engine (process {self._engine.pid}) does not answer: {error}",
-            hint="it may be just starting or ending; try again in a moment",
+            hint="it may be starting or ending; try again in a moment",
         )
 
 
@@ -125,7 +125,7 @@ class _UnixSocketConnection(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
-def _opened(connection: http.client.HTTPConnection) -> http.client.HTTPConnection:
+def _open(connection: http.client.HTTPConnection) -> http.client.HTTPConnection:
     try:
         connection.connect()
     except OSError:
@@ -136,23 +136,23 @@ def _opened(connection: http.client.HTTPConnection) -> http.client.HTTPConnectio
 
 
 def _error(status: int, answer: Any) -> AgentTalkError:
-    """A problem as the error that it was in the engine."""
-    told = answer if isinstance(answer, dict) else {}
-    code = _code(told.get("code"))
-    message = str(told.get("detail") or f"the engine answered {status}")
-    hint = str(told.get("hint") or "")
+    """Turn a problem document into the error that was raised in the engine."""
+    document = answer if isinstance(answer, dict) else {}
+    code = _code(document.get("code"))
+    message = str(document.get("detail") or f"the engine answered {status}")
+    hint = str(document.get("hint") or "")
     if status >= 500:
         return MachineError(code, message, hint=hint)
-    problems = told.get("problems")
-    if isinstance(problems, list):
-        found = [_problem(each) for each in problems if isinstance(each, dict)]
-        return ContractError(code, message, found, hint=hint)
+    items = document.get("problems")
+    if isinstance(items, list):
+        problems = [_problem(item) for item in items if isinstance(item, dict)]
+        return ContractError(code, message, problems, hint=hint)
     return UsageError(code, message, hint=hint)
 
 
-def _problem(told: dict[str, Any]) -> Problem:
-    texts = (str(told.get(key) or "") for key in ("field", "message", "hint"))
-    return Problem(_code(told.get("code")), *texts)
+def _problem(item: dict[str, Any]) -> Problem:
+    texts = (str(item.get(key) or "") for key in ("field", "message", "hint"))
+    return Problem(_code(item.get("code")), *texts)
 
 
 def _code(text: object) -> Code:

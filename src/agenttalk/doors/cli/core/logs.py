@@ -1,4 +1,4 @@
-"""The log of a program that runs on: a line for a person, or one JSON object for a program, on standard error."""
+"""The log of a long-running program on standard error: lines for people, or JSON objects for programs."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from typing import Final, Literal
 
 Format = Literal["console", "json"]
 _USUAL: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""What every record has; the rest was said for this one."""
+"""The attributes of every record. Others were passed with `extra`."""
 
 
 class ConsoleFormatter(logging.Formatter):
-    """`2026-11-16T09:00:00Z warning router: …`."""
+    """Formats a record as `2026-11-16T09:00:00Z warning router: …`."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802 - as given
-        """In UTC."""
+        """Return the time in UTC."""
         return _time(record)
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, and what was raised below it."""
+        """Return one line, with the traceback below it."""
         return super().format(record).replace("\x1b", "\\x1b")
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object in a line: `time`, `level`, `logger`, `message`, `action` and whatever else was said."""
+    """Formats a record as one line of JSON: `time`, `level`, `logger`, `message`, `action` and other extras."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, whatever is in it."""
-        said = {key: value for key, value in vars(record).items() if key not in _USUAL}
-        found = {
+        """Return one line of JSON."""
+        extras = {key: value for key, value in vars(record).items() if key not in _USUAL}
+        document = {
             "time": _time(record),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            **said,
+            **extras,
         }
         if record.exc_info:
-            found["error"] = self.formatException(record.exc_info)
-        return json.dumps(found, ensure_ascii=False, default=str)
+            document["error"] = self.formatException(record.exc_info)
+        return json.dumps(document, ensure_ascii=False, default=str)
 
 
 def _time(record: logging.LogRecord) -> str:
@@ -52,7 +52,7 @@ def _time(record: logging.LogRecord) -> str:
 
 
 def configure_logging(form: Format, level: str) -> None:
-    """Have everything that is logged from here on written so."""
+    """Set the format and level of the log."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else ConsoleFormatter())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)

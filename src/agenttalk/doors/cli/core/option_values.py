@@ -1,7 +1,7 @@
-"""Values of options and arguments that are plainly right, taken as they are given.
+"""Accepts values of options and arguments that are plainly valid, without pydantic.
 
-Typer has pydantic look at every value, and loading pydantic takes longer than asking an engine does. Of a text
-there is nothing to find out, and of most paths neither. Typer looks at all other values as usual.
+Typer has pydantic validate every value, and loading pydantic takes longer than a request to an engine. A text needs no
+validation, nor do most paths. Typer validates all other values as usual.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any, Final
 
 _LOOK: Final = "get_runtime_param"
-"""How a parameter of typer names whoever looks at its values. Releases that name it otherwise look at all of them."""
+"""The attribute of typer's parameters that returns the validator. Without it, typer validates everything."""
 
 
 def accept_plain_values(command: Any) -> None:
-    """Have a command take what is plainly right without a further look."""
+    """Have a command accept plainly valid values without validation."""
     listed = command.get_params
 
     def get_params(ctx: Any) -> Any:
-        params = listed(ctx)  # with the option for help, which is made now
+        params = listed(ctx)  # includes --help, which typer creates in this call
         for param in params:
             _accept_plain_values_of(param)
         return params
@@ -36,18 +36,18 @@ def _accept_plain_values_of(param: Any) -> None:
 
 
 class _PlainValueCoercer:
-    """Stands in for whoever looks at the values of one parameter."""
+    """Replaces the validator of one parameter."""
 
     def __init__(self, kind: object, look: Callable[[], Any]) -> None:
         self._kind = kind
         self._look = look
 
     def get_coercer(self) -> _PlainValueCoercer:
-        """The one that looks."""
+        """Return the validator."""
         return self
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The value as the command gets it. Raises what typer raises."""
+        """Return the value as the command gets it. Raises what typer raises."""
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
         right = _coerce_plain(self._kind, value)
@@ -55,11 +55,11 @@ class _PlainValueCoercer:
 
 
 def _coerce_plain(kind: object, value: Any) -> Any:
-    """What a value plainly is; None where it takes a look."""
+    """Return a plainly valid value; None where typer must validate it."""
     if type(value) is kind:  # a text, or a default
         return value
     if kind is Path and isinstance(value, str) and (os.access(value, os.R_OK) or not Path(value).exists()):
         return Path(value)
-    if kind == list[str] and isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+    if kind == list[str] and isinstance(value, list | tuple) and all(isinstance(text, str) for text in value):
         return list(value)
     return None

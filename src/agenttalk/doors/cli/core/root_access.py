@@ -1,13 +1,12 @@
-"""How commands reach a root: through its engine when one runs, else by themselves."""
+"""Serves the requests of commands: by the engine of the root, or by this process where no engine runs."""
 
 from __future__ import annotations
 
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import typer
 
@@ -19,86 +18,53 @@ if TYPE_CHECKING:
     import asyncio
 
     from agenttalk.doors.cli.core.engine_client import EngineClient
-    from agenttalk.engine.core.deps import Deps
-    from agenttalk.rules.people.attestation import AnswerProof
+    from agenttalk.doors.cli.core.local_root import LocalRoot
 
 T = TypeVar("T")
+UseCase: TypeAlias = "Callable[[LocalRoot], Awaitable[T]]"
+"""What a command does on a root that no engine serves."""
 EXIT_INTERRUPTED = 130
 PATIENCE = 3.0
-"""Seconds in which an engine has to be there, or gone, once it holds the root."""
+"""Seconds for which a command waits for an engine that is starting or ending."""
 
 
 def choose_root(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[CommandOutput, Path]:  # noqa: FBT001 - as given
-    """The root that a command is about. Raises UsageError when none is named, or it is no root."""
+    """Return the output and the root of a command. Raises UsageError when no root is named or found."""
     given = CommonOptions.merge(ctx, root, as_json)
     folder = resolve_root(given.root).absolute()
     if not any((folder / mark).exists() for mark in MARKS):
         raise UsageError(
             Code.OPTION_INVALID,
             f"{folder} is not a root",
-            hint="a root holds agents/ and system_runtime/; look at --root",
+            hint="a root contains agents/ and system_runtime/; check --root and AGENTTALK_ROOT",
         )
     return CommandOutput(as_json=given.as_json), folder
 
 
-@asynccontextmanager
-async def open_local_root(root: Path) -> AsyncIterator[Deps]:
-    """A root without an engine, opened for one command."""
-    from agenttalk.adapters.store.root_lock import RootLock
-    from agenttalk.wiring import open_configured_root, settings
-
-    configured = settings.load(root)
-    with RootLock.acquire(root, "part"):
-        async with open_configured_root(root, configured) as deps:
-            yield deps
-
-
-async def prove_operator(root: Path, deps: Deps) -> AnswerProof:
-    """What shows that the operator of a root is here: the token in a folder that no agent in a sandbox sees.
-
-    Raises UsageError when it is not the token that the root's engine knows.
-    """
-    from agenttalk.adapters.store import operator_folder
-    from agenttalk.engine.core import access
-    from agenttalk.rules.people.attestation import AnswerProof
-
-    if not await access.is_operator_token(deps, operator_folder.ensure_token(root)):
-        raise UsageError(
-            Code.TOKEN_REFUSED,
-            f"{operator_folder.folder_of(root)} is not the folder of the operator of {root}",
-            hint="work as the user who runs its engine, with the same XDG_CONFIG_HOME, or answer on its pages; "
-            "after a root was moved, start its engine once",
-        )
-    return AnswerProof("operator", access.ENGINE_TOKEN_LABEL)
-
-
-def ask_root_for_all(
-    root: Path, path: str, name: str, by_hand: Callable[[Deps], Awaitable[dict[str, Any]]]
-) -> list[dict[str, Any]]:
-    """Everything of a list that the engine tells page by page (`by_hand` tells all of it at once)."""
-    found: list[dict[str, Any]] = []
+def ask_root_for_all(root: Path, path: str, name: str, offline: UseCase[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a whole list, which an engine serves page by page, and `offline` returns at once."""
+    items: list[dict[str, Any]] = []
     place: str | None = ""
     while place is not None:
-        told = ask_root(root, f"{path}?limit=500" + (f"&after={place}" if place else ""), by_hand)
-        found += told[name]
-        place = told.get("next")
-    return found
+        page = ask_root(root, f"{path}?limit=500" + (f"&after={place}" if place else ""), offline)
+        items += page[name]
+        place = page.get("next")
+    return items
 
 
-def ask_root(
-    root: Path, path: str, by_hand: Callable[[Deps], Awaitable[T]], body: dict[str, Any] | None = None
-) -> T | Any:
-    """The engine's answer when one runs (a POST when there is a body), else that of `by_hand` on the opened root.
+def ask_root(root: Path, path: str, offline: UseCase[T], body: Mapping[str, Any] | None = None) -> T | Any:
+    """Have the engine of a root serve a request, or this process where no engine runs.
 
-    An engine that is just starting or ending is waited for. Where one runs, asking it is all that is loaded.
+    With a `body` the request is a POST. `offline` is the use case behind `path`. An engine that is starting or ending
+    is waited for. Beside an engine, nothing is loaded but its client.
     """
     deadline = time.monotonic() + PATIENCE
     while True:
-        client = _engine(root)
+        client = _connect_to_engine(root)
         try:
             if client is not None:
                 return client.get(path) if body is None else client.post(path, body)
-            return _run_offline(root, by_hand)
+            return _run_offline(root, offline)
         except MachineError as error:
             passing = error.code is Code.ENGINE_RUNNING if client is None else not client.reached
             if not passing or time.monotonic() > deadline:
@@ -106,8 +72,8 @@ def ask_root(
         time.sleep(0.05)
 
 
-def _engine(root: Path) -> EngineClient | None:
-    """Who asks the engine of a root, if one runs."""
+def _connect_to_engine(root: Path) -> EngineClient | None:
+    """Return a client of the engine of a root; None where no engine runs, without loading the client."""
     from agenttalk.adapters.store.root_lock import running_engine
 
     if running_engine(root) is None:
@@ -117,30 +83,31 @@ def _engine(root: Path) -> EngineClient | None:
     return engine_client.connect_to_running_engine(root)
 
 
-def _run_offline(root: Path, by_hand: Callable[[Deps], Awaitable[T]]) -> T:
+def _run_offline(root: Path, offline: UseCase[T]) -> T:
     import asyncio
 
     from agenttalk.contracts.core.large_documents import pause_collector
+    from agenttalk.doors.cli.core.local_root import open_local_root
 
     async def run() -> T:
-        async with open_local_root(root) as deps:
-            return await by_hand(deps)
+        async with open_local_root(root) as local:
+            return await offline(local)
 
-    with pause_collector():  # what is loaded now is kept to the end, which is near
+    with pause_collector():  # this process ends soon: what is loaded now need not be collected
         return asyncio.run(run())
 
 
 def run_loop(start: Callable[[asyncio.Event], Awaitable[None]]) -> int:
-    """Run a loop until it is told to end: 0 after SIGTERM, 130 after Ctrl-C."""
+    """Run a loop until a signal ends it. Returns 0 after SIGTERM, 130 after Ctrl-C."""
     import asyncio
 
-    heard: list[int] = []
+    signals: list[int] = []
 
     async def run() -> None:
         stop = asyncio.Event()
 
         def end(number: int) -> None:
-            heard.append(number)
+            signals.append(number)
             stop.set()
 
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -148,25 +115,25 @@ def run_loop(start: Callable[[asyncio.Event], Awaitable[None]]) -> int:
         await start(stop)
 
     asyncio.run(run())
-    return EXIT_INTERRUPTED if signal.SIGINT in heard else 0
+    return EXIT_INTERRUPTED if signal.SIGINT in signals else 0
 
 
 def make_root(ctx: typer.Context, root: Path | None) -> Path:
-    """The root that a plan runs in; made when it is not there. Raises UsageError when there is none to be made."""
+    """Return the root that a plan runs in, and make it if necessary. Raises UsageError when no root is named."""
     folder = resolve_root(CommonOptions.merge(ctx, root, as_json=False).root).absolute()
     try:
         for name in MARKS[:2]:
             (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise MachineError(Code.FILE_UNWRITABLE, f"{folder} cannot be made: {error.strerror}") from error
+        raise MachineError(Code.FILE_UNWRITABLE, f"cannot create the root {folder}: {error.strerror}") from error
     return folder
 
 
-NOT_SERVED: Final = "no engine runs here, so nothing of it goes on: 'agenttalk serve' or 'agenttalk run' takes it up"
+NOT_SERVED: Final = "no engine runs here, so no work continues; start 'agenttalk serve', or repeat 'agenttalk run'"
 
 
 def is_served(root: Path) -> bool:
-    """Whether an engine, or its parts, run in a root."""
+    """Return whether an engine, or its parts, run in a root."""
     from agenttalk.adapters.store.root_lock import running_engine, running_parts
 
     return running_engine(root) is not None or bool(running_parts(root))

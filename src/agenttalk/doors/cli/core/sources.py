@@ -1,4 +1,4 @@
-"""What people hand in on the command line: files, standard input, and key=value pairs."""
+"""Reads input of the command line: files, standard input, and key=value pairs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from agenttalk.contracts.errors import Code, JsonError, UsageError
 
 
 def read_bytes(source: str, *, limit: int = wire.ENVELOPE_LIMIT) -> bytes:
-    """What a file or, for `-`, standard input holds; at most one byte more than the limit.
+    """Read a file or, for `-`, standard input; at most one byte more than the limit.
 
-    The user named it, so a symlink or a pipe of his own is as good as a file.
+    The user named the file, so it may also be a symlink or a pipe.
     """
     try:
         if source == "-":
@@ -24,17 +24,17 @@ def read_bytes(source: str, *, limit: int = wire.ENVELOPE_LIMIT) -> bytes:
             return file.read(limit + 1)
     except OSError as error:
         inline = source.lstrip().startswith("{")
-        hint = "to give JSON directly, pipe it in and write - for the file" if inline else "look at the path"
+        hint = "to pass JSON directly, pipe it in and write - for the file" if inline else "check the path"
         raise UsageError(Code.FILE_UNREADABLE, f"cannot read {source}: {error.strerror}", hint=hint) from error
 
 
 def read_json(source: str, *, limit: int = wire.ENVELOPE_LIMIT) -> wire.JsonValue:
-    """JSON from a file, or from standard input for `-`; errors name the source."""
+    """Read JSON from a file, or from standard input for `-`. Errors name the source."""
     return parse_json(read_bytes(source, limit=limit), source, limit=limit)
 
 
 def parse_json(data: bytes, source: str, *, limit: int = wire.ENVELOPE_LIMIT) -> wire.JsonValue:
-    """JSON from bytes; errors name where they came from."""
+    """Parse JSON. Errors name the source."""
     try:
         return wire.read(data, limit=limit)
     except JsonError as error:
@@ -43,7 +43,7 @@ def parse_json(data: bytes, source: str, *, limit: int = wire.ENVELOPE_LIMIT) ->
 
 
 def merge_fields(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Fields of both; where both have an object, the fields of both inside."""
+    """Merge the fields of two objects, and of the objects in them. Those of `above` win."""
     result = dict(below)
     for key, value in above.items():
         under = result.get(key)
@@ -52,7 +52,7 @@ def merge_fields(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]
 
 
 def read_pairs(pairs: list[str]) -> dict[str, Any]:
-    """`key=value` pairs; a dot goes one level down, and a value that is a JSON array or object is read as such."""
+    """Read `key=value` pairs. A dot leads into an object, and a value that is a JSON array or object is parsed."""
     result: dict[str, Any] = {}
     for pair in pairs:
         path, equals, text = pair.partition("=")
@@ -63,7 +63,9 @@ def read_pairs(pairs: list[str]) -> dict[str, Any]:
         for name in outer:
             holder = holder.setdefault(name, {})
             if not isinstance(holder, dict):
-                raise UsageError(Code.OPTION_INVALID, f"{path!r} lies inside a value", hint="give one or the other")
+                raise UsageError(
+                    Code.OPTION_INVALID, f"{path!r} lies inside another value", hint="give only one of the two"
+                )
         if key in holder:
             raise UsageError(Code.OPTION_INVALID, f"{path!r} is given twice", hint="give it once")
         holder[key] = _value(text)
@@ -76,4 +78,4 @@ def _value(text: str) -> Any:
     try:
         return wire.read(text.encode("utf-8", "surrogatepass"))
     except JsonError:
-        return text  # a text that happens to begin with a bracket
+        return text  # a plain text that begins with a bracket

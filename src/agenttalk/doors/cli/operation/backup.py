@@ -1,12 +1,18 @@
-"""`agenttalk backup` and `restore`: a root in one file, and a root out of it."""
+"""`agenttalk backup` and `restore`: write a root into an archive, and create a root from one."""
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agenttalk.contracts.errors import Code, MachineError, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
@@ -15,27 +21,26 @@ if TYPE_CHECKING:
 backup_app = typer.Typer(add_completion=False)
 restore_app = typer.Typer(add_completion=False)
 SHOWN = 5
-"""How many files that were left out are named."""
+"""How many of the files that were left out are named."""
 SHORTEST = 8
-"""A value with fewer characters is no secret that could be looked for."""
+"""Values with fewer characters are not searched for as secrets."""
 
 
 @backup_app.command("backup")
 def backup(
     ctx: typer.Context,
-    to: Annotated[Path, typer.Argument(metavar="FILE|DIR", help="The new file, or a folder that gets one.")],
+    to: Annotated[Path, typer.Argument(metavar="FILE|DIR", help="New archive, or a folder for it.")],
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Write everything that a root needs into one file, and read it again. An engine may run meanwhile.
+    """Write a root into one archive, and read it again to verify it. An engine may run meanwhile.
 
-    Databases are of one moment. Secrets are not in it: neither tokens, nor files that the settings name for them,
-    nor files of agents that hold the value of a secret. The user's own repositories are not part of a root.
+    The databases are consistent snapshots. The archive has no secrets: no tokens, no files that the settings name for
+    secrets, and no files of agents that contain the value of one. Your own repositories are not part of a root.
     """
     from agenttalk import __version__
     from agenttalk.adapters.store.backup import backup as keeping
     from agenttalk.contracts.core.base import format_instant
-    from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import SystemClock, settings
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -50,34 +55,33 @@ def backup(
         size = target.stat().st_size
         out.write_json({"ok": True, "file": str(target), "bytes": size, "files": len(made.files), "left_out": left_out})
         return 0
-    out.say(f"[green]✓[/] {sanitize(target)}: {len(made.files)} files, written and read again")
+    out.say(f"[green]✓[/] {sanitize(target)}: {len(made.files)} files, written and verified")
     for each in left_out[:SHOWN]:
         out.say(f"  [yellow]![/] left out: {sanitize(each['path'])}, because {sanitize(each['why'])}")
     if len(left_out) > SHOWN:
-        out.say(f"  [yellow]![/] and {len(left_out) - SHOWN} more, which --json lists")
+        out.say(f"  [yellow]![/] and {len(left_out) - SHOWN} more; --json lists them")
     return 0
 
 
 @restore_app.command("restore")
 def restore(
     ctx: typer.Context,
-    archive: Annotated[Path, typer.Argument(metavar="FILE", help="What `agenttalk backup` wrote.")],
+    archive: Annotated[Path, typer.Argument(metavar="FILE", help="Archive from `agenttalk backup`.")],
     go_on: Annotated[
-        bool, typer.Option("--go-on", help="Let plans go on at the next start: only if the old root is gone for good.")
+        bool, typer.Option("--go-on", help="Let plans continue at the next start. Use it only if the old root is lost.")
     ] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Make a root out of a backup, in a folder that is not there yet. Every hash and the ledger are checked first.
+    """Create a root from a backup, in a new folder. Every hash and the ledger are checked first.
 
-    What was going on is paused, because it may have gone on elsewhere since: 'agenttalk resume PLAN' has it go on.
+    Plans that were running are paused, because they may have continued in the old root: 'agenttalk resume PLAN'
+    continues one.
     """
-    from agenttalk.contracts.errors import Code, UsageError
-
     given = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=given.as_json)
     if given.root is None:
-        raise UsageError(Code.OPTION_INVALID, "which root?", hint="give --root FOLDER; it must not be there yet")
+        raise UsageError(Code.OPTION_INVALID, "no root given", hint="pass --root FOLDER, which must not exist yet")
     told = _restored(archive.absolute(), given.root.absolute(), go_on=go_on)
     if out.as_json:
         out.write_json({"ok": True, **told})
@@ -86,33 +90,30 @@ def restore(
         f"[green]✓[/] {sanitize(given.root)}: as it was at {told['made_at']}; {told['files']} files, the ledger intact"
     )
     if told["turns"]:
-        out.say(f"  {told['turns']} turns were under way; they begin again with their plans")
+        out.say(f"  {told['turns']} turns were running; they start again with their plans")
     if told["in_doubt"]:
-        out.say(f"  {told['in_doubt']} texts for forges may have been posted since; they are looked for first")
+        out.say(f"  {told['in_doubt']} texts may have been posted to forges since; the engine checks before it posts")
     if told["schedules"]:
         names = sanitize(", ".join(told["schedules"]))
-        out.say(f"  paused schedules: [bold]{names}[/]; 'agenttalk schedule resume NAME' has one go on")
+        out.say(f"  paused schedules: [bold]{names}[/]; 'agenttalk schedule resume NAME' resumes one")
     if told["paused"]:
-        out.say(f"  paused: [bold]{sanitize(', '.join(told['paused']))}[/]; 'agenttalk resume PLAN' has one go on")
+        out.say(f"  paused: [bold]{sanitize(', '.join(told['paused']))}[/]; 'agenttalk resume PLAN' resumes one")
     return 0
 
 
 def _restored(archive: Path, root: Path, *, go_on: bool) -> dict[str, Any]:
-    """Unpack beside the root, check everything, make it safe, and only then give it its name."""
+    """Unpack beside the root, check everything, pause the plans, and only then move the folder to its name."""
     import asyncio
-    import shutil
-    import tempfile
 
     from agenttalk.adapters.store import files, operator_folder
     from agenttalk.adapters.store.backup import archive as backup_archive
     from agenttalk.adapters.store.backup import backup, postgres_dump
     from agenttalk.adapters.store.ledger_heads import forget_heads
-    from agenttalk.contracts.errors import Code, MachineError, UsageError
     from agenttalk.wiring import settings
 
     if root.is_symlink() or (root.exists() and (not root.is_dir() or any(root.iterdir()))):
-        hint = "name a folder that is not there yet"
-        raise UsageError(Code.FILE_UNWRITABLE, f"{root} is there already, and nothing is overwritten", hint=hint)
+        hint = "name a folder that does not exist"
+        raise UsageError(Code.FILE_UNWRITABLE, f"{root} exists already, and restore overwrites nothing", hint=hint)
     files.make_folder(root.parent)
     bench = Path(tempfile.mkdtemp(prefix=f".{root.name}-restoring-", dir=root.parent))
     try:
@@ -129,7 +130,7 @@ def _restored(archive: Path, root: Path, *, go_on: bool) -> dict[str, Any]:
             (bench / backup.DUMP).unlink()
         for report in backup.find_broken_chains(bench, manifest.heads, url):
             why = report.verdict.broken.why if report.verdict.broken else ""
-            raise MachineError(Code.STORE_DAMAGED, f"the ledger of {report.chain} is not what it was: {why}")
+            raise MachineError(Code.STORE_DAMAGED, f"the ledger of {report.chain} in the backup is damaged: {why}")
         settled = asyncio.run(
             _settled(bench, configured, manifest.made_at, operator_folder.ensure_token(root), go_on=go_on)
         )
@@ -146,7 +147,7 @@ def _restored(archive: Path, root: Path, *, go_on: bool) -> dict[str, Any]:
 
 
 async def _settled(root: Path, configured: Configured, made_at: str, token: str, *, go_on: bool) -> dict[str, Any]:
-    """Make a restored root safe to be started, by the operator whose `token` opens it in its new place."""
+    """Pause the plans of a restored root, and give it the operator's token of its new place."""
     from agenttalk.engine.core import access
     from agenttalk.engine.operation import after_restore
     from agenttalk.wiring import open_root
@@ -157,14 +158,11 @@ async def _settled(root: Path, configured: Configured, made_at: str, token: str,
 
 
 def _secrets(root: Path, configured: Configured) -> tuple[frozenset[Path], frozenset[bytes]]:
-    """Files that hold secrets, and the values that are known here."""
-    import os
-    import re
-
-    named = [configured.store.url_file, *(each for one in configured.sources.values() for each in one.files)]
-    hidden = frozenset((root / each).absolute() for each in named if each)
-    telling = re.compile(r"(?i)token|secret|passw|credential|api_?key")
-    ours = {value for name, value in os.environ.items() if telling.search(name)}
+    """Return the files that contain secrets, and the values of secrets that are known here."""
+    named = [configured.store.url_file, *(file for source in configured.sources.values() for file in source.files)]
+    hidden = frozenset((root / file).absolute() for file in named if file)
+    secret_name = re.compile(r"(?i)token|secret|passw|credential|api_?key")
+    ours = {value for name, value in os.environ.items() if secret_name.search(name)}
     values = {*ours, *configured.read_secrets(root).values()}
     found = {value.encode("utf-8", "surrogateescape") for value in values}
-    return hidden, frozenset(each for each in found if len(each) >= SHORTEST)
+    return hidden, frozenset(value for value in found if len(value) >= SHORTEST)

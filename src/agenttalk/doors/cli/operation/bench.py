@@ -1,12 +1,18 @@
-"""`agenttalk bench`: what steps cost on this machine."""
+"""`agenttalk bench`: measures the speed of steps on this machine."""
 
 from __future__ import annotations
 
+import os
+import statistics
+import tempfile
+import time
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption
 
 if TYPE_CHECKING:
@@ -14,30 +20,27 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 SIDE_BY_SIDE = 16
-"""Agents that work at once in the second measurement."""
+"""How many agents work at the same time in the second measurement."""
 
 
 @app.command("bench")
 def bench(
     ctx: typer.Context,
-    steps: Annotated[int, typer.Option("--steps", min=16, max=10_000, help="Steps of each measurement.")] = 400,
+    steps: Annotated[int, typer.Option("--steps", min=16, max=10_000, help="Steps per measurement.")] = 400,
     folder: Annotated[
-        Path, typer.Option("--dir", help="On which disk: a folder there. Nothing is left in it.")
+        Path, typer.Option("--dir", help="Folder on the disk to measure. Nothing is left in it.")
     ] = Path(),
     as_json: JsonOption = False,
 ) -> int:
-    """Measure how many durable steps of a plan this machine and its disk take a second, with agents that do nothing.
+    """Measure how many durable steps per second this machine and its disk carry out, with agents that do nothing.
 
-    First one after the other, then side by side. Run it when nothing else is going on.
+    First one by one, then in parallel. Run it while the machine is idle.
     """
     import asyncio
-    import tempfile
-
-    from agenttalk.contracts.errors import Code, UsageError
 
     out = CommandOutput(as_json=CommonOptions.merge(ctx, None, as_json).as_json)
     if not folder.is_dir():
-        raise UsageError(Code.FILE_UNREADABLE, f"{folder} is no folder", hint="give --dir a folder that is there")
+        raise UsageError(Code.FILE_UNREADABLE, f"{folder} is not a folder", hint="pass an existing folder to --dir")
     with tempfile.TemporaryDirectory(prefix=".agenttalk-bench-", dir=folder) as scratch:
         root = Path(scratch)
         found = {
@@ -48,19 +51,16 @@ def bench(
     if out.as_json:
         out.write_json({"ok": True, "steps": steps, **found})
         return 0
-    out.say(f"the disk       {found['syncs_per_second']:7,} bare synced writes a second")
-    for words, key in (("one by one", "chain"), ("side by side", "side_by_side")):
+    out.say(f"the disk       {found['syncs_per_second']:7,} synced writes per second")
+    for words, key in (("one by one", "chain"), ("in parallel", "side_by_side")):
         told: dict[str, float] = found[key]  # type: ignore[assignment]
         wait = f", {told['p50_ms']:.1f} ms from step to step (p99 {told['p99_ms']:.1f})" if "p50_ms" in told else ""
-        out.say(f"{words:14} {told['per_second']:7,.0f} steps a second, {told['cpu_ms']:.2f} ms of CPU each{wait}")
+        out.say(f"{words:14} {told['per_second']:7,.0f} steps per second, {told['cpu_ms']:.2f} ms of CPU each{wait}")
     return 0
 
 
 def _syncs(folder: Path) -> float:
-    """Bare synced appends a second."""
-    import os
-    import time
-
+    """Return how many synced appends the disk takes per second."""
     with (folder / "syncs").open("wb", buffering=0) as file:
         began = time.perf_counter()
         for _ in range(100):
@@ -70,15 +70,11 @@ def _syncs(folder: Path) -> float:
 
 
 async def _measured(root: Path, steps: int, *, chain: bool) -> dict[str, float]:
-    """Run a plan of steps that do nothing."""
-    import statistics
-    import time
-    from itertools import pairwise
-
+    """Run a plan of steps that do nothing, and return their speed."""
     from agenttalk.doors.embedding import Plan, run
 
     calls: list[tuple[float, float, float]] = []
-    """Of each step: when it began, when it ended, and the CPU time of the process by then."""
+    """For each step: its start, its end, and the CPU time of the process by then."""
 
     async def work(turn: Turn) -> str:
         began = time.perf_counter()

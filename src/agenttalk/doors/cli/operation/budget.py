@@ -1,73 +1,66 @@
-"""`agenttalk budget`: what all agents together may spend on a day."""
+"""`agenttalk budget`: the spending limit of a day, for all agents together."""
 
 from __future__ import annotations
 
+import getpass
+import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agenttalk.engine.core.deps import Deps
 
-app = typer.Typer(no_args_is_help=True, help="See and change what a day may cost.", add_completion=False)
+app = typer.Typer(no_args_is_help=True, help="Show and change the spending limit of a day.", add_completion=False)
 
 
 @app.command("show")
 def show(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Show what was spent today (UTC) of what may be, and whether work is paused for it."""
+    """Show what was spent today (UTC), the limit, and whether it pauses work."""
     return _ask_day(ctx, root, as_json, None)
 
 
 @app.command("set")
 def set_limit(
     ctx: typer.Context,
-    limit: Annotated[str, typer.Argument(metavar="USD", help="Dollars a day, or none.")],
+    limit: Annotated[str, typer.Argument(metavar="USD", help="Dollars per day, or none.")],
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Change what a day may cost, at once and until it is changed again. What waits for a higher limit goes on."""
-    import math
-
-    from agenttalk.contracts.errors import Code, UsageError
-
+    """Set the spending limit of a day, at once. Tasks that wait for a higher limit continue."""
     try:
-        most = None if limit == "none" else float(limit.removeprefix("$"))
+        amount = None if limit == "none" else float(limit.removeprefix("$"))
     except ValueError:
-        most = math.nan
-    if most is not None and not math.isfinite(most):
-        raise UsageError(Code.OPTION_INVALID, f"{limit[:40]!r} is no number of dollars", hint="write 20, 7.50 or none")
-    return _ask_day(ctx, root, as_json, {"limit_usd": most})
+        amount = math.nan
+    if amount is not None and not math.isfinite(amount):
+        raise UsageError(
+            Code.OPTION_INVALID, f"{limit[:40]!r} is not an amount in dollars", hint="write 20, 7.50 or none"
+        )
+    return _ask_day(ctx, root, as_json, {"limit_usd": amount})
 
 
 @app.command("reset")
 def reset(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Have `limits.cost_usd_per_day` of agenttalk.toml say it again."""
+    """Use `limits.cost_usd_per_day` of agenttalk.toml again."""
     return _ask_day(ctx, root, as_json, {"reset": True})
 
 
 def _ask_day(ctx: typer.Context, root: Path | None, as_json: bool, body: dict[str, Any] | None) -> int:  # noqa: FBT001 - as given
-    import getpass
-
-    from agenttalk.doors.cli.core import root_access
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     by = getpass.getuser()
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.budgets import day_limit
-        from agenttalk.wiring import settings
-
-        if body is not None:
-            said = body.get("limit_usd")
-            await (day_limit.reset(deps, by=by) if "reset" in body else day_limit.set_limit(deps, said, by=by))
-        told = await day_limit.describe_day(deps, settings.load(folder).limits.cost_usd_per_day)
-        return {**told, **await day_limit.describe_waiting(deps)}
-
-    found = root_access.ask_root(folder, "/api/spending", by_hand, None if body is None else {**body, "by": by})
+    found = root_access.ask_root(
+        folder,
+        "/api/spending",
+        lambda local: local.operation.read_day() if body is None else local.operation.limit_day(body, by=by),
+        None if body is None else {**body, "by": by},
+    )
     if out.as_json:
         out.write_json({"ok": True, **found})
     else:
@@ -76,17 +69,17 @@ def _ask_day(ctx: typer.Context, root: Path | None, as_json: bool, body: dict[st
 
 
 def tell_day(out: CommandOutput, found: dict[str, Any]) -> None:
-    """How a day stands, in a line or two."""
+    """Print what was spent today, and what waits for another day."""
     if found["limit_usd"] is None:
-        out.say("nothing limits what a day may cost")
+        out.say("no spending limit is set")
         return
-    said = f"set by {sanitize(found['set_by'])}" if found["set_by"] else "from agenttalk.toml"
-    out.say(f"today (UTC): ${found['spent_usd']:g} of ${found['limit_usd']:g} spent [dim]({said})[/]")
+    origin = f"set by {sanitize(found['set_by'])}" if found["set_by"] else "from agenttalk.toml"
+    out.say(f"today (UTC): ${found['spent_usd']:g} of ${found['limit_usd']:g} spent [dim]({origin})[/]")
     if found["paused"]:
-        when = "it goes on by itself at 00:00 UTC, or with 'agenttalk budget set USD'"
-        out.say(f"[yellow]‖[/] no work begins: the day's budget is used up; {when}")
+        when = "work continues at 00:00 UTC, or after 'agenttalk budget set USD'"
+        out.say(f"[yellow]‖[/] no task starts: the budget of the day is used up; {when}")
     if found.get("waiting"):
-        out.say(f"  tasks that wait for it: {found['waiting']}")
+        out.say(f"  waiting tasks: {found['waiting']}")
     if found.get("stopped"):
-        names = ", ".join(sanitize(each) for each in found["stopped"])
-        out.say(f"  stopped in the middle of a turn, which does not count against their agents: {names}")
+        names = ", ".join(sanitize(name) for name in found["stopped"])
+        out.say(f"  stopped during a turn, which does not count against their agents: {names}")

@@ -1,26 +1,30 @@
-"""`agenttalk config`: what is set, and where."""
+"""`agenttalk config`: shows and reloads settings."""
 
 from __future__ import annotations
 
+import getpass
 import json
 from typing import Annotated
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import JsonOption, RootOption, sanitize
 
-app = typer.Typer(no_args_is_help=True, help="What is set, and where.", add_completion=False)
+app = typer.Typer(
+    no_args_is_help=True, help="Show settings and where they were set; reload them.", add_completion=False
+)
 
 
 @app.command("show")
 def show(
     ctx: typer.Context,
-    origin: Annotated[bool, typer.Option("--origin", help="Say of each where it was set.")] = False,
+    origin: Annotated[bool, typer.Option("--origin", help="Show where each setting was set.")] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show every setting as it holds in this root: from agenttalk.toml, from a variable, or by default."""
-    from agenttalk.doors.cli.core import root_access
+    """Show every setting of this root: from agenttalk.toml, from a variable, or by default."""
     from agenttalk.wiring import settings
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -38,27 +42,24 @@ def show(
 def reload(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Have the running engine read agenttalk.toml again.
 
-    Agents, schedules, limits.max_running, limits.cost_usd_per_day, log.level and locale hold at once; of all others
-    it says that they need a restart. Settings that are wrong change nothing.
+    Agents, schedules, limits.max_running, limits.cost_usd_per_day, log.level and locale take effect at once. Other
+    changes are listed as needing a restart. If a setting is not valid, nothing changes.
     """
-    import getpass
-
-    from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.doors.cli.core import engine_client, root_access
+    from agenttalk.doors.cli.core import engine_client
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     client = engine_client.connect_to_running_engine(folder)
     if client is None:
-        hint = "there is nothing to do: settings are read when one starts"
+        hint = "nothing to do: an engine reads the settings when it starts"
         raise UsageError(Code.ENGINE_UNREACHABLE, f"no engine runs for {folder}", hint=hint)
     told = client.post("/api/settings/reload", {"by": getpass.getuser()})
     if out.as_json:
         out.write_json({"ok": True, **told})
         return 0
     for key in told["changed"]:
-        out.say(f"[green]✓[/] {sanitize(key)} holds now")
+        out.say(f"[green]✓[/] {sanitize(key)} is in effect")
     for key in told["needs_restart"]:
-        out.say(f"[yellow]·[/] {sanitize(key)} holds when the engine is started the next time")
+        out.say(f"[yellow]·[/] {sanitize(key)} takes effect after a restart of the engine")
     if not told["changed"] and not told["needs_restart"]:
         out.say("nothing has changed")
     return 0

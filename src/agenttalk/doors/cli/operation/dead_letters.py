@@ -1,42 +1,38 @@
-"""`agenttalk deadletter`: what was refused, why, and trying it once more."""
+"""`agenttalk deadletter`: messages that the router refused."""
 
 from __future__ import annotations
 
 import getpass
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from base64 import b64decode
+from typing import Annotated
 
 import typer
 
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import JsonOption, RootOption, sanitize
 
-if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
-
 app = typer.Typer(no_args_is_help=True, help="List, show and replay messages that were refused.", add_completion=False)
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The dead letter, as 'deadletter list' names it.")]
+IdArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="Id of the dead letter, from 'agenttalk deadletter list'.")
+]
 SHOWN = 4_000
-"""How much of an original is shown on a terminal."""
+"""How many bytes of an original are shown."""
 
 
 @app.command("list")
 def list_(
     ctx: typer.Context,
-    plan: Annotated[str | None, typer.Option("--plan", help="Only those of one plan.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Also those that were replayed.")] = False,
+    plan: Annotated[str | None, typer.Option("--plan", help="List only those of one plan.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Include those that were replayed.")] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """List dead letters, the oldest first."""
-    from agenttalk.doors.cli.core import root_access
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.messages import dead_letters
-
-        return {"deadletters": [each.as_json() for each in reversed(await dead_letters.list_dead_letters(deps))]}
-
     out, folder = root_access.choose_root(ctx, root, as_json)
-    found = root_access.ask_root_for_all(folder, "/api/deadletters", "deadletters", by_hand)[::-1]
+    found = root_access.ask_root_for_all(
+        folder, "/api/deadletters", "deadletters", lambda local: local.messages.list_dead_letters()
+    )[::-1]
     found = [each for each in found if plan in {None, each["plan_id"]} and (every or each["state"] == "open")]
     if out.as_json:
         out.write_json({"ok": True, "deadletters": found})
@@ -54,23 +50,15 @@ def list_(
 def show(
     ctx: typer.Context,
     deadletter_id: IdArgument,
-    raw: Annotated[bool, typer.Option("--raw", help="Write the original's bytes, and nothing else.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Write only the bytes of the original.")] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Show a dead letter with its original."""
-    from base64 import b64decode, b64encode
-
-    from agenttalk.doors.cli.core import root_access
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.messages import dead_letters
-
-        letter, original = await dead_letters.read_dead_letter(deps, deadletter_id)
-        return {**letter.as_json(), "content": b64encode(original).decode() if original is not None else None}
-
     out, folder = root_access.choose_root(ctx, root, as_json)
-    letter = root_access.ask_root(folder, f"/api/deadletters/{deadletter_id}", by_hand)
+    letter = root_access.ask_root(
+        folder, f"/api/deadletters/{deadletter_id}", lambda local: local.messages.read_dead_letter(deadletter_id)
+    )
     content = b64decode(letter["content"]) if letter["content"] is not None else b""
     if raw:
         sys.stdout.buffer.write(content)
@@ -91,28 +79,26 @@ def show(
         ):
             out.say(f"[bold]{key:<14}[/] {sanitize('-' if letter[key] is None else letter[key])}")
         out.say("")
-        out.say(sanitize(content[:SHOWN].decode(errors="backslashreplace")) or "[dim]nothing was kept of it[/]")
+        out.say(sanitize(content[:SHOWN].decode(errors="backslashreplace")) or "[dim]its content was not kept[/]")
         if len(content) > SHOWN:
-            out.say(f"[dim]… {len(content) - SHOWN} more bytes; --raw writes all[/]")
+            out.say(f"[dim]… {len(content) - SHOWN} more bytes; --raw writes all of them[/]")
     return 0
 
 
 @app.command("replay")
 def replay(ctx: typer.Context, deadletter_id: IdArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Judge a dead letter again and deliver it, now that its reason is gone. At most three times."""
-    from agenttalk.doors.cli.core import root_access
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.messages import dead_letters
-
-        return await dead_letters.replay(deps, deadletter_id, by=getpass.getuser())
-
+    """Check a dead letter again and deliver it, once its cause is fixed. At most three times."""
     out, folder = root_access.choose_root(ctx, root, as_json)
-    outcome = root_access.ask_root(folder, f"/api/deadletters/{deadletter_id}/replay", by_hand, {})
+    outcome = root_access.ask_root(
+        folder,
+        f"/api/deadletters/{deadletter_id}/replay",
+        lambda local: local.service.messages.replay(deadletter_id, by=getpass.getuser()),
+        {},
+    )
     if out.as_json:
         out.write_json(outcome)
     elif outcome["ok"]:
         out.say(f"[green]✓[/] {sanitize(deadletter_id)}: {outcome['fate']}")
     else:
-        out.error(outcome["code"], f"refused again: {outcome['reason']}", "remove the reason, then replay it")
+        out.error(outcome["code"], f"refused again: {outcome['reason']}", "fix the cause, then replay it")
     return 0 if outcome["ok"] else 1

@@ -1,4 +1,4 @@
-"""`agenttalk doctor`: what works on this machine, what does not, and what to do about it."""
+"""`agenttalk doctor`: checks what works on this machine, and how to fix the rest."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 from agenttalk.doors.cli.core.root_discovery import find_root
 
@@ -32,34 +33,34 @@ OLDEST_PYTHON: Final = (3, 11)
 OLDEST_SQLITE: Final = (3, 51, 3)
 _SECONDS: Final = 10.0
 _SLOW: Final = 60.0
-"""Seconds in which a coding agent must tell its version. Some take long on a busy machine."""
+"""Time limit of a coding agent for printing its version, in seconds. Some are slow on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What a probe found."""
+    """The result of a probe."""
 
     name: str
     ok: bool
     detail: str
     remedy: str = ""
-    """What to do, where it does not work."""
+    """What to do if it does not work."""
     needed: bool = True
-    """Whether AgentTalk, as it is configured, cannot do without it."""
+    """Whether AgentTalk, as configured, requires it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Where is looked."""
+    """The root and settings that probes read."""
 
     root: Path | None = None
     settings: Any = None
-    """Those of the root, if there is one and they can be read."""
+    """The settings of the root, if there is one and they can be read."""
     problem: str = ""
-    """Why they cannot."""
+    """Why the settings cannot be read."""
 
     def wants_sandbox(self, *tiers: str) -> bool:
-        """Whether an agent of the settings is to run in one of these sandboxes."""
+        """Return whether the settings run an agent in one of these sandboxes."""
         agents: Mapping[str, Any] = self.settings.agents if self.settings else {}
         return any(agent.sandbox in tiers for agent in agents.values())
 
@@ -67,11 +68,11 @@ class Machine:
 @app.command("doctor")
 def doctor(
     ctx: typer.Context,
-    only: Annotated[list[str] | None, typer.Argument(metavar="[PROBE]...", help="Look at these alone.")] = None,
+    only: Annotated[list[str] | None, typer.Argument(metavar="[PROBE]...", help="Run only these probes.")] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Say what works on this machine, and what to do about the rest. With a root, also what it is configured for."""
+    """Check what works on this machine, and how to fix the rest. With a root, also check what its settings need."""
     given = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=given.as_json)
     found = list(run_probes(_machine(given.root or find_root(Path.cwd())), only or ()))
@@ -84,9 +85,8 @@ def doctor(
 
 
 def run_probes(machine: Machine, only: tuple[str, ...] | list[str] = ()) -> Iterator[ProbeResult]:
-    """What each probe finds. Raises UsageError for one that does not exist."""
+    """Run the probes, and yield their results. Raises UsageError for a probe that does not exist."""
     from agenttalk.contracts.core.problems import find_nearest
-    from agenttalk.contracts.errors import Code, UsageError
 
     for name in only:
         if name not in PROBES:
@@ -97,12 +97,11 @@ def run_probes(machine: Machine, only: tuple[str, ...] | list[str] = ()) -> Iter
         if not only or name in only:
             try:
                 yield from probe(machine)
-            except Exception as error:  # noqa: BLE001 - one probe that breaks does not hide the others
-                yield ProbeResult(name, False, f"it cannot be looked at: {type(error).__name__}: {error}")
+            except Exception as error:  # noqa: BLE001 - a probe that breaks must not hide the others
+                yield ProbeResult(name, False, f"the probe failed: {type(error).__name__}: {error}")
 
 
 def _machine(root: Path | None) -> Machine:
-    from agenttalk.contracts.errors import AgentTalkError
     from agenttalk.wiring import settings
 
     if root is None:
@@ -133,7 +132,7 @@ def _sqlite(_: Machine) -> Iterator[ProbeResult]:
 
     found = apsw.sqlite_lib_version()
     ok = tuple(map(int, found.split("."))) >= OLDEST_SQLITE
-    yield ProbeResult("sqlite", ok, found, "pip install --upgrade apsw, which brings a current one")
+    yield ProbeResult("sqlite", ok, found, "run pip install --upgrade apsw, which includes a current version")
 
 
 def _git(_: Machine) -> Iterator[ProbeResult]:
@@ -145,9 +144,9 @@ def _git(_: Machine) -> Iterator[ProbeResult]:
     if program is None:
         yield ProbeResult("git", False, "not installed", remedy, needed=False)
         return
-    said = _first_line(program, "--version")
-    numbers = tuple(int(number) for number in re.findall(r"\d+", said)[:2])
-    yield ProbeResult("git", numbers >= OLDEST_GIT, said.removeprefix("git version "), remedy, needed=False)
+    version = _first_line(program, "--version")
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+    yield ProbeResult("git", numbers >= OLDEST_GIT, version.removeprefix("git version "), remedy, needed=False)
 
 
 def _bubblewrap(machine: Machine) -> Iterator[ProbeResult]:
@@ -157,7 +156,7 @@ def _bubblewrap(machine: Machine) -> Iterator[ProbeResult]:
     program = sandbox.find_bubblewrap()
     why = sandbox.describe_problem(program)
     version = _first_line(str(program), "--version").removeprefix("bubblewrap ") if program else ""
-    detail = why or f"{version}, tried and works: checks and agents can be sealed off"
+    detail = why or f"{version}, works: checks and agents can be sandboxed"
     remedy = REMEDIES["bubblewrap"]
     if program and why:
         remedy = "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile for bwrap)"
@@ -178,7 +177,7 @@ def _inotify(_: Machine) -> Iterator[ProbeResult]:
     from agenttalk.adapters.mailbox.watch import describe_problem
 
     why = describe_problem()
-    remedy = "raise fs.inotify.max_user_instances; until then folders are looked at every few seconds"
+    remedy = "raise fs.inotify.max_user_instances; until then folders are polled every few seconds"
     yield ProbeResult("inotify", not why, why or "folders are watched", remedy, needed=False)
 
 
@@ -192,7 +191,7 @@ def _settings(machine: Machine) -> Iterator[ProbeResult]:
 def _store(machine: Machine) -> Iterator[ProbeResult]:
     if machine.settings is None or not machine.settings.store_url:
         return
-    remedy = "start the server, and look at store.url or AGENTTALK__STORE__URL"
+    remedy = "start the server, and check store.url or AGENTTALK__STORE__URL"
     try:
         import psycopg
     except ImportError:
@@ -208,25 +207,31 @@ def _store(machine: Machine) -> Iterator[ProbeResult]:
 
 
 def _telemetry(machine: Machine) -> Iterator[ProbeResult]:
-    """Whether somebody listens where spans are to be sent. Nothing is sent."""
-    said = machine.settings.telemetry if machine.settings is not None else None
-    if said is None or said.endpoint is None:
+    """Check that a collector listens at the address for spans. Nothing is sent."""
+    telemetry = machine.settings.telemetry if machine.settings is not None else None
+    if telemetry is None or telemetry.endpoint is None:
         return
-    where = urlsplit(said.traces_url)
-    remedy = "start the collector, or look at telemetry.endpoint; until then spans wait in the ledger"
+    where = urlsplit(telemetry.traces_url)
+    remedy = "start the collector, or check telemetry.endpoint; until then spans wait in the ledger"
     try:
         port = where.port or (443 if where.scheme == "https" else 80)
         with socket.create_connection((where.hostname or "", port), timeout=_SECONDS):
             yield ProbeResult("telemetry", True, f"{where.hostname}:{port} listens")
     except (OSError, ValueError) as error:
-        yield ProbeResult("telemetry", False, f"nobody listens at {said.endpoint}: {error}", remedy, needed=False)
+        yield ProbeResult(
+            "telemetry", False, f"no collector listens at {telemetry.endpoint}: {error}", remedy, needed=False
+        )
 
 
 def _drivers(machine: Machine) -> Iterator[ProbeResult]:
     linux = sys.platform == "linux" and Path("/proc/self/stat").exists()
-    remedy = "programs are started on Linux only, with /proc, where their processes can be owned"
+    remedy = "use Linux with /proc: AgentTalk needs it to control the processes of programs"
     yield ProbeResult("driver script", linux, "any program" if linux else "not usable", remedy, needed=False)
-    for name, what in (("folder", "worked by hand"), ("human", "a person"), ("python", "functions, when embedded")):
+    for name, what in (
+        ("folder", "works through its folders"),
+        ("human", "a person"),
+        ("python", "functions, when embedded"),
+    ):
         yield ProbeResult(f"driver {name}", True, what)
     yield from _coding_agents(machine)
     yield _mcp_server(machine)
@@ -235,20 +240,20 @@ def _drivers(machine: Machine) -> Iterator[ProbeResult]:
     for agent_id, agent in agents.items():
         program = (agent.argv or ("",))[0]
         if agent.driver == "script" and program and "/" not in program and shutil.which(program) is None:
-            yield ProbeResult(f"agent {agent_id}", False, f"its program {program!r} is not found", "install it")
+            yield ProbeResult(f"agent {agent_id}", False, f"its program {program!r} was not found", "install it")
 
 
 def _mcp_server(machine: Machine) -> ProbeResult:
-    """Whether coding agents can be given our MCP server. It works in every sandbox, so that there is no more to ask."""
+    """Check whether coding agents can use our MCP server. It works in every sandbox."""
     agents: Mapping[str, Any] = machine.settings.agents if machine.settings else {}
     ok = find_spec("mcp") is not None
-    detail = "coding agents can be given it (mcp: true), in every sandbox" if ok else "the package mcp is not installed"
+    detail = "coding agents can use it (mcp: true), in every sandbox" if ok else "the package mcp is not installed"
     needed = any(agent.mcp for agent in agents.values())
     return ProbeResult("mcp server", ok, detail, "pip install 'agenttalk[mcp]'", needed=needed)
 
 
 def _coding_agents(machine: Machine) -> Iterator[ProbeResult]:
-    """Every coding agent of the table: asked for its version all at once, because some are slow to start."""
+    """Check every supported coding agent. All are started at once, because some are slow."""
     from concurrent.futures import ThreadPoolExecutor
 
     from agenttalk.rules.agents import acp_table, cli_table
@@ -270,7 +275,7 @@ def _coding_agents(machine: Machine) -> Iterator[ProbeResult]:
 
 
 def _protocol(*, needed: bool) -> ProbeResult:
-    """Whether the package is there that coding agents are spoken with by."""
+    """Check whether the package for ACP is installed."""
     from importlib import metadata
 
     from agenttalk.adapters.drivers.dialogues import REMEDY
@@ -283,24 +288,24 @@ def _protocol(*, needed: bool) -> ProbeResult:
 
 
 def _coding_agent(entry: CodingAgent, tier: Tier) -> ProbeResult:
-    """Whether it starts in the sandbox that it will have, and whether anything lets it in there."""
+    """Check whether a coding agent starts in its sandbox, and has a key or login there."""
     if shutil.which(entry.program) is None:
         return ProbeResult("", False, "not installed", entry.install)
     done = _started(entry, tier)
     if done.how == "not_started":
         return ProbeResult("", False, f"cannot be started: {done.error[:300]}", entry.install)
-    said = next(iter((done.stdout.strip() or done.stderr.strip()).decode(errors="replace").splitlines()), "")
+    first = next(iter((done.stdout.strip() or done.stderr.strip()).decode(errors="replace").splitlines()), "")
     if done.exit_code != 0:
         remedy = f"{entry.install}; some need Node 22 or newer (node --version)"
         why = done.error or f"exit code {done.exit_code}"
         where = "" if done.sandbox == "plain" else f" in the sandbox {done.sandbox}"
-        return ProbeResult("", False, f"does not start{where}: {why}, {said[:120]}", remedy)
-    let_in, remedy = _let_in(entry, done.sandbox)
-    return ProbeResult("", not remedy, f"{said[:80]}; {let_in}", remedy)
+        return ProbeResult("", False, f"does not start{where}: {why}, {first[:120]}", remedy)
+    access, remedy = _check_access(entry, done.sandbox)
+    return ProbeResult("", not remedy, f"{first[:80]}; {access}", remedy)
 
 
 def _started(entry: CodingAgent, tier: Tier) -> TurnEnd:
-    """Have it say its version, as an agent's turn would be run."""
+    """Run a coding agent for its version, in the way its turns run."""
     import asyncio
 
     from agenttalk.adapters.drivers.processes import LocalProcesses
@@ -320,22 +325,24 @@ def _started(entry: CodingAgent, tier: Tier) -> TurnEnd:
         return asyncio.run(ScriptDriver(LocalProcesses()).run(turn))
 
 
-def _let_in(entry: CodingAgent, tier: str) -> tuple[str, str]:
-    """What lets it in; and if nothing does that anybody could see, what to do."""
+def _check_access(entry: CodingAgent, tier: str) -> tuple[str, str]:
+    """Return the key or login of a coding agent, and the remedy if there is none."""
     keys = [name for name in entry.handed if name in os.environ]
     if keys:
         return f"with {', '.join(keys)}", ""
     if entry.login is None:
         return f"no key is set: {entry.handed[0]}", ""
     if (Path.home() / entry.login.path).is_file():
-        return f"with the login in ~/{entry.login.path}" + ("" if tier == "plain" else ", which is lent to it"), ""
+        return f"with the login in ~/{entry.login.path}" + (
+            "" if tier == "plain" else ", which is copied into its sandbox"
+        ), ""
     if tier == "plain":
-        return "no key is set, and no login is seen", ""
-    return "no key is set and nobody is logged in, so it cannot work", entry.login.remedy
+        return "no key is set, and no login was found", ""
+    return "no key is set, and there is no login, so it cannot work", entry.login.remedy
 
 
 def _models(machine: Machine) -> Iterator[ProbeResult]:
-    """What is needed to ask models, and of those that agents are, what is not there."""
+    """Check the packages for models, and what agents that are models lack."""
     from importlib.metadata import PackageNotFoundError, version
 
     agents: Mapping[str, Any] = machine.settings.agents if machine.settings else {}
@@ -353,13 +360,13 @@ def _models(machine: Machine) -> Iterator[ProbeResult]:
 
 
 def _missing_for(machine: Machine, agent: Any) -> tuple[str, str]:
-    """What an agent that is a model lacks here, and what to do about it."""
+    """Return what an agent that is a model lacks here, and the remedy."""
     from agenttalk.rules.agents import model_services
 
     if agent.driver == "llm" and agent.llm:
         name = model_services.key_of(agent.llm)
         if name and not os.environ.get(name, "").strip():
-            return f"the variable {name}, which holds its key, is not set here", "set it where the engine runs"
+            return f"the variable {name} with its key is not set here", "set it where the engine runs"
     if agent.driver == "local" and agent.local and machine.root:
         path = machine.root / agent.local.model_file
         if not path.is_file():
@@ -368,7 +375,7 @@ def _missing_for(machine: Machine, agent: Any) -> tuple[str, str]:
 
 
 def _forges(machine: Machine) -> Iterator[ProbeResult]:
-    """Sources of webhooks: whether the forge answers the engine's token, and what its account may do."""
+    """Check whether each forge accepts the engine's token, and what its account may do."""
     if machine.root is None or not machine.settings or not machine.settings.sources:
         return
     import asyncio
@@ -380,7 +387,7 @@ def _forges(machine: Machine) -> Iterator[ProbeResult]:
 
 
 def _first_line(program: str, *arguments: str) -> str:
-    """The first line that a program prints."""
+    """Return the first line that a program prints."""
     try:
         done = subprocess.run(  # noqa: S603 - a program that was found
             (program, *arguments), capture_output=True, text=True, timeout=_SECONDS, check=False
@@ -405,4 +412,4 @@ PROBES: Final[Mapping[str, Callable[[Machine], Iterator[ProbeResult]]]] = Mappin
         "forges": _forges,
     }
 )
-"""Name → what looks. A probe may find several things, or nothing that is worth a word."""
+"""Name → probe. A probe may yield several results, or none."""

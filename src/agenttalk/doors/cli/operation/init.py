@@ -1,4 +1,4 @@
-"""`agenttalk init`: sets a repository up, so that coding agents opened in it can take part."""
+"""`agenttalk init`: sets up a repository for coding agents."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 import typer
 
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
+from agenttalk.doors.cli.agents import skill
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 from agenttalk.doors.cli.core.root_discovery import INIT
 
@@ -24,39 +26,39 @@ app = typer.Typer(add_completion=False)
 TOOLS: Final = ("claude", "codex", "gemini", "opencode", "qwen")
 LARGEST: Final = 4 * 1024 * 1024
 PARAGRAPHS: Final = {"en": "agents.md", "zh": "agents.zh.md"}
-"""Templates of what coding agents are told in AGENTS.md."""
+"""Templates of the paragraph for coding agents in AGENTS.md."""
 
 
 class FileAddition(NamedTuple):
-    """A file that is to hold something of ours."""
+    """An addition of ours to a file."""
 
     path: str
     join: Callable[[str | None], ConfigMergeResult]
-    """What becomes of what it says; None stands for a file that is not there."""
+    """Merges the addition into the text of the file; None stands for a missing file."""
     snippet: str
-    """What to put there by hand, if it cannot be done."""
+    """What to add by hand, if it cannot be merged."""
 
 
 @app.command("init")
 def init(
     ctx: typer.Context,
-    folder: Annotated[Path, typer.Option("--dir", help="The repository.")] = Path(),
+    folder: Annotated[Path, typer.Option("--dir", help="Repository to set up.")] = Path(),
     tools: Annotated[
-        list[str] | None, typer.Option("--for", metavar="TOOL", help=f"{', '.join(TOOLS)}; all by default.")
+        list[str] | None, typer.Option("--for", metavar="TOOL", help=f"{', '.join(TOOLS)}. Default: all.")
     ] = None,
     locale: Annotated[
         Literal["en", "zh"] | None,
         typer.Option(
-            help="Language of what agents are told; that of the settings by default.", envvar="AGENTTALK__LOCALE"
+            help="Language of the texts for agents. Default: that of the settings.", envvar="AGENTTALK__LOCALE"
         ),
     ] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Set a repository up: a root, tokens, skills, MCP settings of coding agents, and a paragraph in AGENTS.md.
+    """Set up a repository: a root, tokens, skills, MCP settings of coding agents, and a paragraph in AGENTS.md.
 
-    What is there already stays as it is, so that doing it again changes nothing. What cannot be added without changing
-    somebody's words is shown, to be put there by hand.
+    Existing content stays as it is, so running this again changes nothing. An addition that would change existing text
+    is shown, for you to make by hand.
     """
     from agenttalk.adapters.mailbox.fsio import SHARED, SafeFolder
 
@@ -64,7 +66,7 @@ def init(
     out = CommandOutput(as_json=given.as_json)
     chosen = _chosen(tools)
     if not folder.is_dir():
-        raise UsageError(Code.FILE_UNREADABLE, f"{folder} is not a folder", hint="look at --dir")
+        raise UsageError(Code.FILE_UNREADABLE, f"{folder} is not a folder", hint="check --dir")
     place = given.root if given.root is not None else Path(INIT)
     where = (folder / place).absolute()
     told = [*_root(where, chosen, locale)]
@@ -86,12 +88,12 @@ def _chosen(tools: list[str] | None) -> list[str]:
         if name not in TOOLS:
             near = find_nearest(name, TOOLS)
             hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(TOOLS)}"
-            raise UsageError(Code.NAME_UNKNOWN, f"nothing is known of {name!r}", hint=hint)
-    return [each for each in TOOLS if each in (tools or TOOLS)]
+            raise UsageError(Code.NAME_UNKNOWN, f"unknown coding agent {name!r}", hint=hint)
+    return [tool for tool in TOOLS if tool in (tools or TOOLS)]
 
 
 def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[str, str]]:
-    """Make the root, and a token for each agent that has none. Settings that are there are not touched."""
+    """Create the root, and a token for each agent without one. Existing settings are not changed."""
     from agenttalk.adapters.mailbox.fsio import PRIVATE, SafeFolder
     from agenttalk.adapters.store import operator_folder
     from agenttalk.contracts.core.root_layout import PROFILE
@@ -100,32 +102,30 @@ def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[st
         for name in ("agents", "system_runtime"):
             (where / name).mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise MachineError(Code.FILE_UNWRITABLE, f"{where} cannot be made: {error.strerror}") from error
+        raise MachineError(Code.FILE_UNWRITABLE, f"cannot create {where}: {error.strerror}") from error
     with SafeFolder.open(where) as folder:
         own = [(f"agents/{name}/{PROFILE}", _profile(name)) for name in tools]
         for path, text in ((".gitignore", "*\n"), ("agenttalk.toml", _settings(tools, locale)), *own):
             yield {**_add_to_file(folder, FileAddition(path, _new(text), text), PRIVATE), "file": str(where / path)}
     for agent in tools:
         kept = operator_folder.agent_token_of(where, agent)
-        good = kept is not None and _admitted(where, agent, kept)  # the root may have been made anew since
-        if not good:
+        valid = kept is not None and _admitted(where, agent, kept)  # the root may have been created again since
+        if not valid:
             token = f"rem_{secrets.token_urlsafe(32)}"
             _admitted(where, agent, token)
             operator_folder.keep_agent_token(where, agent, token)
-        yield {"file": f"token of {agent}", "what": "there" if good else "made"}
+        yield {"file": f"token of {agent}", "what": "there" if valid else "made"}
 
 
 def _admitted(where: Path, agent: str, token: str) -> bool:
-    """Let the token of an agent in; False when it was revoked."""
-    from agenttalk.doors.cli.core import root_access
-    from agenttalk.engine.core import access
-    from agenttalk.engine.core.deps import Deps
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return (await access.admit_agent(deps, token, agent)).as_json()
-
+    """Register the token of an agent. Returns False when it was revoked."""
     try:
-        root_access.ask_root(where, "/api/tokens", by_hand, {"agent_id": agent, "token": token})
+        root_access.ask_root(
+            where,
+            "/api/tokens",
+            lambda local: local.operation.admit_agent(token, agent),
+            {"agent_id": agent, "token": token},
+        )
     except AgentTalkError as error:
         if error.code != Code.STORE_CONFLICT:
             raise
@@ -134,7 +134,7 @@ def _admitted(where: Path, agent: str, token: str) -> bool:
 
 
 def _language(where: Path) -> Literal["en", "zh"]:
-    """The language that the root's settings name."""
+    """Return the language in the root's settings."""
     from agenttalk.wiring import settings
 
     return settings.load(where).locale
@@ -145,25 +145,25 @@ def _paragraph(locale: Literal["en", "zh"]) -> str:
 
 
 def _profile(name: str) -> str:
-    """An agent that comes for its work by MCP. A plan may say otherwise of it, and settings may."""
+    """Return the profile of an agent that claims its work over MCP. Plans and settings can override it."""
     from agenttalk.contracts.agent import AgentProfile
 
-    said = AgentProfile.from_json({"schema_version": "1.0", "agent_id": name, "driver": "remote"})
-    return json.dumps(said.as_json(), indent=2) + "\n"
+    profile = AgentProfile.from_json({"schema_version": "1.0", "agent_id": name, "driver": "remote"})
+    return json.dumps(profile.as_json(), indent=2) + "\n"
 
 
 def _settings(tools: list[str], locale: str | None) -> str:
     lines = ["# Settings of AgentTalk for this root. 'agenttalk serve --root' reads them."]
     lines += [f'locale = "{locale}"'] if locale else []
     lines += [
-        f"# Its agents are {', '.join(tools)}: each comes for its work by MCP, unless a plan says otherwise of it."
+        f"# Its agents are {', '.join(tools)}. Each claims its work over MCP, unless a plan gives it another driver."
     ]
-    lines += ["# What is written under [agents.NAME] wins over plans."]
+    lines += ["# Settings under [agents.NAME] win over plans."]
     return "\n".join(lines) + "\n"
 
 
 def _pieces(tools: list[str], root: str, paragraph: str) -> Iterator[FileAddition]:
-    """The files that coding agents read."""
+    """Yield the additions to files that coding agents read."""
     from agenttalk.rules.core import config_merge
 
     def server(name: str) -> dict[str, Any]:
@@ -202,14 +202,14 @@ def _table(keys: tuple[str, ...], block: str) -> Callable[[str | None], ConfigMe
 
 
 def _new(text: str) -> Callable[[str | None], ConfigMergeResult]:
-    """A file that is made when it is not there, and else left as it is."""
+    """Return a merge that creates a missing file, and leaves an existing one as it is."""
     from agenttalk.rules.core.config_merge import ALREADY_THERE, ConfigMergeResult
 
     return lambda before: ConfigMergeResult(text) if before is None else ALREADY_THERE
 
 
 def _add_to_file(folder: SafeFolder, piece: FileAddition, mode: int) -> dict[str, str]:
-    """Add something to a file, if that changes nothing of it. One that is made gets the rights `mode`."""
+    """Add to a file without changing its existing text. A new file gets the permissions `mode`."""
     try:
         before: str | None = folder.read(piece.path, LARGEST).decode()
     except MissingError:
@@ -226,22 +226,20 @@ def _add_to_file(folder: SafeFolder, piece: FileAddition, mode: int) -> dict[str
         rights = None if before is None else stat.S_IMODE((folder.path / piece.path).stat().st_mode)
         folder.write(piece.path, joined.text.encode(), mode=mode, parents=True)
         if rights is not None:
-            (folder.path / piece.path).chmod(rights)  # it is another file now, and the user's all the same
+            (folder.path / piece.path).chmod(rights)  # the file was replaced, and keeps the user's permissions
     except AgentTalkError as error:
         return {"file": piece.path, "what": "left", "why": error.message, "snippet": piece.snippet}
     return {"file": piece.path, "what": "made" if before is None else "added"}
 
 
 def _skills(folder: SafeFolder) -> Iterator[dict[str, str]]:
-    """Write the skills that are not there. A file that somebody changed is left as it is."""
-    from agenttalk.doors.cli.agents import skill
-
+    """Write missing skills. A file that was changed is left as it is."""
     for base in skill.FOLDERS:
         for name in sorted(skill.SCHEMAS):
             told = {_skill_file(folder, f"{base}/{name}/{path}", data) for path, data in skill.read_skill_files(name)}
             what = "made" if told == {"made"} else "added" if "made" in told else "left" if "left" in told else "there"
             said = {"file": f"{base}/{name}", "what": what}
-            renew = f"it differs from ours; 'agenttalk skill install {name}' renews it"
+            renew = f"it differs from ours; 'agenttalk skill install {name}' replaces it"
             yield {**said, "why": renew} if "left" in told else said
 
 
@@ -258,7 +256,7 @@ def _skill_file(folder: SafeFolder, path: str, data: bytes) -> str:
 
 
 _MARKS: Final = {"made": "[green]✓[/]", "added": "[green]✓[/]", "there": "[dim]·[/]", "left": "[yellow]![/]"}
-_WORDS: Final = {"made": "made", "added": "added to what was there", "there": "there already", "left": "left as it is"}
+_WORDS: Final = {"made": "made", "added": "extended", "there": "already there", "left": "not changed"}
 
 
 def _tell(out: CommandOutput, told: list[dict[str, str]], where: Path) -> None:
@@ -266,7 +264,7 @@ def _tell(out: CommandOutput, told: list[dict[str, str]], where: Path) -> None:
         why = f": {sanitize(each['why'])}" if each.get("why") else ""
         out.say(f"{_MARKS[each['what']]} {sanitize(each['file'])}  [dim]{_WORDS[each['what']]}[/]{why}")
         if each.get("snippet"):
-            out.say("  [dim]put this there by hand:[/]")
+            out.say("  [dim]add this by hand:[/]")
             for line in each["snippet"].strip().splitlines():
                 out.say(f"  {sanitize(line)}")
     out.say(f"Next: agenttalk serve --root {sanitize(where)}")

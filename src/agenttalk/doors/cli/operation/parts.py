@@ -1,4 +1,4 @@
-"""`agenttalk route`, `heartbeat`, `monitor`: the parts on their own, on any folder tree that follows the contract."""
+"""`agenttalk route`, `heartbeat`, `monitor`: run the parts of an engine separately."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from typing import Annotated, Any
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
 route_app = typer.Typer(add_completion=False)
 heartbeat_app = typer.Typer(add_completion=False)
 monitor_app = typer.Typer(add_completion=False)
-OnceOption = Annotated[bool, typer.Option("--once", help="Do what there is to do now, then end.")]
+OnceOption = Annotated[bool, typer.Option("--once", help="Do the work that is due now, then exit.")]
 FAILED = 1
 LASTING = ("halted", "plans", "agents", "waiting", "running", "errors")
-"""What a part reports as long as it is so; it is news only when it changes."""
+"""Fields that describe a state: a loop reports them only when they change."""
 
 
 @route_app.command("route")
 def route(ctx: typer.Context, once: OnceOption = False, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Take messages out of the outboxes and bring them to the inboxes, until stopped or --once.
+    """Deliver messages from outboxes to inboxes, until stopped or with --once.
 
-    Works on any tree that follows the folder contract. Beside a running engine, it asks that one to route.
+    It works on any tree that follows the folder contract. Where an engine runs, the engine makes one pass.
     """
-    from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import parts
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -36,8 +37,7 @@ def route(ctx: typer.Context, once: OnceOption = False, root: RootOption = None,
 
 @monitor_app.command("monitor")
 def monitor(ctx: typer.Context, once: OnceOption = False, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Publish where plans and agents stand, and say what does not add up, until stopped or --once."""
-    from agenttalk.doors.cli.core import root_access
+    """Publish the status of plans and agents, and report inconsistencies, until stopped or with --once."""
     from agenttalk.wiring import parts
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -54,13 +54,12 @@ def monitor(ctx: typer.Context, once: OnceOption = False, root: RootOption = Non
 @heartbeat_app.command("heartbeat")
 def heartbeat(
     ctx: typer.Context,
-    agent: Annotated[str, typer.Option("--agent", metavar="AGENT", help="The agent whose inbox is worked.")],
+    agent: Annotated[str, typer.Option("--agent", metavar="AGENT", help="Agent whose inbox is worked.")],
     once: OnceOption = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Work an agent's inbox: file its inputs, run its commands one after the other, until stopped or --once."""
-    from agenttalk.doors.cli.core import root_access
+    """Work an agent's inbox: file its inputs and run its commands one by one, until stopped or with --once."""
     from agenttalk.wiring import parts
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -78,14 +77,13 @@ def heartbeat(
 def _require_agent(root: Path, agent: str) -> None:
     from agenttalk.adapters.mailbox.fsio import SafeFolder
     from agenttalk.contracts.core.problems import find_nearest
-    from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.engine.core.profiles import list_agents
 
     with SafeFolder.open(root) as folder:
         agents = list_agents(folder)
     if agent not in agents:
         near = find_nearest(agent, agents)
-        hint = f"did you mean {near!r}?" if near else f"every folder in {root / 'agents'} is one: {_some(agents)}"
+        hint = f"did you mean {near!r}?" if near else f"each folder in {root / 'agents'} is an agent: {_some(agents)}"
         raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {agent!r}", hint=hint)
 
 
@@ -103,15 +101,15 @@ def _run(
 ) -> int:
     import asyncio
 
-    from agenttalk.doors.cli.core import engine_client, root_access
+    from agenttalk.doors.cli.core import engine_client
 
     seen: list[dict[str, Any]] = []
 
-    def told(report: Any) -> None:
+    def report_pass(report: Any) -> None:
         body = report if isinstance(report, dict) else report.as_json()
-        quiet = not any(value for key, value in body.items() if key not in LASTING)
-        if not once and seen and quiet and all(body.get(key) == seen[0].get(key) for key in LASTING):
-            return  # a loop speaks when something happened
+        unchanged = not any(value for key, value in body.items() if key not in LASTING)
+        if not once and seen and unchanged and all(body.get(key) == seen[0].get(key) for key in LASTING):
+            return  # a loop reports only when something happened
         seen[:] = [body]
         if out.as_json:
             (out.write_json if once else out.write_json_line)({"ok": not _failed(body), **body})
@@ -120,12 +118,12 @@ def _run(
 
     client = engine_client.connect_to_running_engine(root)
     if client is not None:
-        told(client.post("/api/passes", asked))
+        report_pass(client.post("/api/passes", asked))
     elif once:
-        asyncio.run(start(told, None))
+        asyncio.run(start(report_pass, None))
     else:
-        out.say(f"[dim]{asked['part']}: watching {sanitize(root)}; end it with Ctrl-C[/]", err=True)
-        return root_access.run_loop(lambda stop: start(told, stop))
+        out.say(f"[dim]{asked['part']}: watching {sanitize(root)}; stop it with Ctrl-C[/]", err=True)
+        return root_access.run_loop(lambda stop: start(report_pass, stop))
     return FAILED if seen and _failed(seen[-1]) else 0
 
 
@@ -139,11 +137,11 @@ def _tell_route(out: CommandOutput, report: dict[str, Any]) -> None:
         "superseded": "superseded",
         "duplicate": "duplicate",
         "collected": "collected",
-        "in_flight": "under way",
+        "in_flight": "in flight",
     }
     parts = [f"{report[key]} {word}" for key, word in words.items() if report[key]]
     if report["dead"]:
-        parts.append(f"[yellow]{report['dead']} refused[/] ('agenttalk deadletter list' says why)")
+        parts.append(f"[yellow]{report['dead']} refused[/] (see 'agenttalk deadletter list')")
     if report["waiting"]:
         parts.append(f"[yellow]{report['waiting']} waiting[/] for their plan")
     out.say(f"[green]✓[/] {' · '.join(parts) or 'nothing to route'}")

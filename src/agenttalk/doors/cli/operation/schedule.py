@@ -1,75 +1,74 @@
-"""`agenttalk schedule`: what is done again and again."""
+"""`agenttalk schedule`: runs plans on schedule."""
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
-
-if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
-    from agenttalk.engine.operation.schedules import Scheduler
+from agenttalk.doors.cli.core.root_access import UseCase
+from agenttalk.doors.cli.plans import templates
 
 app = typer.Typer(no_args_is_help=True, help="Run plans on schedule.", add_completion=False)
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the schedule.")]
 
 
 @app.command("add")
 def add(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called; its plans are NAME-<time>.")],
-    cron: Annotated[str, typer.Option("--cron", help="Minute, hour, day, month, day of the week; or @daily etc.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the schedule. Its plans are called NAME-<time>.")
+    ],
+    cron: Annotated[str, typer.Option("--cron", help="Minute, hour, day, month and weekday; or @daily etc.")],
     timezone: Annotated[str, typer.Option("--timezone", help="Time zone, e.g. Europe/Berlin.")] = "UTC",
-    plan: Annotated[Path | None, typer.Option("--plan", metavar="FILE", help="The plan file.")] = None,
+    plan: Annotated[Path | None, typer.Option("--plan", metavar="FILE", help="Plan file to run.")] = None,
     agent: Annotated[
-        str | None, typer.Option("--agent", help="The agent that gets --prompt, instead of a plan file.")
+        str | None, typer.Option("--agent", help="Agent that gets --prompt, instead of a plan file.")
     ] = None,
-    prompt: Annotated[
-        str | None, typer.Option("--prompt", help="What --agent is to do, instead of a plan file.")
-    ] = None,
+    prompt: Annotated[str | None, typer.Option("--prompt", help="Prompt for --agent, instead of a plan file.")] = None,
     template: Annotated[
         str | None,
         typer.Option(
             "--template", help="Write the plan file from a template: weekly-summary, which needs --agent and --team."
         ),
     ] = None,
-    team: Annotated[list[str] | None, typer.Option("--team", help="A member of the team, for --template.")] = None,
+    team: Annotated[list[str] | None, typer.Option("--team", help="Team member for --template; repeatable.")] = None,
     catch_up: Annotated[
         bool,
-        typer.Option("--catch-up/--no-catch-up", help="Make up, once, for times that were due while no engine ran."),
+        typer.Option("--catch-up/--no-catch-up", help="Run once for times that passed while no engine ran."),
     ] = True,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Run a plan file, or a prompt for an agent, by a cron expression. `agenttalk serve` starts the runs."""
-    import getpass
-
-    from agenttalk.contracts.errors import AgentTalkError
-
+    """Add a schedule for a plan file, or for a prompt to an agent. `agenttalk serve` starts the runs."""
     said: dict[str, Any] = {"cron": cron, "timezone": timezone, "catch_up": catch_up}
     said |= {"plan": str(plan.absolute())} if plan is not None else {}
     said |= {key: value for key, value in (("agent", agent), ("prompt", prompt)) if value is not None}
     by = getpass.getuser()
     made = _from_template(ctx, root, name, template, said, team or []) if template is not None else None
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await _schedules(deps, ctx, root).add(name, said, by=by)
-
     try:
         out, answer = _ask_schedules(
-            ctx, root, as_json, "/api/schedules", by_hand, {"name": name, "schedule": said, "by": by}
+            ctx,
+            root,
+            as_json,
+            "/api/schedules",
+            lambda local: local.service.scheduling.add(name, said, by=by),
+            {"name": name, "schedule": said, "by": by},
         )
     except AgentTalkError:
-        if made is not None:  # a schedule that was refused leaves no file
+        if made is not None:  # a refused schedule leaves no file
             made.unlink()
         raise
     if out.as_json:
         out.write_json({"ok": True, **answer})
     else:
-        out.say(f"[green]✓[/] [bold]{sanitize(name)}[/] is added; it is due next at {answer['next_at']}")
+        out.say(f"[green]✓[/] [bold]{sanitize(name)}[/] is added; next run at {answer['next_at']}")
         if made is not None:
             out.say(f"  its plan file is {sanitize(made)}")
     return 0
@@ -78,18 +77,17 @@ def add(
 def _from_template(
     ctx: typer.Context, root: Path | None, name: str, template: str, said: dict[str, Any], team: list[str]
 ) -> Path:
-    """Make the plan file of a schedule, which then says the rest."""
+    """Write the plan file of a schedule from a template, and put it into the schedule."""
     from agenttalk.contracts.core.base import is_id
-    from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.doors.cli.core import root_access
-    from agenttalk.doors.cli.plans import templates
 
     _, folder = root_access.choose_root(ctx, root, as_json=True)
     editor = str(said.pop("agent", ""))
-    strange = [each for each in (name, editor, *team) if not is_id(each)]
+    strange = [member for member in (name, editor, *team) if not is_id(member)]
     if strange or "plan" in said or "prompt" in said:
-        hint = "give --template with --agent EDITOR and --team MEMBER for each one"
-        raise UsageError(Code.OPTION_INVALID, "a template makes the plan, with an editor and a team", hint=hint)
+        hint = "pass --template with --agent EDITOR and --team MEMBER, once per member"
+        raise UsageError(
+            Code.OPTION_INVALID, "a template needs an editor and a team, and takes no --plan or --prompt", hint=hint
+        )
     made = templates.write_plan_file(template, folder, name, editor=editor, team=team)
     said["plan"] = str(made.absolute())
     return made
@@ -97,12 +95,8 @@ def _from_template(
 
 @app.command("list")
 def list_schedules(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """List schedules: when they are due next, and how the last run went."""
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return {"schedules": await _schedules(deps, ctx, root).describe_all()}
-
-    out, answer = _ask_schedules(ctx, root, as_json, "/api/schedules", by_hand)
+    """List schedules, with their next and their last run."""
+    out, answer = _ask_schedules(ctx, root, as_json, "/api/schedules", lambda local: local.operation.list_schedules())
     if out.as_json:
         out.write_json({"ok": True, **answer})
         return 0
@@ -114,43 +108,48 @@ def list_schedules(ctx: typer.Context, root: RootOption = None, as_json: JsonOpt
         if each["last_problem"]:
             out.say(f"  [yellow]![/] {sanitize(each['last_problem'])}")
     if not answer["schedules"]:
-        out.say("[dim]no schedules; 'agenttalk schedule add' makes one, or \\[schedules.NAME] in agenttalk.toml[/]")
+        out.say(
+            "[dim]No schedules. Add one with 'agenttalk schedule add' or as \\[schedules.NAME] in agenttalk.toml.[/]"
+        )
     return 0
 
 
 @app.command("pause")
 def pause(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Pause a schedule. A plan that runs goes on."""
+    """Pause a schedule. A plan that is running continues."""
     return _act(ctx, root, as_json, name, "pause", "is paused")
 
 
 @app.command("resume")
 def resume(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Let a paused schedule go on. Times that passed meanwhile are not made up for."""
-    return _act(ctx, root, as_json, name, "resume", "goes on")
+    """Resume a paused schedule. Times that passed meanwhile are skipped."""
+    return _act(ctx, root, as_json, name, "resume", "is resumed")
 
 
 @app.command("remove")
 def remove(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Remove a schedule that was added. Its plans stay."""
+    """Remove a schedule. Its plans stay."""
     return _act(ctx, root, as_json, name, "remove", "is removed")
 
 
 @app.command("run")
 def run(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Run a schedule's plan now, in addition to its times. Without an engine it begins when the next one starts."""
+    """Run the plan of a schedule now, in addition to its times. Without an engine, it starts with the next one."""
     return _act(ctx, root, as_json, name, "run", "is submitted")
 
 
 def _act(ctx: typer.Context, root: Path | None, as_json: bool, name: str, action: str, words: str) -> int:  # noqa: FBT001 - as given
-    import getpass
 
     by = getpass.getuser()
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await _schedules(deps, ctx, root).apply_action(name, action, by=by)
-
-    out, answer = _ask_schedules(ctx, root, as_json, f"/api/schedules/{name}/{action}", by_hand, {"by": by})
+    out, answer = _ask_schedules(
+        ctx,
+        root,
+        as_json,
+        f"/api/schedules/{name}/{action}",
+        lambda local: local.service.scheduling.apply_action(name, action, by=by),
+        {"by": by},
+    )
     if out.as_json:
         out.write_json({"ok": True, **answer})
     else:
@@ -163,20 +162,9 @@ def _ask_schedules(
     root: Path | None,
     as_json: bool,  # noqa: FBT001 - as given
     path: str,
-    by_hand: Any,
+    offline: UseCase[dict[str, Any]],
     body: dict[str, Any] | None = None,
 ) -> tuple[CommandOutput, Any]:
-    from agenttalk.doors.cli.core import root_access
 
     out, folder = root_access.choose_root(ctx, root, as_json)
-    return out, root_access.ask_root(folder, path, by_hand, body)
-
-
-def _schedules(deps: Deps, ctx: typer.Context, root: Path | None) -> Scheduler:
-    """Those of a root that has no engine."""
-    from agenttalk import wiring
-    from agenttalk.doors.cli.core import root_access
-    from agenttalk.wiring import settings
-
-    _, folder = root_access.choose_root(ctx, root, as_json=True)
-    return wiring.make_scheduler(folder, deps, settings.load(folder))
+    return out, root_access.ask_root(folder, path, offline, body)

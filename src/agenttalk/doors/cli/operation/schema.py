@@ -1,4 +1,4 @@
-"""`agenttalk schema`: the JSON Schemas of all documents."""
+"""`agenttalk schema`: shows and exports the JSON Schemas of all documents."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ app = typer.Typer(add_completion=False)
 @app.command("schema")
 def schema(
     ctx: typer.Context,
-    name: Annotated[str | None, typer.Argument(help="A document; without it all are listed.")] = None,
-    out_folder: Annotated[Path | None, typer.Option("--out", help="Write NAME.schema.json files here.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Name of a document. Without it, all are listed.")] = None,
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", help="Write NAME.schema.json files to this folder.")
+    ] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Show one JSON Schema (draft 2020-12), list all, or export them with --out."""
-    from agenttalk.contracts.core import catalogue  # here, so that asking for help does not load every model
+    from agenttalk.contracts.core import catalogue  # not at the top: --help must not load every model
 
     settings = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=settings.as_json)

@@ -1,11 +1,14 @@
-"""`agenttalk serve`: the engine of a root, until it is told to end."""
+"""`agenttalk serve`: runs the engine of a root until a signal ends it."""
 
 from __future__ import annotations
 
+import getpass
+import sys
 from typing import Annotated, Any, Literal
 
 import typer
 
+from agenttalk.doors.cli.core import logs, root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, SandboxOption, sanitize
 
 app = typer.Typer(add_completion=False)
@@ -15,26 +18,23 @@ app = typer.Typer(add_completion=False)
 def serve(
     ctx: typer.Context,
     port: Annotated[
-        int | None, typer.Option("--port", min=0, max=65535, help="Where to listen; 0 takes a free port.")
+        int | None, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes a free one.")
     ] = None,
     log_format: Annotated[
-        Literal["console", "json"] | None, typer.Option("--log-format", help="How the log is written.")
+        Literal["console", "json"] | None, typer.Option("--log-format", help="Format of the log.")
     ] = None,
     sandbox: SandboxOption = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Run the engine of a root: it carries out plans, routes messages, and serves the HTTP API and the pages.
+    """Run the engine of a root: it runs plans, routes messages, and serves the HTTP API and the web pages.
 
-    Ends with SIGTERM or Ctrl-C. Programs under way are ended then, and run again by the next start.
+    End it with SIGTERM or Ctrl-C. That ends programs that are running; the next start runs them again.
     """
     import asyncio
-    import getpass
-    import sys
 
     from agenttalk import wiring
     from agenttalk.doors.api.server import ServerAddresses
-    from agenttalk.doors.cli.core import logs, root_access
     from agenttalk.wiring import settings
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -56,11 +56,9 @@ def serve(
 
 
 def _tell_pages(out: CommandOutput, link: str) -> None:
-    """The link is a secret until it was used, so it goes to a terminal and into no log."""
-    import sys
-
+    """Print a link to the pages on a terminal. It is a secret until it is used, so it must not reach a log."""
     if sys.stdout.isatty():
-        out.say("[bold]Look at it in the browser[/] (this link works once):")
+        out.say("[bold]Open the web pages[/] (this link works once):")
         out.say(sanitize(link))
     else:
-        out.say("Look at it in the browser: 'agenttalk login' makes a link")
+        out.say("To open the web pages, make a link with 'agenttalk login'")

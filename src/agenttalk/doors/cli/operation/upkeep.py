@@ -1,25 +1,25 @@
-"""`agenttalk status`, `fsck`, `republish`, `gc`: where a root stands, whether it is sound; views anew, garbage away."""
+"""`agenttalk status`, `fsck`, `republish`, `gc`: shows, checks and tidies a root."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize, sanitize_line
+from agenttalk.doors.cli.operation import budget
 from agenttalk.doors.cli.plans import decisions
 from agenttalk.doors.cli.plans.live_view import describe_gate, describe_open_questions, describe_usage
 from agenttalk.doors.cli.proof.honesty import format_honesty
-
-if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
 
 status_app = typer.Typer(add_completion=False)
 fsck_app = typer.Typer(add_completion=False)
 republish_app = typer.Typer(add_completion=False)
 gc_app = typer.Typer(add_completion=False)
 REASON = 200
-"""How much is shown of why a task failed."""
+"""How many characters of a reason are shown."""
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 COLOURS = {"COMPLETED": "green", "RUNNING": "cyan", "FAILED": "red", "SKIPPED": "dim", "PENDING": "dim"}
 
@@ -27,28 +27,20 @@ COLOURS = {"COMPLETED": "green", "RUNNING": "cyan", "FAILED": "red", "SKIPPED": 
 @status_app.command("status")
 def status(
     ctx: typer.Context,
-    plan: Annotated[str | None, typer.Argument(metavar="PLAN", help="One plan; without it all.")] = None,
+    plan: Annotated[str | None, typer.Argument(metavar="PLAN", help="Show only this plan.")] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show plans, their tasks and what became of their messages."""
+    """Show plans with their tasks and messages."""
     from agenttalk.contracts.core.problems import find_nearest
-    from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.doors.cli.core import root_access
-    from agenttalk.doors.cli.operation import budget
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk import wiring
-
-        return dict(await wiring.make_verification_service(folder, deps).read_status())
 
     out, folder = root_access.choose_root(ctx, root, as_json)
-    found = root_access.ask_root(folder, "/api/status", by_hand)
+    found = root_access.ask_root(folder, "/api/status", lambda local: local.read_status())
     plans, toolchain, believed = found["plans"], found.get("toolchain"), found["honesty"]
     known = [each["plan_id"] for each in plans]
     if plan is not None and plan not in known:
         near = find_nearest(plan, known)
-        hint = f"did you mean {near!r}?" if near else "'agenttalk status' lists all"
+        hint = f"did you mean {near!r}?" if near else "'agenttalk status' lists all plans"
         raise UsageError(Code.NAME_UNKNOWN, f"there is no plan {plan!r}", hint=hint)
     shown = [each for each in plans if plan in {None, each["plan_id"]}]
     if out.as_json:
@@ -62,16 +54,15 @@ def status(
     if toolchain and plan in {None, "_toolchain"}:
         _tell_toolchain(out, toolchain)
     if believed["claims"] and plan is None:
-        out.say(f"honesty: {format_honesty(believed)} [dim]('agenttalk honesty' says more)[/]")
+        out.say(f"honesty: {format_honesty(believed)} [dim](details: 'agenttalk honesty')[/]")
     if plan is None and (found.get("day") or {}).get("limit_usd") is not None:
         budget.tell_day(out, found["day"])
     if not shown:
-        out.say("[dim]no plans yet; 'agenttalk route --once' imports those that lie under system_runtime/plans[/]")
+        out.say("[dim]No plans yet. 'agenttalk route --once' imports plans from system_runtime/plans.[/]")
     return 0
 
 
 def _tell_plan(out: CommandOutput, plan: dict[str, Any], *, served: bool) -> None:
-    from agenttalk.doors.cli.core import root_access
 
     counts = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in plan["messages"].items() if count)
     out.say(f"[bold]{sanitize(plan['plan_id'])}[/]  [dim]{plan['origin']}, board {sanitize(plan['board'])}[/]")
@@ -101,7 +92,7 @@ def _tell_plan(out: CommandOutput, plan: dict[str, Any], *, served: bool) -> Non
 
 
 def _counts(usage: dict[str, Any]) -> bool:
-    """Whether more was counted than time."""
+    """Return whether anything but time was counted."""
     return bool(usage.get("tokens") or usage.get("cost_usd") or usage.get("tool_calls"))
 
 
@@ -112,13 +103,13 @@ def _tell_toolchain(out: CommandOutput, toolchain: dict[str, Any]) -> None:
 
 
 def _remark(task: dict[str, Any]) -> str:
-    """What a person should know besides the state. What an agent says of itself is not yet proven."""
+    """Return what a person should know besides the state: a claim of an agent is not proven."""
     if task["missing"]:
         said = f"waits for {sanitize(', '.join(task['missing']))}"
     elif task.get("reason"):
         said = sanitize_line(task["reason"][:REASON])
     elif task.get("freshness") == "stale":
-        said = "[yellow]stale: what was proven has changed since, and is verified again before the plan ends[/]"
+        said = "[yellow]stale: its evidence is out of date, and is checked again before the plan ends[/]"
     else:
         said = "[dim]claimed by the agent, not verified[/]" if task["proven"] is False else ""
     apart = "[yellow]not isolated[/]" if task.get("isolated") is False else ""
@@ -127,16 +118,9 @@ def _remark(task: dict[str, Any]) -> str:
 
 @fsck_app.command("fsck")
 def fsck(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Check that every message is in exactly one state, and every other invariant that the store shows."""
-    from agenttalk.doors.cli.core import root_access
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.operation import fsck as check
-
-        return {"faults": [each.as_json() for each in await check.check_root(deps)]}
-
+    """Check every invariant of the store, such as that every message is in exactly one state."""
     out, folder = root_access.choose_root(ctx, root, as_json)
-    faults = root_access.ask_root(folder, "/api/fsck", by_hand)["faults"]
+    faults = root_access.ask_root(folder, "/api/fsck", lambda local: local.operation.find_faults())["faults"]
     if out.as_json:
         out.write_json({"ok": not faults, "faults": faults})
     else:
@@ -144,23 +128,15 @@ def fsck(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fals
             where = "/".join(part for part in (fault["board"], fault["plan_id"]) if part)
             out.say(f"[bold red]✗[/] [bold]{sanitize(where)}[/]: {sanitize(fault['what'])}")
         if not faults:
-            out.say("[green]✓[/] sound: every message is in exactly one state")
+            out.say("[green]✓[/] consistent: every message is in exactly one state")
     return 1 if faults else 0
 
 
 @republish_app.command("republish")
 def republish(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Write everything under system_runtime/ anew from the store."""
-    from agenttalk.doors.cli.core import root_access
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.core.boards import list_boards
-        from agenttalk.engine.messages import published_files
-
-        return {"written": sum([await published_files.republish(deps, board) for board in await list_boards(deps)])}
-
+    """Write everything under system_runtime/ again from the store."""
     out, folder = root_access.choose_root(ctx, root, as_json)
-    written = root_access.ask_root(folder, "/api/republish", by_hand, {})["written"]
+    written = root_access.ask_root(folder, "/api/republish", lambda local: local.operation.republish(), {})["written"]
     if out.as_json:
         out.write_json({"ok": True, "written": written})
     else:
@@ -171,25 +147,19 @@ def republish(ctx: typer.Context, root: RootOption = None, as_json: JsonOption =
 @gc_app.command("gc")
 def gc(
     ctx: typer.Context,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Remove clones, working folders, transcripts and contents that nobody needs any more.
+    """Remove clones, working folders, transcripts and file contents that are no longer needed.
 
-    How long they are kept, and how many of them, says [gc] in agenttalk.toml.
+    [gc] in agenttalk.toml sets how long they are kept, and how many of them.
     """
-    from agenttalk.doors.cli.core import root_access
-
     out, folder = root_access.choose_root(ctx, root, as_json)
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.wiring import settings
-        from agenttalk.wiring.garbage_collection import GarbageCollector
-
-        return await GarbageCollector(deps, settings.load(folder).gc.keeps).collect(dry_run=dry_run)
-
-    found = root_access.ask_root(folder, "/api/gc", by_hand, {"dry_run": dry_run})
+    found = root_access.ask_root(
+        folder, "/api/gc", lambda local: local.operation.collect_garbage(dry_run=dry_run), {"dry_run": dry_run}
+    )
     if out.as_json:
         out.write_json({"ok": True, **found})
         return 0
@@ -199,11 +169,11 @@ def gc(
     counts = [f"{each['count']} {kind}" for kind, each in found["freed"].items() if each["count"]]
     words = "would be freed" if dry_run else "freed"
     size = _shown_size(found["bytes"])
-    out.say(f"[green]✓[/] {size} {words}: {', '.join(counts)}" if counts else "[green]✓[/] there is nothing to remove")
+    out.say(f"[green]✓[/] {size} {words}: {', '.join(counts)}" if counts else "[green]✓[/] nothing to remove")
     return 0
 
 
 def _shown_size(size: int) -> str:
-    """Bytes for people."""
+    """Return a number of bytes in a readable unit."""
     power = min(max(size.bit_length() - 1, 0) // 10, len(UNITS) - 1)
     return f"{size} bytes" if not power else f"{size / 1024**power:.1f} {UNITS[power]}"

@@ -1,14 +1,17 @@
-"""`agenttalk inbox` and `answer`: what is asked of people, and their answers."""
+"""`agenttalk inbox`, `answer` and `approve`: questions to people, and their answers."""
 
 from __future__ import annotations
 
 import getpass
 import shlex
+from base64 import b64encode
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import (
     CommandOutput,
     JsonOption,
@@ -18,9 +21,6 @@ from agenttalk.doors.cli.core.output import (
     tell_check_output,
 )
 
-if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
-
 inbox_app = typer.Typer(add_completion=False)
 answer_app = typer.Typer(add_completion=False)
 approve_app = typer.Typer(add_completion=False)
@@ -29,22 +29,17 @@ approve_app = typer.Typer(add_completion=False)
 @inbox_app.command("inbox")
 def inbox(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """List the questions that wait for a person, the oldest first."""
-    from agenttalk.doors.cli.core import root_access
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.people import questions
-
-        return {"requests": [each.as_json() for each in await questions.list_open(deps)]}
-
     out, folder = root_access.choose_root(ctx, root, as_json)
-    requests = root_access.ask_root_for_all(folder, "/api/human-requests", "requests", by_hand)
+    requests = root_access.ask_root_for_all(
+        folder, "/api/human-requests", "requests", lambda local: local.messages.list_questions()
+    )
     if out.as_json:
         out.write_json({"ok": True, "requests": requests})
         return 0
     for each in requests:
         _tell(out, each)
     if not requests:
-        out.say("[green]✓[/] nobody waits for you")
+        out.say("[green]✓[/] no open questions")
     return 0
 
 
@@ -66,7 +61,7 @@ def _tell(out: CommandOutput, each: dict[str, Any], then: str | None = None) -> 
             first, *more = decision["question"].splitlines() or [""]
             out.say(f"  ? {sanitize_line(first)}")
             for line in more:
-                out.say(f"    │ {sanitize_line(line)}")  # so that it never looks like a line of ours
+                out.say(f"    │ {sanitize_line(line)}")  # marked, so that it cannot look like a line of ours
         for number, option in enumerate(decision.get("options", []), 1):
             label = f": {sanitize_line(option['label'])}" if option["label"] != option["key"] else ""
             out.say(f"    {number}  {sanitize_line(option['key'])}{label}")
@@ -79,7 +74,7 @@ def _tell(out: CommandOutput, each: dict[str, Any], then: str | None = None) -> 
 
 
 def _tell_refused(out: CommandOutput, criteria: object) -> None:
-    """What was found wrong last, of a task about whose rounds a person decides."""
+    """Print the last issues of a task about whose rework a person decides."""
     history = criteria.get("history") if isinstance(criteria, dict) else None
     last = history[-1] if isinstance(history, list) and history else None
     for issue in last.get("issues", ()) if isinstance(last, dict) else ():
@@ -92,30 +87,32 @@ def _tell_refused(out: CommandOutput, criteria: object) -> None:
 @answer_app.command("answer")
 def answer(
     ctx: typer.Context,
-    request_id: Annotated[str, typer.Argument(metavar="REQUEST", help="The question, as 'agenttalk inbox' names it.")],
+    request_id: Annotated[str, typer.Argument(metavar="REQUEST", help="Id of the question, from 'agenttalk inbox'.")],
     decision: Annotated[
         str | None,
-        typer.Option("--decision", help="PROVIDE, APPROVE, REJECT or ABORT; PROVIDE when something is given."),
+        typer.Option(
+            "--decision", help="PROVIDE, APPROVE, REJECT or ABORT. Default with a file, answer or note: PROVIDE."
+        ),
     ] = None,
     files: Annotated[
-        list[str] | None, typer.Option("--file", metavar="[NAME=]PATH", help="A file that was asked for; repeatable.")
+        list[str] | None, typer.Option("--file", metavar="[NAME=]PATH", help="A requested file; repeatable.")
     ] = None,
     answers: Annotated[
         list[str] | None,
-        typer.Option("--answer", metavar="KEY", help="An option that was offered, or its number; repeatable."),
+        typer.Option("--answer", metavar="KEY", help="Key or number of an offered option; repeatable."),
     ] = None,
-    note: Annotated[str | None, typer.Option("--note", help="Anything else.")] = None,
-    name: Annotated[str | None, typer.Option("--as", metavar="NAME", help="Who answers; you by default.")] = None,
+    note: Annotated[str | None, typer.Option("--note", help="A note for the agent and the ledger.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="Name of the person who answers. Default: you.")
+    ] = None,
     seen: Annotated[
         str | None, typer.Option("--seen", metavar="SHA256", help="Answer only if the question still has this hash.")
     ] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Answer a question. Files become messages to the agents that wait for them, and the task goes on."""
-    from base64 import b64encode
-
-    from agenttalk.doors.cli.core import engine_client, root_access
+    """Answer a question. Files are sent to the agents that wait for them, and the task continues."""
+    from agenttalk.doors.cli.core import engine_client
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     asked = _read_question(folder, request_id)
@@ -128,62 +125,64 @@ def answer(
         "by": name or getpass.getuser(),
     }
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.people import questions
-
-        proof = await root_access.prove_operator(folder, deps)
-        return await questions.answer(deps, request_id, files=given, proof=proof, **said)
-
     body = {**said, "files": {key: b64encode(data).decode() for key, data in given.items()}}
-    response = root_access.ask_root(folder, f"/api/human-requests/{request_id}/answer", by_hand, body)
+    response = root_access.ask_root(
+        folder,
+        f"/api/human-requests/{request_id}/answer",
+        lambda local: local.messages.answer(request_id, given, said),
+        body,
+    )
     if out.as_json:
         out.write_json({"ok": True, "response": response})
     else:
         served = engine_client.connect_to_running_engine(folder) is not None
-        then = "it goes on" if served else "it goes on with the next 'agenttalk run' or 'agenttalk serve'"
+        then = (
+            "the task continues" if served else "the task continues with the next 'agenttalk run' or 'agenttalk serve'"
+        )
         if missing := _missing(asked, response):
-            then = f"still missing: {sanitize_line(', '.join(missing))}; 'agenttalk inbox' shows the question for it"
+            then = f"still missing: {sanitize_line(', '.join(missing))}; 'agenttalk inbox' shows the new question"
         out.say(f"[green]✓[/] {sanitize(request_id)}: {said['decision']}; {then}")
         criteria = asked["request"].get("needed", {}).get("criteria")
         if isinstance(criteria, dict) and "dispute" in criteria and "upheld" in (answers or []):
-            out.say("  [cyan]→[/] the check is in force until the plan is changed: 'agenttalk plan apply FILE'")
+            out.say("  [cyan]→[/] the check stays in force until you change the plan: 'agenttalk plan apply FILE'")
     return 0
 
 
 def _missing(asked: dict[str, Any], response: dict[str, Any]) -> list[str]:
-    """The files that were asked for, and that an answer did not bring."""
+    """Return the requested files that an answer did not provide."""
     if asked["request"]["type"] != "MISSING_FILE" or response["decision"] in {"REJECT", "ABORT"}:
         return []
-    brought = {each["name"] for each in response.get("provided_files", [])}
-    return [each["name"] for each in asked["request"]["needed"].get("files", []) if each["name"] not in brought]
+    provided = {file["name"] for file in response.get("provided_files", [])}
+    return [file["name"] for file in asked["request"]["needed"].get("files", []) if file["name"] not in provided]
 
 
 @approve_app.command("approve")
 def approve(
     ctx: typer.Context,
-    request_id: Annotated[str, typer.Argument(metavar="REQUEST", help="The question, as 'agenttalk inbox' names it.")],
+    request_id: Annotated[str, typer.Argument(metavar="REQUEST", help="Id of the question, from 'agenttalk inbox'.")],
     seen: Annotated[
-        str | None, typer.Option("--seen", metavar="SHA256", help="Say yes only if it still has this hash.")
+        str | None, typer.Option("--seen", metavar="SHA256", help="Approve only if the question still has this hash.")
     ] = None,
-    note: Annotated[str | None, typer.Option("--note", help="Why, for the ledger.")] = None,
-    name: Annotated[str | None, typer.Option("--as", metavar="NAME", help="Who says so; you by default.")] = None,
+    note: Annotated[str | None, typer.Option("--note", help="The reason, for the ledger.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="Name of the person who approves. Default: you.")
+    ] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Say yes to what is asked.
+    """Approve a question.
 
-    Without --seen the question is shown first, and nothing is approved; with the hash that is shown beside it, it is.
-    So nobody says yes to what has changed since it was looked at.
+    Without --seen, this only shows the question and its hash. Repeat the command with --seen and that hash to approve.
+    A question that has changed since you read it is not approved.
     """
-    from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.doors.cli.core import root_access
-
     out, folder = root_access.choose_root(ctx, root, as_json)
     asked = _read_question(folder, request_id)
     needed = asked["request"].get("needed", {})
     if needed.get("files") or (needed.get("decision") or {}).get("options"):
-        hint = "'agenttalk inbox' shows them; 'agenttalk answer' takes --answer KEY and --file PATH"
-        raise UsageError(Code.ANSWER_REFUSED, f"{request_id} asks for more than a yes: files or options", hint=hint)
+        hint = "use 'agenttalk answer' with --answer KEY and --file PATH; 'agenttalk inbox' shows which"
+        raise UsageError(
+            Code.ANSWER_REFUSED, f"{request_id} asks for files or options, not only for approval", hint=hint
+        )
     if seen is not None:
         return answer(ctx, request_id, "APPROVE", None, None, note, name, seen, root, as_json)
     if out.as_json:
@@ -194,22 +193,16 @@ def approve(
 
 
 def _read_question(folder: Path, request_id: str) -> dict[str, Any]:
-    """A question, with its hash."""
-    from agenttalk.doors.cli.core import root_access
-
-    async def look(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.people import questions
-
-        return (await questions.find_question(deps, request_id))[1].as_json()
-
-    return root_access.ask_root(folder, f"/api/human-requests/{request_id}", look)
+    """Return a question with its hash."""
+    question: dict[str, Any] = root_access.ask_root(
+        folder, f"/api/human-requests/{request_id}", lambda local: local.messages.read_question(request_id)
+    )
+    return question
 
 
 def _decision(text: str | None, something_given: bool) -> Any:  # noqa: FBT001 - one of two
-    from typing import get_args
 
     from agenttalk.contracts.core.problems import find_nearest
-    from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.engine.people.questions import AnswerDecision
 
     allowed = get_args(AnswerDecision)
@@ -219,7 +212,9 @@ def _decision(text: str | None, something_given: bool) -> Any:  # noqa: FBT001 -
         near = find_nearest((text or "").upper(), allowed)
         hint = f"did you mean {near}?" if near else "use " + ", ".join(allowed)
         what = (
-            f"{text!r} is not a decision" if text else "an answer needs a --decision, a --file, an --answer or a --note"
+            f"{text!r} is not a decision"
+            if text
+            else "the answer is empty: give --decision, --file, --answer or --note"
         )
         raise UsageError(Code.OPTION_INVALID, what, hint=hint)
     return text.upper()
@@ -227,7 +222,6 @@ def _decision(text: str | None, something_given: bool) -> Any:  # noqa: FBT001 -
 
 def _files(given: list[str], asked: dict[str, Any]) -> dict[str, bytes]:
     from agenttalk.adapters.mailbox import fsio
-    from agenttalk.contracts.errors import Code, UsageError
 
     needed = [file["name"] for file in asked["request"].get("needed", {}).get("files", [])]
     found = {}
@@ -237,7 +231,7 @@ def _files(given: list[str], asked: dict[str, Any]) -> dict[str, bytes]:
         if needed and name not in needed:
             raise UsageError(
                 Code.OPTION_INVALID,
-                f"{name!r} was not asked for",
+                f"{name!r} is not a requested file",
                 hint="write NAME=PATH with one of: " + ", ".join(needed),
             )
         found[name] = fsio.read_file(Path(path), limit=64 * 1024 * 1024)

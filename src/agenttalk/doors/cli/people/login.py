@@ -1,11 +1,14 @@
-"""`agenttalk login`: a link that opens the pages of a running engine."""
+"""`agenttalk login`: makes a link that opens the web pages of a running engine."""
 
 from __future__ import annotations
 
+import getpass
 from typing import Annotated
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import JsonOption, RootOption, sanitize
 
 app = typer.Typer(add_completion=False)
@@ -14,21 +17,20 @@ app = typer.Typer(add_completion=False)
 @app.command("login")
 def login(
     ctx: typer.Context,
-    viewer: Annotated[bool, typer.Option("--viewer", help="For somebody who can look and do nothing.")] = False,
+    viewer: Annotated[
+        bool, typer.Option("--viewer", help="Make it for a viewer, who can read everything and change nothing.")
+    ] = False,
     name: Annotated[
-        str | None, typer.Option("--as", metavar="NAME", help="In whose name things are done; you by default.")
+        str | None, typer.Option("--as", metavar="NAME", help="Name of the person who uses the link. Default: you.")
     ] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Make a link that opens the web pages.
 
-    It works once, within ten minutes; the browser stays in for twelve hours.
+    The link works once, within ten minutes. The browser stays logged in for twelve hours.
     """
-    import getpass
-
-    from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.doors.cli.core import engine_client, root_access
+    from agenttalk.doors.cli.core import engine_client
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     client = engine_client.connect_to_running_engine(folder)

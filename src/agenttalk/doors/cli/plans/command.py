@@ -1,6 +1,6 @@
 """`agenttalk command`: make, check and wrap commands.
 
-Rules and contracts are imported where they are used: whoever asks for help does not pay for them.
+Rules and contracts are imported where they are used, so that --help stays quick.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def generate(
     ctx: typer.Context,
     pairs: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Fields of the command.")] = None,
     params: Annotated[
-        str | None, typer.Option("--params", metavar="FILE", help="JSON object with fields; - for standard input.")
+        str | None,
+        typer.Option("--params", metavar="FILE", help="File with a JSON object of fields; - reads standard input."),
     ] = None,
     locale: Annotated[
         Literal["en", "zh"], typer.Option(help="Language of default texts.", envvar="AGENTTALK__LOCALE")
@@ -39,10 +41,10 @@ def generate(
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Make a complete, valid command; report every repair, or every error.
+    """Make a complete, valid command. Report every repair, or every error.
 
-    Fields come from --params and from KEY=VALUE pairs, which win. With --root the plan's active DAG, its
-    tasks and the next number are looked up.
+    Fields come from --params and from KEY=VALUE pairs; the pairs win. With --root, the active DAG of the plan, its
+    tasks and the next number are read from the root.
     """
     from agenttalk.rules.commands import generation
 
@@ -62,7 +64,7 @@ def generate(
 @app.command("validate")
 def validate(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A command or its envelope; - for standard input.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A command or its envelope; - reads standard input.")],
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -89,14 +91,12 @@ def validate(
 @app.command("send")
 def send(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A valid command; - for standard input.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A valid command; - reads standard input.")],
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Send a command in the operator's name. It goes to the agent that the DAG names, and nowhere else."""
-    from agenttalk.doors.cli.core import root_access, sources
-    from agenttalk.engine.core.deps import Deps
-    from agenttalk.engine.messages import sent_commands as engine
+    """Send a command in the operator's name, to the agent that the DAG names."""
+    from agenttalk.doors.cli.core import sources
     from agenttalk.rules.commands import validation
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -108,10 +108,12 @@ def send(
         _tell_validated(out, answer, file)
         return BAD
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await engine.send_command(deps, command)
-
-    sent = root_access.ask_root(folder, "/api/commands/send", by_hand, {"command": command.as_json()})
+    sent = root_access.ask_root(
+        folder,
+        "/api/commands/send",
+        lambda local: local.service.messages.send(command, None),
+        {"command": command.as_json()},
+    )
     if out.as_json:
         out.write_json({"ok": True, **sent})
     else:
@@ -124,16 +126,16 @@ def send(
 @app.command("envelope")
 def envelope(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A valid command; - for standard input.")],
-    producer: Annotated[str, typer.Option("--from", help="Agent that sends it, the owner of the outbox.")],
-    message_id: Annotated[str | None, typer.Option(help="Id of the message; made when not given.")] = None,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A valid command; - reads standard input.")],
+    producer: Annotated[str, typer.Option("--from", help="Sender: the agent that owns the outbox.")],
+    message_id: Annotated[str | None, typer.Option(help="Id of the message. Default: a new one.")] = None,
     out_folder: Annotated[
-        Path | None, typer.Option("--out", help="Folder to write cmd_*.msg.json to, e.g. an outbox.")
+        Path | None, typer.Option("--out", help="Write cmd_*.msg.json to this folder, e.g. an outbox.")
     ] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Wrap a command into the envelope in which it travels."""
+    """Wrap a command into an envelope, as messages need it."""
     from agenttalk.adapters.mailbox import fsio
     from agenttalk.contracts.core.base import AgentId, MessageId, is_id
     from agenttalk.doors.cli.core import sources
@@ -159,7 +161,9 @@ def envelope(
         return 0
     path = out_folder / wrapped.file_name
     if path.exists():
-        raise UsageError(Code.FILE_UNWRITABLE, f"{path} exists already", hint="it was not sent yet; remove it first")
+        raise UsageError(
+            Code.FILE_UNWRITABLE, f"{path} exists already", hint="it has not been sent yet; remove it first"
+        )
     fsio.write_file(path, wrapped.to_bytes())
     if out.as_json:
         out.write_json({"ok": True, "file": str(path), "message_id": name})
@@ -174,11 +178,11 @@ def _parameters(params: str | None, pairs: list[str]) -> dict[str, Any]:
     given = sources.read_json(params) if params is not None else {}
     if not isinstance(given, dict):
         raise UsageError(
-            Code.COMMAND_FIELD_TYPE, "--params must hold a JSON object", hint='write e.g. {"plan_id": "p"}'
+            Code.COMMAND_FIELD_TYPE, "--params must contain a JSON object", hint='write e.g. {"plan_id": "p"}'
         )
     if params is None and not pairs:
         raise UsageError(
-            Code.OPTION_INVALID, "no fields were given", hint="give KEY=VALUE pairs or --params FILE; see --help"
+            Code.OPTION_INVALID, "no fields given", hint="pass KEY=VALUE pairs or --params FILE; see --help"
         )
     return sources.merge_fields(given, sources.read_pairs(pairs))
 
@@ -195,31 +199,29 @@ def _known(settings: CommonOptions, document: object, besides: bytes | None = No
 
 
 def _log(out: CommandOutput, settings: CommonOptions, what: str, document: object, outcome: dict[str, Any]) -> None:
-    """Every command that is made or checked for a root is in the root's ledger. What cannot be logged is said."""
-    from agenttalk.contracts.errors import AgentTalkError
-    from agenttalk.doors.cli.core import root_access
-    from agenttalk.engine.core.deps import Deps
+    """Record in the ledger of a root that a command was made or checked for it. A failure to do so is a warning."""
     from agenttalk.engine.messages import sent_commands
     from agenttalk.rules.commands import generation
 
     if settings.root is None:
         return
     fields = document if isinstance(document, dict) else {}
-    subject = "/".join(str(each)[:128] for each in generation.read_identity(fields) if each) or "unknown"
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        await sent_commands.log_command(deps, "generated" if what == "generated" else "validated", subject, outcome)
-        return {}
+    subject = "/".join(str(part)[:128] for part in generation.read_identity(fields) if part) or "unknown"
 
     body = {"what": what, "subject": subject, **sent_commands.summarize_outcome(outcome)}
     try:
-        root_access.ask_root(settings.root.absolute(), "/api/commands/log", by_hand, body)
+        root_access.ask_root(
+            settings.root.absolute(),
+            "/api/commands/log",
+            lambda local: local.messages.log_command(what, subject, outcome),
+            body,
+        )
     except AgentTalkError as error:
         out.say(f"[yellow]![/] not logged: {sanitize(error.message)}", err=True)
 
 
 def _tell_generated(out: CommandOutput, answer: GenerateResult) -> None:
-    """The command goes to standard output alone, so that it can be piped; what is said of it does not."""
+    """Print the command to standard output, so that it can be piped, and everything else to standard error."""
     out.show_problems(answer.warnings, warning=True)
     if answer.command is None:
         out.show_problems(answer.errors)

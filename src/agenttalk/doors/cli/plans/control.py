@@ -1,17 +1,16 @@
-"""What steers a plan: pause, resume, cancel, retry."""
+"""`agenttalk pause`, `resume`, `cancel` and `retry`: control plans."""
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
-
-if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
-    from agenttalk.engine.operation.service import Service
 
 pause_app = typer.Typer(add_completion=False)
 resume_app = typer.Typer(add_completion=False)
@@ -22,25 +21,25 @@ PlanArgument = Annotated[str, typer.Argument(metavar="PLAN", help="The plan's id
 
 @pause_app.command("pause")
 def pause(ctx: typer.Context, plan: PlanArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Begin nothing new of a plan. What runs goes on to its end."""
-    return steer_plan(ctx, root, as_json, plan, "pause", {}, "paused; what runs goes on to its end")
+    """Pause a plan: start no new tasks. Running tasks finish."""
+    return steer_plan(ctx, root, as_json, plan, "pause", {}, "paused; running tasks finish")
 
 
 @resume_app.command("resume")
 def resume(ctx: typer.Context, plan: PlanArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Let a paused plan go on."""
-    return steer_plan(ctx, root, as_json, plan, "resume", {}, "goes on")
+    """Resume a paused plan."""
+    return steer_plan(ctx, root, as_json, plan, "resume", {}, "resumed")
 
 
 @cancel_app.command("cancel")
 def cancel(
     ctx: typer.Context,
     plan: PlanArgument,
-    why: Annotated[str | None, typer.Option("--why", help="The reason; it stands on every task.")] = None,
+    why: Annotated[str | None, typer.Option("--why", help="The reason, which every task shows.")] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Call a plan off: programs under way are ended, and everything still open fails."""
+    """Cancel a plan: end its running programs, and fail all tasks that are still open."""
     return steer_plan(ctx, root, as_json, plan, "cancel", {"why": why} if why else {}, "cancelled")
 
 
@@ -49,28 +48,28 @@ def retry(
     ctx: typer.Context,
     task: Annotated[str, typer.Argument(metavar="PLAN/TASK", help="A task that failed.")],
     onwards: Annotated[
-        bool, typer.Option("--from", help="Also what is done: run the plan again from this task on.")
+        bool, typer.Option("--from", help="Run the plan again from this task on, tasks that are done included.")
     ] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Try a failed task again. What its failure stopped waits for it again.
+    """Retry a failed task. Tasks that its failure stopped wait for it again.
 
-    With --from the task may also be done or skipped, and everything that depends on it begins anew.
+    With --from, the task may also be done or skipped, and all tasks that depend on it start over.
     """
     plan, task_id = parse_task_name(task)
-    words = f"runs again from {task_id} on" if onwards else f"{task_id} is tried again"
+    words = f"runs again from {task_id} on" if onwards else f"{task_id} is retried"
     more: dict[str, Any] = {"task": task_id, "from": True} if onwards else {"task": task_id}
     return steer_plan(ctx, root, as_json, plan, "retry", more, words)
 
 
 def parse_task_name(task: str) -> tuple[str, str]:
-    """Plan and task of PLAN/TASK."""
-    from agenttalk.contracts.errors import Code, UsageError
-
+    """Split PLAN/TASK into both. Raises UsageError."""
     plan, slash, task_id = task.partition("/")
     if not slash or not task_id:
-        raise UsageError(Code.OPTION_INVALID, f"which task? {task!r} is no PLAN/TASK", hint="e.g. shop/build")
+        raise UsageError(
+            Code.OPTION_INVALID, f"invalid task {task!r}: expected PLAN/TASK", hint="write e.g. shop/build"
+        )
     return plan, task_id
 
 
@@ -83,31 +82,12 @@ def steer_plan(
     more: dict[str, Any],
     words: str,
 ) -> int:
-    """Have an engine, or the root itself, do something with a plan, and say so."""
-    import getpass
-
-    from agenttalk.doors.cli.core import root_access
-
+    """Carry out an action on a plan, and print the result."""
     out, folder = root_access.choose_root(ctx, root, as_json)
-    by = getpass.getuser()
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.runs.plan_actions import PlanAction
-
-        wanted = PlanAction(
-            name=action,
-            by=by,
-            proof=await root_access.prove_operator(folder, deps),
-            task_id=more.get("task"),
-            onwards=more.get("from", False),
-            why=more.get("why", ""),
-            checkpoint=more.get("checkpoint"),
-            answer=more.get("answer", ""),
-        )
-        done: dict[str, Any] = await make_offline_service(deps).plans.carry_out(plan, wanted)
-        return done
-
-    answer = root_access.ask_root(folder, f"/api/plans/{plan}/{action}", by_hand, {**more, "by": by})
+    body = {**more, "by": getpass.getuser()}
+    answer = root_access.ask_root(
+        folder, f"/api/plans/{plan}/{action}", lambda local: local.plans.carry_out(plan, action, body), body
+    )
     if out.as_json:
         out.write_json({"ok": True, **answer})
     else:
@@ -123,12 +103,3 @@ def _say(out: CommandOutput, plan: str, words: str, answer: dict[str, Any]) -> N
     if len(answer.get("tasks", ())) > 1:
         count = f": {len(answer['tasks'])} tasks"
     out.say(f"[green]✓[/] [bold]{sanitize(plan)}[/]: {words}{count}")
-
-
-def make_offline_service(deps: Deps) -> Service:
-    """What steers plans of a root that has no engine. It begins nothing."""
-    from agenttalk.adapters.drivers.processes import LocalProcesses
-    from agenttalk.engine.operation.service import Service
-    from agenttalk.engine.runs.dispatcher import Dispatcher
-
-    return Service(deps, dispatcher=Dispatcher(deps, {}, LocalProcesses(), max_running=0))

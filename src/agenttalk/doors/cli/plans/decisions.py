@@ -1,4 +1,4 @@
-"""Words for what was decided about a plan: the review of its DAG, and its release."""
+"""Prints the decisions about a plan: the review of its DAG, and its release."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RELEASE: Final = {
 
 
 def tell_decisions(out: CommandOutput, told: dict[str, Any]) -> None:
-    """Say how review and release stand, with every reason; nothing where there is none."""
+    """Print the state of review and release with every reason, if there is one."""
     review, release = told.get("review"), told.get("release")
     if review:
         _tell(out, _REVIEW[review["state"]], review, [] if review["state"] == "approved" else review["reasons"])
@@ -35,16 +35,15 @@ def tell_decisions(out: CommandOutput, told: dict[str, Any]) -> None:
         _tell_isolation(out, release)
 
 
-def tell_disputes(out: CommandOutput, found: list[dict[str, Any]]) -> None:
-    """Say which checks the agent of a task says are wrong, and what became of that."""
-    for each in found:
-        came = each["state"] + (f" by {sanitize(each['answered_by'])}" if each["answered_by"] else "")
-        note = f": {sanitize_line(each['note'])}" if each["note"] else ""
-        out.say(
-            f"  [yellow]?[/] {sanitize(each['agent_id'])} disputes the check {sanitize(each['check'])}: {came}{note}"
-        )
-        out.say(f"      it says: {sanitize_line(each['reason'])}")
-        out.say(f"      [cyan]→[/] {sanitize(each['moves_on'])}")
+def tell_disputes(out: CommandOutput, disputes: list[dict[str, Any]]) -> None:
+    """Print the checks that the agent of a task disputes, and what was decided."""
+    for dispute in disputes:
+        decision = dispute["state"] + (f" by {sanitize(dispute['answered_by'])}" if dispute["answered_by"] else "")
+        note = f": {sanitize_line(dispute['note'])}" if dispute["note"] else ""
+        agent, check = sanitize(dispute["agent_id"]), sanitize(dispute["check"])
+        out.say(f"  [yellow]?[/] {agent} disputes the check {check}: {decision}{note}")
+        out.say(f"      its reason: {sanitize_line(dispute['reason'])}")
+        out.say(f"      [cyan]→[/] {sanitize(dispute['moves_on'])}")
 
 
 def _tell(out: CommandOutput, words: str, told: dict[str, Any], reasons: list[str]) -> None:
@@ -53,36 +52,36 @@ def _tell(out: CommandOutput, words: str, told: dict[str, Any], reasons: list[st
         out.say(f"    · {sanitize(reason)}")
 
 
-def _apart(each: dict[str, Any]) -> str:
-    return ", not isolated" if each.get("isolated") is False else ""
+def _describe_isolation(item: dict[str, Any]) -> str:
+    return ", not isolated" if item.get("isolated") is False else ""
 
 
 def _tell_isolation(out: CommandOutput, release: dict[str, Any]) -> None:
-    """Say how much of what was released ran without a sandbox."""
+    """Print how many tasks of a release ran without a sandbox."""
     if release["not_isolated"]:
         tasks = format_count(release["not_isolated"], "task")
         out.say(f"    [yellow]![/] {tasks} of the plan not isolated: an agent or a check ran without a sandbox")
 
 
 def tell_release(out: CommandOutput, plan_id: str, release: dict[str, Any]) -> None:
-    """The last release of a plan: the decision, what is shipped, what each gate says, and every reason."""
+    """Print the last release of a plan: the decision with its reasons, the shipped files, and each gate."""
     out.say(f"[bold]{sanitize(plan_id)}[/]")
     _tell(out, _RELEASE[release["state"]], release, release["reasons"])
     _tell_isolation(out, release)
     for artifact in release["artifacts"]:
         ships = f"{sanitize(artifact['name'])} of {sanitize(artifact['task_id'])}, {sanitize(artifact['sha256'])}"
-        out.say(f"  ships {ships}{_apart(artifact)}")
+        out.say(f"  ships {ships}{_describe_isolation(artifact)}")
     for gate in release["gates"]:
         if "gate" in gate:
             mark = "[green]✓[/]" if gate["decision"] == "PASS" and gate["fresh"] else "[red]✗[/]"
             stale = "" if gate["fresh"] else ", stale"
             detail = f": {sanitize(gate['detail'])}" if gate["detail"] else ""
-            said = f"{gate['decision']} by {sanitize(gate['by'])}{stale}{_apart(gate)}{detail}"
-            out.say(f"  {mark} gate {sanitize(gate['gate'])}: {said}")
+            decision = f"{gate['decision']} by {sanitize(gate['by'])}{stale}{_describe_isolation(gate)}{detail}"
+            out.say(f"  {mark} gate {sanitize(gate['gate'])}: {decision}")
 
 
 def tell_policies(out: CommandOutput, policies: Policies) -> None:
-    """What a plan file says of review and release."""
+    """Print the review and release policies of a plan file."""
     review, release = policies.review, policies.release
     if review is not None:
         by = f", {review.coordinator} decides" if review.coordinator else ""
@@ -92,5 +91,5 @@ def tell_policies(out: CommandOutput, policies: Policies) -> None:
         out.say(f"ships {sanitize(', '.join(dict.fromkeys(each.name for each in release.deliverables)))}")
         for name in policies.release_gates_required:
             gate = release.gates.get(name)
-            by = "nobody" if gate is None else gate.validator or (gate.check.kind if gate.check else "nobody")
+            by = "not defined" if gate is None else gate.validator or (gate.check.kind if gate.check else "not defined")
             out.say(f"  gate {sanitize(name)}: {sanitize(by)}")

@@ -1,4 +1,4 @@
-"""The live view of a plan that runs: a table that stays in place on a terminal, lines elsewhere."""
+"""Shows the progress of a plan: a live table on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ MARKS: Final = {
     "failed": ("bold red", "✗"),
     "skipped": ("dim", "-"),
 }
-"""What people see of a state → its colour and its sign."""
+"""Column of the board → its colour and sign."""
 MOST: Final = 40
-"""Tasks that are shown at once; of more, those that are not done yet come first."""
+"""How many tasks the table shows. Tasks that are not done come first."""
 WORDS: Final = {
     "done": ("[green]✓[/]", "everything is done"),
     "failed": ("[bold red]✗[/]", "something failed"),
-    "waiting": ("[yellow]‖[/]", "somebody is awaited"),
-    "paused": ("[yellow]‖[/]", "it is paused; 'agenttalk resume' lets it go on"),
-    "running": ("[yellow]![/]", "stopped following; run it again to go on"),
+    "waiting": ("[yellow]‖[/]", "it waits for a person or an outside agent"),
+    "paused": ("[yellow]‖[/]", "it is paused; 'agenttalk resume' continues it"),
+    "running": ("[yellow]![/]", "stopped following; run it again to continue"),
 }
 
 
 class LivePlanView:
-    """Shows how a plan goes, on standard error; the answer for programs goes to standard output in the end."""
+    """Shows the progress of a plan on standard error. JSON goes to standard output, at the end."""
 
     def __init__(
         self,
@@ -45,22 +45,22 @@ class LivePlanView:
         plan_id: str,
         *,
         order: Sequence[str] = (),
-        by_hand: Collection[str] = (),
+        without_program: Collection[str] = (),
         root: Path | None = None,
     ) -> None:
-        """`order` is that of the plan's tasks, `by_hand` are agents that nobody starts, `root` is where it all lies."""
+        """`order` is the order of the tasks, and `without_program` names agents that no program runs."""
         self._out = out
         self._plan_id = plan_id
         self._places = {task_id: place for place, task_id in enumerate(order)}
-        self._by_hand = by_hand
+        self._without_program = without_program
         self._root = root
         self._began = time.monotonic()
         self._states: dict[str, tuple[str, str | None, int]] = {}
         self._working: dict[str, float] = {}
-        """When tasks that are being worked on were first seen at it."""
+        """Task → when it was first seen working."""
         self._live: RichLive | None = None
         self._closing: str | None = None
-        """What was said last of what is done before the end."""
+        """The last line about the closing of the plan."""
 
     def __enter__(self) -> Self:
         draws = self._out.is_styled(err=True) and not self._out.as_json
@@ -78,7 +78,7 @@ class LivePlanView:
             self._live.stop()
 
     def show(self, standing: dict[str, Any]) -> None:
-        """How it stands now."""
+        """Show the current status."""
         standing = self._ordered(standing)
         now = time.monotonic()
         working = [task["task_id"] for task in standing["tasks"] if task["board"] in {"working", "review"}]
@@ -89,7 +89,7 @@ class LivePlanView:
             self._lines(standing)
 
     def conclude(self, standing: dict[str, Any]) -> None:
-        """How it ended."""
+        """Show the final status."""
         if self._out.as_json:
             self._out.write_json({"ok": standing["result"] == "done", **standing})
             return
@@ -99,33 +99,33 @@ class LivePlanView:
         mark, words = WORDS[standing["result"]]
         counts = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in standing["counts"].items() if count)
         took = describe_usage(standing.get("usage"), timed=False)
-        told = "; ".join(part for part in (counts, f"{self._seconds()} s", took) if part)
-        self._out.say(f"{mark} [bold]{sanitize(self._plan_id)}[/]: {words} ({told})")
+        summary = "; ".join(part for part in (counts, f"{self._seconds()} s", took) if part)
+        self._out.say(f"{mark} [bold]{sanitize(self._plan_id)}[/]: {words} ({summary})")
         for task in standing["tasks"]:
             if task["board"] in {"failed", "blocked"}:
                 self._out.say(f"  {_line(task)}")
-            elif task["agent_id"] in self._by_hand and task["state"] in {"READY", "RUNNING"}:
+            elif task["agent_id"] in self._without_program and task["state"] in {"READY", "RUNNING"}:
                 where = f"agents/{task['agent_id']}/inbox/{self._plan_id}"
-                self._out.say(f"  {_line(task)} waits for whoever works {sanitize(where)}")
+                self._out.say(f"  {_line(task)} waits for an answer to its command in {sanitize(where)}")
         for gate in standing.get("gates", ()):
-            if gate["allowed"]:  # what is denied is the reason of its task
+            if gate["allowed"]:  # a denial is the reason that its task shows
                 self._out.say(f"  {describe_gate(gate)}")
         decisions.tell_decisions(self._out, standing)
         self._say_where_to_look(standing)
 
     def _say_where_to_look(self, standing: dict[str, Any]) -> None:
-        """The next thing that somebody wants to know, on standard error."""
+        """Print on standard error where to look next."""
         asked = any(task["request_id"] for task in standing["tasks"] if task["board"] == "blocked")
         if asked:
-            self._out.say("[cyan]→[/] 'agenttalk inbox' shows what is asked", err=True)
+            self._out.say("[cyan]→[/] 'agenttalk inbox' shows the question", err=True)
         elif standing.get("questions"):
             self._out.say(f"[yellow]?[/] {describe_open_questions(standing['questions'])}", err=True)
         made = self._root / "system_runtime" / "artifacts" / self._plan_id if self._root else None
         if made is not None and made.is_dir():
-            self._out.say(f"[cyan]→[/] what it made lies in {sanitize(made)}", err=True)
+            self._out.say(f"[cyan]→[/] its outputs are in {sanitize(made)}", err=True)
 
     def _ordered(self, standing: dict[str, Any]) -> dict[str, Any]:
-        """Tasks in the order of the plan."""
+        """Return the status with its tasks in the order of the plan."""
         last = len(self._places)
         return {
             **standing,
@@ -137,9 +137,9 @@ class LivePlanView:
 
     def _lines(self, standing: dict[str, Any]) -> None:
         for task in standing["tasks"]:
-            look = (task["board"], task["reason"], task["rounds"])
-            if self._states.get(task["task_id"], ("pending", None, 0)) != look:
-                self._states[task["task_id"]] = look
+            state = (task["board"], task["reason"], task["rounds"])
+            if self._states.get(task["task_id"], ("pending", None, 0)) != state:
+                self._states[task["task_id"]] = state
                 self._out.say(_line(task), err=True)
         closing = standing.get("closing")
         if closing and closing != self._closing:
@@ -156,7 +156,7 @@ class LivePlanView:
             table.add_column(name)
         tasks = sorted(standing["tasks"], key=lambda task: task["board"] in {"done", "skipped", "pending"})
         shown = {task["task_id"] for task in tasks[:MOST]}
-        for task in (each for each in standing["tasks"] if each["task_id"] in shown):
+        for task in (task for task in standing["tasks"] if task["task_id"] in shown):
             colour, sign = MARKS[task["board"]]
             table.add_row(
                 f"[{colour}]{sign}[/]",
@@ -173,7 +173,7 @@ class LivePlanView:
         return table
 
     def _took(self, task: dict[str, Any]) -> str:
-        """What a task took so far, the attempt at hand included."""
+        """Return what a task has used so far, the current attempt included."""
         usage = task.get("usage")
         began = self._working.get(task["task_id"])
         if began is None:
@@ -191,13 +191,13 @@ def _line(task: dict[str, Any]) -> str:
 
 
 def describe_open_questions(questions: Sequence[str]) -> str:
-    """That nobody has answered what somebody asked."""
+    """Return how many questions are open."""
     verb = "is" if len(questions) == 1 else "are"
-    return f"{format_count(len(questions), 'question')} {verb} not answered: 'agenttalk inbox' shows what is asked"
+    return f"{format_count(len(questions), 'question')} {verb} not answered: see 'agenttalk inbox'"
 
 
 def describe_gate(gate: dict[str, Any]) -> str:
-    """What a checkpoint held against a task, and who has overridden it."""
+    """Return the objections of a checkpoint to a task, and who overrode it."""
     colour, sign = ("yellow", "!") if gate["allowed"] else ("bold red", "✗")
     why = sanitize("; ".join(gate["reasons"])[:300])
     by = f" [dim]· overridden by[/] {sanitize(gate['overridden_by'])}" if gate.get("overridden_by") else ""
@@ -206,7 +206,7 @@ def describe_gate(gate: dict[str, Any]) -> str:
 
 
 def describe_usage(usage: dict[str, Any] | None, *, timed: bool = True) -> str:
-    """What something took, in words: the time, and tokens and money if there were any."""
+    """Return a usage in words: the time, and tokens, cost and tool calls if there were any."""
     if not usage:
         return ""
     parts = [_duration(usage["duration_s"])] if timed else []
@@ -215,7 +215,7 @@ def describe_usage(usage: dict[str, Any] | None, *, timed: bool = True) -> str:
     parts += [f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"] if cost else []
     parts += [f"cost unknown: no price of {sanitize(str(usage['unpriced']))}"] if usage.get("unpriced") else []
     calls = usage.get("tool_calls")
-    parts += ["1 call of a tool" if calls == 1 else f"{calls:,} calls of tools"] if calls else []
+    parts += [format_count(calls, "tool call")] if calls else []
     return ", ".join(parts)
 
 
@@ -236,7 +236,7 @@ def _remark(task: dict[str, Any]) -> str:
     if task.get("freshness") == "stale":
         parts.append("stale")
     if task.get("proven") is False:
-        parts.append("unproven: nobody has verified it")
+        parts.append("unproven")
     if task.get("isolated") is False:
         parts.append("not isolated")
     if task["reason"]:

@@ -1,17 +1,22 @@
-"""`agenttalk plan`: what a plan file says, what it comes to, and everything that is wrong with it.
+"""`agenttalk plan`: checks, drafts and applies plan files.
 
-Rules and contracts are imported where they are used: whoever asks for help does not pay for them.
+Rules and contracts are imported where they are used, so that --help stays quick.
 """
 
 from __future__ import annotations
 
+import getpass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agenttalk.contracts.errors import ContractError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 from agenttalk.doors.cli.plans import decisions, draft
+from agenttalk.doors.cli.plans.run import tell_refused, to_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,38 +27,37 @@ if TYPE_CHECKING:
     from agenttalk.contracts.planfile.yaml_text import YamlSource
     from agenttalk.rules.planfile.compiler import CompiledPlan
 
-app = typer.Typer(no_args_is_help=True, help="Check plan files, and change plans that run.", add_completion=False)
+app = typer.Typer(
+    no_args_is_help=True, help="Check and draft plan files, and change running plans.", add_completion=False
+)
 
 BAD = 2
 SHOWN = 200
-"""How many tasks, and how many problems, are printed; --json has them all."""
+"""How many tasks, and how many problems, are printed. --json prints all."""
 
 
 @app.callback()
 def main() -> None:
-    """Check plan files, and change plans that run."""
+    """Check and draft plan files, and change running plans."""
 
 
 @app.command("check")
 def check(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A plan file in YAML or JSON; - for standard input.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A plan file in YAML or JSON; - reads standard input.")],
     out_folder: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Folder to write the documents to that it comes to.")
+        Path | None, typer.Option("--out", metavar="DIR", help="Write the compiled documents to this folder.")
     ] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Explain a plan file: its tasks in order, who gets what, what done means, and every problem at once.
+    """Check a plan file. Shows its tasks in order, their inputs, outputs and checks, and every problem.
 
-    With --root agents are also looked for in the root's agenttalk.toml and in agents/.
+    With --root, agents may also be defined in the root's agenttalk.toml and in agents/.
     """
-    from dataclasses import replace
-
     from agenttalk.adapters.mailbox.plan_file_folder import with_check_files
     from agenttalk.contracts.core import wire
     from agenttalk.contracts.core.large_documents import pause_collector
-    from agenttalk.contracts.errors import ContractError
     from agenttalk.contracts.planfile import reader
     from agenttalk.doors.cli.core import sources
     from agenttalk.doors.cli.plans import warnings as plan_warnings
@@ -76,11 +80,11 @@ def check(
         compiled = with_check_files(compiled, Path.cwd() if file == "-" else Path(file).absolute().parent)
         beside = Path.cwd() if file == "-" else Path(file).absolute().parent
         workspace = compiled.manifest.workspace
-        told = (
+        remarks = (
             plan_warnings.find_repository_warnings(compiled, beside / workspace.repo) if workspace is not None else []
         )
-        compiled = replace(compiled, warnings=(*compiled.warnings, *told))
-        written = _written(out_folder, compiled) if out_folder is not None and compiled.ok else []
+        compiled = replace(compiled, warnings=(*compiled.warnings, *remarks))
+        written = _write_documents(out_folder, compiled) if out_folder is not None and compiled.ok else []
         _tell(out, file, source, compiled, written)
     return 0 if compiled.ok else BAD
 
@@ -92,16 +96,10 @@ def apply(
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Put a new revision of a plan in force. What did not change goes on; what changed begins anew.
+    """Apply a new revision of a plan. Unchanged tasks continue, and changed tasks start over.
 
-    Programs of tasks that changed or are gone are ended. 'agenttalk run' goes on with the plan.
+    Programs of tasks that changed or were removed are ended. 'agenttalk run' continues the plan.
     """
-    import getpass
-
-    from agenttalk.doors.cli.core import root_access
-    from agenttalk.doors.cli.plans.control import make_offline_service
-    from agenttalk.doors.cli.plans.run import tell_refused, to_documents
-    from agenttalk.engine.core.deps import Deps
     from agenttalk.wiring.plan_files import compile_plan_file
 
     out, folder = root_access.choose_root(ctx, root, as_json)
@@ -110,11 +108,14 @@ def apply(
         return tell_refused(out, compiled)
     by = getpass.getuser()
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        service = make_offline_service(deps)
-        return await service.plans.apply(compiled.dag, compiled.manifest, compiled.profiles, compiled.files, by=by)
-
-    told = root_access.ask_root(folder, "/api/plans/apply", by_hand, to_documents(compiled))
+    told = root_access.ask_root(
+        folder,
+        "/api/plans/apply",
+        lambda local: local.service.plans.apply(
+            compiled.dag, compiled.manifest, compiled.profiles, compiled.files, by=by
+        ),
+        to_documents(compiled),
+    )
     if out.as_json:
         out.write_json({"ok": True, "plan_id": compiled.dag.plan_id, **told})
     else:
@@ -128,13 +129,13 @@ app.command("assemble", hidden=True)(draft.assemble)
 
 
 def _is_yaml(file: str, data: bytes) -> bool:
-    """JSON by its ending; without one that says so, by its first character. JSON is read far quicker."""
+    """Decide by the file name, or by the first character: reading JSON as YAML would be far slower."""
     if file.endswith((".json", ".yaml", ".yml")):
         return not file.endswith(".json")
     return data.lstrip()[:1] != b"{"
 
 
-def _written(folder: Path, compiled: CompiledPlan) -> list[str]:
+def _write_documents(folder: Path, compiled: CompiledPlan) -> list[str]:
     from agenttalk.adapters.mailbox import fsio
 
     files = {folder / "task_dag.json": compiled.dag, folder / "plan_manifest.json": compiled.manifest}
@@ -176,8 +177,8 @@ def _tell(out: CommandOutput, file: str, source: YamlSource, compiled: CompiledP
     _tell_problems(out, warnings, warning=True)
     _tell_problems(out, problems)
     if compiled.ok:
-        said = f", and {_count(len(warnings), 'remark')}" if warnings else ""
-        out.say(f"[green]✓[/] {_name(file)}: [bold]{compiled.dag.plan_id}[/] can be submitted{said}")
+        remarks = f", and {_count(len(warnings), 'remark')}" if warnings else ""
+        out.say(f"[green]✓[/] {_name(file)}: [bold]{compiled.dag.plan_id}[/] can be submitted{remarks}")
         for path in written:
             out.say(f"  {sanitize(path)}")
     else:
@@ -201,7 +202,7 @@ def _tell_plan(out: CommandOutput, compiled: CompiledPlan, order: list[list[str]
     for number, wave in enumerate(order, 1):
         if not left:
             break
-        out.say(f"[bold]wave {number}[/]" + (f" [dim]{len(wave)} beside each other[/]" if len(wave) > 1 else ""))
+        out.say(f"[bold]wave {number}[/]" + (f" [dim]{len(wave)} in parallel[/]" if len(wave) > 1 else ""))
         for task_id in wave[:left]:
             _tell_task(out, nodes[task_id], activated.get(task_id))
         left -= len(wave[:left])
@@ -211,12 +212,12 @@ def _tell_plan(out: CommandOutput, compiled: CompiledPlan, order: list[list[str]
 
 def _tell_task(out: CommandOutput, node: Node, activator: str | None) -> None:
     after = f" after {', '.join(node.depends_on)}" if node.depends_on else ""
-    only = f" [dim]only when {activator} says so[/]" if activator else ""
+    only = f" [dim]only if {activator} activates it[/]" if activator else ""
     out.say(f"  [bold cyan]{node.task_id}[/] by {node.assigned_agent_id}{after}{only}")
     for need in node.inputs:
         value = need.selector.type_value if need.selector.type == "by_message_type" else need.selector.value
         kind = "" if need.selector.type == "by_output_name" else f" [dim]{need.selector.type}[/]"
-        extra = " [dim]from outside[/]" if need.external else "" if need.required else " [dim]if it is there[/]"
+        extra = " [dim]from outside[/]" if need.external else "" if need.required else " [dim]optional[/]"
         out.say(f"    takes {sanitize(need.name)} ← {sanitize(value)}{kind}{extra}")
     for output in node.outputs:
         out.say(f"    makes {sanitize(output.name)}{_fate(output)}")
@@ -238,7 +239,7 @@ def _done(node: Node) -> list[str]:
             each.description: ", ".join(f"{name}: {kinds.get(name, 'handed in')}" for name in each.evidence_required)
             for each in node.promise.acceptance
         }
-        return [sanitize(f"{text} ({how or 'a person says so'})") for text, how in shown.items()]
+        return [sanitize(f"{text} ({how or 'a person decides'})") for text, how in shown.items()]
     names = [output.name for output in node.outputs if not output.when and not output.optional]
     derived = f"{', '.join(names)} stored as declared" if names else "a result that is not empty"
     return [sanitize(f"{derived}{' and a score' if node.score_required else ''} (derived)")]

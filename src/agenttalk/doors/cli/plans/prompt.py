@@ -1,34 +1,27 @@
-"""The prompt of a task, as its agent got it."""
+"""Shows the prompt of a task, as its agent got it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import typer
 
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize
 
-if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
-
 _PROMPTS: Final = {
-    "differs": "its hash is not the one that was recorded: secrets were taken out of it, or the file was changed",
+    "differs": "its hash differs from the recorded one: secrets were removed from it, or the file was changed",
     "hash_only": "only its hash was kept",
-    "not_yet": "no agent has got a prompt for it yet",
+    "not_yet": "no agent has received a prompt for it yet",
 }
 
 
 def show_prompt(out: CommandOutput, folder: Path, plan: str, task_id: str) -> int:
-    """The last prompt of a task: its text on standard output, what is to be said about it on standard error."""
-    from agenttalk.doors.cli.core import root_access
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.agents import prompt_record
-
-        return (await prompt_record.read_prompt(deps, plan, task_id)).as_json()
-
-    told = root_access.ask_root(folder, f"/api/plans/{plan}/tasks/{task_id}/prompt", by_hand)
+    """Print the last prompt of a task to standard output, and remarks about it to standard error."""
+    told = root_access.ask_root(
+        folder, f"/api/plans/{plan}/tasks/{task_id}/prompt", lambda local: local.plans.read_prompt(plan, task_id)
+    )
     if out.as_json:
         out.write_json({"ok": True, **told})
         return 0

@@ -1,23 +1,31 @@
-"""`agenttalk run`: a plan to its end, here or beside an engine that runs already."""
+"""`agenttalk run`: runs a plan to its end, in this process or in an engine that runs already."""
 
 from __future__ import annotations
 
+import base64
+import os
+import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenttalk.contracts.errors import Code
+from agenttalk.contracts.errors import Code, ContractError, MachineError, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import (
     CommandOutput,
     CommonOptions,
     JsonOption,
     RootOption,
     SandboxOption,
+    format_count,
     sanitize,
 )
 from agenttalk.doors.cli.core.root_discovery import find_root
+from agenttalk.doors.cli.plans.live_view import LivePlanView
 
 if TYPE_CHECKING:
     from agenttalk.contracts.agent import Tier
@@ -27,34 +35,35 @@ if TYPE_CHECKING:
 
 run_app = typer.Typer(add_completion=False)
 CODES = {"done": 0, "failed": 1, "waiting": 3, "paused": 3, "running": 130}
-"""How a plan stands → how the command ends."""
+"""Result of the plan → exit code of the command."""
 SHORTEST = 0.02
-"""Seconds between looks at a plan that runs here."""
+"""Shortest time between two reads of the status of a plan that runs here, in seconds."""
 PACE = 0.25
-"""Seconds between looks at a plan that another process runs."""
+"""Time between two reads of the status of a plan that another process runs, in seconds."""
 ABSENCE = 30.0
-"""Seconds for which an engine may be away that is followed, or takes to begin."""
+"""How long to wait for an engine that restarts or starts, in seconds."""
 
 
 @run_app.command("run")
 def run(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file, YAML or JSON.")],
-    watch: Annotated[bool, typer.Option("--watch", help="Also wait for people and for agents worked by hand.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the plan and show it; run nothing.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Also wait for people, and for agents without a program.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the plan; run nothing.")] = False,
     take_uncommitted: Annotated[
-        bool, typer.Option("--take-uncommitted", help="Begin with the work tree as it is, also what is not committed.")
+        bool, typer.Option("--take-uncommitted", help="Start from the work tree as it is, with uncommitted changes.")
     ] = False,
     sandbox: SandboxOption = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Run a plan to its end, and show how it goes.
+    """Run a plan to its end, and show its progress.
 
-    Ends with 0 when everything is done, 1 when something failed, 3 when somebody else is awaited. Running the same
-    plan again goes on where it was.
+    Exits with 0 when everything is done, 1 when something failed, 3 when the plan waits for a person. Run the same plan
+    again to continue it.
     """
-    from agenttalk.doors.cli.core import root_access
     from agenttalk.doors.cli.plans import warnings
     from agenttalk.wiring.plan_files import compile_plan_file
 
@@ -78,11 +87,7 @@ def run(
 
 
 def _with_uncommitted(compiled: CompiledPlan) -> CompiledPlan:
-    """The plan, begun with what is not committed in its repository. Raises UsageError when it has none."""
-    from dataclasses import replace
-
-    from agenttalk.contracts.errors import Code, UsageError
-
+    """Return the plan with its uncommitted changes included. Raises UsageError when it works on no repository."""
     workspace = compiled.manifest.workspace
     if workspace is None:
         raise UsageError(Code.OPTION_INVALID, "the plan works on no repository", hint="leave out --take-uncommitted")
@@ -91,13 +96,12 @@ def _with_uncommitted(compiled: CompiledPlan) -> CompiledPlan:
 
 
 def run_plan_file(out: CommandOutput, file: Path, folder: Path, *, quiet: bool = False) -> dict[str, Any]:
-    """Run a plan file in a root until it ends or waits; how it stands. Raises ContractError when it is no good plan."""
-    from agenttalk.contracts.errors import ContractError
+    """Run a plan file until it ends or waits, and return its status. Raises ContractError when it is not valid."""
     from agenttalk.wiring.plan_files import compile_plan_file
 
     compiled = compile_plan_file(file, folder)
     if compiled.problems:
-        raise ContractError(compiled.problems[0].code, f"{file} is no plan that can be run", compiled.problems)
+        raise ContractError(compiled.problems[0].code, f"{file} is not a valid plan", compiled.problems)
     return _run_compiled(out, compiled, folder, watch=False, quiet=quiet)
 
 
@@ -110,9 +114,8 @@ def _run_compiled(
     quiet: bool = False,
     sandbox: Tier | None = None,
 ) -> dict[str, Any]:
-    """Run a plan and show how it goes; with `quiet`, what it comes to is left to be told by the caller."""
+    """Run a plan and show its progress. With `quiet`, the caller prints the result."""
     from agenttalk.doors.cli.plans import warnings
-    from agenttalk.doors.cli.plans.live_view import LivePlanView
     from agenttalk.rules.planfile.compiler import compute_waves
 
     _warn_of_checks(out, compiled, folder)
@@ -120,8 +123,8 @@ def _run_compiled(
     warnings.warn_of_sandboxes(out, compiled, folder, sandbox)
     warnings.warn_of_logins(out, compiled, folder, sandbox)
     order = [task_id for wave in compute_waves(compiled.dag) for task_id in wave]
-    by_hand = {name for name, profile in compiled.profiles.items() if profile.driver == "folder"}
-    with LivePlanView(out, compiled.dag.plan_id, order=order, by_hand=by_hand, root=folder) as live:
+    without_program = {name for name, profile in compiled.profiles.items() if profile.driver == "folder"}
+    with LivePlanView(out, compiled.dag.plan_id, order=order, without_program=without_program, root=folder) as live:
         standing = _run_until_settled(folder, compiled, live.show, watch=watch, sandbox=sandbox)
     if not quiet:
         live.conclude(standing)
@@ -129,7 +132,7 @@ def _run_compiled(
 
 
 def tell_refused(out: CommandOutput, compiled: CompiledPlan) -> int:
-    """Say what is wrong with a plan; the exit code."""
+    """Print the problems of a plan, and return the exit code."""
     if out.as_json:
         errors = [
             {"code": str(each.code), "field": each.field, "message": each.message, "hint": each.hint}
@@ -139,13 +142,12 @@ def tell_refused(out: CommandOutput, compiled: CompiledPlan) -> int:
     else:
         out.show_problems(compiled.problems)
         out.show_problems([each for each in compiled.warnings if each.code == Code.PLAN_DOUBTFUL], warning=True)
-        many = len(compiled.problems)
-        out.say(f"refused: {many} problem{'s' if many > 1 else ''}", err=True)
+        out.say(f"refused: {format_count(len(compiled.problems), 'problem')}", err=True)
     return 2
 
 
 def _warn_of_checks(out: CommandOutput, compiled: CompiledPlan, root: Path) -> None:
-    """A check that nobody can make never passes; whoever starts such a plan should know before."""
+    """Warn of checks that can never pass, because no forge can be read."""
     named = [
         str(node.task_id)
         for node in compiled.dag.nodes
@@ -157,7 +159,7 @@ def _warn_of_checks(out: CommandOutput, compiled: CompiledPlan, root: Path) -> N
 
     if not any(each.token_env or each.token_file for each in load(root).sources.values()):
         tasks = sanitize(", ".join(named[:10]) + (" …" if len(named) > 10 else ""))
-        words = "no forge is configured with a token of the engine's, so these tasks are never done"
+        words = "no source has a token, so the engine cannot read a forge, and these tasks cannot be done"
         out.say(f"[yellow]![/] {words}: [bold]{tasks}[/]", err=True)
 
 
@@ -169,15 +171,12 @@ def _run_until_settled(
     watch: bool,
     sandbox: Tier | None = None,
 ) -> dict[str, Any]:
-    """Have the plan run, here or by the engine that is there, until it ends or waits.
+    """Run the plan, in an engine if one runs, else here, until it ends or waits.
 
-    An engine that only ran another plan may end before: then the next one is followed, or the plan goes on here. One
-    that serves is waited for when it ends, because whoever ended it means to start it again, or to have it stopped.
+    An engine that was started for another plan may end before ours: then the next engine is followed, or the plan
+    continues here. When an engine of `serve` ends, its operator restarts it or wants it stopped: then we wait.
     """
-    import time
-
     from agenttalk.adapters.store.root_lock import running_parts
-    from agenttalk.contracts.errors import Code, MachineError
     from agenttalk.doors.cli.core import engine_client
     from agenttalk.doors.cli.plans import warnings
 
@@ -196,7 +195,7 @@ def _run_until_settled(
             if error.code not in {Code.ENGINE_RUNNING, Code.ENGINE_UNREACHABLE}:
                 raise
             if client is None and running_parts(root):
-                raise  # they have the root, and may have it for ever
+                raise  # parts hold the root, and may hold it for long
             gone = error
         if client is not None and client.answered:
             served, deadline = not client.is_temporary, time.monotonic() + ABSENCE
@@ -206,13 +205,11 @@ def _run_until_settled(
 
 
 def _context() -> str:
-    """Where whoever called us stands in a trace, if the environment tells it."""
-    import os
-
+    """Return the trace context of the caller, if the environment has one."""
     from agenttalk.rules.operation.spans import read_traceparent
 
-    told = os.environ.get("TRACEPARENT", "")
-    return told if read_traceparent(told) is not None else ""
+    context = os.environ.get("TRACEPARENT", "")
+    return context if read_traceparent(context) is not None else ""
 
 
 def _run_here(
@@ -224,11 +221,8 @@ def _run_here(
     sandbox: Tier | None,
 ) -> dict[str, Any]:
     import asyncio
-    import time
-    from contextlib import suppress
 
     from agenttalk import wiring
-    from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import settings
 
     seen: list[dict[str, Any]] = []
@@ -242,14 +236,14 @@ def _run_here(
                 news.clear()
                 calm.clear()
                 began = time.monotonic()
-                look = running.service.plans.read_status if watch else running.service.plans.settle
-                standing: dict[str, Any] = dict(await look(compiled.dag.plan_id))
+                read = running.service.plans.read_status if watch else running.service.plans.settle
+                standing: dict[str, Any] = dict(await read(compiled.dag.plan_id))
                 seen[:] = [standing]
                 show(standing)
                 if _is_over(standing, watch=watch):
                     return
                 await news.wait()
-                # Looking costs time that grows with the plan, so that is done less often the longer it takes.
+                # Reading takes longer the larger the plan is, so large plans are read less often.
                 with suppress(TimeoutError):
                     await asyncio.wait_for(calm.wait(), max(SHORTEST, 5 * (time.monotonic() - began)))
 
@@ -259,7 +253,7 @@ def _run_here(
         return wiring.serve(root, loaded, stop=stop, port=0, job=job)
 
     code = root_access.run_loop(start)
-    if not seen:  # stopped before there was anything to tell
+    if not seen:  # stopped before the first status
         raise KeyboardInterrupt
     return {**seen[0], "result": "running"} if code == root_access.EXIT_INTERRUPTED else seen[0]
 
@@ -267,7 +261,6 @@ def _run_here(
 def _run_in_engine(
     client: EngineClient, compiled: CompiledPlan, show: Callable[[dict[str, Any]], None], *, watch: bool
 ) -> dict[str, Any]:
-    import time
 
     context = _context()
     client.post("/api/plans", to_documents(compiled), {"traceparent": context} if context else {})
@@ -280,14 +273,12 @@ def _run_in_engine(
             if _is_over(standing, watch=watch):
                 return standing
             time.sleep(PACE)
-    except KeyboardInterrupt:  # only the following ends: the engine goes on
+    except KeyboardInterrupt:  # we only stop following: the engine continues
         return {**standing, "result": "running"}
 
 
 def to_documents(compiled: CompiledPlan) -> dict[str, Any]:
-    """A plan as an engine takes it."""
-    import base64
-
+    """Return a plan as the API takes it."""
     return {
         "dag": compiled.dag.as_json(),
         "manifest": compiled.manifest.as_json(),

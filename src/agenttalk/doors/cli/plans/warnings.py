@@ -1,11 +1,12 @@
-"""What can be said of a plan before it begins, and would else be said by a task that failed."""
+"""Checks a plan before it starts, for faults that would otherwise show as failed tasks."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenttalk.contracts.errors import Code, Problem, UsageError
+from agenttalk.contracts.errors import AgentTalkError, Code, Problem, UsageError
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize
 from agenttalk.rules.planfile.compiler import CompiledPlan
 
@@ -17,17 +18,18 @@ if TYPE_CHECKING:
 
 
 def require_repository(compiled: CompiledPlan) -> None:
-    """A plan whose repository is not there cannot begin; better said before than by its first task."""
+    """Raise UsageError when the repository of a plan does not exist."""
     workspace = compiled.manifest.workspace
     if workspace is not None and not Path(workspace.repo).is_dir():
         message = f"there is no repository {workspace.repo}"
-        raise UsageError(Code.FILE_UNREADABLE, message, hint="look at workspace.repo in the plan, or make it first")
+        raise UsageError(
+            Code.FILE_UNREADABLE, message, hint="check workspace.repo in the plan, or create the repository first"
+        )
 
 
 def find_repository_warnings(compiled: CompiledPlan, repo: Path | None = None) -> list[Problem]:
-    """What people should know of a plan's repository before it begins there; nothing if it cannot be looked at."""
+    """Return remarks about a plan's repository before it starts; none if the repository cannot be read."""
     from agenttalk.adapters.workspaces.user_folder import survey_folder
-    from agenttalk.contracts.errors import AgentTalkError
     from agenttalk.rules.planfile import plan_remarks
 
     workspace = compiled.manifest.workspace
@@ -35,34 +37,34 @@ def find_repository_warnings(compiled: CompiledPlan, repo: Path | None = None) -
         return []
     try:
         found = survey_folder(repo or Path(workspace.repo), workspace.base)
-    except AgentTalkError:  # the plan's start says so
+    except AgentTalkError:  # the start of the plan reports it
         return []
     missed = () if workspace.uncommitted == "take" else found.uncommitted
     return plan_remarks.find_remarks(compiled.dag.nodes, found.paths, missed)
 
 
 def tell_of_repository(out: CommandOutput, compiled: CompiledPlan) -> None:
-    """Say what a plan would not see of its repository, and what its checks leave open."""
-    for each in () if out.as_json else find_repository_warnings(compiled):
-        out.say(f"[yellow]![/] {sanitize(each.field)}: {sanitize(each.message)}", err=True)
-        out.say(f"  [dim]{sanitize(each.hint)}[/]", err=True)
+    """Print what a plan would not see of its repository, and what its checks leave open."""
+    for remark in () if out.as_json else find_repository_warnings(compiled):
+        out.say(f"[yellow]![/] {sanitize(remark.field)}: {sanitize(remark.message)}", err=True)
+        out.say(f"  [dim]{sanitize(remark.hint)}[/]", err=True)
 
 
 def warn_of_sandboxes(out: CommandOutput, compiled: CompiledPlan, root: Path, sandbox: Tier | None = None) -> None:
-    """A plan cannot have its agents confined less than the operator says; whoever wrote that should know before."""
+    """Warn of sandbox settings in a plan that the operator's settings override."""
     if out.as_json:
         return
     from agenttalk.rules.core import isolation
     from agenttalk.wiring import settings
 
-    for each in isolation.find_unheeded(compiled.profiles, settings.load(root).with_sandbox(sandbox).isolation_words):
-        out.say(f"[yellow]![/] {sanitize(each.field)}: {sanitize(each.message)}; {sanitize(each.hint or '')}", err=True)
+    words = settings.load(root).with_sandbox(sandbox).isolation_words
+    for remark in isolation.find_unheeded(compiled.profiles, words):
+        hint = sanitize(remark.hint or "")
+        out.say(f"[yellow]![/] {sanitize(remark.field)}: {sanitize(remark.message)}; {hint}", err=True)
 
 
 def warn_of_logins(out: CommandOutput, compiled: CompiledPlan, root: Path, sandbox: Tier | None = None) -> None:
-    """A coding agent in a sandbox that has neither a key nor a login fails; better said before its first turn."""
-    import os
-
+    """Warn of coding agents in a sandbox that have neither a key nor a login."""
     from agenttalk.rules.agents import acp_table, cli_table
     from agenttalk.wiring import settings
 
@@ -74,20 +76,20 @@ def warn_of_logins(out: CommandOutput, compiled: CompiledPlan, root: Path, sandb
             continue
         login = cli_table.choose_login(table[use.agent], {*profile.env, *os.environ}).login
         if login is not None and not (Path.home() / login.path).is_file():
-            message = f"no key is set and nobody is logged in; {login.remedy}"
+            message = f"no key is set, and there is no login; {login.remedy}"
             out.say(f"[yellow]![/] agents.{sanitize(name)}: {sanitize(message)}", err=True)
 
 
 def refuse_sandbox(sandbox: Tier | None) -> None:
-    """An engine that runs already decides by its own settings."""
+    """Raise UsageError for --sandbox beside an engine, which uses its own settings."""
     if sandbox is not None:
-        message = "an engine runs in this root already, and its settings say how agents are confined"
-        hint = "set sandbox in agenttalk.toml and run 'agenttalk config reload', or leave --sandbox out"
+        message = "an engine runs in this root already, and its settings set the sandbox"
+        hint = "set sandbox in agenttalk.toml and run 'agenttalk config reload', or leave out --sandbox"
         raise UsageError(Code.OPTION_INVALID, message, hint=hint)
 
 
 def warn_of_programs(out: CommandOutput, compiled: CompiledPlan, root: Path) -> None:
-    """A script that lies neither beside the plan file nor in its agent's folder is probably spelled wrongly."""
+    """Warn of scripts that are neither beside the plan file nor in the agent's folder."""
     for name, profile in compiled.profiles.items():
         for argument in profile.argv[1:] if profile.driver == "script" else ():
             script = argument.endswith((".py", ".sh")) and not argument.startswith(("/", "-"))

@@ -1,6 +1,6 @@
-"""What an agent can see of its own promise before it stops: outputs that are missing, checks that fail where it works.
+"""Finds what an agent's own attempt still lacks before it stops: missing outputs, and checks that fail where it works.
 
-It is told to the agent alone, by its own means and in its own sandbox. Nothing of it is evidence: the engine looks for
+This runs as the agent, in its sandbox, and only the agent sees the result. None of it is evidence: the engine checks by
 itself afterwards.
 """
 
@@ -32,7 +32,7 @@ _KEPT: Final = ("PATH", "LANG", "LC_ALL", "TZ", "HOME", "TMPDIR")
 
 @dataclass(frozen=True, slots=True)
 class LocalAttempt:
-    """Where an attempt takes place, as its variables say."""
+    """The places of an attempt, from its environment variables."""
 
     command: Command
     base: Path
@@ -42,11 +42,13 @@ class LocalAttempt:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str], cwd: Path) -> LocalAttempt:
-        """The attempt that this process belongs to. Raises UsageError when it belongs to none."""
+        """Return the attempt of this process. Raises UsageError when there is none."""
         file = environ.get("AGENTTALK_COMMAND", "")
         if not file:
             raise UsageError(
-                Code.FIELD_MISSING, "no promise is named, and this is no attempt at a task", hint="name FILE"
+                Code.FIELD_MISSING,
+                "no promise was named, and this process does not belong to an attempt",
+                hint="name FILE",
             )
         try:
             command = Command.from_bytes(Path(file).read_bytes())
@@ -55,11 +57,11 @@ class LocalAttempt:
         return cls(command, Path(file).parent, Path(environ.get("AGENTTALK_OUTPUTS", file)), cwd, environ)
 
     def find_missing(self) -> list[str]:
-        """Everything that can be seen to be missing."""
+        """Return everything that seems to be missing."""
         return [*self._outputs(), *self._checks()]
 
     def count_block(self) -> bool:
-        """Whether the agent was kept from stopping as often as may be; counts this time."""
+        """Count an attempt to stop. Returns whether the agent was kept from stopping often enough."""
         counter = self.base / "stops"
         try:
             count = len(counter.read_bytes()) if counter.exists() else 0
@@ -69,20 +71,20 @@ class LocalAttempt:
         return count >= BLOCKS
 
     def _outputs(self) -> Iterator[str]:
-        for each in self.command.produces or ():
-            name = each.output_name
+        for output in self.command.produces or ():
+            name = output.output_name
             spelt = [self.outputs / name, self.outputs / root_layout.path_segment(name), self.cwd / name]
-            files = [self.cwd / file.path for file in each.files]
+            files = [self.cwd / file.path for file in output.files]
             if not any(path.exists() for path in spelt) and not (files and all(path.exists() for path in files)):
                 yield answer_words.OUTPUT_NOT_PUT(name=name, folder=self.outputs)
 
     def _checks(self) -> Iterator[str]:
         promise = self.command.promise
-        checks = [each for each in promise.checks if not each.files] if promise else []
+        checks = [check for check in promise.checks if not check.files] if promise else []
         if not checks:
             return
         with tempfile.TemporaryDirectory(prefix="agenttalk-look-") as folder:
-            copy = Path(folder) / "tree"  # what a check leaves behind is not left in the work
+            copy = Path(folder) / "tree"  # files that a check creates must not end up in the work
             try:
                 shutil.copytree(self.cwd, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", ".agenttalk"))
             except (OSError, shutil.Error):
@@ -93,7 +95,7 @@ class LocalAttempt:
                     yield answer_words.CHECK_FAILS(name=check.id, why=why)
 
     def _find_fault(self, check: AnyCheck, copy: Path) -> str:
-        """Why a check does not pass here; empty if it does, or if only the engine can look."""
+        """Return why a check fails here; empty if it passes, or if only the engine can run it."""
         if isinstance(check, RunCheck | TestsCheck):
             return self._run_check(check, copy)
         if isinstance(check, FileCheck | JsonCheck):
@@ -122,9 +124,9 @@ class LocalAttempt:
             return answer_words.CANNOT_RUN(command=check.run, error=error.strerror)
         if process.returncode == 0:
             return ""
-        said = printed.decode(errors="replace").strip()[-_TAIL:]
-        ended = answer_words.COMMAND_ENDED_SAYING if said else answer_words.COMMAND_ENDED
-        return ended(command=check.run, code=process.returncode, text=said)
+        output = printed.decode(errors="replace").strip()[-_TAIL:]
+        ended = answer_words.COMMAND_ENDED_SAYING if output else answer_words.COMMAND_ENDED
+        return ended(command=check.run, code=process.returncode, text=output)
 
 
 def _inspect_file(check: FileCheck | JsonCheck, copy: Path) -> str:
@@ -144,7 +146,7 @@ def _inspect_file(check: FileCheck | JsonCheck, copy: Path) -> str:
 
 
 def read_own_attempt() -> LocalAttempt:
-    """The attempt of this process. Raises UsageError."""
+    """Return the attempt of this process. Raises UsageError when there is none, or it cannot be read."""
     try:
         return LocalAttempt.from_environ(os.environ, Path.cwd())
     except UsageError:

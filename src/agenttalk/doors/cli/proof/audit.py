@@ -1,4 +1,4 @@
-"""`agenttalk audit`: check, anchor, export and replay the ledger of a root. Reads only; also without an engine."""
+"""`agenttalk audit`: checks, anchors, exports and replays the ledger of a root. It only reads."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from agenttalk.doors.cli.core.output import (
     shorten_json,
 )
 from agenttalk.doors.cli.core.root_discovery import resolve_root
+from agenttalk.doors.cli.proof import replay as proof_replay
 
 if TYPE_CHECKING:
     from agenttalk.adapters.store.audit import ChainReport
@@ -34,15 +35,16 @@ BROKEN = 1
 def verify(
     ctx: typer.Context,
     anchor: Annotated[
-        Path | None, typer.Option("--anchor", metavar="FILE", help="Heads that were written down before.")
+        Path | None,
+        typer.Option("--anchor", metavar="FILE", help="Compare with the heads in this file, from 'audit anchor'."),
     ] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Check every chain; name the first entry that was changed, removed, reordered or cut off.
+    """Check every chain, and name the first entry that was changed, removed, reordered or cut off.
 
-    The chains are also compared with what your configuration folder knows of them. Entries that are not sealed
-    cannot be checked, and then the answer is not 0 either.
+    The chains are also compared with the heads in your configuration folder. Entries that are not sealed cannot be
+    checked, so they also lead to an exit code other than 0.
     """
     from agenttalk.adapters.store import audit
     from agenttalk.adapters.store.ledger_heads import heads_file, read_heads
@@ -54,20 +56,20 @@ def verify(
     _tell(out, reports, anchored=anchor is not None)
     if kept and not _intact(reports) and not out.as_json:
         where = heads_file(folder, shared=bool(url))
-        out.say(f"[dim]compared also with {sanitize(where)}; remove that file if you made this root anew[/]")
+        out.say(f"[dim]also compared with {sanitize(where)}; remove that file if you created this root again[/]")
     return 0 if _intact(reports) else BROKEN
 
 
 @app.command("anchor")
 def write_anchor(
     ctx: typer.Context,
-    to: Annotated[Path, typer.Option("--to", metavar="FILE", help="Where to write the heads of all chains.")],
+    to: Annotated[Path, typer.Option("--to", metavar="FILE", help="Write the heads of all chains to this file.")],
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Write down how far each chain has come. Keep the file where the engine's user cannot write.
+    """Write the heads of all chains to a file. Keep it where the engine's user cannot write.
 
-    Whoever rewrites or cuts a chain later is found by `audit verify --anchor FILE`. A broken chain is not anchored.
+    Later, `audit verify --anchor FILE` detects a chain that was rewritten or cut. A broken chain is not anchored.
     """
     from agenttalk.adapters.mailbox import fsio
     from agenttalk.adapters.store import audit
@@ -90,7 +92,7 @@ def write_anchor(
 def export(
     ctx: typer.Context,
     to: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Where to write; standard output when not given.")
+        Path | None, typer.Option("--out", metavar="FILE", help="Output file. Default: standard output.")
     ] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
@@ -114,11 +116,11 @@ def export(
 @app.command("find")
 def find(
     ctx: typer.Context,
-    text: Annotated[str, typer.Argument(metavar="ID", help="A trace id, lease, promise, command, task or message.")],
+    text: Annotated[str, typer.Argument(metavar="ID", help="Id of a trace, lease, promise, command, task or message.")],
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show every entry that names an id, e.g. the trace id of a gate's decision. Ends with 1 when there is none."""
+    """Show every entry that names an id, e.g. the trace id of a gate's decision. Exits with 1 when there is none."""
     from agenttalk.adapters.store import audit
     from agenttalk.contracts.core import wire
 
@@ -130,10 +132,10 @@ def find(
         return 0 if found else BROKEN
     for entry in found:
         out.say(f"[dim]{entry['at']}[/] [bold]{sanitize(entry['kind'])}[/] {sanitize(entry['subject'])}")
-        decisions = [each for each in entry["body"].get("gates", ()) if each["trace_id"] == text]
-        for each in decisions:
-            said = "allowed" if each["allowed"] else "denied"
-            out.say(f"  {each['checkpoint']}: {said} {sanitize('; '.join(each['reasons']))}".rstrip())
+        decisions = [gate for gate in entry["body"].get("gates", ()) if gate["trace_id"] == text]
+        for gate in decisions:
+            decision = "allowed" if gate["allowed"] else "denied"
+            out.say(f"  {gate['checkpoint']}: {decision} {sanitize('; '.join(gate['reasons']))}".rstrip())
         if not decisions:
             out.say(f"  [dim]{shorten_json(entry['body'], 200)}[/]")
     if not found:
@@ -144,20 +146,20 @@ def find(
 @app.command("replay")
 def replay(
     ctx: typer.Context,
-    policy: Annotated[Path, typer.Option("--policy", metavar="FILE", help="What work must have; YAML or JSON.")],
+    policy: Annotated[
+        Path, typer.Option("--policy", metavar="FILE", help="Policy that work must meet, in YAML or JSON.")
+    ],
     since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="Nothing before, e.g. 2026-11-01.")
+        str | None, typer.Option("--since", metavar="TIME", help="Only work since this time, e.g. 2026-11-01.")
     ] = None,
-    plan: Annotated[str, typer.Option("--plan", metavar="PLAN", help="One plan; without it all.")] = "",
+    plan: Annotated[str, typer.Option("--plan", metavar="PLAN", help="Only this plan.")] = "",
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Say which of all that was called done a policy would have refused, and why. Nothing is changed.
+    """Show which finished tasks a policy would have refused, and why. Nothing is changed.
 
-    Ends with 0 when it would have kept everything, and with 1 when it would have refused something or cannot tell.
+    Exits with 0 when the policy accepts all of them, and with 1 when it refuses one or cannot decide about one.
     """
-    from agenttalk.doors.cli.proof import replay as proof_replay
-
     return proof_replay.replay(ctx, root, as_json, policy, since, plan)
 
 
@@ -166,7 +168,7 @@ def _setup(
     root: Path | None,
     as_json: bool,  # noqa: FBT001 - as given
 ) -> tuple[CommandOutput, Path, str]:
-    """How to answer, the root, and the URL of its store."""
+    """Return the output, the root, and the URL of its store."""
     from agenttalk.wiring import settings
 
     given = CommonOptions.merge(ctx, root, as_json)
@@ -197,7 +199,7 @@ def _opened(path: Path | None) -> Iterator[BinaryIO]:
         raise MachineError(
             Code.FILE_UNWRITABLE,
             f"cannot write {path}: {error.strerror or error}",
-            hint="look at the folder's permissions and at the free space",
+            hint="check the permissions of the folder, and the free space",
         ) from error
 
 
@@ -214,7 +216,7 @@ def _tell(out: CommandOutput, reports: list[ChainReport], *, anchored: bool) -> 
     for report in reports:
         _tell_chain(out, report)
     if _intact(reports) and not anchored:
-        out.say("[dim]without --anchor, a rewriting of all chains by the engine's own user would not be seen[/]")
+        out.say("[dim]without --anchor, this does not detect that the engine's own user rewrote all chains[/]")
 
 
 def _tell_chain(out: CommandOutput, report: ChainReport) -> None:
@@ -227,7 +229,7 @@ def _tell_chain(out: CommandOutput, report: ChainReport) -> None:
     if verdict.unsealed:
         first, last = verdict.unsealed[0], verdict.unsealed[-1]
         count = format_count(len(verdict.unsealed), "entry")
-        out.say(f"[yellow]![/] {name}: {count} not sealed and so not checked (entry {first} to {last})")
+        out.say(f"[yellow]![/] {name}: {count} not sealed, so not checked (entry {first} to {last})")
 
 
 def _as_json(report: ChainReport) -> dict[str, Any]:
@@ -237,5 +239,5 @@ def _as_json(report: ChainReport) -> dict[str, Any]:
 
 
 def _safe(text: str) -> str:
-    """A name or reason out of a database that somebody may have tampered with."""
+    """Escape a name or reason from a database that may have been tampered with."""
     return shorten_json(text, 400)[1:-1]

@@ -1,8 +1,9 @@
-"""`agenttalk promise`: whether a promise is worth being made, and whether it is fulfilled."""
+"""`agenttalk promise`: makes promises, validates them, and checks whether they are fulfilled."""
 
 from __future__ import annotations
 
 import json
+import secrets
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -28,57 +29,58 @@ BAD = 2
 NOT_SO = 1
 _MARKS = {"hard-deny": "[bold red]✗[/]", "soft-deny": "[yellow]![/]", "warning": "[yellow]![/]"}
 
-FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="A promise in JSON; - for standard input.")]
+FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="A promise in JSON; - reads standard input.")]
 
 
 @app.command("new")
 def new(
     ctx: typer.Context,
-    objective: Annotated[str, typer.Argument(metavar="OBJECTIVE", help="What is to be so in the end.")],
+    objective: Annotated[str, typer.Argument(metavar="OBJECTIVE", help="What must be true in the end.")],
     runs: Annotated[
         list[str] | None, typer.Option("--run", metavar="COMMAND", help="A command that must succeed; repeatable.")
     ] = None,
     paths: Annotated[
-        list[str] | None, typer.Option("--file", metavar="PATH", help="A file that must be there; repeatable.")
+        list[str] | None, typer.Option("--file", metavar="PATH", help="A file that must exist; repeatable.")
     ] = None,
     questions: Annotated[
-        list[str] | None, typer.Option("--ask", metavar="QUESTION", help="What a person must say yes to; repeatable.")
+        list[str] | None,
+        typer.Option("--ask", metavar="QUESTION", help="A question that a person must approve; repeatable."),
     ] = None,
     checks: Annotated[
         list[str] | None, typer.Option("--check", metavar="JSON", help="Any other check, as JSON; repeatable.")
     ] = None,
     allow: Annotated[
-        list[str] | None, typer.Option("--allow", metavar="GLOB", help="What may be changed; repeatable.")
+        list[str] | None, typer.Option("--allow", metavar="GLOB", help="Files that may be changed; repeatable.")
     ] = None,
     deny: Annotated[
-        list[str] | None, typer.Option("--deny", metavar="GLOB", help="What must not be changed; repeatable.")
+        list[str] | None, typer.Option("--deny", metavar="GLOB", help="Files that must not be changed; repeatable.")
     ] = None,
     protect: Annotated[
         list[str] | None,
-        typer.Option("--protect", metavar="GLOB", help="What the commands rest on and must stay; repeatable."),
+        typer.Option(
+            "--protect", metavar="GLOB", help="Files that the commands rely on, which must not be changed; repeatable."
+        ),
     ] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Make a promise: with checks, a criterion for each, and a scope. It is printed as JSON, and valid.
+    """Make a valid promise with checks, a criterion for each, and a scope, and print it as JSON.
 
-    In a plan file it stands under `promise` of a task; a command carries it under `promise`.
+    Plan files have it under `promise` of a task, commands under `promise`.
     """
-    import secrets
-
     from agenttalk.contracts.core import wire
     from agenttalk.rules.commands import promise_making
     from agenttalk.wiring import SystemClock
 
     out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
     guarded = {"protected": protect} if protect else {}
-    said: list[Any] = [
-        *({"kind": "run", "run": each, **guarded} for each in runs or ()),
-        *({"kind": "file", "path": each} for each in paths or ()),
-        *({"kind": "human", "question": each} for each in questions or ()),
-        *(wire.read(each.encode()) for each in checks or ()),
+    definitions: list[Any] = [
+        *({"kind": "run", "run": command, **guarded} for command in runs or ()),
+        *({"kind": "file", "path": path} for path in paths or ()),
+        *({"kind": "human", "question": question} for question in questions or ()),
+        *(wire.read(check.encode()) for check in checks or ()),
     ]
-    params = {"objective": objective, "checks": said, "allowed_scope": allow, "disallowed_scope": deny}
+    params = {"objective": objective, "checks": definitions, "allowed_scope": allow, "disallowed_scope": deny}
     ms = int(SystemClock().now().timestamp() * 1000)
     made = promise_making.make(params, ms=ms, random=secrets.randbelow(1 << 16)).as_json()
     if out.as_json:
@@ -90,7 +92,7 @@ def new(
 
 @app.command("validate")
 def validate(ctx: typer.Context, file: FileArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Say everything that is wrong with a promise. Only a hard-deny makes it invalid."""
+    """Report every problem of a promise. Only a hard-deny makes it invalid."""
     from agenttalk.rules.commands import promises
 
     out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
@@ -117,34 +119,36 @@ def check(
     file: Annotated[
         str | None,
         typer.Argument(
-            metavar="[FILE]", help="A promise in JSON; - for standard input; that of my attempt if left out."
+            metavar="[FILE]", help="A promise in JSON; - reads standard input. Default: that of my attempt."
         ),
     ] = None,
     evidence: Annotated[
-        str | None, typer.Option("--evidence", metavar="FILE", help="JSON array of evidence ids or objects.")
+        str | None,
+        typer.Option("--evidence", metavar="FILE", help="File with a JSON array of evidence ids or objects."),
     ] = None,
     gates: Annotated[
-        str | None, typer.Option("--gates", metavar="FILE", help="JSON array of gate results, in their order.")
+        str | None,
+        typer.Option("--gates", metavar="FILE", help="File with a JSON array of gate results, in their order."),
     ] = None,
-    confirmed: Annotated[bool, typer.Option("--confirmed", help="A person has confirmed it.")] = False,
+    confirmed: Annotated[bool, typer.Option("--confirmed", help="Assume that a person has confirmed it.")] = False,
     aborted: Annotated[
-        str | None, typer.Option("--aborted", metavar="WHY", help="A condition that stops the run has come true.")
+        str | None, typer.Option("--aborted", metavar="WHY", help="Assume that this condition has stopped the run.")
     ] = None,
     hook: Annotated[
         bool,
         typer.Option(
-            "--hook", help="Answer as the Stop hook of a coding agent does. At most twice it is told to go on."
+            "--hook", help="Answer as the Stop hook of a coding agent, which keeps it from stopping at most twice."
         ),
     ] = False,
     locale: Annotated[
-        str, typer.Option("--locale", metavar="en|zh", help="Language in which my attempt is told what it misses.")
+        str, typer.Option("--locale", metavar="en|zh", help="Language of the list of what is missing.")
     ] = "en",
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Say whether a promise is fulfilled, by the function by which the engine decides it.
+    """Check whether a promise is fulfilled, with the engine's own decision function.
 
-    Without FILE, an agent at work sees what its own attempt misses. That is no evidence: the engine looks for itself.
+    Without FILE, an agent sees what its own attempt still lacks. That is not evidence: the engine checks by itself.
     """
     if file is None:
         return _mine(CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json), locale, hook=hook)
@@ -156,7 +160,7 @@ def check(
     if [file, evidence, gates].count("-") > 1:
         raise UsageError(Code.OPTION_INVALID, "standard input can be read once", hint="write - for one file only")
     if aborted is not None and not aborted.strip():
-        raise UsageError(Code.OPTION_INVALID, "--aborted says nothing", hint="write e.g. --aborted scope-drift")
+        raise UsageError(Code.OPTION_INVALID, "--aborted is empty", hint="write e.g. --aborted scope-drift")
     promise = _promise(file)
     seen = read_vouched_evidence(_read(evidence, read_evidence)) if evidence else []
     results = _read(gates, read_gates) if gates else ()
@@ -169,28 +173,26 @@ def check(
 
 
 def _answer_hook(own: LocalAttempt, language: Locale) -> int:
-    """Keep an agent from stopping while something is missing. A look that fails is our fault, and keeps nobody."""
-    import json
-
+    """Keep an agent from stopping while something is missing. If our own check fails, let it stop."""
     from agenttalk.rules.text import answer_words
-    from agenttalk.rules.text.render import translate
+    from agenttalk.rules.text.message import render
 
     try:
-        missing = [translate(each, language) for each in own.find_missing()]
-    except Exception as error:  # noqa: BLE001 - whatever it is, the agent can do nothing about it
-        typer.echo(f"agenttalk: the look before you stop failed, which is no fault of yours: {error}", err=True)
+        missing = [render(each, language) for each in own.find_missing()]
+    except Exception as error:  # noqa: BLE001 - the agent can do nothing about any error here
+        typer.echo(f"agenttalk: our check before you stop failed, which is not your fault: {error}", err=True)
         return 0
     if missing and not own.count_block():
-        first = translate(answer_words.STILL_MISSING(), language)
+        first = render(answer_words.STILL_MISSING(), language)
         reason = "\n".join([first, *(f"- {each}" for each in missing)])
         typer.echo(json.dumps({"decision": "block", "reason": reason}))
     return 0
 
 
 def _mine(out: CommandOutput, locale: str, *, hook: bool) -> int:
-    """Tell an agent what it has forgotten."""
+    """Print what the agent's own attempt still lacks."""
     from agenttalk.doors.cli.proof import attempt
-    from agenttalk.rules.text.render import translate
+    from agenttalk.rules.text.message import render
 
     if locale not in {"en", "zh"}:
         raise UsageError(Code.OPTION_INVALID, f"there is no locale {locale[:40]!r}", hint="use 'en' or 'zh'")
@@ -200,18 +202,18 @@ def _mine(out: CommandOutput, locale: str, *, hook: bool) -> int:
         own = attempt.read_own_attempt()
     except (UsageError, OSError):
         if hook:
-            return 0  # the code for bad input would keep the agent from stopping, and it can do nothing about it
+            return 0  # exit code 2 would keep the agent from stopping, and it could do nothing about it
         raise
     if hook:
         return _answer_hook(own, language)
-    missing = [translate(each, language) for each in own.find_missing()]
+    missing = [render(each, language) for each in own.find_missing()]
     if out.as_json:
         out.write_json({"ok": not missing, "missing": missing})
     else:
         for each in missing:
             out.say(f"[bold red]✗[/] {sanitize(each)}")
         if not missing:
-            out.say("[green]✓[/] nothing is seen to be missing; the engine looks for itself when you have stopped")
+            out.say("[green]✓[/] nothing seems to be missing; the engine checks by itself after you stop")
     return NOT_SO if missing else 0
 
 
@@ -258,7 +260,7 @@ def _tell(out: CommandOutput, file: str, promise: CompletionPromise, verdict: Ve
     for text in verdict.blockers:
         out.say(f"[bold red]✗[/] {sanitize(text)}", err=True)
     for name in verdict.unverified:
-        out.say(f"[yellow]![/] nothing proves: {sanitize(name)}", err=True)
+        out.say(f"[yellow]![/] no evidence for: {sanitize(name)}", err=True)
     if verdict.fulfilled:
         out.say(
             f"[green]✓[/] {sanitize(file)}: {sanitize(promise.id)} is fulfilled; it rests on {verdict.trust} evidence"

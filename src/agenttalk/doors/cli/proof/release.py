@@ -1,16 +1,15 @@
-"""`agenttalk release`: what was decided about a plan's release, and why."""
+"""`agenttalk release`: shows the decision about the release of a plan."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import getpass
+from typing import Annotated
 
 import typer
 
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import JsonOption, RootOption
-from agenttalk.doors.cli.plans import decisions
-
-if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
+from agenttalk.doors.cli.plans import code, decisions
 
 release_app = typer.Typer(add_completion=False)
 
@@ -19,39 +18,24 @@ release_app = typer.Typer(add_completion=False)
 def release(
     ctx: typer.Context,
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="The plan's id.")],
-    again: Annotated[bool, typer.Option("--again", help="Look at every gate again and decide anew.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Check every gate again, and decide again.")] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show the last decision about a plan's release, with every gate and every reason.
+    """Show the last decision about the release of a plan, with every gate and reason.
 
-    Ends with 0 when it is approved, else with 1; 3 while it is not decided.
+    Exits with 0 when the release is approved, 3 while it is not decided, else with 1.
     """
-    import getpass
-
-    from agenttalk.doors.cli.core import root_access
-    from agenttalk.doors.cli.plans import code
-
     out, folder = root_access.choose_root(ctx, root, as_json)
     by = getpass.getuser()
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk import wiring
-        from agenttalk.engine.core.boards import board_of
-        from agenttalk.engine.messages import published_files
-        from agenttalk.engine.plans import releases
-        from agenttalk.engine.proof import release as proof_release
-
-        if again:
-            store = await board_of(deps, plan)
-            await proof_release.decide_release(
-                deps, store, plan, wiring.make_local_prover(folder, deps), again=True, by=by
-            )
-            await published_files.publish(deps, store)
-        return (await releases.require_release(deps, plan)).as_json()
-
-    code.verify_plan(folder, plan)  # what an approval rests on may have changed since
-    told = root_access.ask_root(folder, f"/api/plans/{plan}/release", by_hand, {"by": by} if again else None)
+    code.verify_plan(folder, plan)  # the evidence of an approval may have become stale
+    told = root_access.ask_root(
+        folder,
+        f"/api/plans/{plan}/release",
+        lambda local: local.plans.carry_out(plan, "release", {"by": by}) if again else local.plans.read_release(plan),
+        {"by": by} if again else None,
+    )
     if out.as_json:
         out.write_json({"ok": told["state"] == "approved", "plan_id": plan, **told})
     else:

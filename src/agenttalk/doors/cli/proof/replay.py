@@ -1,10 +1,11 @@
-"""`agenttalk audit replay`: past work held against a policy, page by page."""
+"""`agenttalk audit replay`: applies a policy to past work, page by page."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line
 
 if TYPE_CHECKING:
@@ -12,12 +13,13 @@ if TYPE_CHECKING:
 
     import typer
 
-    from agenttalk.engine.core.deps import Deps
+    from agenttalk.contracts.policy import AuditPolicy
+
 
 NOT_KEPT: Final = 1
 _BEGIN: Final = '{"dones":['
 _SIGNS: Final = {"kept": "[green]✓[/]", "refused": "[bold red]✗[/]", "unknown": "[yellow]?[/]"}
-_WORDS: Final = {"kept": "kept", "refused": "would be refused", "unknown": "cannot be told"}
+_WORDS: Final = {"kept": "kept", "refused": "would be refused", "unknown": "unknown"}
 
 
 def replay(
@@ -28,49 +30,46 @@ def replay(
     since: str | None,
     plan: str,
 ) -> int:
-    """Ask for all pages, and tell each as it comes."""
+    """Replay page by page, and print each page as it arrives."""
     from agenttalk.adapters.mailbox import fsio
     from agenttalk.contracts.core import wire
     from agenttalk.contracts.policy import read_policy
-    from agenttalk.doors.cli.core import root_access
-    from agenttalk.engine.proof import policy_replay
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     data = fsio.read_file(file.resolve(), limit=wire.ENVELOPE_LIMIT)
     policy = read_policy(data, yaml=file.suffix.lower() != ".json")
-    begin = policy_replay.parse_since(since)
+    request = {"policy": policy.as_json(), "plan": plan, **({"since": since} if since else {})}
     totals = dict.fromkeys(_WORDS, 0)
-    told_before = False
-    following: dict[str, Any] | None = {}
-    while following is not None:
-        asked = policy_replay.ReplayQuery(policy, begin, plan, **following)
-
-        async def by_hand(deps: Deps, asked: policy_replay.ReplayQuery = asked) -> dict[str, Any]:
-            return await policy_replay.replay_page(deps, asked)
-
-        body = {"policy": policy.as_json(), "plan": plan, **({"since": since} if since else {}), **following}
-        told = root_access.ask_root(folder, "/api/audit/replay", by_hand, body)
-        for each in told["dones"]:
-            totals[each["standing"]] += 1
-            if out.as_json:  # one by one, so that nothing has to hold a long history
-                sys.stdout.write(f"{',' if told_before else _BEGIN}{wire.to_text(each)}\n")
-                told_before = True
+    printed = False
+    place: dict[str, Any] | None = {}
+    while place is not None:
+        page = _read_page(folder, policy, {**request, **place})
+        for done in page["dones"]:
+            totals[done["standing"]] += 1
+            if out.as_json:  # one at a time, so that a long history is never in memory
+                sys.stdout.write(f"{',' if printed else _BEGIN}{wire.to_text(done)}\n")
+                printed = True
             else:
-                _tell(out, each)
-        following = told["next"]
+                _print_task(out, done)
+        place = page["next"]
     kept = totals["kept"] == sum(totals.values())
     if out.as_json:
-        sys.stdout.write(
-            f'{"" if told_before else _BEGIN}],"ok":{wire.to_text(kept)},"totals":{wire.to_text(totals)}}}\n'
-        )
+        sys.stdout.write(f'{"" if printed else _BEGIN}],"ok":{wire.to_text(kept)},"totals":{wire.to_text(totals)}}}\n')
     else:
         out.say(", ".join(f"{count} {_WORDS[name]}" for name, count in totals.items()))
     return 0 if kept else NOT_KEPT
 
 
-def _tell(out: CommandOutput, each: dict[str, Any]) -> None:
-    name = f"[bold]{sanitize(each['plan_id'])}/{sanitize(each['task_id'])}[/]"
-    later = "" if each["stands"] else ", not in force any more"
-    out.say(f"{_SIGNS[each['standing']]} {name} {_WORDS[each['standing']]} [dim]({each['at']}{later})[/]")
-    for reason in each["reasons"]:
+def _read_page(folder: Path, policy: AuditPolicy, request: dict[str, Any]) -> dict[str, Any]:
+    page: dict[str, Any] = root_access.ask_root(
+        folder, "/api/audit/replay", lambda local: local.plans.replay_policy(policy, request), request
+    )
+    return page
+
+
+def _print_task(out: CommandOutput, done: dict[str, Any]) -> None:
+    name = f"[bold]{sanitize(done['plan_id'])}/{sanitize(done['task_id'])}[/]"
+    later = "" if done["stands"] else ", no longer in force"
+    out.say(f"{_SIGNS[done['standing']]} {name} {_WORDS[done['standing']]} [dim]({done['at']}{later})[/]")
+    for reason in done["reasons"]:
         out.say(f"    · {sanitize_line(reason)}")

@@ -1,4 +1,4 @@
-"""`agenttalk rework`: what is to become of a task that has no round of rework left; and its rounds, for people."""
+"""`agenttalk rework`: decides about a task that has used up its rework rounds. Also prints such rounds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.cli.core.output import (
     CommandOutput,
     JsonOption,
@@ -15,6 +16,7 @@ from agenttalk.doors.cli.core.output import (
     sanitize_line,
     tell_check_output,
 )
+from agenttalk.doors.cli.plans.control import parse_task_name, steer_plan
 
 app = typer.Typer(add_completion=False)
 
@@ -22,31 +24,30 @@ app = typer.Typer(add_completion=False)
 @app.command("rework")
 def rework(
     ctx: typer.Context,
-    task: Annotated[str, typer.Argument(metavar="PLAN/TASK", help="A task that has no round left.")],
-    grant: Annotated[int | None, typer.Option("--grant", metavar="N", help="Grant so many more rounds.")] = None,
-    accept: Annotated[bool, typer.Option("--accept", help="Take it as it is; that is on record.")] = False,
-    abort: Annotated[bool, typer.Option("--abort", help="Leave it failed.")] = False,
+    task: Annotated[str, typer.Argument(metavar="PLAN/TASK", help="A task that has used up its rework rounds.")],
+    grant: Annotated[int | None, typer.Option("--grant", metavar="N", help="Grant N more rounds.")] = None,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Accept the work as it is; the ledger records that.")
+    ] = False,
+    abort: Annotated[bool, typer.Option("--abort", help="Leave the task failed.")] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Decide about work that was sent back too often: grant more rounds, accept it as it is, or abort.
+    """Decide about a task that has used up its rework rounds: grant more, accept the work as it is, or abort.
 
-    The question in 'agenttalk inbox' asks the same.
+    You can also answer its question in 'agenttalk inbox'.
     """
-    from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.doors.cli.plans.control import parse_task_name, steer_plan
-
     chosen = [*([f"grant {grant}"] if grant is not None else []), *["accept"] * accept, *["abort"] * abort]
     if len(chosen) != 1:
-        message = "say one of --grant N, --accept and --abort"
-        raise UsageError(Code.OPTION_INVALID, message, hint="'agenttalk rework --help' tells them apart")
+        message = "give exactly one of --grant N, --accept and --abort"
+        raise UsageError(Code.OPTION_INVALID, message, hint="'agenttalk rework --help' explains them")
     plan, task_id = parse_task_name(task)
     more = {"task": task_id, "answer": chosen[0]}
     return steer_plan(ctx, root, as_json, plan, "rework", more, f"{task_id}: {chosen[0]}")
 
 
 def tell_rounds(out: CommandOutput, history: list[dict[str, Any]]) -> None:
-    """Every round of a task: who refused it and why, and what came of it."""
+    """Print every rework round of a task: who refused the work and why, and the result."""
     for each in history:
         by = f"[bold]{sanitize(each['by'])}[/]"
         match each["what"]:
@@ -55,11 +56,11 @@ def tell_rounds(out: CommandOutput, history: list[dict[str, Any]]) -> None:
             case "granted":
                 out.say(f"  {by} granted {format_count(each['rounds'], 'more round')}")
             case "accepted":
-                out.say(f"  {by} accepted it as it is ({sanitize(each['shown'])})")
+                out.say(f"  {by} accepted the work as it is ({sanitize(each['shown'])})")
             case _:
-                out.say(f"  {by} gave it up")
-        if "came_of_it" in each:
-            out.say(f"    [cyan]→[/] {sanitize(each['came_of_it'])}")
+                out.say(f"  {by} aborted it")
+        if "result" in each:
+            out.say(f"    [cyan]→[/] {sanitize(each['result'])}")
 
 
 def _tell_refusal(out: CommandOutput, each: dict[str, Any], by: str) -> None:

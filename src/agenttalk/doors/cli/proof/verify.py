@@ -1,16 +1,14 @@
-"""`agenttalk verify`: look now whether what a plan proved still holds."""
+"""`agenttalk verify`: checks whether the proof of a plan still holds."""
 
 from __future__ import annotations
 
 import getpass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
-
-if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
 
 verify_app = typer.Typer(add_completion=False)
 _MARKS = {"fresh": "[green]✓[/]", "verified": "[green]✓[/]", "red": "[bold red]✗[/]"}
@@ -20,27 +18,24 @@ _WORDS = {"fresh": "fresh", "verified": "verified again", "red": "red"}
 @verify_app.command("verify")
 def verify(
     ctx: typer.Context,
-    what: Annotated[str, typer.Argument(metavar="PLAN[/TASK]", help="A plan, or one task of it.")],
+    what: Annotated[str, typer.Argument(metavar="PLAN[/TASK]", help="A plan, or one of its tasks.")],
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Check whether what a plan proved still holds, also when the plan has ended.
+    """Check whether the proof of a plan still holds, also after the plan has ended.
 
-    Checks whose evidence is stale are made again. What does not pass goes back to whoever broke it, and a plan that had
-    ended goes on. Ends with 0 when everything holds, with 1 when something does not.
+    Checks with stale evidence run again. A check that fails goes back to the task that broke it, and a plan that had
+    ended continues. Exits with 0 when everything holds, else with 1.
     """
-    from agenttalk import wiring
-    from agenttalk.doors.cli.core import root_access
-
     plan, _, task_id = what.partition("/")
     out, folder = root_access.choose_root(ctx, root, as_json)
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await wiring.make_verification_service(folder, deps).plans.verify(
-            plan, task_id or None, by=getpass.getuser()
-        )
-
-    told = root_access.ask_root(folder, f"/api/plans/{plan}/verify", by_hand, {"task": task_id} if task_id else {})
+    told = root_access.ask_root(
+        folder,
+        f"/api/plans/{plan}/verify",
+        lambda local: local.service.plans.verify(plan, task_id or None, by=getpass.getuser()),
+        {"task": task_id} if task_id else {},
+    )
     holds = all(check["state"] != "red" for check in told["checks"])
     if out.as_json:
         out.write_json({"ok": holds, **told})
@@ -54,9 +49,9 @@ def _tell(out: CommandOutput, told: dict[str, Any]) -> None:
         name = f"[bold]{sanitize(check['task_id'])}[/] {sanitize(check['check_id'])}"
         out.say(f"{_MARKS[check['state']]} {name}: {_WORDS[check['state']]}{_why(check)}")
     if not told["checks"]:
-        out.say(f"[bold]{sanitize(told['plan_id'])}[/]: nothing was proven that could change")
+        out.say(f"[bold]{sanitize(told['plan_id'])}[/]: it has no proof that can become stale")
     for task_id in told["reopened"]:
-        out.say(f"[cyan]→[/] [bold]{sanitize(task_id)}[/] has to mend it, and goes on when an engine runs")
+        out.say(f"[cyan]→[/] [bold]{sanitize(task_id)}[/] must repair it, and continues when an engine runs")
 
 
 def _why(check: dict[str, Any]) -> str:
@@ -69,5 +64,5 @@ def _why(check: dict[str, Any]) -> str:
     broke = check["broke"]
     if broke["commit"] is None:
         return f"{changed}{detail}; nothing was merged since it passed"
-    whose = f"the merge of {sanitize(broke['task_id'])}" if broke["task_id"] else "a commit of somebody else"
+    whose = f"the merge of {sanitize(broke['task_id'])}" if broke["task_id"] else "a commit that no task made"
     return f"{changed}{detail}; since {whose} ({sanitize(broke['commit'][:12])})"

@@ -1,4 +1,4 @@
-"""What can be looked at of the forges of a root: tokens, rights, and webhooks that were refused."""
+"""Checks the forges of a root: tokens, permissions, and refused webhooks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agenttalk.contracts.errors import AgentTalkError
+from agenttalk.doors.cli.core import root_access
 
 if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
     from agenttalk.ports.forge import Forge
     from agenttalk.wiring.settings.tables import Settings
 
@@ -21,7 +21,7 @@ _LATELY: Final = timedelta(days=1)
 
 
 class ForgeDiagnosis(NamedTuple):
-    """What was seen of a source."""
+    """The state of a source."""
 
     source: str
     ok: bool
@@ -30,14 +30,14 @@ class ForgeDiagnosis(NamedTuple):
 
 
 async def check_sources(root: Path, settings: Settings) -> list[ForgeDiagnosis]:
-    """What is so at each source."""
+    """Check each source."""
     from agenttalk.wiring import forge_sources
 
     found: list[ForgeDiagnosis] = []
     async with forge_sources.open_clients(root, settings, lenient=True) as forges:
-        for name, said in settings.sources.items():
+        for name, source in settings.sources.items():
             if name in forges:
-                found += await _check_source(name, said.login, forges[name], settings)
+                found += await _check_source(name, source.login, forges[name], settings)
             else:
                 remedy = f"set sources.{name}.token_env or token_file, so that the engine can see what was done"
                 found.append(ForgeDiagnosis(name, False, "the engine has no token for it", remedy))
@@ -53,37 +53,33 @@ async def _check_source(name: str, login: str | None, forge: Forge, settings: Se
             if login is not None and login.lower() != me.lower():
                 return [
                     ForgeDiagnosis(
-                        name, False, f"its token is that of {me}, and login says {login}", f'set login = "{me}"'
+                        name, False, f"its token belongs to {me}, but login is {login}", f'set login = "{me}"'
                     )
                 ]
-            plain = [each for each in settings.toolchain.repos if is_single_repository(each)]
-            closed = [each for each in plain if not await forge.repositories.may_write(each, me)]
+            plain = [repo for repo in settings.toolchain.repos if is_single_repository(repo)]
+            closed = [repo for repo in plain if not await forge.repositories.may_write(repo, me)]
     except TimeoutError:
-        return [ForgeDiagnosis(name, False, "it does not answer", "look at base_url, and at the forge")]
+        return [ForgeDiagnosis(name, False, "it does not answer", "check base_url, and the forge itself")]
     except AgentTalkError as error:
-        return [ForgeDiagnosis(name, False, error.message, error.hint or f"look at base_url; {_SCOPES}")]
+        return [ForgeDiagnosis(name, False, error.message, error.hint or f"check base_url; {_SCOPES}")]
     if closed:
-        remedy = "give it write access there: without it, assignments that it asks for are dropped without a word"
+        remedy = "give it write access there: without it, the forge silently drops its assignments"
         return [ForgeDiagnosis(name, False, f"{me} has no write access to {', '.join(closed)}", remedy)]
-    return [ForgeDiagnosis(name, True, f"the token is that of {me}")]
+    return [ForgeDiagnosis(name, True, f"the token belongs to {me}")]
 
 
 def _find_refused_webhooks(root: Path) -> Iterator[ForgeDiagnosis]:
-    """Webhooks that were refused, as the engine noted it."""
+    """Yield the webhooks that the engine refused lately."""
     from agenttalk.contracts.core.base import format_instant
-    from agenttalk.doors.cli.core import root_access
 
     if not (root / "data").is_dir():
         return
     since = format_instant(datetime.now(UTC) - _LATELY)  # noqa: TID251 - a door reads the clock
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.views import toolchain
-
-        return dict(await toolchain.list_warnings(deps))
-
     try:
-        told = root_access.ask_root(root, "/api/toolchain/warnings", by_hand)["warnings"]
+        told = root_access.ask_root(root, "/api/toolchain/warnings", lambda local: local.forges.list_warnings())[
+            "warnings"
+        ]
     except AgentTalkError:
         return
     for each in told:

@@ -1,70 +1,49 @@
-"""`agenttalk toolchain`: tasks that forge events came to, and events that nobody could be given."""
+"""`agenttalk toolchain`: shows the tasks that forge events created, and events that no agent could get."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlencode
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote, urlencode
 
 import typer
 
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize_line
 
-if TYPE_CHECKING:
-    from agenttalk.engine.core.deps import Deps
-
-app = typer.Typer(no_args_is_help=True, help="Tasks that forge events came to.", add_completion=False)
+app = typer.Typer(no_args_is_help=True, help="Show the tasks that forge events created.", add_completion=False)
 _WAYS = {"sent": "green", "waiting": "yellow", "held": "red", "dropped": "dim", "answered": "green"}
 _COLOURS = {"done": "green", "failed": "red", "working": "cyan", "review": "cyan", "withdrawn": "dim"}
 _PAGE = 500
-"""Tasks that are asked for at once: as many as there may be."""
+"""Tasks per request: the most that the API allows."""
 
 
 @app.callback()
 def main() -> None:
-    """Tasks that forge events came to."""
+    """Show the tasks that forge events created."""
 
 
 @app.command("tasks")
 def tasks(
     ctx: typer.Context,
-    assignee: Annotated[str, typer.Option("--assignee", help="Only those of one agent.")] = "",
+    assignee: Annotated[str, typer.Option("--assignee", help="List only those of one agent.")] = "",
     status: Annotated[
         str, typer.Option("--status", help="open, closed, pending, working, review, blocked, done, failed, withdrawn.")
     ] = "",
-    action_type: Annotated[str, typer.Option("--action-type", help="Such as ci_failure.")] = "",
+    action_type: Annotated[str, typer.Option("--action-type", help="List only this type, such as ci_failure.")] = "",
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """List tasks, closed ones too, the oldest first; with --json as a list. Warnings come after them."""
-    from pathlib import Path
-
-    from agenttalk.doors.cli.core import root_access
-
+    """List the tasks, the oldest first, closed ones included, and then warnings. With --json only the tasks."""
     out, folder = root_access.choose_root(ctx, root, as_json)
 
-    def page(folder: Path, after: int) -> dict[str, Any]:
-        async def by_hand(deps: Deps) -> dict[str, Any]:
-            from agenttalk.engine.views import toolchain
-
-            asked = toolchain.ToolchainQuery(assignee, status, action_type, after, _PAGE)
-            return dict(await toolchain.list_toolchain_tasks(deps, asked))
-
-        named = {"assignee": assignee, "status": status, "action_type": action_type, "after": str(after)}
-        query = urlencode({key: value for key, value in named.items() if value} | {"limit": _PAGE})
-        found: dict[str, Any] = root_access.ask_root(folder, f"/api/toolchain/tasks?{query}", by_hand)
-        return found
-
-    async def told(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.views import toolchain
-
-        return dict(await toolchain.list_warnings(deps))
-
+    filters = {"assignee": assignee, "status": status, "action_type": action_type}
     found: list[dict[str, Any]] = []
     after: int | None = 0
     while after is not None:
-        answer = page(folder, after)
-        found += answer["tasks"]
-        after = answer["next"]
+        page = _read_task_page(folder, filters, after)
+        found += page["tasks"]
+        after = page["next"]
     if out.as_json:
         out.write_json(found)
         return 0
@@ -77,31 +56,34 @@ def tasks(
             out.say(f"  [dim]{sanitize_line(each['closed_why'])}[/]")
     if not found:
         out.say("no tasks")
-    for each in root_access.ask_root(folder, "/api/toolchain/warnings", told)["warnings"]:
+    for each in _list_warnings(folder):
         out.say(f"[yellow]![/] {sanitize_line(each['message'])} ({each['times']} times) [dim]\\[{each['code']}][/]")
         out.say(f"  [cyan]→[/] {sanitize_line(each['hint'])}")
     return 0
 
 
+def _read_task_page(folder: Path, filters: dict[str, str], after: int) -> dict[str, Any]:
+    query = urlencode({key: value for key, value in filters.items() if value} | {"after": after, "limit": _PAGE})
+    page: dict[str, Any] = root_access.ask_root(
+        folder,
+        f"/api/toolchain/tasks?{query}",
+        lambda local: local.forges.list_tasks(**filters, after=after, limit=_PAGE),
+    )
+    return page
+
+
 @app.command("task")
 def task(
     ctx: typer.Context,
-    task_id: Annotated[str, typer.Argument(metavar="TASK", help="Its id, such as tc-1763242000000.")],
+    task_id: Annotated[str, typer.Argument(metavar="TASK", help="Id of the task, such as tc-1763242000000.")],
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show a task: each turn with what its agent reported, what was read at the forge, and what that came to."""
-    from urllib.parse import quote
-
-    from agenttalk.doors.cli.core import root_access
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.views import forge_audit
-
-        return dict(await forge_audit.audit_task(deps, task_id))
-
+    """Show a task: for each turn, the agent's report, what the forge showed, and the verdict."""
     out, folder = root_access.choose_root(ctx, root, as_json)
-    found = root_access.ask_root(folder, f"/api/toolchain/tasks/{quote(task_id, safe='')}", by_hand)
+    found = root_access.ask_root(
+        folder, f"/api/toolchain/tasks/{quote(task_id, safe='')}", lambda local: local.forges.audit_task(task_id)
+    )
     if out.as_json:
         out.write_json(found)
         return 0
@@ -126,7 +108,7 @@ def _unproven(task: dict[str, Any]) -> str:
 
 
 def _tell_turn(out: CommandOutput, turn: dict[str, Any]) -> None:
-    """A turn: reports first, then what was seen, then what it came to."""
+    """Print a turn: its reports, then what the forge showed, then the verdict."""
     out.say(f"[bold]{sanitize_line(turn['command_id'])}[/] {turn['how']}")
     for remark in turn["said"]:
         _tell_remark(out, remark)
@@ -147,7 +129,7 @@ def _tell_remark(out: CommandOutput, remark: dict[str, Any]) -> None:
 
 
 def _tell_result(out: CommandOutput, verify: dict[str, Any]) -> None:
-    """What verification came to, with its code."""
+    """Print the result of the verification, with its code."""
     mark = "[green]✓[/]" if verify["passed"] else "[red]✗[/]"
     trust = f" [dim]({verify['trust']})[/]" if verify["trust"] else ""
     note = " [yellow]unproven[/]" if verify["trust"] == "claimed" else ""
@@ -156,16 +138,11 @@ def _tell_result(out: CommandOutput, verify: dict[str, Any]) -> None:
 
 @app.command("warnings")
 def warnings(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """List events that nobody could be given, with the account that no agent has."""
-    from agenttalk.doors.cli.core import root_access
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.views import toolchain
-
-        return dict(await toolchain.list_warnings(deps))
-
+    """List events that no agent could get, because no agent has the account."""
     out, folder = root_access.choose_root(ctx, root, as_json)
-    found = root_access.ask_root(folder, "/api/toolchain/warnings", by_hand)["warnings"]
+    found = root_access.ask_root(folder, "/api/toolchain/warnings", lambda local: local.forges.list_warnings())[
+        "warnings"
+    ]
     if out.as_json:
         out.write_json({"ok": True, "warnings": found})
         return 0
@@ -176,37 +153,36 @@ def warnings(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = 
     return 0
 
 
+def _list_warnings(folder: Path) -> list[dict[str, Any]]:
+    answer: dict[str, Any] = root_access.ask_root(
+        folder, "/api/toolchain/warnings", lambda local: local.forges.list_warnings()
+    )
+    warnings: list[dict[str, Any]] = answer["warnings"]
+    return warnings
+
+
 @app.command("outgoing")
 def outgoing(
     ctx: typer.Context,
-    every: Annotated[bool, typer.Option("--all", help="Also what was sent or decided.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Include what was sent or decided.")] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """List what the engine has to say at forges: what waits, how often it was tried, and what a person must decide."""
-    from agenttalk.doors.cli.core import root_access
-
+    """List what the engine writes at forges: what waits, how often it was tried, and what a person must decide."""
     out, folder = root_access.choose_root(ctx, root, as_json)
     found: list[dict[str, Any]] = []
     away: list[dict[str, Any]] = []
     after: int | None = 0
     while after is not None:
-        at = after
-
-        async def by_hand(deps: Deps, at: int = at) -> dict[str, Any]:
-            from agenttalk.engine.views import toolchain
-
-            return dict(await toolchain.list_outgoing(deps, at))
-
-        answer: dict[str, Any] = root_access.ask_root(folder, f"/api/toolchain/outgoing?after={at}", by_hand)
+        answer = _read_outgoing_page(folder, after)
         found += [each for each in answer["outgoing"] if every or each["state"] in {"waiting", "held"}]
         away, after = answer["away"], answer["next"]
     if out.as_json:
         out.write_json({"ok": True, "outgoing": found, "away": away})
         return 0
     for each in away:
-        again = f"asked again at {each['asked_again_at']}"
-        out.say(f"[red]✗[/] {sanitize_line(each['source'])} does not answer since {each['since']}; {again}")
+        again = f"next try at {each['asked_again_at']}"
+        out.say(f"[red]✗[/] {sanitize_line(each['source'])} has not answered since {each['since']}; {again}")
     for each in found:
         tried = f", tried {each['tries']} times" if each["tries"] > 1 or (each["tries"] and not each["posted"]) else ""
         out.say(f"[{_WAYS[each['state']]}]{each['state']}[/]{tried}  {each['kind']} on {sanitize_line(each['object'])}")
@@ -214,32 +190,33 @@ def outgoing(
         if each["why"]:
             out.say(f"  [dim]{sanitize_line(each['why'])}[/]")
     if not found and not away:
-        out.say("[green]✓[/] nothing waits")
+        out.say("[green]✓[/] nothing is waiting")
     return 0
+
+
+def _read_outgoing_page(folder: Path, after: int) -> dict[str, Any]:
+    page: dict[str, Any] = root_access.ask_root(
+        folder, f"/api/toolchain/outgoing?after={after}", lambda local: local.forges.list_outgoing(after)
+    )
+    return page
 
 
 @app.command("reconcile")
 def reconcile(
     ctx: typer.Context,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Read the forges now, make the tasks of lost webhooks, and close those whose reason is gone.
+    """Read the forges now, create the tasks of lost webhooks, and close tasks whose reason is gone.
 
-    Ends with 1 when something could not be read; nothing follows from that.
+    Exits with 1 when something could not be read; that changes no task.
     """
-    from agenttalk.doors.cli.core import root_access
-
     out, folder = root_access.choose_root(ctx, root, as_json)
 
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk import wiring
-        from agenttalk.wiring import settings
-
-        return await wiring.reconcile_forges(folder, deps, settings.load(folder), dry_run=dry_run)
-
-    told = root_access.ask_root(folder, "/api/toolchain/reconcile", by_hand, {"dry_run": dry_run})
+    told = root_access.ask_root(
+        folder, "/api/toolchain/reconcile", lambda local: local.forges.reconcile(dry_run=dry_run), {"dry_run": dry_run}
+    )
     if out.as_json:
         out.write_json(told)
         return 0 if told["ok"] else 1
@@ -250,14 +227,13 @@ def reconcile(
             f"{_count(each['repositories'], 'repository')}, {each['things']} open"
         )
         for task in each["made"]:
-            out.say(
-                f"  [green]+[/] {would}made: {sanitize_line(task['action_type'])} for {sanitize_line(task['assignee'])}"
-            )
+            assignee = sanitize_line(task["assignee"])
+            out.say(f"  [green]+[/] {would}created: {sanitize_line(task['action_type'])} for {assignee}")
             out.say(f"    [dim]{sanitize_line(task['object'])}[/]")
         for task in each["closed"]:
             out.say(f"  [dim]-[/] {would}closed: {sanitize_line(task['task'])} [dim]({sanitize_line(task['why'])})[/]")
         for task in each["restored"]:
-            out.say(f"  [green]+[/] {would}called for again: {sanitize_line(task)}")
+            out.say(f"  [green]+[/] {would}restored: {sanitize_line(task)}")
         for error in each["errors"]:
             out.say(
                 f"  [red]✗[/] {sanitize_line(error['where'])}: "

@@ -55,6 +55,8 @@ CREATE TABLE tasks (
     phase text,
     cause text,
     reason text,
+    -- The reason as a message of the catalogue, in JSON, if it is one.
+    reason_message text,
     fresh bigint NOT NULL DEFAULT 1,
     score double precision,
     retries bigint NOT NULL DEFAULT 0,

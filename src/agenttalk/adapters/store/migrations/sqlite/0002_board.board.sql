@@ -55,6 +55,8 @@ CREATE TABLE tasks (
     phase TEXT,
     cause TEXT,
     reason TEXT,
+    -- The reason as a message of the catalogue, in JSON, if it is one.
+    reason_message TEXT,
     fresh INTEGER NOT NULL DEFAULT 1,
     score REAL,
     retries INTEGER NOT NULL DEFAULT 0,

@@ -1,0 +1,154 @@
+"""What moves a task on and what became of a version, in English and Chinese: for people who look at a task."""
+# ruff: noqa: RUF001 - Chinese punctuation
+
+from __future__ import annotations
+
+from typing import Final
+
+from agenttalk.rules.text.message import Template
+
+AFTER_OTHERS: Final = Template(
+    "next.after_others",
+    "it goes on by itself when the tasks before it have ended",
+    "前面的任务结束后会自动继续",
+)
+AGENT_FREE: Final = Template("next.agent_free", "it begins when its agent is free", "智能体空闲时即开始")
+TURN_ENDS: Final = Template(
+    "next.turn_ends",
+    "it ends when its agent does, or at its time limit",
+    "智能体结束或到达时限时即结束",
+)
+PROGRAM_ENDS: Final = Template(
+    "next.program_ends",
+    "it ends when its agent's program does, or at its time limit",
+    "智能体程序结束或到达时限时即结束",
+)
+INPUTS_OR_PERSON: Final = Template(
+    "next.inputs_or_person",
+    "it goes on by itself when its inputs arrive; if that takes too long, a person is asked",
+    "输入到达后会自动继续；等待过久则会询问人",
+)
+INPUTS: Final = Template("next.inputs", "it goes on by itself when its inputs arrive", "输入到达后会自动继续")
+DECIDE: Final = Template(
+    "next.decide",
+    "a person has to decide: 'agenttalk inbox' shows the question",
+    "需要有人裁定：见待办",
+)
+ANSWER: Final = Template(
+    "next.answer",
+    "a person has to answer: 'agenttalk inbox' shows the question",
+    "需要有人答复：见待办",
+)
+DONE: Final = Template("next.done", "nothing; it is done", "无需操作，已完成")
+CLAIMED: Final = Template(
+    "next.claimed",
+    "nothing; its agent says that it is done, which is not verified",
+    "无需操作：智能体自称完成，无人验证",
+)
+RETRY: Final = Template(
+    "next.retry",
+    "'agenttalk retry {plan}/{task}' tries it again",
+    "可点“重试”，或运行 'agenttalk retry {plan}/{task}'",
+)
+NOT_NEEDED: Final = Template("next.not_needed", "nothing; it is not needed", "无需操作：不需要它")
+SKIPPED: Final = Template("next.skipped", "nothing; it was skipped", "无需操作，已跳过")
+NEEDED_FAILED: Final = Template(
+    "next.needed_failed",
+    "nothing, unless what it needed is tried again: 'agenttalk retry' does that",
+    "无需操作；除非重试它所需的任务",
+)
+NEWER_COMMAND: Final = Template(
+    "next.newer_command",
+    "a newer command for it, e.g. by 'agenttalk command send'",
+    "需要一条更新的命令，例如 'agenttalk command send'",
+)
+NO_COMMAND: Final = Template(
+    "next.no_command",
+    "send a command for it: the engine does not run this plan",
+    "需要有人发送命令：引擎未运行此计划",
+)
+INBOX: Final = Template(
+    "next.inbox",
+    "it goes on when {agent} works its inbox: by hand, or by 'agenttalk heartbeat' or 'agenttalk serve'",
+    "{agent} 处理收件箱后继续：手工，或 'agenttalk heartbeat'、'agenttalk serve'",
+)
+FOLDER: Final = Template(
+    "next.folder",
+    "it goes on when a receipt or the outputs for agents/{agent}/inbox/{plan} are there",
+    "有人处理 agents/{agent}/inbox/{plan} 并留下回执或产出后继续",
+)
+PAUSED: Final = Template(
+    "next.paused",
+    "the plan is paused: 'agenttalk resume {plan}' lets it go on",
+    "计划已暂停：恢复 {plan} 后继续",
+)
+NO_ROUND: Final = Template(
+    "next.no_round",
+    "a person has to decide: 'agenttalk rework {plan}/{task} --grant N', '--accept' or '--abort'",
+    "需要有人决定：用 'agenttalk rework {plan}/{task}' 追加轮次、按现状接受或放弃",
+)
+STALE: Final = Template(
+    "next.stale",
+    "what was proven of it has changed since; it is verified again before the plan ends",
+    "已证明的内容之后有变，计划结束前会重新验证",
+)
+OFFERED: Final = Template(
+    "next.offered",
+    "it begins when {agent}, which works elsewhere, takes it; for that an engine has to run",
+    "在别处工作的 {agent} 领取后开始；为此引擎须在运行",
+)
+ELSEWHERE: Final = Template(
+    "next.elsewhere",
+    "it ends when {agent} hands in its result, at its time limit, or when {agent} is silent for too long",
+    "{agent} 提交结果、到达时限或失去联系时结束",
+)
+HELD: Final = Template(
+    "next.held",
+    "an operator lets it begin: 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT'",
+    "操作员用 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT' 放行",
+)
+ANOTHER_DAY: Final = Template(
+    "next.another_day",
+    "it goes on by itself at 00:00 UTC, or when the limit is raised ('agenttalk budget set USD'); an operator lets it "
+    "begin before: 'agenttalk override {plan}/{task} --checkpoint pre-act --reason TEXT'",
+    "将在 00:00 UTC 或提高限额（'agenttalk budget set USD'）后自动继续；操作员可用 "
+    "'agenttalk override {plan}/{task} --checkpoint pre-act --reason TEXT' 提前放行",
+)
+STOPPED_BY_DAY: Final = Template(
+    "next.stopped_by_day",
+    "the day stopped its turn in the middle, which does not count against {agent}; {next}",
+    "当日限额在执行途中中止了它，不计入 {agent} 的过失；{next}",
+)
+IN_REVIEW: Final = Template(
+    "next.in_review",
+    "it begins when the plan's DAG is approved: 'agenttalk status {review}' shows its review",
+    "计划的任务图获批后开始：评审见 {review}",
+)
+NOT_APPROVED: Final = Template(
+    "next.not_approved",
+    "the plan's DAG is not approved: change it with 'agenttalk plan apply', or answer {request}",
+    "计划的任务图未获批准：用 'agenttalk plan apply' 修改，或答复 {request}",
+)
+VERIFYING_AGAIN: Final = Template("plan.verifying_again", "verifying again: {tasks}", "正在重新验证：{tasks}")
+VERIFYING_ALL: Final = Template(
+    "plan.verifying_all",
+    "checking whether everything proven still holds",
+    "正在查看已证明的内容是否仍然成立",
+)
+REFUSED_TOO: Final = Template("round.refused_too", "the next version was refused, too", "下一版也被退回")
+REFUSED_LAST: Final = Template(
+    "round.refused_last",
+    "the next version was refused, too, and no round was left",
+    "下一版也被退回，返工次数用尽",
+)
+REFUSED_UNCHANGED: Final = Template(
+    "round.refused_unchanged",
+    "the next version was refused for the same issues, unchanged",
+    "下一版因同样的问题被退回",
+)
+GRANTED: Final = Template("round.granted", "a person granted more rounds", "有人追加了轮次")
+ACCEPTED: Final = Template("round.accepted", "a person accepted it as it is", "有人按现状接受")
+GIVEN_UP: Final = Template("round.given_up", "a person gave it up", "有人放弃了它")
+GOOD_SO_FAR: Final = Template("round.good_so_far", "the next version is good enough so far", "下一版目前足够好")
+FAILED_AGAIN: Final = Template("round.failed_again", "doing it again failed", "返工失败")
+UNDER_WAY: Final = Template("round.under_way", "the rework is under way", "正在返工")

@@ -1,0 +1,117 @@
+"""Objects that are read and written without a git for each say what git says, and survive a git that dies."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import stat
+from pathlib import Path
+
+import pytest
+
+from adapters.workspaces.treeskit import NOW, git, opened, repository
+from agenttalk.adapters.workspaces.objects import GitObjects
+from agenttalk.adapters.workspaces.tree_reader import TreeEntry
+from agenttalk.contracts.errors import MachineError
+from effort import cases
+
+NAMES = ("a", "b", "a.b", "a-b", "a b", "é", "z")
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> GitObjects:
+    return opened(repository(tmp_path / "shop"))._objects
+
+
+def random_path(chance: random.Random) -> str:
+    return "/".join(chance.choice(NAMES) for _ in range(chance.randint(1, 3)))
+
+
+@pytest.mark.random
+def test_trees_that_are_altered_differ_and_are_listed_as_git_says(objects: GitObjects, tmp_path: Path) -> None:
+    chance = random.Random(7)
+    objects.write_blobs([b"one", b"two", b"three"])
+    blobs = [objects.blob_id(data) for data in (b"one", b"two", b"three")]
+    tree, index = objects.empty_tree(), tmp_path / "index"
+    for _ in range(cases(60)):
+        changes = {
+            random_path(chance): TreeEntry(chance.choice(("100644", "100755", "120000")), chance.choice(blobs))
+            if chance.random() < 0.7
+            else None
+            for _ in range(chance.randint(1, 4))
+        }
+        paths = sorted(changes)
+        if any(other.startswith(f"{path}/") for path in paths for other in paths):
+            continue  # what comes last would count, and nobody asks for that
+        index.unlink(missing_ok=True)
+        objects.call("read-tree", tree, index=index)
+        lines = [
+            f"{item.mode} {item.oid}\t{path}\0" if item else f"0 {'0' * 40}\t{path}\0" for path, item in changes.items()
+        ]
+        objects.call("update-index", "-z", "--index-info", index=index, stdin="".join(lines).encode())
+        expected = objects.call("write-tree", index=index).line
+        altered = objects.alter_tree(tree, changes)
+        assert altered == expected, changes
+        raw = objects.call("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", tree, altered).out
+        fields = raw.split(b"\0")[:-1]
+        assert [os.fsencode(change.path) for change in objects.changes(tree, altered)] == fields[1::2]
+        for meta, change in zip(fields[::2], objects.changes(tree, altered), strict=True):
+            before, after, old, new, _ = meta.decode().removeprefix(":").split(" ")
+            assert change.before == (None if before == "000000" else TreeEntry(before, old))
+            assert change.after == (None if after == "000000" else TreeEntry(after, new))
+        assert objects.listing(altered) == objects._list_all(altered)
+        tree = altered
+
+
+def test_commits_are_written_as_git_reads_them(objects: GitObjects, tmp_path: Path) -> None:
+    repo = tmp_path / "shop"
+    tip = objects.refs.resolve("HEAD")
+    assert tip
+    message = "Grüße\n\nAgentTalk-Plan: shop\nAgentTalk-Task: one\n"
+    commit = objects.commit(tip, [tip], message, NOW, ("Ada <x>\n", "ada@example.org"))
+    assert (
+        git(repo, "show", "-s", "--format=%an|%ae|%cn|%s|%P", commit) == f"Ada x|ada@example.org|AgentTalk|Grüße|{tip}"
+    )
+    assert objects.reader.commit(commit).trailers == {"AgentTalk-Plan": "shop", "AgentTalk-Task": "one"}
+    assert git(repo, "fsck", "--strict", "--no-dangling") == ""
+    path = repo / ".git" / "objects" / commit[:2] / commit[2:]
+    assert stat.S_IMODE(path.stat().st_mode) & 0o222 == 0
+
+
+def test_a_git_that_was_killed_is_started_again(objects: GitObjects) -> None:
+    tip = objects.refs.resolve("HEAD")
+    assert tip
+    for dialogue in (objects.refs._names, objects.reader._dialogue):
+        assert dialogue.ask(tip)
+        assert dialogue._process is not None
+        os.kill(dialogue._process.pid, signal.SIGKILL)
+        assert dialogue.ask(tip)
+
+
+def test_names_that_are_no_names_and_objects_that_are_missing_are_told(objects: GitObjects) -> None:
+    assert objects.refs.resolve("HEAD\nHEAD") is None
+    assert objects.refs.resolve("") is None
+    assert objects.refs.resolve("-x") is None
+    assert objects.refs.resolve("nothing") is None
+    assert objects.refs.resolve("HEAD") is not None  # nothing of the answers before is left
+    with pytest.raises(MachineError, match="cannot be read"):
+        objects.reader.commit("0" * 40)
+    tip = objects.refs.resolve("HEAD")
+    assert tip
+    with pytest.raises(MachineError, match="cannot be read"):
+        objects.parent_of(objects.tree_of(tip))
+
+
+def test_a_branch_that_somebody_else_moves_is_seen_at_once(objects: GitObjects, tmp_path: Path) -> None:
+    repo = tmp_path / "shop"
+    assert objects.refs.resolve("refs/heads/other") is None
+    git(repo, "branch", "other")
+    first = objects.refs.resolve("refs/heads/other")
+    git(repo, "pack-refs", "--all")
+    assert objects.refs.resolve("refs/heads/other") == first
+    git(repo, "commit", "-q", "--allow-empty", "-m", "more")
+    git(repo, "branch", "-f", "other")
+    assert objects.refs.resolve("refs/heads/other") == git(repo, "rev-parse", "other") != first
+    git(repo, "branch", "-D", "other")
+    assert objects.refs.resolve("refs/heads/other") is None
