@@ -32,7 +32,7 @@ BUDGETS: Final[dict[str, int]] = {
     "src/agenttalk/contracts": 86,
     "src/agenttalk/demo": 17,
     "src/agenttalk/doors": 278,
-    "src/agenttalk/engine": 177,
+    "src/agenttalk/engine": 76,
     "src/agenttalk/ports": 2,
     "src/agenttalk/rules": 309,
     "src/agenttalk/skills": 5,
