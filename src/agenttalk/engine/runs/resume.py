@@ -84,6 +84,7 @@ def _take_back(
     """Take care again of an attempt that a remote agent has: the same attempt, under the same epoch."""
     tx = moves.tx
     [task] = tx.run(ENGINE_TASK, plan_id=left.plan_id, task_id=left.task_id)
+    # The row was read before this transaction began: another end, or a newer command, may have come since.
     if task.lease != left.lease or task.cause == "SUPERSEDED":
         return None
     granted = leasing.take_back_attempt(moves, desk, left.agent_id, left.delivery, ticket, task)
@@ -112,6 +113,8 @@ def resume_lease(
         return None
     said: Any = wire.read(bytes(rows[0].body), limit=wire.DOCUMENT_LIMIT)
     inputs = tuple(InputContent(*_content(each)) for each in said["inputs"])
+    # A new lease with a higher epoch: the old turn can write nothing from here on. The number of the
+    # attempt stays, because the agent did its part once.
     granted = leasing.take_over_attempt(moves, desk, left.agent_id, left.delivery, inputs, ticket, task)
     job = granted.job
     if rows[0].command_id != job.command.command_id or not tx.run(
