@@ -35,7 +35,7 @@ class Recovery:
     async def recover(self, *, unwanted: Collection[tuple[str, str]] = (), stopping: bool = False) -> int:
         """End orphaned leases, once their processes are confirmed dead. Returns how many there were.
 
-        Work that was being verified is verified again. An engine that is `stopping` leaves it to the next start. Work of
+        Work that was being verified is verified again. One that is `stopping` leaves it to the next start. Work of
         `unwanted` tasks, named by plan and task, is dropped.
         """
         count = 0
@@ -46,7 +46,7 @@ class Recovery:
                     continue
                 if not is_orphaned(self._state.processes, lease, owner, held=self._state.ours):
                     continue
-                # First the processes, then the row: while one of them lives it could still write into the workspace, and
+                # First the processes, then the row: while one of them lives it could write into the workspace, and
                 # the next attempt would run beside it. If this fails, the lease stays for the next recovery.
                 await self._state.processes.end(lease)
                 # The end counts against the task if its engine died or our own code failed, not if we were stopped.
