@@ -211,7 +211,7 @@ class Dispatcher:
             for turn in turns:
                 turn.cancel()
             await asyncio.gather(*turns, return_exceptions=True)
-        # The turns are over, so their leases are orphaned now: give their tasks back, or leave verified work to
+        # The turns are over, so their leases are orphaned now: give their tasks back, or leave what is verified to
         # the next start. If the store fails here, the next start finds the leases.
         with suppress(AgentTalkError):
             await self._recovery.recover(stopping=True)
