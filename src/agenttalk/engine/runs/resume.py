@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from agenttalk.contracts.core import wire
 from agenttalk.engine.agents.remote import OFFERED
+from agenttalk.engine.core import records
 from agenttalk.engine.core.access import ELSEWHERE
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import PlanTransaction
@@ -130,7 +131,7 @@ def resume_lease(
     ):
         return None
     body = {"lease": job.lease, "before": left.lease, "epoch": job.epoch, "attempt": job.attempt, "died": left.died}
-    tx.record("turn.resumed", attempt.build_turn_subject(left.plan_id, granted.message_id), body)
+    tx.record("turn.resumed", records.build_turn_subject(left.plan_id, granted.message_id), body)
     return granted, _read_performance(said)
 
 
