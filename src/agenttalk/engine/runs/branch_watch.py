@@ -47,5 +47,5 @@ class BranchWatch:
         """Return the tasks that are stale and not stored as such yet, of one plan or of all. Writes nothing."""
         state = self._state
         return await watched_branches.find_stale_tasks(
-            state.deps, state.prover, lambda store: state.board(store).definitions, plan_id
+            state.deps, state.prover, lambda store: state.board(store).sheets, plan_id
         )
