@@ -5,10 +5,12 @@ Attempts of one plan that are ready at the same time form a train (`merge_train.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from agenttalk.adapters.checking.checker import CheckFacts
 from agenttalk.adapters.proving import evidence_inputs as inputs
@@ -30,6 +32,7 @@ from agenttalk.rules.proof.performance import Performance, WorkProof
 from agenttalk.rules.proof.protection import FileTree, Protection
 from agenttalk.rules.text.message import join
 
+LOG = logging.getLogger(__name__)
 _SHOWN: Final = 48 * 1024
 """Bytes of a diff that people see who decide about it."""
 
@@ -93,6 +96,25 @@ class CandidateProver:
         self._clock = clock
         self._trains: dict[str, MergeTrain] = {}
         """By plan."""
+        self._cleaning: set[asyncio.Future[None]] = set()
+
+    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Clean up while others go on. What fails is left for `gc`."""
+
+        async def clean() -> None:
+            try:
+                await work
+            except AgentTalkError as error:
+                LOG.warning("%s", error.message, extra={"action": "workspaces.clean"})
+
+        task = asyncio.ensure_future(clean())
+        self._cleaning.add(task)
+        task.add_done_callback(self._cleaning.discard)
+
+    async def finish_cleaning(self) -> None:
+        """Wait until everything that goes on in the background has ended."""
+        while self._cleaning:
+            await asyncio.wait(self._cleaning)
 
     async def hold(self, space: PlanWorkspace, lease: str) -> None:
         """Have no other attempt merge until this one is over; see `MergeTrain.hold`."""
@@ -160,6 +182,7 @@ class CandidateProver:
         landed = await place.land(partial(self._advance, work, candidate, trial.proof))
         if landed is None:
             return None
+        self.in_background(work.space.attempts.drop(work.taken.attempt))  # its work is kept, and merged
         before = None
         if candidate.commit == candidate.onto:  # nothing was left to merge: an earlier engine may have merged it
             before = await work.space.find_merge(work.job.command.command_id)

@@ -255,6 +255,18 @@ class PlanWorkspace:
 
     # Leftovers
 
+    async def release(self) -> None:
+        """Free what is kept for the next call: folders for trees, and processes of git. Both come back when needed."""
+        await self.checkouts.remove_idle()
+        await in_thread(self._objects.close)
+
+    @threaded
+    def remove_incomplete(self) -> None:
+        """Remove folders that a process left which died. Call it first, before any other method."""
+        for path in (self._home.temporary, self._home.trash):
+            folders.empty_folder(path)
+        self.checkouts.remove_leftovers()
+
     @threaded
     def sweep(self, keep: Collection[WorkspaceAttempt] = ()) -> None:
         """Remove what earlier processes left: incomplete folders, checkouts, clones and candidates not in `keep`.

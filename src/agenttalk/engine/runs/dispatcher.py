@@ -212,6 +212,9 @@ class Dispatcher:
             await asyncio.gather(*turns, return_exceptions=True)
         with suppress(AgentTalkError):
             await self._recovery.recover(stopping=True)
+        if self._state.prover is not None:
+            with suppress(AgentTalkError):
+                await self._state.prover.close()
 
     @property
     def plans_in_release(self) -> frozenset[str]:
