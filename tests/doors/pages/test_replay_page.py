@@ -73,7 +73,7 @@ def test_what_is_wrong_with_a_policy_is_told_beside_it(tmp_path: Path) -> None:
     async def use(ada: Guest) -> None:
         for policy, told in (
             ("min_trsut: executed", "min_trust"),
-            ("{}", "this policy asks for nothing"),
+            ("{}", "this policy requires nothing"),
             ("", "object"),
             ("{", "not"),
             (f"min_trust: '{HOSTILE}'", "min_trust"),
