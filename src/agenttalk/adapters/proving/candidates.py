@@ -133,7 +133,7 @@ class CandidateProver:
     async def prove(self, work: AttemptWork) -> WorkProof:
         """Check an attempt as a member of the plan's merge train, and merge it if it is done.
 
-        A person is asked before it joins, so that nobody behind it waits for the answer. If its own changes become
+        A person is asked before it joins, so that no task behind it waits for the answer. If its own changes become
         others in the train, it leaves it, the person is asked about them, and it joins again.
         """
         lease, train = work.job.lease, self._train_of(work.space)
@@ -253,7 +253,7 @@ class CandidateProver:
         return await self._checks.ask_people(work.job, facts, changes, results, work.done, confirm)
 
     async def _advance(self, work: AttemptWork, candidate: MergeCandidate, proof: WorkProof, tip: str) -> str | None:
-        """Move the branch from its tip to the tree of a candidate; None when somebody else has moved it."""
+        """Move the branch from its tip to the tree of a candidate; None when another program has moved it."""
         vouched = [f"{item.id} {item.trust}" for item in proof.evidence if item.passed and item.fresh]
         candidate = await work.space.vouch(candidate, work.taken, vouched, at=self._clock.now(), onto=tip)
         return candidate.commit if await work.space.advance(candidate) else None

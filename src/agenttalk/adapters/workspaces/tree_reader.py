@@ -100,7 +100,7 @@ NO_RECORD: Final = FolderRecord()
 def record_files(top: Path, listing: Listing, mark: Path, before: FolderRecord = NO_RECORD) -> FolderRecord:
     """Record how the files of a folder are recognised; nothing else may write to it meanwhile.
 
-    Files in the record from `before` are not looked at again. `mark` is a file that is made on the same file system, to
+    Files in the record from `before` are not read again. `mark` is a file that is made on the same file system, to
     learn its time.
     """
     files = dict(before.files)

@@ -77,7 +77,7 @@ class PlanTrees:
 
     @threaded
     def hash_own_changes(self, before: str, after: str) -> str:
-        """Hash what a change says, whatever else has changed in the same files: its lines, and those next to them."""
+        """Hash the lines of a change and those next to them. Other changes of the same files do not matter."""
         return self._objects.hash_patch(before, after)
 
     @threaded
