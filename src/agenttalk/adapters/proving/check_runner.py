@@ -111,7 +111,7 @@ class CheckRunner:
     async def _run_and_keep(
         self, job: Job, check: AnyCheck, facts: CheckFacts, checkout: CheckoutOpener, flight: tuple[str, str]
     ) -> CheckResult:
-        """Run a check, and keep its result under its key. Other tasks that need the same result meanwhile wait for it."""
+        """Run a check, and keep its result. Other tasks that need the same result meanwhile wait for it."""
         key = flight[1]
         ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._flights.setdefault(flight, ended)

@@ -43,7 +43,7 @@ class WarmTree(NamedTuple):
 def lay_over_warm(objects: GitObjects, warm: WarmTree, listing: Listing) -> WarmTree | None:
     """Lay a tree out in a folder that was used before; None when a fresh folder is cheaper, or not to be trusted.
 
-    Only files that were not touched since we wrote them stay: their time of change shows that, which no program can set.
+    Only files that were not touched since we wrote them stay. Their time of change shows that: no program can set it.
     Everything else that is there is removed. Folders must have the rights and attributes of those that we make.
     """
     above = {parent for path, item in listing.items() for parent in tree_reader.parents(path)}
