@@ -1,4 +1,4 @@
-"""Agents at work: who runs, what a turn is given, and what comes of it."""
+"""Agents at work: processes, the turn of a program, the job of an agent, and how both end."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Confinement:
     required: bool = False
     """Whether even `best` must be a sandbox: nothing is started without one."""
     network: bool = True
-    """Whether they may use the network. Sockets that are files, among what they see, are no network."""
+    """Whether they may use the network. Sockets that are files do not count as network."""
     writable: tuple[Path, ...] = ()
     """Files and folders that they may write; nothing else but temporary files of their own."""
     readonly: tuple[Path, ...] = ()
@@ -77,7 +77,7 @@ class ProgramInput(Protocol):
         """Write to the program, as fast as it reads. Data for a dead program is lost."""
 
     def close(self) -> None:
-        """Say nothing any more: the program is to end by itself, and is ended soon if it does not."""
+        """Close the input: the program should end by itself, and is ended soon if it does not."""
 
 
 class StdioClient(Protocol):
@@ -146,7 +146,7 @@ class ProgramTurn:
     hear: Callable[[bytes], None] | None = None
     """Gets each line of standard output as it comes. The listener may cancel the turn."""
     longest: int | None = None
-    """Bytes of a line that `hear` gets. When it is said, `hear` gets the last line also if it has no end."""
+    """Bytes of a line that `hear` gets. If set, `hear` gets the last line also without a line end."""
     talk: StdioClient | None = None
     """Who speaks with the program. Its standard input then stays open behind the prompt, until the pen is closed."""
 
@@ -205,17 +205,17 @@ class InputContent(NamedTuple):
 class JobMonitor(Protocol):
     """Watches a job, and stops it when it uses too much or makes no progress.
 
-    A performer tells what it hears; it is cancelled when that is a reason to stop. Tell it in the loop's thread.
+    A performer reports to it in the loop's thread, and is cancelled when there is a reason to stop.
     """
 
     def hear(self, line: bytes) -> None:
-        """A line of a program's output; one that is no note means nothing."""
+        """Take a line of a program's output. A line that is not a note is ignored."""
 
     def note(self, note: Note) -> None:
-        """What was used since the attempt began, and what is being done."""
+        """Take the usage since the attempt began, and the progress."""
 
     def report_unsafe(self, what: str) -> None:
-        """Something was tried that is forbidden."""
+        """Report that the agent tried something forbidden."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,13 +259,13 @@ class Job:
     neighbours: Mapping[str, CompletionPromise] = field(default_factory=dict)
     """The promises of the plan's other tasks in the same repository: what their checks rest on is protected, too."""
     again: bool = False
-    """Whether it was being proven before, by an engine that ended meanwhile: the agent has done its part."""
+    """Whether an engine that has ended was proving it already: the agent has done its part."""
     title: str = ""
     """What the task is called, if its plan says so."""
 
     @property
     def has_checks(self) -> bool:
-        """Whether there are checks: then what its agent says of its own failure is a claim, too."""
+        """Whether there are checks. Then an agent's report of its own failure is only a claim, too."""
         return bool(self.command.promise and self.command.promise.checks)
 
     @property
@@ -278,7 +278,7 @@ class Judge(Protocol):
     """A performer whose agents can also judge what they are given."""
 
     async def judge(self, job: Job, input_name: str, prompt: str) -> Any:
-        """What the agent says of an input: an object with score, decision, reason and issues; else it says nothing.
+        """Ask the agent for a judgement of an input: an object with score, decision, reason and issues.
 
         Raises InputError when it cannot be asked here.
         """
@@ -288,17 +288,17 @@ class Performer(Protocol):
     """Carries out jobs for agents of one driver."""
 
     async def perform(self, job: Job) -> Performance:
-        """Do it. Returns only when nothing of it runs any more; cancelling ends it first.
+        """Perform a job. Returns only when nothing of it runs any more; cancelling ends it first.
 
         Never raises for what the agent does.
         """
 
 
 class Processes(Protocol):
-    """Whose processes live on this machine."""
+    """The processes of this machine."""
 
     def me(self) -> ProcessIdentity:
-        """This process."""
+        """Return the identity of this process."""
 
     def alive(self, owner: ProcessIdentity) -> bool:
         """Whether it still lives. Another boot, or another process with its number, is not it."""

@@ -83,10 +83,10 @@ def test_a_git_that_was_killed_is_started_again(objects: GitObjects) -> None:
     tip = objects.refs.resolve("HEAD")
     assert tip
     for dialogue in (objects.refs._names, objects.reader._dialogue):
-        assert dialogue.ask(tip, content=False)
+        assert dialogue.ask(tip)
         assert dialogue._process is not None
         os.kill(dialogue._process.pid, signal.SIGKILL)
-        assert dialogue.ask(tip, content=False)
+        assert dialogue.ask(tip)
 
 
 def test_names_that_are_no_names_and_objects_that_are_missing_are_told(objects: GitObjects) -> None:

@@ -251,7 +251,7 @@ def test_a_program_that_is_not_there_is_not_started(tmp_path: Path) -> None:
 def test_who_is_promised_our_tools_is_not_started_without_them(tmp_path: Path) -> None:
     found = run(tmp_path, "end('It is done.')", profile={"agent": "gemini", "mcp": True})
     assert found["state"] == "FAILED"
-    assert "nobody listens here whom an MCP server could ask" in found["reason"]
+    assert "no engine listens here for an MCP server" in found["reason"]
 
 
 def test_in_a_sandbox_it_has_a_home_of_its_own_which_is_gone_afterwards(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_an_input_that_is_no_text_is_not_left_out_in_silence(library: Path) -> N
 
     found: PlanStanding = play(library.parent / "root", use, a=make)
     [done] = [each for each in found.tasks if each["task_id"] == "t"]
-    assert "the input 'image.png' (image.png) cannot be shown to a model: it is no text" in (done["reason"] or "")
+    assert "the input 'image.png' (image.png) cannot be shown to a model: it is not text" in (done["reason"] or "")
 
 
 JUDGES = """if "decision" in form["properties"]:

@@ -447,7 +447,7 @@ rest()"""
 def test_who_is_to_have_our_server_is_not_started_where_nobody_listens(tmp_path: Path) -> None:
     found = run(tmp_path, "begin()\nend()\nrest()", profile={"mcp": True})
     assert found["state"] == "FAILED"
-    assert "nobody listens here whom an MCP server could ask; remove mcp" in found["reason"]
+    assert "no engine listens here for an MCP server; remove mcp" in found["reason"]
 
 
 @pytest.mark.parametrize(

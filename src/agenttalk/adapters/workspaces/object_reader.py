@@ -74,17 +74,21 @@ class ObjectCache(Generic[K, V]):
 class GitDialogue:
     """One process of `git cat-file` that answers one question after the other."""
 
-    def __init__(self, start: Callable[[], subprocess.Popen[bytes]], seconds: float) -> None:
-        """`start` starts the process, which may take so many `seconds` for a part of an answer."""
+    def __init__(self, start: Callable[[], subprocess.Popen[bytes]], seconds: float, *, contents: bool) -> None:
+        """`start` starts the process, which may take so many `seconds` for a part of an answer.
+
+        `contents` says whether it answers with the contents of objects (`--batch`), or without (`--batch-check`).
+        """
         self._start = start
+        self._contents = contents
         self._seconds = seconds
         self._answer = bytearray()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._used = 0.0
 
-    def ask(self, name: str, *, content: bool) -> tuple[str, str, bytes] | None:
-        """Ask for an object: its id, its kind and its content. None when there is none of that name.
+    def ask(self, name: str) -> tuple[str, str, bytes] | None:
+        """Ask for an object: its id, its kind, and its content if that is answered; None when there is none.
 
         A process that died is started again, once.
         """
@@ -93,14 +97,14 @@ class GitDialogue:
         with self._lock:
             for last in (False, True):
                 try:
-                    return self._ask(name, content=content)
+                    return self._ask(name)
                 except (OSError, ValueError) as error:
                     self._end()
                     if last:
                         raise missing_object(name, str(error)) from error
         raise AssertionError  # pragma: no cover - the loop returns or raises
 
-    def _ask(self, name: str, *, content: bool) -> tuple[str, str, bytes] | None:
+    def _ask(self, name: str) -> tuple[str, str, bytes] | None:
         if self._process is None:
             self._answer.clear()
             self._process = self._start()
@@ -118,7 +122,7 @@ class GitDialogue:
         if len(fields) != 3 or not fields[2].isdigit():  # missing or ambiguous
             return None
         data = b""
-        if content:
+        if self._contents:
             size = int(fields[2])
             while len(self._answer) < size + 1:
                 self._receive(self._process.stdout.fileno())
@@ -196,7 +200,7 @@ class ObjectReader:
 
     def __init__(self, start: Callable[[], subprocess.Popen[bytes]], seconds: float) -> None:
         """`start` starts `git cat-file --batch`, which has so many `seconds` for an answer."""
-        self._dialogue = GitDialogue(start, seconds)
+        self._dialogue = GitDialogue(start, seconds, contents=True)
         self._commits: ObjectCache[str, GitCommit] = ObjectCache(_COMMITS)
         self._trees: ObjectCache[str, Folder] = ObjectCache(_TREES)
 
@@ -208,7 +212,7 @@ class ObjectReader:
 
     def read(self, oid: str) -> tuple[str, bytes]:
         """Read an object: its kind and its content. Raises MachineError if it is missing."""
-        found = self._dialogue.ask(oid, content=True)
+        found = self._dialogue.ask(oid)
         if found is None:
             raise missing_object(oid)
         return found[1], found[2]

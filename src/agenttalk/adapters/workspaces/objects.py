@@ -70,7 +70,9 @@ class GitRefs:
         self._git = git
         self._temporary = temporary
         self.location = GitLocation(git_dir)
-        self._names = GitDialogue(lambda: git.start("cat-file", "--batch-check", at=self.location), git.limit)
+        self._names = GitDialogue(
+            lambda: git.start("cat-file", "--batch-check", at=self.location), git.limit, contents=False
+        )
 
     def close(self) -> None:
         """End the process that resolves names. It is started again when it is needed."""
@@ -81,7 +83,7 @@ class GitRefs:
         if name.startswith("-"):
             return None
         if git_dir is None:
-            found = self._names.ask(f"{name}^{{commit}}", content=False)
+            found = self._names.ask(f"{name}^{{commit}}")
             return found[0] if found is not None else None
         wanted = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
         answer = self._git.call(*wanted, at=GitLocation(git_dir), ok=(0, 1, 128))

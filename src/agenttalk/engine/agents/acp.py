@@ -1,4 +1,4 @@
-"""Jobs of coding agents that are spoken with by a protocol: they ask before they act, and are answered.
+"""Jobs of coding agents that speak a protocol: they ask before they act, and get answers.
 
 They share everything with other coding agents, which is the table, their home, their events, what is asked for when
 something is missing; and with all programs their processes, limits and sandbox.
@@ -29,7 +29,7 @@ _STDERR: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class AcpAgents(CodingAgents):
-    """Carries out jobs by speaking with coding agents."""
+    """Carries out jobs in dialogues with coding agents."""
 
     dialogues: DialogueFactory = field(kw_only=True)
 
@@ -109,9 +109,9 @@ class AcpAttempt(CodingAttempt):
 
 
 def conclude_turn(ended: TurnEnd, speaking: AcpConversation, tell: Callable[[Iterable[AgentEvent]], None]) -> TurnEnd:
-    """How a turn ended: by what was said, if all was said, and not by how its program went down afterwards.
+    """Decide how a turn ended: by its dialogue, if that was complete, and not by how its program ended afterwards.
 
-    Who used more than it may has not finished, whatever it said.
+    A turn that used more than it may has not finished, also if its dialogue was complete.
     """
     waits = f"it had not answered {speaking.dialogue.awaited}" if speaking.dialogue.awaited else ""
     if ended.how == "not_started" or ended.exceeded:
@@ -133,7 +133,7 @@ def conclude_turn(ended: TurnEnd, speaking: AcpConversation, tell: Callable[[Ite
 
 
 class AcpConversation:
-    """Speaks with one agent: passes on what it tells, and answers what it asks."""
+    """Speaks with one agent: passes its events on, and answers its requests."""
 
     def __init__(
         self,
@@ -143,12 +143,12 @@ class AcpConversation:
         tell: Callable[[Iterable[AgentEvent]], None],
         patience: float,
     ) -> None:
-        """`permits`: who asks people, if there are any to ask; `patience`: seconds until it must have its prompt."""
+        """`permits` asks people, if there are any to ask; `patience` is the seconds until the prompt must be sent."""
         self.dialogue = dialogue
         self.is_complete = False
-        """Whether all was said before its time was over."""
+        """Whether the dialogue was complete before the time was over."""
         self.pending_question = ""
-        """What a person was asked and had not answered when its time was over."""
+        """The question that a person had not answered when the time was over."""
         self._policy = policy
         self._permits = permits
         self._tell = tell
@@ -159,14 +159,14 @@ class AcpConversation:
         self._waiting: dict[asyncio.Task[None], str] = {}
 
     def begin(self, pen: ProgramInput) -> None:
-        """Say the first words."""
+        """Send the first messages."""
         self._pen = pen
         self._timer = asyncio.get_running_loop().call_later(self._patience, self._late)
         self.dialogue.begin()
         self._speak()
 
     def hear(self, line: bytes) -> None:
-        """A line of what it prints."""
+        """Take a line that the agent prints."""
         for each in self.dialogue.receive_line(line):
             if isinstance(each, PermissionRequest):
                 self._answer(each)
@@ -175,7 +175,7 @@ class AcpConversation:
         self._speak()
 
     def request_end(self) -> None:
-        """Tell it to stop."""
+        """Ask the agent to stop."""
         self.pending_question = next(iter(self._waiting.values()), "")
         self._hush()
         self._parted = True
@@ -183,7 +183,7 @@ class AcpConversation:
         self._speak()
 
     async def end(self) -> None:
-        """Its program is dead: nothing is said any more."""
+        """Note that the program is dead, so nothing is sent any more."""
         self._hush()
         await asyncio.gather(*self._waiting, return_exceptions=True)
         if self._permits is not None:
@@ -200,7 +200,7 @@ class AcpConversation:
         self._speak()
 
     def _speak(self) -> None:
-        """Say what is to be said; when all is, let it go."""
+        """Send what is due; when the dialogue is complete, let the program end."""
         if self._pen is None:
             return
         if words := self.dialogue.take_output():
@@ -229,7 +229,7 @@ class AcpConversation:
             allow, by = await permits.ask(asks.wish)
             why = f"{by} refused it"
         except AgentTalkError as error:
-            allow, why = False, f"nobody could be asked: {error.message}"
+            allow, why = False, f"a person could not be asked: {error.message}"
         if self._pen is not None:
             self._rule(asks, why, allow=allow)
             self._speak()
@@ -242,5 +242,5 @@ class AcpConversation:
 
 
 def describe_denial(wish: ToolRequest, why: str) -> Iterator[AgentEvent]:
-    """That something was not permitted, and why; the reason first, because what is long is cut."""
+    """Say why something was not permitted. The reason comes first, because a long text is cut."""
     yield AgentEvent("denied", f"({why}): {wish.about or ', '.join(wish.paths)}", wish.kind)

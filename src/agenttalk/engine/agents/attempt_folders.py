@@ -1,4 +1,4 @@
-"""The folders of an attempt, made where an agent may have been before and put something else in their place."""
+"""Makes the folders of an attempt, where an agent may have put something else in their place before."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WORKSPACE: Final = "workspace"
 
 
 def make_folders(root: Folder, agent_id: str, layout: AttemptPaths, command: Command) -> AttemptPaths:
-    """Make the folders, and write the command down. Other users of the machine do not get at what programs leave."""
+    """Make the folders and write the command. Other users of the machine cannot read what programs leave."""
     try:
         _make(root, agent_id, layout)
     except InputError as error:
@@ -33,16 +33,16 @@ def make_folders(root: Folder, agent_id: str, layout: AttemptPaths, command: Com
 def _make(root: Folder, agent_id: str, layout: AttemptPaths) -> None:
     root.make_folder(f"{root_layout.agent_folder(agent_id)}/{_WORKSPACE}", private=True)
     root.make_folder(layout.cwd)
-    if root.exists(layout.base):  # an attempt that died with us, or somebody who wanted to be first
+    if root.exists(layout.base):  # left by an attempt that died with its engine, or made by the agent in advance
         _set_aside(root, layout.base)
     root.make_folder(layout.inputs)
     root.make_folder(layout.outputs)
 
 
 def _cleared(root: Folder, agent_id: str, layout: AttemptPaths) -> bool:
-    """Move away what is no folder on the way to an attempt's files, as far as it is the agent's; whether anything was.
+    """Move an entry away that is not a folder on the path of an attempt, in the agent's folder. Whether there was one.
 
-    Whatever it leads to is not touched.
+    The target of a link is not touched.
     """
     own = root_layout.agent_folder(agent_id)
     ways = [own, *(f"{own}/{way}" for way in _ways(layout.base.removeprefix(f"{own}/")))]
@@ -51,7 +51,7 @@ def _cleared(root: Folder, agent_id: str, layout: AttemptPaths) -> bool:
         if entry is None:
             return False
         if entry.kind != "folder":
-            LOG.warning("%s is no folder, and was moved away", way, extra={"action": "turn.grounds"})
+            LOG.warning("%s is not a folder, and was moved away", way, extra={"action": "turn.grounds"})
             _set_aside(root, way)
             return True
     return False

@@ -36,15 +36,15 @@ LOG = logging.getLogger(__name__)
 HOME: Final = "home"
 """The home folder of an agent in a sandbox, in the folder of its attempt. It is gone after the attempt."""
 MAX_REMINDERS: Final = 2
-"""How often an agent that stopped too early is asked for the rest, before its work is looked at."""
+"""How often an agent that stopped too early is asked for the rest, before its work is checked."""
 _KEPT: Final = 4096
 _FAULT: Final = 400
-"""Characters that are kept of why our own look failed."""
+"""Characters of the reason why the self-check failed that are kept."""
 _SHORTEST: Final = 5.0
 """Seconds that must be left to ask once more."""
 _CRASHES: Final = frozenset({Code.COMMAND_FAILED, Code.AGENT_PROTOCOL})
 _CLAIMED: Final[dict[str, Literal["denied", "failed"]]] = {Code.AGENT_DENIED: "denied", Code.COMMAND_FAILED: "failed"}
-"""What an agent says of its own failure, which the checks of its work may disprove."""
+"""Failures that an agent reports of itself, which the checks of its work may disprove."""
 _ASKED_FOR: Final = frozenset({Code.OUTPUT_MISSING, Code.SCORE_MISSING, Code.SCORE_INVALID, Code.AGENT_SILENT})
 
 
@@ -56,7 +56,7 @@ class CodingAgents(ProgramAgents):
     spared: ClassVar[str] = HOME
 
     async def carry_out(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> Performance:
-        """Run a turn that is laid out, ask for what is missing, take in."""
+        """Run a turn, ask for missing work, and take the outputs in."""
         attempt = None
         try:
             attempt = await self._attempt(seat, job, layout, turn, hooked=True)
@@ -79,7 +79,7 @@ class CodingAgents(ProgramAgents):
     async def _attempt(
         self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn, *, hooked: bool = False
     ) -> CodingAttempt:
-        """How the agent is to be started. Raises InputError with what to do."""
+        """Prepare how the agent is started. Raises InputError with what to do."""
         try:
             agent, use = self._chosen(job)
             asked = turn.confinement or Confinement("plain")
@@ -114,7 +114,7 @@ class CodingAgents(ProgramAgents):
         )
 
     def _lent(self, agent: CodingAgent, own: str) -> tuple[BindMount, ...]:
-        """The login that an agent uses, which its own home folder does not have."""
+        """Find the login that an agent uses, because its own home folder does not have it."""
         home = self.deps.sandbox_paths.home
         if agent.login is None or home is None:
             return ()
@@ -122,19 +122,19 @@ class CodingAgents(ProgramAgents):
 
     @property
     def _attempts(self) -> type[CodingAttempt]:
-        """How an agent is worked with."""
+        """The class of attempts of these agents."""
         return CodingAttempt
 
     def _chosen(self, job: Job) -> tuple[CodingAgent, CliUse | AcpUse]:
-        """Which coding agent it is. Raises ValueError with what to do."""
+        """Choose the coding agent of the profile. Raises ValueError with what to do."""
         return cli_table.resolve_agent(job.profile.cli, mcp=job.profile.mcp), job.profile.cli or CliUse(agent="")
 
     def _server(self, agent: CodingAgent, turn: ProgramTurn) -> tuple[str, ...]:
-        """The command of our MCP server. Raises InputError rather than start an agent without what it was promised."""
+        """Return the command of our MCP server. Raises InputError if the agent would start without its tools."""
         if not self.deps.mcp_server:
             raise InputError(Code.FIELD_VALUE, "the package mcp is not installed; pip install 'agenttalk[mcp]'")
         if self.api() is None:
-            raise InputError(Code.FIELD_VALUE, "nobody listens here whom an MCP server could ask; remove mcp")
+            raise InputError(Code.FIELD_VALUE, "no engine listens here for an MCP server; remove mcp")
         taken = [name for name in agent.led_by if name in turn.env]
         if taken:
             raise InputError(
@@ -143,7 +143,7 @@ class CodingAgents(ProgramAgents):
         return self.deps.mcp_server
 
     def _hook(self, agent: CodingAgent, job: Job) -> str:
-        """What is run before the agent may stop: only where there is something that can be looked at."""
+        """Build the command that runs before the agent may stop. Empty if the promise has no checks."""
         promise = job.command.promise
         if not self.deps.self_check or "{HOOK}" not in agent.argv or promise is None or not promise.checks:
             return ""
@@ -166,7 +166,7 @@ class CodingAgents(ProgramAgents):
         return performance
 
     async def _judged(self, attempt: CodingAttempt, ended: TurnEnd) -> Performance:
-        """What came of a run. What it says of itself counts only if nothing speaks against it."""
+        """Judge a run. The agent's own words count only if nothing disproves them."""
         fault = attempt.account.fault if ended.how == "finished" and ended.exit_code == 0 else None
         found: dict[str, Any] = {"usage": attempt.usage(ended), "seconds": attempt.seconds, "sandbox": ended.sandbox}
         if fault is not None and fault[0] in _CLAIMED and attempt.job.has_checks:
@@ -185,7 +185,7 @@ class CodingAgents(ProgramAgents):
         return replace(performance, remark=performance.remark or odd, **found)
 
     async def _missing(self, attempt: CodingAttempt, performance: Performance) -> str:
-        """What a person who looks over its shoulder would find missing; empty if nothing, or if nobody looks."""
+        """Check the work before the agent stops, and say what is missing; empty if nothing is."""
         if performance.how != "finished":
             return ""
         if performance.code is not None:
@@ -203,7 +203,7 @@ class CodingAgents(ProgramAgents):
         )
         ended = self.deps.secret_guard.redact_ended(await self.driver.run(replace(turn, timeout=attempt.left)))
         missing = _read_missing(ended)
-        if missing is None:  # our own program failed, which is nothing that the agent left out
+        if missing is None:  # the self-check failed, which is not the agent's fault
             why = results.describe_error(ended.error, ended.stderr)
             attempt.self_check_fault = why[:_FAULT]
             LOG.warning("%s: the look before it stopped failed: %s", attempt.job.task_id, why, extra={"action": "look"})
@@ -212,7 +212,7 @@ class CodingAgents(ProgramAgents):
 
 
 def _read_missing(ended: TurnEnd) -> list[str] | None:
-    """What a look before an agent stops found missing; None when the look itself failed."""
+    """Read what a self-check found missing; None when the check itself failed."""
     if ended.how != "finished" or ended.exit_code not in {0, 1}:
         return None
     try:
@@ -238,22 +238,22 @@ class CodingAttempt:
     confined: bool
     transcript: Transcript
     shut_out: str = ""
-    """What to do if it fails, because nothing lets it in that anybody could see."""
+    """What to do if it fails, because no key and no login was found for it."""
     account: RunSummary = field(default_factory=RunSummary)
     seconds: float = 0.0
     runs: int = 0
     self_check_fault: str = ""
-    """Why our own look before it stopped failed, if it did."""
+    """Why the self-check failed, if it did."""
     _before: UsageTotals = NOTHING
     _earlier: UsageTotals = NOTHING
-    """What its session had used before this attempt, of what the agent counts from the beginning of a session."""
+    """The usage of its session before this attempt, for agents that count from the beginning of a session."""
     _bill: Bill = field(init=False)
 
     def __post_init__(self) -> None:
         self._bill = self._new_bill()
 
     def _new_bill(self) -> Bill:
-        """What the next run costs: by the prices of its profile, or those of well-known models."""
+        """Start the bill of the next run, with the prices of the profile or of well-known models."""
         prices = self.use.prices
         if prices is None:
             return Bill(self.owner.deps.price)
@@ -261,17 +261,17 @@ class CodingAttempt:
 
     @property
     def left(self) -> float:
-        """Seconds that are left to it."""
+        """Seconds that are left of its time."""
         return max(0.0, self.job.timeout - self.seconds)
 
     @property
     def can_go_on(self) -> bool:
-        """Whether it can be asked once more in the same session."""
+        """Whether it can run once more in the same session."""
         return bool(self.agent.resume and self.account.session) and self.left > _SHORTEST
 
     @property
     def used(self) -> UsageTotals:
-        """What all its runs have used so far."""
+        """The usage of all its runs so far."""
         onwards = self.agent.going_on if self.runs > 1 else ()
         return events_rules.diff_session_usage(
             events_rules.sum_session_usage(self._before, self.account.used, onwards), self._earlier, self.agent.going_on
@@ -305,7 +305,7 @@ class CodingAttempt:
         ended = await self.run(self.turn.prompt, going_on=True) if self.can_go_on else None
         if ended is not None and (self.account.tools or self.account.used.tokens or ended.how != "finished"):
             return ended
-        self._earlier = self._before = NOTHING  # it knows nothing of that session: begin anew
+        self._earlier = self._before = NOTHING  # the agent does not know the session: begin anew
         self.account, self.runs = RunSummary(), 0
         return None
 
@@ -322,7 +322,7 @@ class CodingAttempt:
         coding_sessions.save_session(self.seat.root, self._turns, home, self.agent.sessions, kept, discretion)
 
     async def run(self, prompt: str, *, going_on: bool = False) -> TurnEnd:
-        """Run it. Raises InputError when it cannot be started like this."""
+        """Run the agent. Raises InputError when it cannot be started like this."""
         discretion = self.owner.deps.secret_guard
         session = self.account.session if going_on else ""
         try:
@@ -353,7 +353,7 @@ class CodingAttempt:
         return ended
 
     async def _begin(self, start: LaunchSpec) -> None:
-        """Lay down the files that a run is started with, and count it."""
+        """Write the files that a run starts with, and count the run."""
         for path, text in start.files.items():
             where = f"{self.layout.base}/{path}"
             await asyncio.to_thread(self.seat.root.write, where, text.encode("utf-8", "replace"), parents=True)
@@ -376,21 +376,21 @@ class CodingAttempt:
                 self.job.watch.note(Note(counts, event.line, counts_only=event.kind == "usage", last=last))
 
     def _priced(self, event: AgentEvent) -> AgentEvent:
-        """Usage with what it costs: what the agent says that it has cost, or our own sum if that is more."""
+        """Return the usage with its cost: the sum that the agent reports, or our own if that is more."""
         if not event.request:
             return event
         cost = self._bill.add(self.account.model or self.use.model or "", event.request, event.billed)
         return event._replace(used=event.used.max_with(UsageTotals(cost_usd=cost)))
 
     def with_last_answer(self, ended: TurnEnd) -> TurnEnd:
-        """How it ended, with what it said last in place of what its program printed."""
+        """Return the end of a run with the agent's last answer in place of the output of its program."""
         error = self.account.error or (self.account.warning if ended.exit_code else "")
         if ended.how == "finished" and ended.exit_code and error:
             ended = replace(ended, error=f"the agent failed: {error}", stderr=b"")
         return replace(ended, stdout=events_rules.extract_answer(self.account.text).encode("utf-8", "replace"))
 
     def usage(self, ended: TurnEnd) -> dict[str, Any]:
-        """What is written down of it."""
+        """Return the record of the attempt for the ledger."""
         used = self.used
         told = {
             "exit_code": ended.exit_code,
@@ -410,12 +410,12 @@ class CodingAttempt:
 
 
 def _shut_out(agent: CodingAgent, lent: tuple[BindMount, ...]) -> str:
-    """How to let an agent in, if it has neither a key nor a login."""
+    """Say how to log an agent in that has neither a key nor a login."""
     if agent.login is None or any(each.source.is_file() for each in lent):
         return ""
-    return f"no key is set and nobody is logged in: {agent.login.remedy}"
+    return f"no key is set and there is no login: {agent.login.remedy}"
 
 
 def _in(profile: AgentProfile) -> tuple[str, ...]:
-    """How the command line is told the language of who reads it."""
+    """Name the language of the reader for the command line."""
     return () if profile.locale == "en" else ("--locale", profile.locale)

@@ -1,4 +1,4 @@
-"""What a turn's program is started with: its arguments, environment, limits and budget."""
+"""The arguments, environment, limits and budget of a turn's program."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _DISK_MIB: Final = 20 * 1024
 _MANY_FILES: Final = 1_000_000
 _MANY_PROCESSES: Final = 4096
 _OUTPUT_MIB: Final = 1024
-"""What holds where a profile says nothing. The documentation of its limits names them, too."""
+"""Defaults where a profile sets no limit. The documentation of its limits names them, too."""
 
 
 def limits_of(profile: AgentProfile) -> dict[str, int]:
-    """The limits of each process of an agent's program, as the kernel names them. Nothing is left of one that fails."""
+    """Return the limits of each process of an agent's program, by the kernel's names. No core dump is written."""
     said = profile.limits or _UNLIMITED
     found = {
         "AS": said.memory_mib and said.memory_mib * _MIB,
@@ -38,7 +38,7 @@ def limits_of(profile: AgentProfile) -> dict[str, int]:
 
 
 def budget_of(profile: AgentProfile, root: Path, layout: AttemptPaths) -> ResourceBudget:
-    """What all processes of an agent's program may use together."""
+    """Return the resources that all processes of an agent's program may use together."""
     said = profile.limits or _UNLIMITED
     cwd, base = root / layout.cwd, root / layout.base
     own = base.is_relative_to(cwd)  # else it works in a clone, which is made anew for each attempt
@@ -57,7 +57,7 @@ def budget_of(profile: AgentProfile, root: Path, layout: AttemptPaths) -> Resour
 
 
 def argv_of(seat: AgentInPlan, profile: AgentProfile) -> tuple[str, ...]:
-    """The program. What names a file in the agent's folder means that file, wherever the program is started."""
+    """Return the program with its arguments. One that names a file in the agent's folder means that file."""
     folder = root_layout.agent_folder(seat.agent_id)
 
     def meant(argument: str) -> str:
@@ -75,13 +75,13 @@ def argv_of(seat: AgentInPlan, profile: AgentProfile) -> tuple[str, ...]:
 
 
 def pick_variables(profile: AgentProfile, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that a profile names, as far as there are any."""
+    """Return the variables that a profile names, as far as they are set."""
     return {name: environ[name] for name in profile.env if name in environ and not name.upper().startswith("AGENTTALK")}
 
 
 @dataclass(frozen=True, slots=True)
 class TurnEnvironment:
-    """What a program is told of its attempt by variables; the names are public."""
+    """The variables that describe an attempt to its program; the names are public."""
 
     root: Path
     layout: AttemptPaths
@@ -90,14 +90,14 @@ class TurnEnvironment:
     token: str
     api: EngineAddress | None = None
     feedback: str | None = None
-    """Where the reasons lie for which the work came back."""
+    """The file with the reasons why the work was sent back."""
     mode: Literal["execute", "validate"] = "execute"
     """Whether the program is to do the task, or to judge an input."""
     traceparent: str = ""
-    """Where the attempt stands in a trace, as the W3C has it; empty where nothing is traced."""
+    """The place of the attempt in a trace, in the W3C's form; empty without tracing."""
 
     def variables(self, profile: AgentProfile, environ: Mapping[str, str]) -> dict[str, str]:
-        """Ours, and those of `environ` that the profile names."""
+        """Return these variables, and those of `environ` that the profile names."""
         own = {
             "AGENTTALK_MODE": self.mode,
             "AGENTTALK_PLAN_ID": self.command.plan_id,

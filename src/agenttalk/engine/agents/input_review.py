@@ -1,4 +1,4 @@
-"""Judging inputs before they are used: by a machine, then by the agent that is to use them, or by a person."""
+"""Has inputs judged before they are used: by checks, then by the agent that uses them, or by a person."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from agenttalk.rules.proof.rework import Judgement
 from agenttalk.rules.text import task_words
 
 TRIES: Final = 2
-"""How often an agent is asked for a judgement that can be read."""
+"""How often an agent is asked before a person judges."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputReviewer:
-    """Whoever can say what an input is worth."""
+    """Has the inputs of jobs judged."""
 
     deps: Deps
     store: Store
@@ -39,7 +39,7 @@ class InputReviewer:
     """Asks a person."""
 
     async def judge(self, job: Job) -> dict[str, Judgement]:
-        """What is said of each input of a job that has to be looked at."""
+        """Return the judgement of each input of a job that has criteria."""
         found = {}
         blobs = await self.deps.stores.blobs(job.board)
         for name, criteria in job.criteria.items():
@@ -73,7 +73,7 @@ class InputReviewer:
         return said or await self._ask_person(job, name, instead)
 
     async def _find_acceptance(self, job: Job, name: str) -> Judgement | None:
-        """A person's word that these very files are to be used as they are, if there is one."""
+        """Find a person's decision that exactly these files are used as they are."""
         paths = [path for each in job.command.resolved_inputs or () if each.input_name == name for path in each.paths]
         known: dict[str, str] = {}
         for task_id in dict.fromkeys(path.partition("/")[0] for path in paths):
@@ -94,7 +94,7 @@ class InputReviewer:
         return rework.read_person_judgement(said, unusable=question.unusable)
 
     async def _ask_agent(self, job: Job, name: str, criteria: ValidationCriteria) -> Judgement | None:
-        """Have the agent that is to use an input judge it; None when it was asked again and again gave no judgement."""
+        """Have the agent that uses an input judge it; None if it gave no readable judgement, also when asked again."""
         judge = cast("Judge", self.performers[job.profile.driver])
         for number in range(TRIES):
             watch = start_counting(job)
@@ -111,7 +111,7 @@ class InputReviewer:
 
 
 class _Question(NamedTuple):
-    """What a person is asked about an input, after so many answers of its user that were no judgement."""
+    """The question to a person about an input. `unusable` answers of its user were not judgements."""
 
     check: HumanCheck
     shown: str

@@ -1,4 +1,4 @@
-"""What an attempt is given: the files of its inputs, from the versions that are in force."""
+"""Reads the inputs of an attempt: files of the versions that are in force."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from agenttalk.rules.text import reexecution
 _TEXT: Final = 32 * 1024
 """Up to this size the text of an input stands in the prompt."""
 _TEXTS: Final = 128 * 1024
-"""All of them together."""
+"""The same for all inputs together."""
 
 
 def read_picked_files(
     moves: PlanTransaction, command: Command, sources: Mapping[str, tuple[InputCandidate, ...]]
 ) -> tuple[tuple[InputContent, ...], list[str]]:
-    """The files of inputs that were just picked, and the messages that brought them."""
+    """Read the files of inputs that were just picked. Returns the messages that brought them, too."""
     found: list[InputContent] = []
     used: dict[str, None] = {}
     for each in command.resolved_inputs or ():
@@ -52,7 +52,7 @@ def read_picked_files(
 def read_command_inputs(
     tx: Tx, sheet: PlanDefinition, command: Command, agent_id: str, at: str
 ) -> tuple[tuple[InputContent, ...], list[str], bool]:
-    """The files of a command's inputs, the messages that brought them, and whether some are not in force any more."""
+    """Read the files of a command's inputs, the messages that brought them, and whether some are no longer in force."""
     found: list[InputContent] = []
     used: dict[str, None] = {}
     room = _TEXTS
@@ -76,7 +76,7 @@ def read_command_inputs(
 
 
 def _extras(tx: Tx, again: Reexecution, at: str) -> Iterator[InputContent]:
-    """What was refused, and why."""
+    """Build the inputs of rework: the refused work, and the reasons."""
     for each in again.previous:
         data = _small(tx, each.sha256) if each.size_bytes <= _TEXTS else None
         path = f"{root_layout.path_segment(each.output_name)}/{each.path}"
@@ -91,7 +91,7 @@ def _small(tx: Tx, sha256: str) -> bytes | None:
 
 
 def _version(tx: Tx, plan_id: str, task_id: str, segment: str) -> tuple[str, dict[str, tuple[str, int]]] | None:
-    """The newest version of an output, which paths name as a folder is named after it."""
+    """Read the newest version of an output. `segment` is the name of its folder."""
     rows = tx.run(VERSIONS_FROM, plan_id=plan_id, task_id=task_id)
     envelope = next((row.envelope for row in rows if root_layout.path_segment(row.output_name) == segment), None)
     if envelope is None:
@@ -105,17 +105,17 @@ def _version(tx: Tx, plan_id: str, task_id: str, segment: str) -> tuple[str, dic
 
 
 def place_of(file: InputContent) -> str:
-    """Where a file lies among the inputs."""
+    """Return the path of a file among the inputs."""
     return f"{root_layout.path_segment(file.input_name)}/{file.path}"
 
 
 def to_input_text(file: InputContent, above: str) -> InputText:
-    """A file as the prompt has it; `above` is said before its place among the inputs."""
+    """Convert a file for the prompt. `above` is the path of the folder of inputs."""
     return InputText(file.input_name, f"{above}{place_of(file)}", file.sha256, text_of(file))
 
 
 def text_of(file: InputContent) -> str | None:
-    """What a file says, if that is text and short enough to be shown."""
+    """Return the text of a file, if it is text and short enough for the prompt."""
     if file.data is None or len(file.data) > _TEXT:
         return None
     try:

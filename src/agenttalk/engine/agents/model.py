@@ -29,7 +29,7 @@ LARGEST: Final = 4 * 1024 * 1024
 """Bytes of all inputs that a model is shown."""
 _KEPT: Final = 4096
 _UNNEEDED: Final = frozenset({"AGENTTALK_TOKEN", "AGENTTALK_API", "AGENTTALK_SOCKET"})
-"""What the program does not need: it reports nothing by itself."""
+"""Variables that the program does not need, because it reports nothing by itself."""
 _ANSWERED: Final = frozenset(
     {
         Code.ANSWER_INVALID,
@@ -51,7 +51,7 @@ class ModelAgents(ProgramAgents):
     """How the program that asks is started."""
 
     async def carry_out(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> Performance:
-        """Ask, and take in what was answered."""
+        """Ask the model, and take its answer in."""
         try:
             call = await self._call(seat, job, layout, turn)
         except InputError as error:
@@ -63,7 +63,7 @@ class ModelAgents(ProgramAgents):
         return Performance("not_started", error=f"{error.code}: {error.message}")
 
     async def _run(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> TurnEnd:
-        """Ask once, as for a judgement. Raises InputError when nobody answers: that is no judgement."""
+        """Ask once, for a judgement. Raises InputError when there is no answer, which is not a judgement."""
         call = await self._call(seat, job, layout, turn)
         ended = await call.go()
         fault = call.fault(ended)
@@ -87,7 +87,7 @@ class ModelAgents(ProgramAgents):
         return replace(turn, argv=self.program, env=env)
 
     def _key(self, use: LlmUse | LocalUse) -> dict[str, str]:
-        """The key of a model's service. It is known to be a secret from now on."""
+        """Return the key of a model's service. It is guarded as a secret from now on."""
         name = model_services.key_of(use) if isinstance(use, LlmUse) else None
         if name is None:
             return {}
@@ -99,7 +99,7 @@ class ModelAgents(ProgramAgents):
         return {model_protocol.KEY: value}
 
     async def _call(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> _Call:
-        """How the model is to be asked. Raises InputError when it cannot be, or cannot be shown an input."""
+        """Prepare the call of the model. Raises InputError when it cannot be asked, or cannot be shown an input."""
         use = _use_of(job)
         told: dict[str, Any] = use.model_dump(mode="json", exclude_none=True)
         if isinstance(use, LocalUse):
@@ -126,7 +126,7 @@ class ModelAgents(ProgramAgents):
         return _Call(self, seat, job, layout, turn, Transcript(seat.root, f"{layout.base}{ENDING}"))
 
     async def _appended(self, seat: AgentInPlan, job: Job) -> str:
-        """Texts of inputs that do not stand in the prompt, because they are long."""
+        """Render the inputs that are too long for the prompt itself."""
         long = [each for each in job.inputs if inputs.text_of(each) is None]
         if not long:
             return ""
@@ -136,14 +136,14 @@ class ModelAgents(ProgramAgents):
             data = await read_input_file(seat, each)
             room -= len(data)
             if room < 0 or not _is_text(data):
-                what = "it is no text" if room >= 0 else f"all inputs together have more than {LARGEST:,} bytes"
+                what = "it is not text" if room >= 0 else f"all inputs together have more than {LARGEST:,} bytes"
                 why = f"the input {each.input_name!r} ({each.path}) cannot be shown to a model: {what}"
                 raise InputError(Code.MODEL_UNUSABLE, why)
             read.append(InputText(each.input_name, inputs.place_of(each), each.sha256, data.decode()))
         return render_long_inputs(read, job.prompt, fence=secrets.token_hex(12), locale=job.profile.locale)
 
     async def _judged(self, call: _Call, ended: TurnEnd) -> Performance:
-        """What came of it. That the program ended well counts for nothing unless it has told of an answer."""
+        """Judge a call. Its program may end well, but without an answer that counts for nothing."""
         found: dict[str, Any] = {"usage": call.usage(ended), "seconds": ended.seconds, "sandbox": ended.sandbox}
         fault = call.fault(ended)
         if fault is None:
@@ -158,7 +158,7 @@ class ModelAgents(ProgramAgents):
 
 @dataclass(slots=True)
 class _Call:
-    """A model that is being asked."""
+    """A call of a model under way."""
 
     owner: ModelAgents
     seat: AgentInPlan
@@ -185,7 +185,7 @@ class _Call:
             self.job.watch.note(Note(counts, event.line, counts_only=event.kind == "usage"))
 
     def fault(self, ended: TurnEnd) -> tuple[Code, str] | None:
-        """Why there is no answer; None when there is one, or when how its program ended says why."""
+        """Say why there is no answer; None if there is one, or if the end of its program explains it."""
         if ended.how != "finished":
             return None
         if self.talk.fault is not None:
@@ -195,7 +195,7 @@ class _Call:
         return None
 
     def usage(self, ended: TurnEnd) -> Mapping[str, Any]:
-        """What is written down of it."""
+        """Return the record of the call for the ledger."""
         talk = self.talk
         told = {
             "exit_code": ended.exit_code,

@@ -1,4 +1,4 @@
-"""What a turn left: its result and its output files, found, judged and taken in."""
+"""Finds, judges and takes in the result and the output files of a turn."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class OutputFile:
 
     output_name: str
     path: str
-    """Inside its output."""
+    """Its path inside the output."""
     source: str
-    """Below the root."""
+    """Its path below the root."""
     sha256: str
     size: int
     data: bytes | None = field(default=None, repr=False)
@@ -54,7 +54,7 @@ async def judge_outputs(
     since: int = 0,
     spared: str = "",
 ) -> tuple[AgentResult | TurnFault, list[OutputFile]]:
-    """What a program that ended left, or why its turn does not count: also that it `may_refuse`, and did.
+    """Judge the result and the files of a program that ended. Returns a fault if its turn does not count.
 
     Outputs may also be files `in_tree`, where it worked. What it changed `since` its turn began, and holds a secret, is
     removed afterwards, wherever it left that but in what is `spared`.
@@ -68,7 +68,7 @@ async def judge_outputs(
 
 
 def remove_secrets(seat: AgentInPlan, outputs: str, cwd: str, since: int, spared: str = "") -> None:
-    """Remove what a program left that holds a secret. Raises InputError for a tree that is too deep to look through."""
+    """Remove files that hold a secret from what a program left. Raises InputError for a tree that is too deep."""
     base = outputs.rpartition("/")[0]
     for top in (cwd,) if base.startswith(f"{cwd}/") else (cwd, base):
         seat.deps.secret_guard.scrub_tree(seat.root, top, seat.deps.limits.payload_bytes, since, spared)
@@ -109,7 +109,7 @@ async def _judge(
 
 
 def _result_file(seat: AgentInPlan, path: str) -> bytes | None:
-    """What the program wrote as its result. Secrets are taken out of the file, too."""
+    """Read the result that the program wrote. Secrets are removed from the file, too."""
     try:
         said = seat.root.read(path, _RESULT)
     except MissingError:
@@ -121,13 +121,13 @@ def _result_file(seat: AgentInPlan, path: str) -> bytes | None:
 
 
 def _withhold(seat: AgentInPlan, cwd: str, since: int, *, in_tree: bool) -> None:
-    """Refuse a tree in which a secret stands: it would be merged."""
+    """Refuse a tree that holds a secret, because it would be merged."""
     if in_tree:
         seat.deps.secret_guard.refuse_tree_if_secret(seat.root, cwd, seat.deps.limits.payload_bytes, since)
 
 
 def _find_outputs(seat: AgentInPlan, command: Command, outputs: str, cwd: str, since: int) -> list[OutputFile]:
-    """Everything in the folder of outputs, and declared files of the working directory for what is not there.
+    """Find everything in the folder of outputs, and declared files of the working directory for missing outputs.
 
     A file of the working directory counts if it was changed `since` then: one that lay there before is of another turn.
     """

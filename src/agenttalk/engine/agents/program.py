@@ -1,4 +1,4 @@
-"""Jobs of agents that are programs: their files are laid out, the program runs, what it left is taken in."""
+"""Jobs of agents that are programs: lays their files out, runs the program, takes its outputs in."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class ProgramAgents:
     deps: Deps
     driver: Driver
     api: Callable[[], EngineAddress | None] = lambda: None
-    """Where programs report to, once somebody listens."""
+    """The address for reports of programs, once an engine listens."""
     environ: Mapping[str, str] = field(default_factory=dict)
     """Variables of which a profile may hand some over."""
     confines: ClassVar[bool] = True
     """Its programs can be put into a sandbox."""
     spared: ClassVar[str] = ""
-    """A folder of an attempt that its program needs until the end, and that is then removed whatever lies in it."""
+    """A folder of an attempt that its program needs until the end. It is removed then, with everything in it."""
 
     async def perform(self, job: Job) -> Performance:
-        """Lay out, run, take in. Every process of the program is dead when it returns."""
+        """Lay the files out, run the program, take its outputs in. Every process of it is dead when this returns."""
         seat = await open_agent_in_plan(self.deps, job.agent_id, job.plan_id)
         with self.deps.secret_guard.guard_token(job.token):
             async with open_attempt_socket(self.api(), job.token) as api:
@@ -61,7 +61,7 @@ class ProgramAgents:
     async def _within(
         self, seat: AgentInPlan, job: Job, layout: AttemptPaths, before: stray_files.FileMarks, performance: Performance
     ) -> Performance:
-        """What came of a job that has a scope and no repository, with what it changed outside of that."""
+        """Add the files that a job changed outside its scope, for a job that has a scope and no repository."""
         try:
             after = await asyncio.to_thread(stray_files.scan_marks, seat.root, layout)
         except InputError as error:
@@ -69,7 +69,7 @@ class ProgramAgents:
         return replace(performance, strayed=stray_files.find_strays(job, before, after))
 
     async def carry_out(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> Performance:
-        """Run a turn that is laid out, and take in what it left."""
+        """Run a turn whose files are laid out, and take its outputs in."""
         return await self._taken_in(seat, job, layout, await self._run(seat, job, layout, turn))
 
     @staticmethod
@@ -77,7 +77,7 @@ class ProgramAgents:
         return Performance("not_started", error=error.message)
 
     async def judge(self, job: Job, input_name: str, prompt: str) -> Any:
-        """Run the program once more beforehand, to have it judge an input; what it says, if that is an object.
+        """Run the program before the turn to have it judge an input. Returns its answer if that is an object.
 
         Raises InputError when it cannot be started.
         """
@@ -108,7 +108,7 @@ class ProgramAgents:
         return self.deps.secret_guard.redact_ended(await self.driver.run(turn))
 
     async def _lay_out(self, seat: AgentInPlan, job: Job, layout: AttemptPaths) -> tuple[AttemptPaths, str | None]:
-        """Make the folders of an attempt and put its inputs there; and where the feedback lies, if there is any."""
+        """Make the folders of an attempt and write its inputs. Returns the path of the feedback, too."""
         layout = await asyncio.to_thread(attempt_folders.make_folders, seat.root, job.agent_id, layout, job.command)
         feedback = None
         for file in job.inputs:
@@ -151,7 +151,7 @@ class ProgramAgents:
     async def _taken_in(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, ended: TurnEnd) -> Performance:
         may_refuse = job.profile.self_assessment
         failed = ended.how == "finished" and ended.exit_code != 0 and job.has_checks
-        if failed:  # that is its word, and its checks are to tell: what it left is taken in as if it had not said so
+        if failed:  # a claim that its checks can disprove: take its outputs in as if it had succeeded
             error = ended.error or f"exit code {ended.exit_code}"
             remark = verdict_words.SAID_FAILED(error=results.describe_error(error, ended.stderr))
             done = await self._taken_in(seat, job, layout, replace(ended, exit_code=0))
@@ -214,22 +214,22 @@ def _is_feedback(file: InputContent) -> bool:
 
 
 def _read_judgement(seat: AgentInPlan, layout: AttemptPaths, stdout: bytes) -> dict[str, Any] | None:
-    """The judgement that a program wrote, or printed last."""
+    """Read the judgement that a program wrote, or printed last."""
     try:
         file = seat.root.read(layout.result, _JUDGEMENT) if seat.root.exists(layout.result) else None
-    except InputError:  # no file that can be read: then it has said nothing
+    except InputError:  # a file that cannot be read counts as no judgement
         return None
     return find_reported_object(file, stdout, ("decision", "score"))
 
 
 def paths_of(job: Job) -> AttemptPaths:
-    """Where the files of an attempt lie."""
+    """Return the paths of an attempt's files."""
     own = root_layout.task_folder(job.agent_id, job.plan_id, job.task_id)
     return AttemptPaths(job.cwd or own, f"{own}/{TURNS}/{job.command.command_id}-{job.attempt}")
 
 
 async def read_input_file(seat: AgentInPlan, file: InputContent) -> bytes:
-    """What a file that an agent is given holds. Raises InputError when it cannot be read."""
+    """Read the content of an input file. Raises InputError when it cannot be read."""
     if file.data is not None:
         return file.data
     try:

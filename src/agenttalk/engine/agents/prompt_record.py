@@ -24,7 +24,7 @@ SUFFIX: Final = ".prompt.txt"
 LARGEST: Final = 8 * 1024 * 1024
 """Bytes of a prompt that is kept."""
 ORDERS: Final = 50
-"""Commands of a task that are looked at, the newest."""
+"""Newest commands of a task that are searched."""
 
 PromptStatus = Literal["as_injected", "differs", "hash_only", "not_yet"]
 
@@ -58,7 +58,7 @@ def save_prompt(root: Folder, base: str, prompt: str) -> None:
 
 
 async def read_prompt(deps: Deps, plan_id: str, task_id: str, command_id: str = "") -> PromptRecord:
-    """The prompt of a task's command, of the newest if none is named. Raises UsageError when there is no such thing."""
+    """Find the prompt of a task's command, by default of the newest. Raises UsageError when there is none."""
     store = await board_of(deps, plan_id)
     rows = await store.read(TASK_ORDERS, plan_id=plan_id, task_id=task_id, limit=ORDERS)
     if not await store.read(TASK, plan_id=plan_id, task_id=task_id):

@@ -1,4 +1,4 @@
-"""Who carries out the tasks of agents that are programs, by the driver that their profiles name."""
+"""The performers of agents that are programs, by the driver in their profiles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agenttalk.ports.dialogues import DialogueDriver
 def make_performers(
     deps: Deps, driver: Driver, api: Callable[[], EngineAddress | None], environ: Mapping[str, str]
 ) -> dict[str, Performer]:
-    """A driver that knows sandboxes has coding agents, too, and one that can speak with programs those that speak."""
+    """Make the performers that a driver allows: `cli` needs its sandboxes, `acp` its dialogues as well."""
     found: dict[str, Performer] = {"script": ProgramAgents(deps, driver, api, environ)}
     if isinstance(driver, SandboxSelector):
         found["cli"] = CodingAgents(deps, driver, api, environ, tiers=driver)

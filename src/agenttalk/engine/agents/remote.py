@@ -1,7 +1,7 @@
-"""Agents that work elsewhere (driver `remote`): they ask for work, tell that they live, and hand in what they made.
+"""Agents that work elsewhere (driver `remote`): they ask for work, give signs of life, and hand their results in.
 
 Nothing is ever sent to them. An attempt is offered until its agent takes it; from then on it has to be heard of again
-and again, else the attempt is lost and its task is offered anew. What it hands in is committed before that is told, and
+and again, else the attempt is lost and its task is offered anew. What it hands in is committed before the answer, and
 a restart of the engine goes on with the same attempt. A write that comes too late is refused in its transaction.
 """
 
@@ -35,26 +35,26 @@ from agenttalk.rules.proof.performance import OutputContent, Performance
 
 _PATH: Final[TypeAdapter[str]] = TypeAdapter(RelativePath)
 OFFERED: Final = "offered"
-"""The phase of an attempt that an agent elsewhere has yet to take."""
+"""The phase of an attempt that no remote agent has taken yet."""
 MOST_FILES: Final = 2_000
 """Files that one attempt may hand in."""
 
 
 @dataclass(slots=True)
 class _Offer:
-    """An attempt that is to be taken, or was."""
+    """An attempt that a remote agent can take, or has taken."""
 
     job: Job
     taken: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     key: str = ""
-    """Under which key it was taken."""
+    """The key of the request that took it."""
     at: str = ""
     """When it was taken."""
     heard: float = 0.0
     """When it was heard of last, by the clock of the loop."""
     traceparent: str = ""
-    """Where it stands in a trace, if it is traced."""
+    """Its place in a trace, if it is traced."""
 
 
 class RemoteRecords:
@@ -161,7 +161,7 @@ class RemoteAgents:
         self._news = asyncio.Event()
 
     async def perform(self, job: Job) -> Performance:
-        """Offer a job and wait for what is handed in; one that was taken before is waited for at once."""
+        """Offer a job and wait for its result. One that was taken before is not offered again."""
         if job.repo is not None:
             return Performance(
                 "not_started", error="an agent elsewhere cannot reach the repository; have it make outputs"
@@ -220,7 +220,7 @@ class RemoteAgents:
         news.set()
 
     async def describe_offers(self, agent_id: str) -> dict[str, Any]:
-        """What an agent has taken, what it could take, and how much waits behind that."""
+        """Describe the attempts that an agent has taken and could take, and the tasks that wait behind them."""
         own = self._offers_to(agent_id)
         queued = []
         for board in await boards.list_boards(self._deps):
@@ -257,7 +257,7 @@ class RemoteAgents:
                     await news.wait()
 
     def _offers_to(self, agent_id: str) -> list[_Offer]:
-        """What is offered to an agent, or taken by it and not handed in yet."""
+        """List the offers to an agent, and the attempts that it has and did not hand in yet."""
         return [each for each in self._offers.values() if each.job.agent_id == agent_id and not each.ended.is_set()]
 
     def _again(self, offer: _Offer, key: str | None) -> dict[str, Any]:
@@ -275,7 +275,7 @@ class RemoteAgents:
         return {"task": _name(job), "board": job.board, "epoch": job.epoch, "attempt": job.attempt, "since": offer.at}
 
     def _described(self, offer: _Offer) -> dict[str, Any]:
-        """Everything that an agent needs to do the job."""
+        """Describe everything that an agent needs for the job."""
         job = offer.job
         return {
             **self._shown(offer),
@@ -296,14 +296,14 @@ class RemoteAgents:
         }
 
     def record_heartbeat(self, caller: Caller) -> None:
-        """An attempt gives a sign of life."""
+        """Record a sign of life of an attempt."""
         if caller.attempt is not None:
             offer = self._offers.get(TaskName(*caller.attempt[:3]))
             if offer is not None and offer.job.epoch == caller.attempt.epoch:
                 offer.heard = asyncio.get_running_loop().time()
 
     async def _job(self, task: TaskName, caller: Caller) -> Job:
-        """The job of an attempt that was taken.
+        """Find the job of an attempt that was taken.
 
         Raises UsageError for one that is carried out here, MachineError for one that is not taken care of yet.
         """
@@ -319,7 +319,7 @@ class RemoteAgents:
         raise UsageError(Code.NOT_ALLOWED, "this attempt is not one of an agent elsewhere", hint=hint)
 
     async def read_input(self, task: TaskName, caller: Caller, name: str, path: str) -> bytes:
-        """A file that an attempt was given. Raises UsageError when there is none of that name."""
+        """Read an input file of an attempt. Raises UsageError when there is none of that name."""
         job = await self._job(task, caller)
         for each in job.inputs:
             if (each.input_name, each.path) == (name, path):
@@ -355,14 +355,14 @@ class RemoteAgents:
             known = ", ".join(job.outputs[:50]) or "none"
             raise UsageError(Code.NAME_UNKNOWN, f"the task has no output {name[:80]!r}", hint=f"its outputs: {known}")
         if not _is_inside(path):
-            raise UsageError(Code.PATH_OUTSIDE_FOLDER, f"{path[:200]!r} is no path inside an output")
+            raise UsageError(Code.PATH_OUTSIDE_FOLDER, f"{path[:200]!r} is not a path inside an output")
         found = self._deps.secret_guard.secrets.find_name(data) if self._deps.secret_guard.secrets else None
         if found:
             hint = "hand it over without the secret"
             raise UsageError(Code.SECRET_EXPOSED, f"{path!r} holds the value of {found}, so it is not taken", hint=hint)
 
     async def finish(self, task: TaskName, caller: Caller, said: Mapping[str, Any]) -> dict[str, Any]:
-        """Take in the result of an attempt, which ends it. The same result again is no error.
+        """Take in the result of an attempt, which ends it. Handing in the same result again is allowed.
 
         Raises UsageError when it comes too late, ConflictError when another was handed in before.
         """
@@ -392,7 +392,7 @@ def _is_inside(path: str) -> bool:
 
 
 def _open(tx: Tx, task: TaskName, caller: Caller, job: Job, *, again: str = "") -> list[HandedInRow]:
-    """What was handed in so far, if more may be. Raises UsageError or ConflictError when nothing more is taken."""
+    """Read what was handed in so far. Raises UsageError or ConflictError when nothing more is accepted."""
     task_comments.require_current_attempt(tx, task, caller)
     rows = tx.run(HANDED_IN, **_about(job))
     kinds = {row.kind: row for row in rows}

@@ -17,12 +17,12 @@ from agenttalk.rules.core import scope
 
 _DEEPEST: Final = 40
 _MOST: Final = 50_000
-"""Files that are looked at."""
+"""Files that are compared."""
 _TOLD: Final = 20
 
 
 class FileMark(NamedTuple):
-    """By what a file is known again."""
+    """What identifies an unchanged file."""
 
     inode: int
     size: int
@@ -33,13 +33,13 @@ FileMarks = dict[str, FileMark]
 
 
 def is_limited(job: Job) -> bool:
-    """Whether a job has a scope, and no repository in which that is looked at."""
+    """Whether a job has a scope, and no repository in which the scope is checked."""
     promise = job.command.promise
     return job.repo is None and promise is not None and bool(promise.allowed_scope or promise.disallowed_scope)
 
 
 def scan_marks(root: Folder, layout: AttemptPaths) -> FileMarks:
-    """What lies in the folder of an attempt. Raises InputError for more than can be looked at."""
+    """Scan the folder of an attempt. Raises InputError for more files than can be compared."""
     skipped = {part for part in (layout.base.removeprefix(f"{layout.cwd}/").partition("/")[0],) if part}
     found: FileMarks = {}
     for path, mark in _walk(root, layout.cwd, "", skipped, _DEEPEST):
@@ -50,7 +50,7 @@ def scan_marks(root: Folder, layout: AttemptPaths) -> FileMarks:
 
 
 def find_strays(job: Job, before: FileMarks, after: FileMarks) -> tuple[str, ...]:
-    """What a turn changed in its folder, and was not allowed to."""
+    """Find the files that a turn changed in its folder although its scope does not allow it."""
     promise = job.command.promise
     if promise is None:
         return ()

@@ -1,4 +1,4 @@
-"""What a coding agent tells while it runs, written down as it comes: one line of JSON for each event.
+"""Writes down the events of a coding agent while it runs: one line of JSON for each event.
 
 The file lies beside the attempt's folder, where an agent in a sandbox cannot write. Its hash goes into the ledger
 when the turn has ended. It is for people; nothing is decided by it. What a turn cost whose engine died is read there.
@@ -29,7 +29,7 @@ class Transcript:
     root: Folder
     path: str
     count: int = 0
-    """Events that were told."""
+    """Events so far."""
     written: int = 0
     _at: int = 0
     _hash: Any = field(default_factory=sha256)
@@ -49,13 +49,13 @@ class Transcript:
         self.written += 1
 
     def to_json(self) -> dict[str, Any]:
-        """What the ledger says of it."""
+        """Return the record of the transcript for the ledger."""
         told = {"file": self.path, "count": self.count, "sha256": f"sha256:{self._hash.hexdigest()}"}
         return told if self.written == self.count else {**told, "written": self.written}
 
 
 def read_used(root: Folder, path: str) -> UsageTotals:
-    """What an attempt had used by its last event; nothing if that cannot be read."""
+    """Read the usage of an attempt by its last event; nothing if the file cannot be read."""
     try:
         lines = root.read(path, LARGEST).splitlines()
     except (AgentTalkError, OSError):

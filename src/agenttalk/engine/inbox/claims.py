@@ -1,4 +1,4 @@
-"""Taking messages out of an inbox: an atomic move to `.pending`, then one commit for all that were taken."""
+"""Claims messages in an inbox: an atomic move to `.pending`, then one commit for all claimed messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _COPIES: Final = 10_000
 """How many copies of one message are kept."""
 
 ClaimDecision = Literal["claim", "wait", "copy", "done"]
-"""Taken, left for now, put aside beside the one that was taken, or put aside as the one that was worked before."""
+"""Claimed, left for now, put aside as a copy of a claimed one, or put aside because it was worked before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +48,19 @@ class InboxFile:
 
     entry: FolderEntry
     where: str
-    """The folder it lies in, inside the inbox: empty, or `.pending`."""
+    """Its folder inside the inbox: empty, or `.pending`."""
     parcel: OutboxMessage | Rejection
     data: bytes = field(default=b"", repr=False)
     original: bytes | str | None = field(default=None, repr=False)
-    """What a dead letter keeps of it."""
+    """The content that a dead letter keeps."""
     name: str = ""
-    """The name that it goes by from now on."""
+    """Its name from now on."""
     copy: int = 0
-    """The lowest number that it may get among the copies of its message."""
+    """The lowest number for it among the copies of its message."""
 
     @property
     def path(self) -> str:
-        """Where it lies inside the inbox."""
+        """Its path inside the inbox."""
         return f"{self.where}/{self.entry.name}" if self.where else self.entry.name
 
     @property
@@ -76,19 +76,19 @@ class InboxFile:
 
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
-    """What came of a look into an inbox."""
+    """The result of claiming messages in an inbox."""
 
     found: int = 0
-    """Files that lay there and could be read."""
+    """Files that were there and could be read."""
     claimed: int = 0
     dead: int = 0
     errors: tuple[str, ...] = ()
     all_wait: bool = False
-    """Whether nobody knows of any of them where it comes from: there may be others behind them."""
+    """Whether all of them wait because their origin is unknown. There may be others behind them."""
 
 
 async def claim_messages(seat: AgentInPlan, inbound: OriginJudge) -> ClaimResult:
-    """Take the next new messages, except for those that wait because nobody knows where they come from."""
+    """Claim the next new messages, except for those that wait because their origin is unknown."""
     while True:
         waiting = await inbound.waiting_names(seat.plan_id)
         claimed = await _claim_files(seat, inbound, await asyncio.to_thread(_new, seat, waiting))
@@ -208,7 +208,7 @@ async def _claim_files(
 async def _decide_claim(
     seat: AgentInPlan, inbound: OriginJudge, found: InboxFile, seen: dict[str, tuple[str, str]]
 ) -> tuple[ClaimDecision, str] | Rejection:
-    """What becomes of a file, and under which name. `seen`: hash and name of messages found before."""
+    """Decide about a file, and under which name. `seen` has hash and name of messages found before."""
     if isinstance(found.parcel, Rejection):
         return found.parcel
     message_id, sha256 = found.message_id, found.parcel.sha256
@@ -237,7 +237,7 @@ async def _decide_claim(
 
 
 def _final_receipt(seat: AgentInPlan, message_id: str) -> Ack | None:
-    """The receipt by which the agent said that it is done with a message, before the store knew of it."""
+    """Find a final receipt of the agent for a message that the store did not know then."""
     for folder in (seat.outbox, f"{seat.outbox}/{root_layout.SENT}"):
         try:
             ack = Ack.from_bytes(seat.root.read(f"{folder}/{root_layout.ack_name(message_id)}", wire.ENVELOPE_LIMIT))
@@ -250,7 +250,7 @@ def _final_receipt(seat: AgentInPlan, message_id: str) -> Ack | None:
 
 
 async def _with_original(seat: AgentInPlan, found: InboxFile) -> InboxFile:
-    """A dead letter keeps the whole original, also of a file that is too large to be a message."""
+    """Keep the whole original for a dead letter, also of a file that is too large for a message."""
     parcel = found.parcel
     if not isinstance(parcel, Rejection):
         return found
@@ -264,7 +264,7 @@ async def _with_original(seat: AgentInPlan, found: InboxFile) -> InboxFile:
 
 
 def _move_to_pending(seat: AgentInPlan, found: list[InboxFile], errors: list[str]) -> list[InboxFile]:
-    """The move is the claim: what somebody else moved first is his."""
+    """Move files to `.pending`. The move is the claim: a file that another process moved first is not ours."""
     if not found:
         return []
     taken = []
@@ -368,14 +368,14 @@ def _note_claim(tx: Tx, seat: AgentInPlan, found: InboxFile, at: str) -> None:
     is_command = isinstance(found.parcel, OutboxMessage) and isinstance(found.parcel.envelope, CommandEnvelope)
     ack = "CONSUMED" if is_command else ""
     if not tx.run(CLAIM_DELIVERY, id=delivery, at=at, ack=ack, stored_at=at if imported else None):
-        return  # somebody else noted it
+        return  # another process noted the claim
     tx.record("message.claimed", found.message_id, {"agent_id": seat.agent_id, "plan_id": seat.plan_id})
     if is_command:
         outbox_writer.acknowledge(tx, seat, describe_message(found), "CONSUMED", consumed_at=at)
 
 
 def _note_worked(tx: Tx, seat: AgentInPlan, found: InboxFile, receipt: Ack, at: str) -> None:
-    """A message that the agent worked before, as its receipt says. It does not run again."""
+    """Note a message that the agent worked before, as its receipt says. It does not run again."""
     rows = tx.run(KNOWN_DELIVERY, plan_id=seat.plan_id, message_id=found.message_id, receiver=seat.agent_id)
     if not rows or rows[0].delivery is None:
         delivery = _import(tx, seat, found, rows, at)
@@ -385,7 +385,7 @@ def _note_worked(tx: Tx, seat: AgentInPlan, found: InboxFile, receipt: Ack, at: 
 
 
 def describe_message(found: InboxFile) -> dict[str, object]:
-    """A message as a receipt names it."""
+    """Describe a message as a receipt names it."""
     assert isinstance(found.parcel, OutboxMessage)  # noqa: S101 - a claim is always of something that could be read
     envelope = found.parcel.envelope
     parts = parse_command_id(envelope.command_id) if envelope.command_id else None

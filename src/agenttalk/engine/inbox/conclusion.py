@@ -53,7 +53,7 @@ def build_artifacts(
     at: str,
     apart: frozenset[str] = frozenset(),
 ) -> list[Artifact]:
-    """The artifacts of a turn. Their ids follow from the command, so the same end never makes two.
+    """Build the artifacts of a turn. Their ids follow from the command, so the same end never makes two.
 
     A file travels under the name that it has. Those of outputs that have to lie `apart` travel in a folder named like
     their message. Raises ContractError for a name that no document can hold.
@@ -92,7 +92,7 @@ def build_artifacts(
 
 
 def _apart(seat: AgentInPlan, files: Sequence[OutputContent]) -> frozenset[str]:
-    """Outputs whose files cannot lie in the outbox under their own names.
+    """Find outputs whose files cannot lie in the outbox under their own names.
 
     A name can be that of a control file, or of a file of another output. Or another file of that name lies there which
     no router has brought anywhere yet.
@@ -121,7 +121,7 @@ def _is_held(seat: AgentInPlan, file: OutputContent) -> bool:
 async def conclude(
     seat: AgentInPlan, order: ClaimedCommand, granted: LeasedAttempt, performance: Performance
 ) -> State | None:
-    """Write the end of a turn down, with everything that follows, in one commit.
+    """Write the end of a turn, with everything that follows, in one commit.
 
     Returns the state of the task, or None if the command was replaced meanwhile. Raises LEASE_LOST.
     """
@@ -157,7 +157,7 @@ def _build_fault(performance: Performance, outcome: TurnOutcome) -> TurnFault:
 
 
 async def _keep_large(seat: AgentInPlan, performance: Performance) -> str | None:
-    """Keep a result that is too large for the ledger; its hash."""
+    """Keep a result that is too large for the ledger, and return its hash."""
     data = wire.write(performance.result)
     return await seat.blobs.put(data) if len(data) > _SHOWN else None
 
@@ -226,7 +226,7 @@ def _fact_to_json(
 
 
 def _finish(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, fault: TurnFault | None, at: str) -> None:
-    """The final receipt. A delivery ends once."""
+    """Write the final receipt. A delivery ends once."""
     details = f"{fault.code}: {fault.message}".replace("\0", "\ufffd") if fault else None
     ack = "FAILED" if fault else "SUCCEEDED"
     ended = tx.run(
@@ -253,7 +253,7 @@ def _finish(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, fault: TurnFault |
 
 
 def _ask_who(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, why: str, at: str) -> None:
-    """Ask a person who shall carry out a command that its agent returned."""
+    """Ask a person which agent shall carry out a command that its agent returned."""
     request_id = records.derive_id("req", f"{seat.plan_id}/{order.message_id}/unfit")
     needed = {"decision": {"question": f"{why}\nWho shall do it? Send another command."[-2000:]}}
     title = f"{seat.agent_id} is not fit for {order.task_id}"

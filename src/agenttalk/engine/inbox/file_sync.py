@@ -1,6 +1,6 @@
-"""Making the files tell what the store says: envelopes and payloads put away, inputs shown, files handed over.
+"""Makes the files follow the store: puts envelopes and payloads away, shows inputs, writes outbox files.
 
-All of it can be done again after a crash; what is already there is recognised and left as it is.
+All of it can be done again after a crash; files that are already in place are recognised and left.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PLACES: Final = {
 
 
 async def sync_files(seat: AgentInPlan, running: int | None = None) -> int:
-    """Do the file work that is due, except for the delivery that is `running`; how much there was."""
+    """Do the file work that is due, except for the delivery that is `running`. Returns how much there was."""
     done = 0
     while rows := await seat.store.read(UNSETTLED, plan_id=seat.plan_id, receiver=seat.agent_id, limit=_AT_ONCE):
         due = [row for row in rows if row.id != running]
@@ -58,7 +58,7 @@ async def sync_files(seat: AgentInPlan, running: int | None = None) -> int:
 
 
 def _put_away(seat: AgentInPlan, folder: str, name: str, envelope: bytes) -> None:
-    """The envelope of a message that has ended leaves `.pending`; one that is lost is written anew."""
+    """Move the envelope of a message that has ended out of `.pending`. A lost one is written anew."""
     with seat.root.open_folder(seat.inbox, create=True) as inbox, inbox.open_folder(folder, create=True) as target:
         try:
             inbox.move(f"{root_layout.PENDING}/{name}", target, name, replace=True)

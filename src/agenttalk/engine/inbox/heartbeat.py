@@ -257,7 +257,7 @@ class Heartbeat:
         try:
             await asyncio.wait(waits | turn, timeout=self.interval, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            # The turn is not among them: it goes on. The others would wait for ever.
+            # The turn is not among them: it goes on. Without a cancel the others would never end.
             for waiting in waits:
                 waiting.cancel()
             await asyncio.gather(*waits, return_exceptions=True)

@@ -1,7 +1,7 @@
-"""Where the messages in an agent's inboxes come from: our router, another party's, or nobody knows.
+"""Judges the origin of the messages in an agent's inboxes: our router, another party's, or unknown.
 
 What our router brought is in the store. What another party's router brought has a line in the plan's journal, which no
-agent writes. Whatever else lies in an inbox waits there, unless the operator lets it run.
+agent writes. All other messages in an inbox wait there, unless the operator lets them run.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from agenttalk.rules.messages.routing import OutboxMessage, PlanFacts, Rejection
 
 @dataclass(frozen=True, slots=True)
 class PlanFileFacts:
-    """What the files of a plan say. Without a DAG there is nothing to hold messages against."""
+    """Facts from the files of a plan. Without a DAG, messages cannot be checked against it."""
 
     facts: PlanFacts | None = None
     contradiction: str | None = None
-    """Why nothing of it moves."""
+    """Why no message of it is taken."""
 
 
 class OriginJudge:
@@ -46,7 +46,7 @@ class OriginJudge:
         self._waiting: dict[str, dict[str, MessageIdentity]] = {}
 
     async def read_plan_files(self, plan_id: str) -> PlanFileFacts:
-        """The plan's files, read again when they changed."""
+        """Read the plan's files, again only when they changed."""
         return await asyncio.to_thread(self._read_changed_files, plan_id)
 
     def _read_changed_files(self, plan_id: str) -> PlanFileFacts:
@@ -67,7 +67,7 @@ class OriginJudge:
             return PlanFileFacts(contradiction=error.message)
 
     async def waiting_names(self, plan_id: str) -> set[str]:
-        """Names of messages that wait because no router is known to have brought them."""
+        """Return the names of messages that wait because no router is known to have brought them."""
         names = self._waiting.get(plan_id, {})
         for name, brought in list(names.items()):
             gone = not await asyncio.to_thread(self._deps.root.exists, self._path(plan_id, name))
@@ -80,7 +80,7 @@ class OriginJudge:
         return f"{root_layout.box_folder(self._agent_id, 'inbox', plan_id)}/{name}"
 
     async def judge(self, seat: AgentInPlan, parcel: OutboxMessage, name: str) -> Literal["take", "wait"] | Rejection:
-        """What becomes of a message that the store does not know. `name`: under which it lies in the inbox."""
+        """Judge a message that the store does not know. `name` is that of its file in the inbox."""
         rows = await seat.store.read(PLAN, plan_id=seat.plan_id)
         if rows and rows[0].origin == "engine":
             return _forgery_rejection(parcel)
@@ -101,10 +101,10 @@ class OriginJudge:
 
 
 def _forgery_rejection(parcel: OutboxMessage) -> Rejection:
-    """In a plan of ours every message comes through our router. One that did not was put there by somebody."""
+    """Reject a message in a plan of the engine: all of those come through our router, and this one did not."""
     is_command = isinstance(parcel.envelope, CommandEnvelope)
     code = Code.COMMAND_NOT_AUTHORISED if is_command else Code.PRODUCER_MISMATCH
-    return Rejection(code, "nobody sent it to this agent: it did not come through the router")
+    return Rejection(code, "it was not sent to this agent: it did not come through the router")
 
 
 def _tell(tx: Tx, seat: AgentInPlan, parcel: OutboxMessage, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Commands that were claimed: whether they have what they need, and what happens while they have not."""
+"""Finds the claimed commands that can run, and has people asked for inputs that do not come."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from agenttalk.rules.messages import inbox_inputs
 from agenttalk.rules.messages.inbox_inputs import InboxFiles, InputResolution
 
 _FILES: Final = 20_000
-"""How many files are looked at in one folder."""
+"""Files of one folder that a command can find."""
 _DEPTH: Final = 24
 
 
@@ -53,7 +53,7 @@ class ClaimedCommand:
     consumed_at: str
 
     def describe_for_receipt(self) -> dict[str, Any]:
-        """It as a receipt names it."""
+        """Describe it as a receipt names it."""
         return {
             "message_id": self.message_id,
             "task_id": self.task_id,
@@ -63,14 +63,14 @@ class ClaimedCommand:
 
 
 class InputSource(NamedTuple):
-    """Where a file on the shelf lies."""
+    """Where an input file lies."""
 
     path: str
     """Below the root."""
     short: str
     """Its path as the agent sees it."""
     sha256: str | None = None
-    """Its hash, when it was archived."""
+    """Its hash, if it was archived."""
     message_id: str | None = None
 
 
@@ -85,7 +85,7 @@ class ReadyCommand:
 
 @dataclass(slots=True)
 class CommandScan:
-    """What a look at the claimed commands of a plan showed."""
+    """The claimed commands of a plan: ready, waiting, asked about."""
 
     ready: list[ReadyCommand] = field(default_factory=list)
     waiting: int = 0
@@ -99,17 +99,17 @@ _Mark: TypeAlias = tuple[str, str, int]
 
 
 class CommandScanner:
-    """Looks at claimed commands in turn, so that none starves however many wait."""
+    """Scans claimed commands in turn, so that none starves however many wait."""
 
     def __init__(self) -> None:
         self._looked: dict[_Mark, int] = {}
-        """When each was looked at last."""
+        """The round in which each was scanned last."""
         self._ready: set[_Mark] = set()
-        """Those that could run when they were looked at last."""
+        """Those that could run in their last scan."""
         self._round = 0
 
     async def scan(self, seat: AgentInPlan, running: int | None, ground: PlanFileFacts) -> CommandScan:
-        """Look at the next few commands of a plan, except for the one that is `running`.
+        """Scan the next few commands of a plan, except for the one that is `running`.
 
         While the plan's files contradict each other, none of them begins.
         """
@@ -139,7 +139,7 @@ class CommandScanner:
         return looked
 
     def _choose(self, queue: list[ClaimedOrderRow], here: tuple[str, str], limit: int) -> list[ClaimedOrderRow]:
-        """Those that were not looked at for longest, and the best of those that are known to be ready."""
+        """Choose the commands with the oldest scans, and the first of those that are known to be ready."""
         by_rank = sorted(queue, key=lambda row: (row.priority, row.id))
         best = next((row for row in by_rank if (*here, row.id) in self._ready), None)
         by_rank.sort(key=lambda row: self._looked.get((*here, row.id), 0))
@@ -190,7 +190,7 @@ async def _is_outdated(seat: AgentInPlan, command: Command, ground: PlanFileFact
 
 
 def _waiting(task: MessageTaskRow | None, delivery: int) -> tuple[Any, tuple[str, tuple[str, ...]] | None]:
-    """Since when a command waits, and with which state and missing inputs; None when it does not wait yet."""
+    """Return since when a command waits, its state and missing inputs; None when it does not wait yet."""
     if task is None or task.delivery != delivery or task.waiting_since is None:
         return None, None
     missing: Any = wire.read(bytes(task.missing)) if task.missing is not None else []
@@ -198,7 +198,7 @@ def _waiting(task: MessageTaskRow | None, delivery: int) -> tuple[Any, tuple[str
 
 
 def _request_id(seat: AgentInPlan, order: ClaimedCommand, earlier: str | None, *, spent: bool) -> str:
-    """Which question it is: one for each command, and another one when an answer did not bring all that is missing."""
+    """Name the question: one for each command, and another one if an answer did not bring all inputs."""
     if earlier is not None and not spent:
         return earlier
     return records.derive_id("request", "/".join([seat.plan_id, order.message_id, *([earlier] if earlier else [])]))
@@ -221,7 +221,7 @@ def _block(
         at=at,
     )
     if not rows:
-        return  # it is leased: somebody runs an earlier command of the task
+        return  # it is leased: an earlier command of the task runs
     blocking: dict[str, Any] = {
         "reason": "MISSING_INPUTS",
         "missing": list(missing),
@@ -246,7 +246,7 @@ def _block(
 def build_question(
     seat: AgentInPlan, order: ClaimedCommand, request_id: str, at: str, **said: Any
 ) -> HumanInterventionRequest:
-    """A question to people about a claimed command."""
+    """Build a question to people about a claimed command."""
     return HumanInterventionRequest.from_json(
         {
             "request_id": request_id,
@@ -264,7 +264,7 @@ def build_question(
 
 
 def hand_request_over(tx: Tx, seat: AgentInPlan, request: HumanInterventionRequest) -> None:
-    """A question lies in the agent's outbox, too: maybe another party's router brings it to people."""
+    """Queue a question for the agent's outbox, too: another party's router may bring it to people."""
     outbox_writer.queue_control_file(
         tx, seat, f"human_intervention_request_{request.request_id}.json", request.to_bytes() + b"\n"
     )
@@ -294,14 +294,14 @@ def _ask(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, missing: tuple[str, .
 
 
 class _LazyShelf:
-    """What lies in an agent's inputs: read when the first command asks for it."""
+    """The input files of an agent, read when the first command asks for them."""
 
     def __init__(self, seat: AgentInPlan) -> None:
         self._seat = seat
         self._archived: dict[str, InputSource] | None = None
 
     async def sources(self, order: ClaimedCommand) -> dict[str, InputSource]:
-        """The files that a command can find: archived ones, others beside them, and those of its task's folder."""
+        """Return the files that a command can find: archived ones, others beside them, its task's folder."""
         command = order.command
         if not command.required_inputs and not command.resolved_inputs:
             return {}
@@ -324,7 +324,7 @@ class _LazyShelf:
 
 
 def _files_in(root: Folder, folder: str, hidden: frozenset[str]) -> list[str]:
-    """The regular files below a folder; `hidden` are names at its top that are left out."""
+    """List the regular files below a folder, without the `hidden` names at its top."""
     found: list[str] = []
     try:
         with root.open_folder(folder) as top:
@@ -333,7 +333,7 @@ def _files_in(root: Folder, folder: str, hidden: frozenset[str]) -> list[str]:
                 if len(found) >= _FILES:
                     break
     except AgentTalkError:
-        return found  # it is not there yet, or somebody put something else in its place
+        return found  # it is not there yet, or something else is in its place
     return found
 
 

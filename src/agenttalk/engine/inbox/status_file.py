@@ -27,7 +27,7 @@ class StatusFile:
     async def write_status(
         self, status: str, plans: Sequence[str], tasks: Sequence[str], errors: Sequence[str], interval: float
     ) -> None:
-        """Say how the agent is, what it does, and what last went wrong."""
+        """Write the agent's status, plans, tasks and last error, if they changed or the interval is over."""
         if errors:
             self._last_error = errors[-1].encode("utf-8", "backslashreplace").decode()
         health = "WARNING" if errors else "HEALTHY"

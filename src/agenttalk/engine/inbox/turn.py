@@ -123,7 +123,7 @@ async def read_inputs(seat: AgentInPlan, ready: ReadyCommand) -> CommandInputs:
 
 
 async def _read_input(seat: AgentInPlan, name: str, short: str, source: InputSource) -> InputContent:
-    """Read one input. An archived one is what was archived, whatever its file in the folder holds now."""
+    """Read one input. An archived one is read as it was archived, also if its file in the folder was changed."""
     if source.sha256 is not None:
         await show_file(seat, source.path.removeprefix(f"{seat.inputs}/"), source.sha256)
         size = await seat.blobs.size(source.sha256)

@@ -1,4 +1,4 @@
-"""One attempt at a command: its lease, its token, its prompt, and the job that a driver gets of it."""
+"""One attempt at a command: its lease, token and prompt, and the job for its performer."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class AttemptBuilder:
     """One attempt at a command, under a lease of its own."""
 
     owner: str
-    """Whose lease it is."""
+    """The process that holds the lease."""
     root: str
     board: str
     profile: AgentProfile
@@ -75,7 +75,7 @@ class AttemptBuilder:
     neighbours: Mapping[str, CompletionPromise] = field(default_factory=dict)
     """Promises of the plan's other tasks in the same repository."""
     kind: tuple[TaskKind, KindTask] | None = None
-    """What sets the task apart, if its board has a kind of its own."""
+    """The kind of the board and its task, if the board has a kind of its own."""
     foreign: bool = False
     """Whether another party commands it, so that no check of its promise is run."""
     missing: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class AttemptBuilder:
     lease: str = ""
     token: str = ""
     fence: str = ""
-    """What stands around the texts of others in the prompt."""
+    """The fence around texts of other parties in the prompt."""
     passage: PreTurnDecision = PLAIN
     watching: TurnMonitor | None = None
 
@@ -102,13 +102,13 @@ class AttemptBuilder:
         self.token = attempt_token(self.board, self.command.plan_id, self.command.task_id, self.epoch, secret)
 
     def watch(self) -> TurnMonitor:
-        """Who looks on."""
+        """Return the monitor of the turn, which is made once."""
         if self.watching is None:
             self.watching = TurnMonitor(self.lease, stuck.rule_of(self.command.promise), self.passage.allowance)
         return self.watching
 
     def lease_row(self, at: str) -> dict[str, Any]:
-        """What the task's row says while it runs."""
+        """Build the columns of the task's row while the attempt has the lease."""
         return {
             "plan_id": self.command.plan_id,
             "task_id": self.command.task_id,
@@ -162,7 +162,7 @@ class AttemptBuilder:
 
     @property
     def own_task(self) -> KindTask | None:
-        """The task as its kind has it."""
+        """The task as its kind stores it."""
         return self.kind[1] if self.kind is not None else None
 
     def _prompt_of_kind(self, kind: TaskKind, task: KindTask, command: Command) -> str:
@@ -212,7 +212,7 @@ class AttemptBuilder:
 
 
 def _is_in_prompt(file: InputContent) -> bool:
-    """Whether a file says what the prompt says anyway, under what to mend."""
+    """Whether the prompt quotes a file anyway, in its part about rework."""
     return file.input_name == rework.FEEDBACK_INPUT
 
 
@@ -227,7 +227,7 @@ def prepare_attempt(
     inputs: tuple[InputContent, ...],
     used: Sequence[str],
 ) -> AttemptBuilder:
-    """An attempt of an agent at a command, with inputs that came from messages."""
+    """Prepare an attempt of an agent at a command, with inputs that came from messages."""
     node = sheet.node(moves.tx, command.task_id)
     repo = sheet.workspace if node.workspace == "repo" else None
     judges = any(each.validation_criteria for each in node.needs)
@@ -263,7 +263,7 @@ def _kind(moves: PlanTransaction, task_id: str) -> tuple[TaskKind, KindTask] | N
 def _made_by(
     moves: PlanTransaction, sheet: PlanDefinition, agent_id: str, command: Command, used: Sequence[str]
 ) -> Iterator[str]:
-    """Inputs of a command that an agent made itself, at least in part.
+    """Find inputs of a command that its agent made itself, at least in part.
 
     It did when it sent them, or when the task that made them is its own by now.
     """
@@ -285,7 +285,7 @@ def record_start(
     used: Sequence[str],
     line: str = "",
 ) -> None:
-    """Write down that an attempt began, and with which inputs. `line` is what the journal says of its command."""
+    """Record that an attempt began, and with which inputs. `line` is the journal's line for its command."""
     plan_id, agent_id = attempt.command.plan_id, attempt.profile.agent_id
     for each in used:
         moves.mark_injected(plan_id, each, agent_id)

@@ -43,11 +43,11 @@ class PreTurnDecision:
 
     @property
     def denied(self) -> CheckpointDecision | None:
-        """The decision that does not let it begin."""
+        """The decision that denies the turn."""
         return next((each for each in self.decisions if not each.allowed), None)
 
     def with_lease(self, lease: str) -> PreTurnDecision:
-        """The same as decisions about a lease, by which they are found again."""
+        """Return it with decisions that name the lease, by which they are found again."""
         if not self.decisions:
             return self
         named = [
@@ -61,7 +61,7 @@ PLAIN: Final = PreTurnDecision()
 
 
 def is_plain(sheet: PlanDefinition, node: Node, purse: Budgets) -> bool:
-    """Whether there is nothing that a checkpoint before a turn could say."""
+    """Whether a checkpoint before a turn has nothing to decide."""
     return node.promise is None and sheet.limits is None and purse.day_cost_usd is None
 
 
@@ -115,7 +115,7 @@ def decide_before_turn(
 
 
 def allowance_of(moves: PlanTransaction, purse: Budgets, sheet: PlanDefinition, node: Node) -> Allowance | None:
-    """What limits an attempt at a task; None if nothing does."""
+    """Find the limits of an attempt at a task; None if it has none."""
     promise = sheet.promise(node) if node.promise is not None else None
     limits = budgets.collect_limits(promise, sheet.limits, purse.day_cost_usd)
     return purse.make_allowance(moves.tx, limits, sheet.plan_id, node.task_id, moves.now) if limits else None
@@ -124,7 +124,7 @@ def allowance_of(moves: PlanTransaction, purse: Budgets, sheet: PlanDefinition, 
 def hold_back(
     moves: PlanTransaction, sheet: PlanDefinition, node: Node, delivery: int, denied: CheckpointDecision
 ) -> None:
-    """Carry out what a checkpoint before a turn decided: the task is over, or waits for an operator."""
+    """Carry out a denial before a turn: the task fails, or waits for an operator."""
     denials.record_denial(moves.tx, sheet.plan_id, node.task_id, denied, moves.now)
     moves.note_due_tasks()
     why = join(denied.reasons)
@@ -164,7 +164,7 @@ def find_abort(
 def decide_folder_turn(
     sheet: PlanDefinition, node: Node, delivery: int, performance: Performance
 ) -> tuple[CheckpointDecision, ...]:
-    """Decide at the checkpoints of a task that was worked by hand: none before it began, and only time limited it."""
+    """Decide the checkpoints of a task of a folder agent. None was decided before it, and only time limits it."""
     promise = sheet.promise(node)
     lease = f"{sheet.plan_id}/{node.task_id}#{delivery}"
     before = [
@@ -176,12 +176,12 @@ def decide_folder_turn(
 
 
 def decisions_to_json(decisions: Sequence[CheckpointDecision]) -> list[dict[str, object]]:
-    """Decisions for the ledger."""
+    """Return decisions as JSON."""
     return [each.as_json() for each in decisions]
 
 
 def release_day_limited(moves: PlanTransaction) -> int:
-    """Let tasks of a board begin that the limit of a day held up; the checkpoint looks at each again."""
+    """Release the tasks of a board that the limit of a day held. The checkpoint decides about each again."""
     rows = moves.tx.run(HELD_BY, like=day_limit.HELD)
     for plan_id, task_id, delivery, request_id, _ in rows:
         if request_id is not None and moves.tx.run(REQUEST, request_id=request_id)[0].state == "open":

@@ -1,4 +1,4 @@
-"""The end of a turn: what it is worth, and everything that follows, in one transaction.
+"""Writes the end of a turn: its outcome and everything that follows, in one transaction.
 
 There is one way to done. What the agent left becomes evidence, the promise says what is needed, and one rule compares
 them (`rules.proof.done.decide`).
@@ -41,12 +41,12 @@ from agenttalk.rules.text.catalogue import to_columns
 from agenttalk.rules.text.message import ABOUT
 
 _ROWS: Final = 3
-"""Messages, deliveries and facts that come of the end of a turn, and of what it makes possible, mostly."""
+"""Rows that the end of a turn usually adds: messages, deliveries, facts. Only a hint for reserving ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedTurn:
-    """A turn that has ended, and what came of it."""
+    """A turn that has ended, with its performance and proof."""
 
     granted: LeasedAttempt
     performance: Performance
@@ -54,9 +54,9 @@ class FinishedTurn:
 
 
 def conclude(moves: PlanTransaction, ends: Sequence[FinishedTurn], *, lightly: bool = False) -> list[TurnOutcome]:
-    """Write the ends of turns down: first each of them, and then what follows from them.
+    """Write the ends of turns: first each of them, and then what follows from all of them.
 
-    Raises LEASE_LOST when the task was given to somebody else meanwhile. Nothing of any of them is kept then.
+    Raises LEASE_LOST when one of the tasks was leased again meanwhile. Nothing of any of them is kept then.
     """
     moves.tx.reserve_ids(_ROWS * len(ends))
     outcomes = [_write_end(moves, end) for end in ends]
@@ -74,13 +74,13 @@ def conclude(moves: PlanTransaction, ends: Sequence[FinishedTurn], *, lightly: b
 
 
 def _is_plainly_done(end: FinishedTurn, outcome: TurnOutcome) -> bool:
-    """Whether nothing follows from a turn but that others go on."""
+    """Whether dependants becoming ready is all that follows from a turn."""
     chosen = outcome.gate is not None and outcome.gate.activate
     return outcome.cause == "FULFILLED" and not chosen and end.granted.job.command.command_seq == 1
 
 
 def _write_end(moves: PlanTransaction, end: FinishedTurn) -> TurnOutcome:
-    """Write down what a turn is worth."""
+    """Decide the outcome of a turn and write its end."""
     granted, performance, proof = end.granted, end.performance, end.proof
     job = granted.job
     sheet = moves.definitions.load(moves.tx, job.plan_id)
@@ -108,7 +108,7 @@ def _write_end(moves: PlanTransaction, end: FinishedTurn) -> TurnOutcome:
 
 
 def _is_all(granted: LeasedAttempt, parcels: Sequence[OutgoingArtifact]) -> bool:
-    """Whether nothing else can have come from a task.
+    """Whether these outputs are all that dependants can get from a task.
 
     It made nothing before, what its agent leaves in an outbox does not count, and no person gave it anything, which
     would be filed under the task, too.
@@ -122,7 +122,7 @@ def _is_all(granted: LeasedAttempt, parcels: Sequence[OutgoingArtifact]) -> bool
 
 
 def _follow(moves: PlanTransaction, end: FinishedTurn, outcome: TurnOutcome) -> None:
-    """Have everything done that follows from the end of a turn."""
+    """Write what follows from the outcome of a turn."""
     granted, performance, proof = end.granted, end.performance, end.proof
     job = granted.job
     sheet = moves.definitions.load(moves.tx, job.plan_id)
@@ -179,9 +179,9 @@ def _follow(moves: PlanTransaction, end: FinishedTurn, outcome: TurnOutcome) -> 
 def end_orphaned_lease(
     moves: PlanTransaction, left: OrphanedLease, used: UsageTotals = usage.NOTHING, allowance: Allowance | None = None
 ) -> None:
-    """End the lease of a process that died, or of ours that is to stop. Its task is given out again.
+    """End an orphaned lease. Its task is leased again, unless it ended the engine too often.
 
-    What it `used` until then counts, as far as somebody still knows it.
+    `used` is the usage of the turn until then, as far as it is known; it counts against the limits.
     """
     tx, plan_id, task_id = moves.tx, left.plan_id, left.task_id
     sheet = moves.definitions.load(tx, plan_id)
@@ -298,7 +298,7 @@ def end_turn(
 
 
 def _keep_evidence(moves: PlanTransaction, granted: LeasedAttempt, outcome: TurnOutcome, proof: WorkProof) -> None:
-    """Keep what shows that a task is done. Of one that is not done, nothing does."""
+    """Store the evidence for a task that is done. For one that is not done, no evidence is kept."""
     job = granted.job
     if proof.foreign:
         _warn(moves, granted, proof)
@@ -309,7 +309,7 @@ def _keep_evidence(moves: PlanTransaction, granted: LeasedAttempt, outcome: Turn
 
 
 def _warn(moves: PlanTransaction, granted: LeasedAttempt, proof: WorkProof) -> None:
-    """Tell people that somebody else put something on the plan's branch; once for each such commit."""
+    """Alert people to commits on the plan's branch that no task made, once for each such commit."""
     job = granted.job
     records.alert(
         moves.tx,
@@ -334,7 +334,7 @@ def _end_delivery(moves: PlanTransaction, granted: LeasedAttempt, outcome: TurnO
 def _parcels(
     moves: PlanTransaction, sheet: PlanDefinition, node: Node, granted: LeasedAttempt, performance: Performance
 ) -> list[OutgoingArtifact]:
-    """The outputs of a turn, for whom the DAG names. Those that the score does not choose go nowhere."""
+    """Pack the outputs of a turn for the receivers in the DAG, except for those that the score does not choose."""
     score = performance.score
     due = {each.name: each for each in node.outputs if each.when is None or score_gates.holds(each.when, score)}
     files: dict[str, list[OutputContent]] = {}

@@ -134,11 +134,11 @@ class Dispatcher:
         self._state.nudge()
 
     async def recover(self) -> int:
-        """End leases that no process takes care of; how many there were."""
+        """End orphaned leases. Returns how many there were."""
         return await self._recovery.recover()
 
     async def dispatch_ready(self) -> bool:
-        """Make due tasks ready and begin what can begin, on all boards; whether there is more to do at once."""
+        """Make due tasks ready and start turns, on all boards. Returns whether there is more to do at once."""
         more = False
         if self._state.lost or self._state.revoked - self._state.turns.keys():
             await self._recovery.recover()
@@ -157,7 +157,7 @@ class Dispatcher:
         return more
 
     async def _dispatch_board(self, store: Store, *, another_day: bool) -> bool:
-        """Make a pass over one board; whether there is more to do on it at once."""
+        """Make a pass over one board. Returns whether there is more to do on it at once."""
         more = False
         board = self._state.board(store)
         if another_day and await store.read(HELD_BY, like=day_limit.HELD):
@@ -178,7 +178,7 @@ class Dispatcher:
         return more
 
     async def _dispatch_plans(self, board: BoardState, plans: deque[str]) -> bool:
-        """Make tasks of the first plans ready, many plans in one transaction; whether there is more to do at once.
+        """Make tasks of the first plans ready, many plans in one transaction. Returns whether there is more to do.
 
         If that fails, the first plan gets a transaction of its own, so that no plan suffers for another.
         """
@@ -219,7 +219,7 @@ class Dispatcher:
         return self._deciding.plans_in_release
 
     def pop_ended_plans(self) -> set[str]:
-        """Plans that ended since this was asked last."""
+        """Return the plans that ended since the last call."""
         ended, self._state.ended = self._state.ended, set()
         return ended
 
@@ -234,13 +234,13 @@ class Dispatcher:
 
     @contextmanager
     def subscribe_changes(self) -> Iterator[asyncio.Event]:
-        """An event that is set whenever something changed; the caller clears it."""
+        """Provide an event that is set whenever something changed; the caller clears it."""
         with _subscribe(self._state.followers) as news:
             yield news
 
     @contextmanager
     def subscribe_ends(self) -> Iterator[asyncio.Event]:
-        """An event that is set when a plan ended, or nothing is under way but questions to people."""
+        """Provide an event that is set when a plan ended, or only questions to people are under way."""
         with _subscribe(self._state.waiters) as news:
             yield news
 

@@ -1,4 +1,4 @@
-"""Tasks of agents that work in their folders by hand: nothing is started, so what they leave tells how far they are.
+"""Tasks of folder agents: no program is started, so the files that such an agent leaves show its progress.
 
 The receipt says that a task was taken, and how it ended; outputs that are all there say so too. Only time limits it.
 """
@@ -38,11 +38,11 @@ FINAL: Final = frozenset({"SUCCEEDED", "FAILED"})
 
 
 def check_folder_tasks(moves: PlanTransaction, sheet: PlanDefinition) -> None:
-    """See what became of every task that somebody works on by hand."""
+    """Check every task of a folder agent for a receipt or for complete outputs."""
     if all(profile.driver != "folder" for profile in sheet.profiles.values()):
         return
     if getattr(moves.deps.kinds.get(moves.tx.board), "settles", False):
-        return  # what its board sees decides, not the receipt
+        return  # the kind of the board decides by its own evidence, not by the receipt
     for refusal in moves.tx.run(OPEN_REFUSALS, plan_id=sheet.plan_id):
         _refuse(moves, sheet, *refusal)
     for row in moves.tx.run(TASKS_BY_HAND, plan_id=sheet.plan_id):
@@ -53,7 +53,7 @@ def check_folder_tasks(moves: PlanTransaction, sheet: PlanDefinition) -> None:
 def _refuse(
     moves: PlanTransaction, sheet: PlanDefinition, refusal_id: str, producer: str, sender: str, body: bytes
 ) -> None:
-    """Somebody who works in folders refuses what it was given: it is done again, and who refused waits for it."""
+    """Carry out the refusal of an input by a folder agent: the input is made again, and the task waits for it."""
     tx = moves.tx
     tx.run(END_REFUSAL, refusal_id=refusal_id, at=moves.now)
     said = Reexecution.model_validate(wire.read(bytes(body)))
@@ -89,7 +89,7 @@ def _check_folder_task(moves: PlanTransaction, sheet: PlanDefinition, row: Folde
 def _read_handed_in(
     moves: PlanTransaction, sheet: PlanDefinition, node: Node, delivery: int
 ) -> tuple[OutputContent, ...]:
-    """What was handed in for the command that is in force."""
+    """Read the outputs for the command that is in force."""
     [(_, data)] = moves.tx.run(COMMAND_OF_DELIVERY, id=delivery)
     command_id = CommandEnvelope.model_validate_json(bytes(data)).command_id
     found = []

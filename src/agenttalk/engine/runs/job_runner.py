@@ -67,7 +67,7 @@ class JobRunner:
         if profile.sandbox in NAMED_TIERS or profile.network == "off":
             return f"the driver {profile.driver!r} knows no sandbox; leave out sandbox and network, or use script"
         if profile.isolation == "required" and getattr(performer, "inside", False):
-            return f"isolation is required, and the driver {profile.driver!r} works inside of the engine; use script"
+            return f"isolation is required, and the driver {profile.driver!r} runs inside the engine; use script"
         return ""
 
     async def perform(self, store: Store, job: Job) -> Performance:

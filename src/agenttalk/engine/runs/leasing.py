@@ -46,11 +46,11 @@ from agenttalk.rules.text.catalogue import read_column
 _REMEMBERED: Final = 10_000
 """Commands in queues."""
 _ASKED: Final = 8
-"""Agents that are asked when a turn of a plan has ended. One of them gets its place."""
+"""Waiting agents that may try when a turn of a plan has ended. One of them gets the place."""
 
 
 class PlanConcurrency:
-    """Agents that could not be given a task of a plan, because as many of its tasks run as may.
+    """Agents that wait for a place in a plan whose `max_running` is reached.
 
     It is kept in memory alone: every look asks all agents that have something in their queue.
     """
@@ -59,24 +59,24 @@ class PlanConcurrency:
         self._held: dict[str, dict[str, None]] = {}
         self._taken_up: set[str] = set()
         self.others: set[str] = set()
-        """Plans that are left as they are: an engine that is there for one plan begins nothing of those before it."""
+        """Plans that this engine does not run: an engine that was started for one plan leaves earlier plans alone."""
 
     def ignore_plans(self, plans: Iterable[str]) -> None:
-        """Begin nothing of these plans, unless somebody takes them up or has done so before."""
+        """Begin nothing of these plans, except for those that were adopted or are adopted later."""
         self.others.update(set(plans) - self._taken_up)
 
     def adopt_plan(self, plan_id: str) -> None:
-        """Somebody wants a plan to go on here."""
+        """Run a plan here, also if it was ignored."""
         self._taken_up.add(plan_id)
         self.others.discard(plan_id)
 
     def add_waiting_agent(self, plans: Iterable[str], agent_id: str) -> None:
-        """An agent could begin if one of these plans had a place."""
+        """Note that an agent could begin if one of these plans had a place."""
         for plan_id in (each for each in plans if each not in self.others):
             self._held.setdefault(plan_id, {})[agent_id] = None
 
     def pop_waiting_agents(self, ended: Iterable[str]) -> list[str]:
-        """Some agents that may begin now that turns of plans have ended; each is told once."""
+        """Remove and return some agents that may begin, because turns of these plans have ended."""
         found: list[str] = []
         for plan_id in ended if self._held else ():
             held = self._held.get(plan_id, {})
@@ -87,7 +87,7 @@ class PlanConcurrency:
 
 
 def is_full(moves: PlanTransaction, plan_id: str) -> bool:
-    """Whether as many tasks of a plan run as may, those included that this transaction began."""
+    """Whether `max_running` of a plan is reached, with the tasks that this transaction leased."""
     limits = moves.definitions.load(moves.tx, plan_id).limits
     if limits is None or limits.max_running is None:
         return False
@@ -97,19 +97,19 @@ def is_full(moves: PlanTransaction, plan_id: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LeaseContext:
-    """What is the same for all leases of this process."""
+    """Data that all leases of this process share."""
 
     owner: str
-    """This process, as leases name it."""
+    """The identity of this process, as leases store it."""
     root: str
-    """Where the root lies, for paths in prompts."""
+    """The path of the root, for paths in prompts."""
     slots: Slots
     purse: Budgets = field(default_factory=Budgets)
     """Budgets that tasks share."""
     queued: dict[tuple[str, int], PreparedCommand] = field(default_factory=dict)
-    """Commands in queues by board and delivery, as far as they are remembered: then they need not be read again."""
+    """A cache of queued commands, by board and delivery, so that they are not read again."""
     crowds: PlanConcurrency = field(default_factory=PlanConcurrency)
-    """Who waits for plans of which as many tasks run as may."""
+    """Agents that wait for a place in a full plan."""
 
     def remember(self, board: str, orders: Mapping[int, PreparedCommand]) -> None:
         """Remember commands whose queueing is committed."""
@@ -119,11 +119,11 @@ class LeaseContext:
 
 
 def lease_next_tasks(moves: PlanTransaction, desk: LeaseContext, agents: Iterable[str]) -> list[LeasedAttempt]:
-    """Lease the first task in the queue of each agent that is free, and of those that asked for a place in vain."""
+    """Lease the first task in the queue of each free agent, also of agents that got no slot before."""
     granted: list[LeasedAttempt] = []
     tickets: dict[str, int] = {}
     going: dict[str, bool] = {}
-    """Plans whose tasks may begin, as far as somebody asked."""
+    """Whether the tasks of a plan may begin, for the plans that were checked."""
     try:
         while seated := _take_tickets(desk, agents):
             tickets |= seated
@@ -144,7 +144,7 @@ def lease_next_tasks(moves: PlanTransaction, desk: LeaseContext, agents: Iterabl
 
 
 def _queues(moves: PlanTransaction, agents: Iterable[str]) -> dict[str, list[NextTaskRow]]:
-    """The first in the queue of each agent."""
+    """Read the first task in the queue of each agent."""
     found: dict[str, list[NextTaskRow]] = {each: [] for each in agents}
     for row in moves.tx.run_each(NEXT_TASK, [{"agent_id": each} for each in found]):
         found[row.agent_id].append(row)
@@ -152,7 +152,7 @@ def _queues(moves: PlanTransaction, agents: Iterable[str]) -> dict[str, list[Nex
 
 
 def _ask_which_go_on(moves: PlanTransaction, going: dict[str, bool]) -> None:
-    """Ask at once of all plans for which this transaction made commands, whether they go on."""
+    """Check in one query which plans run, of those for which this transaction made commands."""
     plans = {each[0].plan_id for made in moves.orders.values() for each in made} - going.keys()
     going.update(dict.fromkeys(plans, False))
     for (plan_id,) in moves.tx.run_each(RUNNING_PLAN, [{"plan_id": each} for each in plans]):
@@ -160,7 +160,7 @@ def _ask_which_go_on(moves: PlanTransaction, going: dict[str, bool]) -> None:
 
 
 def _take_tickets(desk: LeaseContext, agents: Iterable[str]) -> dict[str, int]:
-    """Tickets for those agents that are free, and for those that asked for a place in vain before."""
+    """Take slots for the agents that are free, also for those that got none before. Returns their tickets."""
     found = {}
     for agent_id in chain(agents, iter(desk.slots.pop_refused, None)):
         ticket = desk.slots.acquire(agent_id)
@@ -177,12 +177,12 @@ def _next(
     queues: dict[str, list[NextTaskRow]],
     going: dict[str, bool],
 ) -> LeasedAttempt | None:
-    """The first in an agent's queue, or what this transaction made for it if that goes before it.
+    """Lease the first task in an agent's queue, or a command of this transaction if that is more urgent.
 
     `queues` are the first of each queue, as far as nothing has changed since.
     """
     full = list(desk.crowds.others)
-    """Plans of which nothing begins, or as many tasks run as may."""
+    """Plans that are ignored or full."""
     while True:
         rows = _first_queued(moves, agent_id, queues, full)
         made = _first_made(moves, agent_id, going, full)
@@ -202,13 +202,13 @@ def _next(
             given = _resume(moves, desk, agent_id, rows[0], ticket)
         if given is not None:
             return given
-        queues.clear()  # a checkpoint has denied it, with all that follows; the next one is looked at
+        queues.clear()  # a checkpoint denied it and changed rows: read the queue anew
 
 
 def _first_queued(
     moves: PlanTransaction, agent_id: str, queues: dict[str, list[NextTaskRow]], full: Sequence[str]
 ) -> list[NextTaskRow]:
-    """The first in an agent's queue, of those plans that are not full."""
+    """Read the first task in an agent's queue, of the plans that are not full."""
     if full:
         return moves.tx.run(NEXT_TASK_APART, agent_id=agent_id, plans=wire.to_text(list(full)))
     return queues[agent_id] if agent_id in queues else moves.tx.run(NEXT_TASK, agent_id=agent_id)
@@ -217,7 +217,7 @@ def _first_queued(
 def _first_made(
     moves: PlanTransaction, agent_id: str, going: dict[str, bool], full: Sequence[str]
 ) -> tuple[PreparedCommand, PickedInputs, Cause] | None:
-    """The most urgent command of those that were just made for an agent, and of those the oldest."""
+    """Find the most urgent command that this transaction made for an agent; of several, the oldest."""
     made = []
     for each in moves.orders.get(agent_id, ()):
         plan_id = each[0].plan_id
@@ -231,7 +231,7 @@ def _first_made(
 def _start(
     moves: PlanTransaction, desk: LeaseContext, made: tuple[PreparedCommand, PickedInputs, Cause], ticket: int
 ) -> LeasedAttempt | None:
-    """Give a command that was just made to its agent; None when a checkpoint denies it."""
+    """Lease a task for a command that this transaction made; None when a checkpoint denies it."""
     order, picked, cause = made
     tx, command = moves.tx, order.command
     task = None if order.first else tx.run(ENGINE_TASK, plan_id=order.plan_id, task_id=command.task_id)[0]
@@ -262,9 +262,9 @@ def _start(
 def _resume(
     moves: PlanTransaction, desk: LeaseContext, agent_id: str, row: NextTaskRow, ticket: int
 ) -> LeasedAttempt | None:
-    """Give the command in an agent's queue to it; it may have had it before.
+    """Lease a task for the command in its agent's queue, for the first time or again.
 
-    None when its inputs are gone, for which it waits then, or when a checkpoint denies it.
+    Returns None when inputs are gone, for which the task waits then, or when a checkpoint denies it.
     """
     tx = moves.tx
     sheet = moves.definitions.load(tx, row.plan_id)
@@ -337,7 +337,7 @@ def _lease_again(
     ticket: int,
     prompt: str,
 ) -> LeasedAttempt:
-    """The lease of an attempt that began before. Its task is leased, so only the other reasons could deny it."""
+    """Lease an attempt again that began before. Its task counts as running already, so `pre-act` cannot deny it."""
     passage = checkpoints.decide_before_turn(
         moves, desk.purse, sheet, attempt.node, attempt.command, message_id, (), taken_over=True
     )
@@ -377,7 +377,7 @@ def _decide_before_turn(
 
 
 def _read_command(tx: Tx, desk: LeaseContext, delivery: int) -> tuple[str, Command]:
-    """The command of a delivery."""
+    """Read the command of a delivery, from memory if it is there."""
     known = desk.queued.pop((tx.board, delivery), None)
     if known is not None:
         return known.message_id, known.command

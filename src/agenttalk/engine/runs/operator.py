@@ -1,4 +1,4 @@
-"""What operators ask of plans that run: to pause, call off, try again, override, change or release them."""
+"""Carries out what operators ask of plans: pause, cancel, retry, override, change or release them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LOG = logging.getLogger(__name__)
 
 
 class OperatorActions:
-    """Carries out what operators decide."""
+    """Carries out the decisions of operators."""
 
     def __init__(self, state: DispatcherState, steps: StepWriter, recovery: Recovery) -> None:
         self._state = state
@@ -45,13 +45,13 @@ class OperatorActions:
         self._recovery = recovery
 
     async def verify(self, plan_id: str, task_id: str | None = None) -> dict[str, Any]:
-        """Look now whether what a plan, or a task of it, proved still holds; also when it has ended."""
+        """Check now whether the proofs of a plan, or of one task, still hold; also of a plan that has ended."""
         board = await self._state.board_of(plan_id)
         await board.store.transact(partial(control.require_engine_plan, plan_id=plan_id, task_id=task_id))
         return await self._steps.closer_of(board, plan_id).verify(task_id)
 
     async def record_merge(self, plan_id: str, *, by: str, commit: str, into: str | None, stale: bool) -> None:
-        """Write down that a person merged a plan's branch, and whether they looked first. It is watched no longer."""
+        """Record that a person merged a plan's branch, `stale` or not. The branch is watched no longer."""
         board = await self._state.board_of(plan_id)
         body = {"by": by, "commit": commit, "into": into, "stale": stale}
 
@@ -62,7 +62,7 @@ class OperatorActions:
         await board.store.transact(work)
 
     async def adopt_plan(self, plan_id: str) -> None:
-        """Somebody wants a plan to go on, with the review that it may have to pass first."""
+        """Have this engine run a plan, and the review that the plan may have to pass first."""
         board = await self._state.board_of(plan_id)
         review = await dag_reviews.read_latest_committed(board.store, plan_id)
         for each in (plan_id, *([review.review_plan] if review is not None and review.review_plan else [])):
@@ -70,19 +70,19 @@ class OperatorActions:
         self._state.nudge()
 
     async def pause(self, plan_id: str, *, by: str) -> bool:
-        """Begin nothing new of a plan."""
+        """Pause a plan: turns under way go on, and nothing new begins."""
         board = await self._state.board_of(plan_id)
         at = self._state.deps.stamp()
         return await board.store.transact(lambda tx: control.pause(tx, plan_id, by=by, at=at))
 
     async def resume(self, plan_id: str, *, by: str) -> bool:
-        """Let a paused plan go on."""
+        """Resume a paused plan."""
         board = await self._state.board_of(plan_id)
         await self.adopt_plan(plan_id)
         return await self._steps.run(board, lambda moves: control.resume(moves, plan_id, by=by))
 
     async def cancel(self, plan_id: str, *, by: str, why: str = "") -> int:
-        """Call a plan off: first nothing new begins, then what runs is ended, then the rest is called off."""
+        """Cancel a plan: pause it, end the turns under way, then cancel all other tasks."""
         board = await self._state.board_of(plan_id)
         at = self._state.deps.stamp()
         await board.store.transact(lambda tx: control.pause_if_running(tx, plan_id, by=by, at=at))
@@ -97,12 +97,12 @@ class OperatorActions:
         return count
 
     async def _drop_review(self, board: BoardState, review: dag_reviews.DagReviewRecord | None, by: str) -> None:
-        """Nobody needs to know any more what reviewers think."""
+        """Cancel an open review of a plan that no longer needs it."""
         if review is not None and review.state == "open" and await board.store.read(RUN, plan_id=review.review_plan):
             await self.cancel(review.review_plan, by=by, why="the review is over")
 
     async def retry(self, plan_id: str, task_id: str, *, by: str, onwards: bool = False) -> list[str]:
-        """Try a failed task again; the tasks that wait for something again. `onwards`, all that hangs on it, too."""
+        """Retry a failed task, `onwards` with all that depends on it. Returns the tasks that are open again."""
         board = await self._state.board_of(plan_id)
         await self.adopt_plan(plan_id)
         if not onwards:
@@ -122,7 +122,7 @@ class OperatorActions:
             raise
 
     async def abort(self, plan_id: str, task_id: str, *, by: str, why: str = "") -> dict[str, Any]:
-        """Stop a task, whatever it is doing: its processes are dead when this returns, and it has failed."""
+        """Stop a task in any state. When this returns, its processes are dead and it has failed."""
         board = await self._state.board_of(plan_id)
         detail = f"stopped by {by}" + (f": {why}" if why else "")
         watch = self._state.watches.find(board.store.name, plan_id, task_id)
@@ -138,7 +138,7 @@ class OperatorActions:
     async def override(
         self, plan_id: str, task_id: str, *, checkpoint: str, by: str, why: str, proof: AnswerProof = UNKNOWN
     ) -> dict[str, Any]:
-        """Let a task begin that a checkpoint holds up, in an operator's name and for exactly the reasons it gave."""
+        """Override a checkpoint that holds a task, in an operator's name, for exactly the reasons that it gave."""
         board = await self._state.board_of(plan_id)
         await self.adopt_plan(plan_id)
         await board.store.transact(lambda tx: control.require_engine_plan(tx, plan_id, task_id))
@@ -146,7 +146,7 @@ class OperatorActions:
         found = await board.store.read(OBJECTIONS_TO, plan_id=plan_id, task_id=task_id)
         request_id, denial = control.find_override_question(plan_id, task_id, rows, found, checkpoint)
         _, asked = await questions.find_question(self._state.deps, request_id)
-        if asked.state == "open":  # else whoever answered it died before that was carried out
+        if asked.state == "open":  # else an engine died between the answer and this override
             said: dict[str, Any] = {"decision": "APPROVE", "answers": ["override"], "notes": why}
             await questions.answer(self._state.deps, request_id, by=by, proof=proof, seen_sha256=asked.sha256, **said)
         await self._steps.run(board, partial(make_tasks_ready, plans=(plan_id,)))
@@ -154,7 +154,7 @@ class OperatorActions:
         return {"checkpoint": denial["checkpoint"], "reasons": denial["reasons"], "trace_id": denial["trace_id"]}
 
     async def rework(self, plan_id: str, task_id: str, decision: ReworkDecision, *, by: str) -> None:
-        """Do what an operator decided of a task that has no round left: grant some, accept it as it is, or abort."""
+        """Decide about a task without rounds of rework: grant rounds, accept the work as it is, or abort."""
         board = await self._state.board_of(plan_id)
         await self.adopt_plan(plan_id)
         await board.store.transact(lambda tx: control.require_engine_plan(tx, plan_id, task_id))
@@ -163,7 +163,7 @@ class OperatorActions:
     async def _apply_decision(
         self, board: BoardState, plan_id: str, task_id: str, decision: ReworkDecision, by: str
     ) -> None:
-        """What is accepted in a repository is merged before it is done, like everything else there."""
+        """Carry out a decision. Accepted work in a repository is merged before its task is done."""
         commit = ""
         if isinstance(decision, WorkAcceptance):
             left = await board.store.transact(
@@ -185,10 +185,10 @@ class OperatorActions:
     async def apply_answer(
         self, board: BoardState, plan_id: str, task_id: str, request_id: str, response: bytes, by: str
     ) -> None:
-        """A person answered what is to become of a task without rounds. What cannot be done is asked again."""
+        """Carry out a person's answer about a task without rounds, or ask again if that is not possible."""
         said = HumanInterventionResponse.from_bytes(bytes(response))
         decision = rework.read_decision(said.decision, said.decision_answers)
-        why = "it is none of what was offered"
+        why = "the answer is not one of those offered"
         if decision is not None:
             try:
                 await self._apply_decision(board, plan_id, task_id, decision, by)
@@ -207,7 +207,7 @@ class OperatorActions:
         )
 
     async def remarks(self, dag: TaskDag, manifest: PlanManifest) -> list[dict[str, Any]]:
-        """What is to be said of a plan before it begins, as far as its repository can be looked at."""
+        """Find remarks about a plan before it begins, with an error as a remark if its repository cannot be read."""
         if self._state.prover is None or manifest.workspace is None:
             return []
         try:
@@ -220,7 +220,7 @@ class OperatorActions:
     async def apply(
         self, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile], *, by: str
     ) -> revision.Difference:
-        """Put a new revision of a plan in force: what changed is ended first, what did not goes on."""
+        """Put a new revision of a plan in force. Turns of changed tasks are ended first; others go on."""
         board = await self._state.board_of(dag.plan_id)
         await self.adopt_plan(dag.plan_id)
         at = self._state.deps.stamp()
@@ -236,7 +236,7 @@ class OperatorActions:
         return found
 
     async def release(self, plan_id: str, *, by: str) -> None:
-        """Decide anew whether a plan's results are shipped: after a look whether what it proved still holds."""
+        """Decide again whether a plan's results are shipped, after a check whether its proofs still hold."""
         board = await self._state.board_of(plan_id)
         await self.verify(plan_id)
         await proof_release.decide_release(

@@ -1,4 +1,4 @@
-"""What people do to a plan or to a task of it, by name: the doors hand on what they were told."""
+"""Actions of people on a plan or on one of its tasks, by name, as the doors receive them."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from agenttalk.rules.proof import rework
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanAction:
-    """What somebody wants to be done."""
+    """An action that a person or a program asks for."""
 
     name: str
     by: str
     proof: AnswerProof = UNKNOWN
-    """What shows that a person wants it."""
+    """The proof that a person asks for it."""
     task_id: str | None = None
     onwards: bool = False
-    """Whether a task is tried again with everything that hangs on it."""
+    """Whether a retried task takes everything along that depends on it."""
     why: str = ""
     checkpoint: str | None = None
-    """What holds a task up and is overridden, for which a reason must be given."""
+    """The checkpoint that holds a task and is to be overridden; a reason must be given."""
     answer: str = ""
-    """What is to become of a task that has no round of rework left."""
+    """The decision about a task that has no round of rework left."""
 
 
 async def carry_out_action(deps: Deps, dispatcher: Dispatcher, plan_id: str, action: PlanAction) -> Any:
-    """Do it, and tell what came of it. Raises UsageError when there is no such action, or it is not allowed."""
+    """Carry out an action and return its result. Raises UsageError for one that is unknown or not allowed."""
     _require_allowed(deps, plan_id, action)
     by, task_id, why = action.by, action.task_id, action.why
     match action.name:
@@ -61,7 +61,7 @@ async def carry_out_action(deps: Deps, dispatcher: Dispatcher, plan_id: str, act
             return {"task": task_id, "decided": str(decision)}
         case _:
             hint = "there are: pause, resume, cancel, release; with a task retry, abort, rework, override"
-            raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action.name[:40]!r} a plan", hint=hint)
+            raise UsageError(Code.NAME_UNKNOWN, f"there is no action {action.name[:40]!r} on a plan", hint=hint)
 
 
 def _require_allowed(deps: Deps, plan_id: str, action: PlanAction) -> None:
@@ -76,5 +76,5 @@ def _decision(answer: str) -> rework.ReworkDecision:
     decision = rework.read_decision("PROVIDE", [answer])
     if decision is None:
         hint = f"'grant N' (up to {rework.MOST_GRANTED}), 'accept' or 'abort'"
-        raise UsageError(Code.OPTION_INVALID, f"{answer[:40]!r} is no decision", hint=hint)
+        raise UsageError(Code.OPTION_INVALID, f"{answer[:40]!r} is not a decision", hint=hint)
     return decision

@@ -1,4 +1,4 @@
-"""Leases that nobody takes care of: what they were for is given out again, or what they left is verified."""
+"""Settles orphaned leases: their tasks are leased again, or the work that they left is verified."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Recovery:
         self._steps = steps
 
     async def recover(self, *, unwanted: Collection[tuple[str, str]] = (), stopping: bool = False) -> int:
-        """End leases that nobody takes care of, once their processes are confirmed dead; how many there were.
+        """End orphaned leases, once their processes are confirmed dead. Returns how many there were.
 
         What was being verified is verified again, or left to the next start by who is `stopping`; not so the
         `unwanted`, by plan and task.
@@ -56,7 +56,7 @@ class Recovery:
         return count
 
     async def _settle(self, board: BoardState, left: OrphanedLease, *, wanted: bool, stopping: bool) -> None:
-        """Decide about a lease that nobody takes care of. Who cannot verify leaves that to somebody who can."""
+        """Settle one orphaned lease. An engine that cannot verify leaves the lease to one that can."""
         apart = left.phase == access.ELSEWHERE
         leaves = stopping or not (
             "remote" in self._state.jobs.performers if apart else self._can_verify(board.store.name)
@@ -102,7 +102,7 @@ class Recovery:
             self._steps.begin(board, granted, performance)
 
     async def _read_transcribed_use(self, board: BoardState, left: OrphanedLease) -> UsageTotals:
-        """What the agent of a process that died told until then, as far as it was written down."""
+        """Read the usage that the agent of a dead engine had reported, as far as its transcript has it."""
         [task] = await board.store.read(ENGINE_TASK, plan_id=left.plan_id, task_id=left.task_id)
         rows = await board.store.read(COMMAND_OF_DELIVERY, id=left.delivery)
         if left.phase in VERIFYING or task.lease != left.lease or not rows:
@@ -113,7 +113,7 @@ class Recovery:
         return await asyncio.to_thread(transcript.read_used, self._state.deps.root, path)
 
     def _can_verify(self, board: str) -> bool:
-        """Whether work on a board can be verified here: by the kind of its tasks, or by making checks."""
+        """Whether this engine can verify work on a board: by the kind of its tasks, or by running checks."""
         return board in self._state.deps.kinds if board in VIRTUAL else self._state.prover is not None
 
 

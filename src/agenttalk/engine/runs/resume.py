@@ -1,7 +1,7 @@
-"""Verifying again what an engine was verifying when it ended: the agent has done its part, and is not asked again.
+"""Takes up work that an engine was verifying when it ended. The agent has done its part and does not run again.
 
-What came of an attempt is written down in the commit that begins to verify it. Whoever finds its lease without a
-holder takes it over, under a new epoch and for the same attempt.
+The performance of an attempt is stored in the commit in which its verification begins. The engine that finds the
+orphaned lease takes it over, under a new epoch and for the same attempt.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from agenttalk.rules.proof.turn_outcome import decide_after_attempt
 from agenttalk.rules.text.catalogue import read_text, restore_messages, with_messages
 
 UNCOUNTED: Final = frozenset({"asking", "awaiting", OFFERED, ELSEWHERE})
-"""Phases in which nothing runs here that could end an engine."""
+"""Phases in which no program runs here, so that the death of an engine says nothing about the task."""
 VERIFYING: Final = frozenset({"verifying", "asking", "awaiting"})
-"""Phases in which what came of the attempt may be known already. Who asks a person has verified the rest."""
+"""Phases in which the performance of the attempt is stored. When a person is asked, all else is verified."""
 NO_OWNER: Final = wire.write(ProcessIdentity("", 0, 0)._asdict()).decode()
-"""Holds the lease of what an engine left to be verified again when it was stopped."""
+"""The owner of a lease that a stopped engine left for the next one to verify."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrphanedLease:
-    """A lease that nobody takes care of."""
+    """A lease whose turn runs nowhere any more."""
 
     plan_id: str
     task_id: str
@@ -48,11 +48,11 @@ class OrphanedLease:
     delivery: int
     phase: str | None
     died: bool
-    """Whether its engine died over it, and was not merely stopped."""
+    """Whether its engine died, and was not stopped on purpose."""
 
 
 def keep_performance(tx: Tx, job: Job, performance: Performance) -> None:
-    """Write down what came of an attempt, which is to be verified from here on."""
+    """Store the performance of an attempt and enter the phase in which it is verified."""
     about = {"plan_id": job.plan_id, "task_id": job.task_id}
     body = wire.write(
         {**_performance_to_json(performance), "inputs": [_file(each.input_name, each) for each in job.inputs]}
@@ -62,7 +62,7 @@ def keep_performance(tx: Tx, job: Job, performance: Performance) -> None:
 
 
 def leave_for_next_start(tx: Tx, left: OrphanedLease) -> bool:
-    """Leave a lease to whoever starts next; False if there is nothing to be verified again, or done elsewhere."""
+    """Leave a lease to the next engine; False if no work of it is to be verified, and no remote agent has it."""
     if left.phase == ELSEWHERE:
         _hand_on(tx, left, NO_OWNER)
         return True
@@ -81,7 +81,7 @@ def _hand_on(tx: Tx, left: OrphanedLease, owner: str) -> None:
 def _take_back(
     moves: PlanTransaction, desk: LeaseContext, left: OrphanedLease, ticket: int
 ) -> tuple[LeasedAttempt, None] | None:
-    """Take care again of an attempt that an agent elsewhere has taken: the same, under the same epoch."""
+    """Take care again of an attempt that a remote agent has: the same attempt, under the same epoch."""
     tx = moves.tx
     [task] = tx.run(ENGINE_TASK, plan_id=left.plan_id, task_id=left.task_id)
     if task.lease != left.lease or task.cause == "SUPERSEDED":
@@ -96,7 +96,7 @@ def _take_back(
 def resume_lease(
     moves: PlanTransaction, desk: LeaseContext, left: OrphanedLease, ticket: int
 ) -> tuple[LeasedAttempt, Performance | None] | None:
-    """Take a lease over to verify again; None if the attempt did not come so far, or ended the engine too often.
+    """Take a lease over to verify its work; None if there is no work yet, or if the task ended the engine too often.
 
     Without a performance it is still being done elsewhere.
     """
@@ -108,7 +108,7 @@ def resume_lease(
     [task] = tx.run(ENGINE_TASK, **about)
     if not rows or task.lease != left.lease or task.attempt != rows[0].attempt or _too_often(left, task.deaths):
         return None
-    if task.cause == "SUPERSEDED":  # what it was given was replaced meanwhile
+    if task.cause == "SUPERSEDED":  # its inputs were replaced meanwhile
         return None
     said: Any = wire.read(bytes(rows[0].body), limit=wire.DOCUMENT_LIMIT)
     inputs = tuple(InputContent(*_content(each)) for each in said["inputs"])
@@ -132,7 +132,7 @@ def resume_lease(
 
 
 def _counts(left: OrphanedLease) -> bool:
-    """Whether an end counts as a death over the task. A question that waits for its answer ends no engine."""
+    """Whether the end of an engine counts as a death over the task. Waiting for a person cannot end an engine."""
     return left.died and left.phase not in UNCOUNTED
 
 

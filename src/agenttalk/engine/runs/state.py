@@ -101,11 +101,11 @@ class DispatcherState:
             self.ours.discard(granted.job.lease)
 
     async def board_of(self, plan_id: str) -> BoardState:
-        """The board of a plan."""
+        """Open the board of a plan."""
         return self.board(await board_of(self.deps, plan_id))
 
     def board(self, store: Store) -> BoardState:
-        """A board with its cached definitions."""
+        """Return a board with its cached definitions."""
         if store.name not in self.boards:
             self.boards[store.name] = BoardState(store, DefinitionCache(self.deps.submitted, traced=self.deps.traced))
         return self.boards[store.name]
@@ -120,7 +120,10 @@ class DispatcherState:
 
 
 def make_tasks_ready(moves: PlanTransaction, plans: Sequence[str]) -> tuple[int, bool]:
-    """Look at plans until enough is ready for one transaction; at how many, and whether there is more in them."""
+    """Make tasks of plans ready until there are enough for one transaction.
+
+    Returns how many plans were checked, and whether they have more due tasks.
+    """
     looked, due = 0, 0
     for plan_id in plans:
         sheet = moves.definitions.load(moves.tx, plan_id)

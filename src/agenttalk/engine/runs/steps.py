@@ -88,7 +88,7 @@ class StepWriter:
     def _go_on(
         self, board: BoardState, moves: PlanTransaction, taken: list[LeasedAttempt], after: Sequence[LeasedAttempt]
     ) -> None:
-        """Do what follows from a commit."""
+        """Start what a commit made possible: turns, closings, another pass."""
         self._state.desk.remember(board.store.name, moves.queued)
         for each in taken:
             self.begin(board, each)
@@ -133,7 +133,7 @@ class StepWriter:
         self._state.closings[plan_id].add_done_callback(over)
 
     def closer_of(self, board: BoardState, plan_id: str) -> PlanCloser:
-        """What checks the proofs of a plan again."""
+        """Build the closer of a plan, which checks its proofs again."""
         state = self._state
         return PlanCloser(
             board.store,

@@ -1,4 +1,4 @@
-"""What the ledger and the receipt say of a turn that has ended."""
+"""Renders the end of a turn for the ledger and for the receipt."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def render_fact(
     proof: WorkProof,
     lines: Sequence[str],
 ) -> bytes:
-    """The fact of a turn that ended, in its canonical form. `lines` are those of the journal, in theirs."""
+    """Render the fact of a turn that ended as canonical JSON. `lines` are those of the journal, rendered already."""
     if _is_plain(granted, performance, outcome, proof):
         return _plain(moves, granted, performance, outcome, lines)
     texts = {name: wire.to_text(value) for name, value in _fact_to_json(granted, performance, outcome, proof).items()}
@@ -46,7 +46,7 @@ def render_fact(
 
 
 def _is_plain(granted: LeasedAttempt, performance: Performance, outcome: TurnOutcome, proof: WorkProof) -> bool:
-    """Whether there is nothing to be told of a turn but that it finished, and what is thought of it."""
+    """Whether the fact of a turn consists of its result and its verdict alone."""
     command = granted.job.command
     return (
         performance.how == "finished"
@@ -66,7 +66,7 @@ def _plain(
     outcome: TurnOutcome,
     lines: Sequence[str],
 ) -> bytes:
-    """The fact of a plain turn: the same as of any other, only quicker."""
+    """Render the fact of a plain turn: the same text as `_fact_to_json` would give, only quicker."""
     job, result, explanation = granted.job, performance.result, performance.explanation
     said = wire.quoted(result) if type(result) is str else wire.to_text(result)
     if len(said) > _SHOWN // 4 and len(data := wire.encode(said)) > _SHOWN:
@@ -91,7 +91,7 @@ def _plain(
 
 @lru_cache(maxsize=256)
 def _verdict_text(verdict: Verdict) -> tuple[str, str]:
-    """What is told of a verdict, before and after the id of its promise."""
+    """Render a verdict: the fields that stand before the id of its promise, and those after it."""
     said = {name: wire.to_text(value) for name, value in _verdict_to_json(verdict).items()}
     before = "".join([f"{wire.quoted(name)}:{said[name]}," for name in sorted(said) if name < "promise_id"])
     after = "".join([f",{wire.quoted(name)}:{said[name]}" for name in sorted(said) if name > "promise_id"])
@@ -101,7 +101,7 @@ def _verdict_text(verdict: Verdict) -> tuple[str, str]:
 def _fact_to_json(
     granted: LeasedAttempt, performance: Performance, outcome: TurnOutcome, proof: WorkProof
 ) -> dict[str, Any]:
-    """The fact of a turn."""
+    """Build the fact of a turn."""
     job = granted.job
     body: dict[str, Any] = {
         "message_id": granted.message_id,
@@ -145,7 +145,7 @@ def _fact_to_json(
 
 
 def _remarks(performance: Performance, outcome: TurnOutcome, proof: WorkProof) -> list[str]:
-    """What a reader of the verdict must know besides: what does not count, what it rests on, what was refused."""
+    """List remarks on a verdict: work that does not count, paths that it rests on, tools that were refused."""
     found = turn_outcome.describe_dropped_work(proof)
     if proof.rests_on:
         found.append(verdict_words.RESTS_ON(paths=", ".join(proof.rests_on)))
@@ -155,13 +155,13 @@ def _remarks(performance: Performance, outcome: TurnOutcome, proof: WorkProof) -
 
 
 def _proof_to_json(proof: WorkProof) -> dict[str, Any]:
-    """What others found out about the work; only what is there."""
+    """Return the findings of other parties about the work, without empty ones."""
     told = {"checks": list(proof.check_records), "commit": proof.commit, "foreign": list(proof.foreign)}
     return {name: value for name, value in told.items() if value}
 
 
 def _notice(command: Command, performance: Performance, outcome: TurnOutcome) -> str | None:
-    """The text that a command wants to be told when its task has ended, well or not."""
+    """Fill in the text that a command asks for at the end of its task, well or not."""
     if command.on_complete is None and command.on_failure is None:
         return None
     if outcome.state == "COMPLETED":
@@ -174,7 +174,7 @@ def _notice(command: Command, performance: Performance, outcome: TurnOutcome) ->
 
 
 def _claims_to_json(said: Claims) -> list[dict[str, Any]]:
-    """Claims for the ledger; those that a check decides about are set aside."""
+    """List the claims; those that a check decides about are set aside."""
     return [
         {"id": each.id, "passed": each.passed, "detail": each.detail, "set_aside": aside}
         for aside, group in ((False, said.evidence), (True, said.set_aside))
@@ -193,14 +193,14 @@ def _verdict_to_json(verdict: Verdict) -> dict[str, Any]:
 
 
 def decide_receipt(outcome: TurnOutcome) -> tuple[str, str | None]:
-    """How a command ended, and why if it did not end well."""
+    """Decide the status of the receipt for a command, and the reason if the command failed."""
     if outcome.cause in {"FULFILLED", "MOOT"}:
         return "SUCCEEDED", None
     return "FAILED", (outcome.reason or outcome.cause).replace("\0", "\ufffd")
 
 
 def _ack(moves: PlanTransaction, granted: LeasedAttempt, outcome: TurnOutcome) -> str:
-    """The receipt for a command, in its canonical form."""
+    """Render the receipt for a command as canonical JSON."""
     command = granted.job.command
     status, details = decide_receipt(outcome)
     result = '{"ok":true}' if details is None else f'{{"details":{wire.quoted(details)},"ok":false}}'

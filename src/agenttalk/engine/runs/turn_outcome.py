@@ -56,7 +56,7 @@ def decide_outcome(
 
 
 def would_be_done(granted: LeasedAttempt, performance: Performance, proof: WorkProof, at: str) -> bool:
-    """Whether what was found would fulfil the task's promise, if its gates are met. Asked before a merge."""
+    """Whether the evidence would fulfil the task's promise, if its gates are met. Asked before a merge."""
     job = granted.job
     facts = TurnFacts(
         granted.node,
@@ -74,7 +74,7 @@ def would_be_done(granted: LeasedAttempt, performance: Performance, proof: WorkP
 
 
 def model_of(granted: LeasedAttempt, performance: Performance) -> str:
-    """The model that did a turn, as it was reported; else the one that was asked for."""
+    """Return the model of a turn, as the agent reported it; else the one in its profile."""
     return honesty.model_of({"usage": performance.usage}) or granted.job.profile.model
 
 

@@ -68,7 +68,7 @@ class TurnRunner:
         return replace(performance, how="crashed", error=performance.remark, remark=""), NO_PROOF
 
     async def _run_job(self, board: BoardState, granted: LeasedAttempt) -> tuple[Performance, WorkProof | None]:
-        """Have a job done. Without a proof, somebody else has to look at it."""
+        """Have a job performed. Returns no proof if the work has still to be verified."""
         job = granted.job
         prover = self._state.prover
         if prover is None and (job.needs_proof or job.criteria):
@@ -77,7 +77,7 @@ class TurnRunner:
             return Performance("not_started", error=why), NO_PROOF
         try:
             judgements = await self._judge_inputs(board, granted, prover) if prover is not None and job.criteria else {}
-        except InputError as error:  # whoever is to judge cannot be asked: that is no judgement of what it was given
+        except InputError as error:  # the judge cannot be asked, which says nothing about the inputs
             return Performance("not_started", error=error.message), NO_PROOF
         if not all(each.accepted for each in judgements.values()):
             return Performance("refused", judgements=judgements), NO_PROOF
@@ -100,7 +100,7 @@ class TurnRunner:
         return performance, None
 
     async def _prove(self, board: BoardState, granted: LeasedAttempt, job: Job, performance: Performance) -> WorkProof:
-        """Have proven what came of a job."""
+        """Have the work of a job proven."""
         if granted.kind_task is not None:
             return await self._gather_kind_evidence(board, granted, performance)
         if self._state.prover is None:
@@ -120,7 +120,7 @@ class TurnRunner:
     async def _gather_kind_evidence(
         self, board: BoardState, granted: LeasedAttempt, performance: Performance
     ) -> WorkProof:
-        """What the kind of a task finds of the work. What cannot be looked at is not there."""
+        """Gather the evidence that the kind of a task finds. Evidence that cannot be gathered counts as missing."""
         kind, task = self._state.deps.kinds.get(granted.job.board), granted.kind_task
         if kind is None or task is None or performance.how != "finished":
             return NO_PROOF
@@ -131,7 +131,7 @@ class TurnRunner:
                 kind, board.store, granted, performance, at=self._state.deps.stamp(), confirm=confirm, wait=wait
             )
             found = tuple(await kind.evidence(task, turn))
-        except Exception as error:  # also somebody else's code; whatever it is, nothing was found
+        except Exception as error:  # a kind can be code of another party: any error of it means no evidence
             LOG.exception("%s: it could not be checked", granted.job.task_id, extra={"action": "dispatcher.evidence"})
             code = f"{error.code}: " if isinstance(error, AgentTalkError) else ""
             detail = f"verify_error: {code}{error}"
@@ -142,7 +142,7 @@ class TurnRunner:
         )
 
     async def _judge_inputs(self, board: BoardState, granted: LeasedAttempt, prover: Prover) -> dict[str, Judgement]:
-        """Have inputs looked at before they are used."""
+        """Have inputs judged before they are used."""
         await self._enter(board, granted.job, "validating")
         confirm = partial(self._confirm, board, granted)
         found = await InputReviewer(self._state.deps, board.store, self._state.jobs.performers, prover, confirm).judge(
@@ -154,7 +154,7 @@ class TurnRunner:
     async def _confirm(
         self, board: BoardState, granted: LeasedAttempt, check: HumanCheck, shown: str, *, exhibit: Exhibit = NO_EXHIBIT
     ) -> Confirmation:
-        """Ask a person about what a turn left. Meanwhile its agent can do something else."""
+        """Ask a person about the work of a turn. Its agent is free for other tasks meanwhile."""
         await self._enter(board, granted.job, "asking")
         self._state.free(granted)
         self._state.working.discard(granted.job.lease)
@@ -169,7 +169,7 @@ class TurnRunner:
     async def _await(
         self, board: BoardState, granted: LeasedAttempt, why: str, longest: Coroutine[Any, Any, None]
     ) -> None:
-        """Wait for what is not the agent's to do, until something is heard or the time is up. The agent is free."""
+        """Wait until a forge reports news or the time is up. The agent is free for other tasks meanwhile."""
         job, heard = granted.job, asyncio.Event()
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease}
         self._state.free(granted)

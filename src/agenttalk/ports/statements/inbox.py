@@ -1,4 +1,4 @@
-"""What an agent's heartbeat asks for and writes."""
+"""Statements of an agent's heartbeat."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class StagesRow(NamedTuple):
 
 
 class AttemptTokenRow(NamedTuple):
-    """What the token of an attempt is checked against."""
+    """The row that the token of an attempt is checked against."""
 
     epoch: int
     token: str | None

@@ -1,4 +1,4 @@
-"""Leases and turns of the dispatcher."""
+"""Leases and turns, of tasks and of commands in inboxes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
--- What an agent's heartbeat asks for and writes.
+-- Statements of an agent's heartbeat.
 
 -- name: plans_of_agent
 SELECT plan_id FROM deliveries
@@ -34,7 +34,7 @@ UPDATE deliveries SET shown = 'claimed'
 WHERE board = :board AND id = :id AND state = 'superseded'
 RETURNING id
 
--- Messages whose files lie in `.pending`, be it that they have still to be put away.
+-- Messages whose files lie in `.pending`, also of those that have still to be put away.
 -- `state IN (...)` is what the index of open deliveries asks for, and SQLite does not conclude it from `state = ...`.
 -- name: claimed_names
 SELECT m.message_id, m.name
@@ -78,7 +78,7 @@ WHERE d.board = :board AND d.plan_id = :plan_id AND d.receiver = :receiver AND d
     AND d.state = 'delivered' AND d.shown = 'delivered' AND m.id = d.message
 ORDER BY d.id
 
--- Files that have still to tell of a state.
+-- Deliveries whose files do not show their state yet.
 -- name: unsettled
 SELECT d.id, d.state, m.message_id, m.type, m.task_id, m.output_name, m.seq, m.name, m.envelope
 FROM deliveries AS d JOIN messages AS m ON m.id = d.message

@@ -1,4 +1,4 @@
--- Leases and turns of the dispatcher.
+-- Leases and turns, of tasks and of commands in inboxes.
 
 -- The first task in an agent's queue.
 -- name: next_task
@@ -68,7 +68,7 @@ RETURNING epoch
 SELECT 1 AS found FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND epoch = :epoch AND lease = :lease
 
--- A task that waits for what is not its agent's to do, and why.
+-- A task that waits for something that is not up to its agent, and why.
 -- name: set_awaiting
 UPDATE tasks SET phase = 'awaiting', reason = :reason, reason_message = :reason_message
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease = :lease
@@ -105,7 +105,7 @@ WHERE t.board || '' = :board AND t.lease IS NOT NULL AND t.unmet IS NULL AND d.i
     AND d.receiver = :agent_id
 ORDER BY t.plan_id, t.task_id
 
--- How many tasks of a plan are at work; not what a person does, and not what an agent elsewhere has yet to take.
+-- How many tasks of a plan are at work, without those of people and those that no remote agent has taken yet.
 -- name: at_work_in
 SELECT count(*) AS tasks FROM tasks AS t
 WHERE t.board = :board AND t.plan_id = :plan_id AND t.lease IS NOT NULL AND t.phase NOT IN ('asking', 'offered', 'awaiting')
@@ -155,7 +155,7 @@ WHERE board = :board AND plan_id = :plan_id AND ended_at IS NULL ORDER BY at, re
 -- name: end_refusal
 UPDATE refusals SET ended_at = :at WHERE board = :board AND refusal_id = :refusal_id
 
--- Tasks that agents work on by hand, and what became of their commands.
+-- Tasks of folder agents, and how far their commands are.
 -- name: tasks_by_hand
 SELECT t.task_id, t.state, t.delivery, d.ack, d.details, t.updated_at
 FROM tasks AS t CROSS JOIN deliveries AS d
