@@ -173,7 +173,10 @@ def test_words_are_work_only_from_those_who_may_write_or_are_listed() -> None:
     assert "no write access" in seen(stranger.model_copy(update={"writer": False})).ignored
     assert [each.action_type for each in seen(stranger.model_copy(update={"writer": True})).tasks] == ["mention"]
     assert [each.action_type for each in seen(comment("@agent-dev please", sender="agent-ops")).tasks] == ["mention"]
-    assert "nobody cannot call agents" in seen(comment("@agent-dev please").model_copy(update={"sender": None})).ignored
+    assert (
+        "an unknown account cannot call agents"
+        in seen(comment("@agent-dev please").model_copy(update={"sender": None})).ignored
+    )
     approved = review("APPROVED", sender="total-stranger")
     assert [each.action_type for each in seen(approved).tasks] == []
     listed = registry(callers={SOURCE: ("al*",)})

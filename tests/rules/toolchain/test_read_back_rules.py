@@ -541,7 +541,12 @@ def test_no_report_makes_done_what_the_forge_does_not_show(said: list[Any], merg
         ("review_result", "APPROVED", {}, ""),
         ("review_result", "APPROVED", {"reviews": [review("REQUEST_CHANGES", author=ANN)]}, "against ann, who asks"),
         ("review_result", "APPROVED", {"head": NEW}, "does not show which head that was"),
-        ("review_result", "APPROVED", {"head": NEW, "commit": Commit(sha=MERGE, parents=(OLD,))}, "without an approval"),
+        (
+            "review_result",
+            "APPROVED",
+            {"head": NEW, "commit": Commit(sha=MERGE, parents=(OLD,))},
+            "without an approval",
+        ),
         ("review_result", "APPROVED", {"reviews": [review(author=ANN, dismissed=True)]}, "without an approval"),
         ("ci_failure", None, {"reviews": [review(author=ANN)], "head": HEAD}, ""),
         ("ci_failure", None, {"reviews": [review(author=ANN, commit=OLD)]}, "without an approval"),
