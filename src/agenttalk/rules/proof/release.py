@@ -82,7 +82,7 @@ class ReleaseDecision:
 
 
 def find_named_gate(output_name: str) -> str | None:
-    """The gate that an output's name stands for; empty if only its content says which, None if it is no result."""
+    """The gate that an output's name stands for; empty if only its content says which, None if it is not one."""
     if output_name.removesuffix(".json") == _ANY:
         return ""
     found = _AFTER.match(output_name) or _BEFORE.match(output_name)
