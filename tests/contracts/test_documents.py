@@ -146,7 +146,7 @@ def test_every_problem_of_a_document_is_named_at_once() -> None:
 def test_a_misspelt_field_is_pointed_at() -> None:
     document = {("reasn" if key == "reason" else key): value for key, value in FEEDBACK.items()}
     (problem,) = refusal(ValidationFeedback, document).problems
-    assert problem.hint == "'reasn' is there: did you mean 'reason'?"
+    assert problem.hint == "'reasn' is given: did you mean 'reason'?"
 
 
 def test_what_is_no_object_is_no_document() -> None:

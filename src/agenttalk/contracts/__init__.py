@@ -1,1 +1,1 @@
-"""What is said: every document as a frozen model. No I/O, no clock."""
+"""The documents: one frozen model each, strict JSON, errors. No I/O, no clock."""

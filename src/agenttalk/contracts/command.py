@@ -1,4 +1,4 @@
-"""The command: the only instruction there is, one order for one task."""
+"""The command: an order for one task. Agents get no other instructions."""
 
 import re
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
@@ -36,7 +36,7 @@ Priority = Literal["HIGH", "MEDIUM", "LOW"]
 
 
 class CommandIdParts(NamedTuple):
-    """What a well-formed command_id says."""
+    """The parts of a command_id."""
 
     task_id: str
     seq: int
@@ -49,7 +49,7 @@ def parse_command_id(text: str) -> CommandIdParts | None:
 
 
 def make_command_id(task_id: str, seq: int) -> CommandId:
-    """The command_id of a task's order number `seq`."""
+    """Return the command_id of a task's order number `seq`."""
     return CommandId(f"cmd_{task_id}_{seq:03d}")
 
 
@@ -69,20 +69,20 @@ CommandIdText = Annotated[
 
 
 PRIORITIES: Final = {"HIGH": 0, "MEDIUM": 1, "LOW": 2}
-"""In which order they come."""
+"""The priorities, highest first."""
 
 
 class DagRef(Part):
-    """Which DAG a command was made for."""
+    """The DAG that a command was made for."""
 
     sha256: Sha256
     """Hash of the plan's task_dag.json."""
     revision: Count | None = None
-    """Its revision, for reading."""
+    """Its revision, for people."""
 
 
 class ResolvedInput(Part):
-    """An input already picked by the engine."""
+    """An input that the engine has picked."""
 
     input_name: Text
     """Name of the input as the DAG has it."""
@@ -91,22 +91,22 @@ class ResolvedInput(Part):
     paths: Annotated[Many[RelativePath], Field(min_length=1)]
     """Files that make up the input."""
     description: str | None = None
-    """What it is, for the reader."""
+    """A description, for people."""
     sensitivity: str | None = None
-    """How it has to be handled, e.g. `secret`."""
+    """How to handle it, e.g. `secret`."""
 
 
 class ProducedFile(Part):
-    """A file that the command is to make."""
+    """A file that the command must make."""
 
     path: RelativePath
-    """Where it will lie, relative to the working directory."""
+    """Its path, relative to the working directory."""
     content_type: str | None = None
     """Its media type."""
 
 
 class Produces(Part):
-    """An output that the command is to make."""
+    """An output that the command must make."""
 
     output_name: Text
     """Name of the output as the DAG has it."""
@@ -120,14 +120,14 @@ class Possible(Part):
     output_name: Text
     """Name of the output as the DAG has it."""
     when: Text | None = None
-    """For which score it is due, e.g. `score >= 70`; absent for one that is optional."""
+    """The score for which it is due, e.g. `score >= 70`; absent if it is optional."""
 
 
 class Notice(Part):
-    """A text for the local notice and log. It never routes anything."""
+    """A text for the local notice and log. It has no effect on routing."""
 
     message_template: Text
-    """May hold {result} and {score} on completion, {error} on failure."""
+    """May contain {result} and {score} on completion, {error} on failure."""
 
 
 class ValidationCriteria(Part):
@@ -159,9 +159,9 @@ class ValidationResult(Part):
     issues: Many[Issue] = ()
     """Each thing that is wrong."""
     expectations: Expectations | None = None
-    """What the next version should have."""
+    """What the next version should contain."""
     prompt: Text | None = None
-    """What the validator asks of the maker, in its own words."""
+    """The validator's instructions for the maker, in its own words."""
 
 
 class PreviousFile(Part):
@@ -174,24 +174,24 @@ class PreviousFile(Part):
     sha256: Sha256
     """Hash of its bytes."""
     size_bytes: Count = 0
-    """How many there are."""
+    """Its size in bytes."""
 
 
 class Reexecution(Part):
-    """Marks a command as the re-execution of work that was found wanting."""
+    """Marks a command as the re-execution of refused work."""
 
     original_task_id: TaskIdText
     """The task whose output was refused."""
     original_agent: AgentIdText
     """The agent that made that output."""
     attempt: Positive
-    """Which round this is, from 1."""
+    """The number of the round, from 1."""
     validation_result: ValidationResult
     """Why it was refused."""
     validated_at: Instant | None = None
     """When it was refused."""
     previous: Many[PreviousFile] = ()
-    """What was refused, which comes along as the input `previous_output`."""
+    """The refused files, which the agent gets as the input `previous_output`."""
 
 
 class ReexecuteRequest(Document):
@@ -206,13 +206,13 @@ class ReexecuteRequest(Document):
     validation_result: ValidationResult
     """Why it is refused."""
     prompt: Text | None = None
-    """What its maker is told."""
+    """Instructions for its maker."""
     command_id: str | None = None
-    """The sender's name for it; the engine gives the order its own."""
+    """The sender's id for it. The engine gives the order its own id."""
 
 
 class Command(Document):
-    """One order for a task: what to do, with which inputs, within which limits. Never where it goes."""
+    """An order for a task: its instructions, inputs and limits, but never its receivers."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -226,7 +226,7 @@ class Command(Document):
     plan_id: PlanIdText
     """The plan, or a board whose name begins with `_`."""
     task_id: TaskIdText
-    """The DAG node (or board task) that this command is bound to."""
+    """The DAG node (or board task) that this command is for."""
     command_id: CommandIdText
     """`cmd_<task_id>_<NNN>`, at least three digits."""
     command_seq: Count
@@ -234,7 +234,7 @@ class Command(Document):
     dag_ref: DagRef | None = None
     """The DAG it was made for; required in plans, absent on virtual boards."""
     prompt: Text
-    """What to do."""
+    """The instructions."""
     required_inputs: Many[InputPattern]
     """File names or globs that are needed; may be empty."""
     resolved_inputs: Many[ResolvedInput] | None = None
@@ -250,19 +250,19 @@ class Command(Document):
     score_criteria: Text | None = None
     """What the score measures; present exactly when a score is required."""
     timeout: Positive
-    """Limit in seconds, for waiting and for running each."""
+    """Time limit in seconds, for waiting and for running separately."""
     retry_times: Count = 0
-    """Retries after a crash or timeout; each has 1.5 times the time of the one before."""
+    """Retries after a crash or timeout. Each one gets 1.5 times the time of the previous one."""
     idempotency_key: Text | None = None
     """For people and audit; never used to find duplicates."""
     payload_hash: Sha256 | None = None
     """Hash of the command's canonical JSON without this field; checked when present."""
     on_complete: Notice | None = None
-    """Local notice when it completes."""
+    """Local notice on completion."""
     on_failure: Notice | None = None
-    """Local notice when it fails."""
+    """Local notice on failure."""
     promise: CompletionPromise | None = None
-    """What done means; the engine derives one when absent."""
+    """The promise. The engine derives one if it is absent."""
     validation_criteria: ValidationCriteria | None = None
     """What the inputs must meet."""
     reexecute: Reexecution | None = None

@@ -1,4 +1,4 @@
-"""The task DAG: who does what after whom, from which inputs, and where outputs go."""
+"""The task DAG: its tasks, their agents, dependencies, inputs and outputs."""
 
 import re
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def _check_condition(text: str) -> str:
     if not _CONDITION.match(text):
         raise PydanticCustomError(
             Code.FIELD_VALUE,
-            "a condition compares the score with a number, e.g. 'score < 70'; this is {text}",
+            "a condition must compare the score with a number, e.g. 'score < 70', not {text}",
             {"text": repr(text[:60])},
         )
     return text
@@ -100,16 +100,16 @@ Selector = Annotated[ByValue | ByMessageType, Field(discriminator="type")]
 
 
 class Input(Part):
-    """Something that a task needs."""
+    """An input of a task."""
 
     name: Text
     """Name of the input inside the task."""
     selector: Selector
-    """What fills it."""
+    """What selects its files."""
     required: bool = True
     """Whether the task can run without it."""
     pick_policy: PickPolicy | None = None
-    """Which one is taken when several match; globs take all by default, the others the latest."""
+    """Which file is taken when several match. Default: all for globs, else the latest."""
     min_count: Positive | None = None
     """Fewest matches."""
     external: bool = False
@@ -131,43 +131,43 @@ class Versioning(Part):
     mode: VersioningMode = "reject_on_change"
     """How versions are kept."""
     conflict_policy: ConflictPolicy = "deadletter_on_change"
-    """What happens to one that differs."""
+    """What happens to a version with other content."""
     tag: str | None = None
     """Tag for `semver_tagged`, also matched by routing rules."""
 
 
 class Output(Part):
-    """Something that a task makes."""
+    """An output of a task."""
 
     name: Text
     """Name of the output."""
     deliver_to: Many[Receiver] = ()
-    """Agents that receive it; empty means by the routing rules."""
+    """Agents that receive it. If empty, the routing rules decide."""
     content_type: str | None = None
     """Media type."""
     deliverable: bool = False
     """Whether it is a result of the whole plan."""
     when: ScoreCondition | None = None
-    """It is made only when the score meets this."""
+    """A condition on the score: the output is made only if it holds."""
     optional: bool = False
     """Whether it may be missing."""
     idempotency_key: str | None = None
-    """For people and audit; versions are compared under it."""
+    """For people and audit; versions with the same key are compared."""
     versioning: Versioning = Versioning.model_construct()
     """What happens to a second version."""
 
 
 class FailurePolicy(Part):
-    """What a task does when something it depends on has failed."""
+    """What happens to a task when a dependency has failed."""
 
     on_dependency_failed: DependencyFailure = "BLOCK"
-    """Skip, block, ask for a new plan, or let another task take the failed one's place."""
+    """Skip the task, block it, ask for a new plan, or have another task replace the failed one."""
     max_reexecute_times: Count | None = None
-    """Rounds of rework; by default the plan's."""
+    """Rework rounds. Default: those of the plan."""
     reexecute_target_agent_id: AgentIdText | None = None
-    """Who does the rework; by default the task's own agent."""
+    """Agent that does the rework. Default: the task's own agent."""
     fallback_task_id: TaskIdText | None = None
-    """Which task takes its place."""
+    """The task that replaces it."""
 
 
 class Branch(Part):
@@ -185,11 +185,11 @@ class Gates(Part):
     required: bool = False
     """Whether the gate must be met."""
     evidence_required: Many[str] = ()
-    """Documents that must be there."""
+    """Documents that must exist."""
     thresholds: dict[str, Number] = {}
     """`<task_id>_min_score` → lowest score."""
     branches: Many[Branch] = ()
-    """Where the score leads."""
+    """The branches by score."""
 
 
 class Node(Part):
@@ -202,48 +202,48 @@ class Node(Part):
     assigned_agent_id: AgentIdText
     """The only agent that receives its commands."""
     depends_on: Many[TaskIdText] = ()
-    """Tasks that come before it."""
+    """Tasks that must be done before it."""
     inputs: Many[Input] = ()
-    """What it needs."""
+    """Its inputs."""
     required_inputs: Many[InputPattern] = ()
-    """The older way to say what it needs; ignored where `inputs` is given."""
+    """The older form of its inputs; ignored where `inputs` is given."""
     outputs: Many[Output] = ()
-    """What it makes."""
+    """Its outputs."""
     failure_policy: FailurePolicy | None = None
-    """What it does when a dependency has failed."""
+    """What happens when a dependency has failed."""
     gates: Gates | None = None
     """What must be met before it counts as completed."""
     prompt: str | None = None
-    """What to do."""
+    """Its instructions."""
     validation_criteria: ValidationCriteria | None = None
     """What its inputs must meet."""
     promise: CompletionPromise | None = None
-    """What done means for it."""
+    """Its promise."""
     timeout: Positive | None = None
-    """Limit in seconds."""
+    """Time limit in seconds."""
     score_required: bool | None = None
     """Whether its result carries a score."""
     score_criteria: str | None = None
-    """What the score measures."""
+    """The criteria of the score."""
     retry_times: Count | None = None
-    """Retries after a crash or timeout; by default none."""
+    """Retries after a crash or timeout. Default: none."""
     priority: Priority | None = None
-    """HIGH before MEDIUM before LOW; by default MEDIUM."""
+    """HIGH before MEDIUM before LOW. Default: MEDIUM."""
     on_complete: Notice | None = None
-    """Local notice when it is done."""
+    """Local notice on completion."""
     on_failure: Notice | None = None
-    """Local notice when it has failed."""
+    """Local notice on failure."""
     workspace: Literal["repo"] | None = None
-    """Where it works: `repo` is a private clone of the plan's repository; by default an empty folder of its own."""
+    """Where it works: `repo` is a private clone of the plan's repository. Default: an empty folder of its own."""
 
     @property
     def needs(self) -> tuple[Input, ...]:
-        """What it needs, also where that is said in the older way."""
+        """Its inputs, also those in the older form."""
         return self.inputs or tuple(Input.read(_input_of(name)) for name in self.required_inputs)
 
 
 class RoutingMatch(Part):
-    """Which outputs a routing rule is for; all that is given must match."""
+    """The outputs of a routing rule. All given fields must match."""
 
     output_name: str | None = None
     """Name of the output."""
@@ -254,34 +254,34 @@ class RoutingMatch(Part):
 
 
 class RoutingRule(Part):
-    """Where outputs go that name no receiver."""
+    """The receivers of outputs that name none."""
 
     match: RoutingMatch
     """Which outputs."""
     deliver_to: Many[Receiver]
-    """Who receives them."""
+    """Their receivers."""
 
 
 class TaskDag(Document):
-    """A plan's tasks and how they hang together (`task_dag.json`)."""
+    """A plan's tasks and their dependencies (`task_dag.json`)."""
 
     schema_version: Version = "1.1"
-    """1.1; a 1.0 is lifted when it is read."""
+    """1.1. A 1.0 document is converted when it is read."""
     plan_id: PlanIdText
     """The plan."""
     nodes: Many[Node]
     """The tasks."""
     routing_rules: Many[RoutingRule] = ()
-    """Where outputs go that name no receiver; the first match wins."""
+    """The receivers of outputs that name none. The first match wins."""
 
     @classmethod
     def read(cls, data: object) -> Self:
-        """Read from JSON values, however many nodes there are."""
+        """Read a DAG from JSON values, without copying its nodes."""
         return quick_validation.validate_quickly(cls, data, "nodes") or super().read(data)
 
     @classmethod
     def lift(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """A 1.0 DAG says what a task needs as a list of file names, and may name outputs as plain texts."""
+        """Convert a 1.0 DAG, whose inputs are lists of file names, and whose outputs may be plain names."""
         if data.get("schema_version", "1.0") != "1.0":
             return data
         nodes = data.get("nodes")
@@ -289,7 +289,7 @@ class TaskDag(Document):
         return {**data, "schema_version": "1.1", "nodes": lifted}
 
     def to_bytes_with(self, nodes: Sequence[str]) -> bytes:
-        """The same as `to_bytes`, from the texts that its nodes have already."""
+        """Return the same as `to_bytes`, from the stored texts of its nodes."""
         rest = self.model_copy(update={"nodes": ()}).as_json()
         said = {name: f"{wire.write(name).decode()}:{wire.write(rest[name]).decode()}" for name in sorted(rest)}
         before = ",".join([text for name, text in said.items() if name < "nodes"])

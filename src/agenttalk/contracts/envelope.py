@@ -39,7 +39,7 @@ class ReexecutionMark(Part):
     """Says that an artifact comes from a re-execution."""
 
     count: Count
-    """Which round."""
+    """The number of the round."""
     command_id: CommandIdText
     """The command that asked for it."""
     feedback_sha256: Sha256 | None = None
@@ -47,10 +47,10 @@ class ReexecutionMark(Part):
 
 
 class RoutingHint(Part):
-    """What the producer thinks; it never routes."""
+    """A hint of the producer, which has no effect on routing."""
 
     intended_recipients: Many[str] = ()
-    """Agents that the producer has in mind."""
+    """Agents that the producer suggests."""
 
 
 class ScoreMark(Part):
@@ -63,20 +63,20 @@ class ScoreMark(Part):
 
 
 class Envelope(Document):
-    """What command and artifact envelopes have in common."""
+    """The common fields of command and artifact envelopes."""
 
     size_limit: ClassVar[int] = wire.ENVELOPE_LIMIT
 
     schema_version: Version
     """Version of the envelope's format."""
     message_id: MessageIdText
-    """Id of the message; with the hash of this file it finds duplicates."""
+    """Id of the message; with the hash of this file it identifies duplicates."""
     plan_id: PlanIdText
     """The plan it belongs to."""
     producer_agent_id: AgentIdText
     """Who sends it: the owner of the outbox."""
     created_at: Instant
-    """For reading; never used for order or duplicates."""
+    """For people; never used for order or duplicates."""
     task_id: TaskIdText
     """The task that it is for, or that made it."""
     subtype: str | None = None
@@ -88,13 +88,13 @@ class Envelope(Document):
     reexecution: ReexecutionMark | None = None
     """Present on what a re-execution made."""
     routing: RoutingHint | None = None
-    """A hint that never routes."""
+    """A hint without effect on routing."""
     score: ScoreMark | None = None
     """Score of the artifact."""
 
 
 class CommandPayload(Part):
-    """What a command envelope carries."""
+    """The payload of a command envelope."""
 
     command: Command
     """The command."""
@@ -126,13 +126,13 @@ class CommandEnvelope(Envelope):
 
     @classmethod
     def lift(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """A re-execution may say at the top of its command what was refused."""
+        """A re-execution with the refusal at the top of its command."""
         found: dict[str, Any] = lift_reexecution(data)
         return found
 
     @property
     def file_name(self) -> str:
-        """The name under which it is handed over."""
+        """The name under which the agent gets it."""
         seq = self.command_id.rpartition("_")[2]
         again = "reexecute_" if self.payload.command.reexecute else ""
         return f"cmd_{again}{self.task_id}_{seq}.msg.json"
@@ -142,7 +142,7 @@ _REFUSED: Final = ("original_task_id", "original_agent", "validation_result")
 
 
 def lift_reexecution(document: Any) -> Any:
-    """A command that says at its top what was refused says it in `reexecute` afterwards. Anything else is as it was."""
+    """Move a refusal from the top of a command into `reexecute`. Other values are returned unchanged."""
     payload = document.get("payload") if isinstance(document, dict) else None
     command = payload.get("command") if isinstance(payload, dict) else None
     if not isinstance(command, dict) or "reexecute" in command or "original_task_id" not in command:
@@ -156,7 +156,7 @@ class PayloadFile(Part):
     """A file that an artifact consists of."""
 
     path: RelativePath
-    """Where it lies, relative to the envelope."""
+    """Its path, relative to the envelope."""
     sha256: Sha256
     """Hash of its bytes."""
     content_type: str | None = None
@@ -166,7 +166,7 @@ class PayloadFile(Part):
 
 
 class ArtifactPayload(Part):
-    """What an artifact envelope carries."""
+    """The payload of an artifact envelope."""
 
     files: Annotated[Many[PayloadFile], Field(min_length=1)]
     """The files."""
@@ -195,7 +195,7 @@ def read_envelope(data: object) -> CommandEnvelope | ArtifactEnvelope:
     problem = Problem(
         code=Code.UNSUPPORTED_MESSAGE_TYPE,
         field="type",
-        message=f"messages of type {kind[:40]!r} do not exist",
+        message=f"there is no message type {kind[:40]!r}",
         hint="use 'command' or 'artifact'",
     )
     raise ContractError(problem.code, problem.message, (problem,), hint=problem.hint)

@@ -1,4 +1,4 @@
-"""Evidence and gate results as they are handed in from outside."""
+"""Evidence and gate results from outside."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,18 +15,18 @@ _T = TypeVar("_T")
 
 
 class EvidenceEntry(Part):
-    """One thing that was seen, or said to be. What decides has no default: what is left out is not guessed."""
+    """A piece of evidence, or a claim. Decisive fields have no defaults, so that nothing is guessed."""
 
     id: Text
     """Evidence id."""
     passed: bool
-    """Whether it shows what it should."""
+    """Whether it passed."""
     fresh: bool
-    """Whether what it covers is still the same."""
+    """Whether the files that it covers are unchanged."""
     trust: Trust
     """How it was obtained."""
     by: str = ""
-    """Who saw it."""
+    """Who obtained it."""
     at: str = ""
     """When, as text."""
     detail: str = ""
@@ -34,7 +34,7 @@ class EvidenceEntry(Part):
 
 
 def read_promise(document: object) -> CompletionPromise:
-    """A promise from JSON values; raises ContractError with every problem."""
+    """Read a promise from JSON values. Raises ContractError with every problem."""
     found: list[Problem] = []
     promise = _part(CompletionPromise.read, document, "", found)
     if promise is None:
@@ -43,12 +43,12 @@ def read_promise(document: object) -> CompletionPromise:
 
 
 def read_evidence(document: object) -> tuple[str | EvidenceEntry, ...]:
-    """An array of evidence ids and evidence objects; raises ContractError with every problem."""
+    """Read an array of evidence ids and objects. Raises ContractError with every problem."""
     return _array("evidence", document, _evidence)
 
 
 def read_gates(document: object) -> tuple[GateResult, ...]:
-    """An array of gate results in their order; raises ContractError with every problem."""
+    """Read an array of gate results in their order. Raises ContractError with every problem."""
     return _array("gates", document, lambda item, at, found: _part(GateResult.read, item, at, found))
 
 
@@ -57,7 +57,7 @@ def _evidence(item: object, at: str, found: list[Problem]) -> str | EvidenceEntr
         return _part(EvidenceEntry.read, item, at, found)
     if item.strip():
         return item
-    found.append(Problem(Code.FIELD_VALUE, at, "an evidence id says something", "remove it"))
+    found.append(Problem(Code.FIELD_VALUE, at, "an evidence id must not be empty", "remove it"))
     return None
 
 

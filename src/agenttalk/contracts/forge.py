@@ -1,6 +1,6 @@
-"""What a code forge tells us, in one form for all forges.
+"""The events and objects of code forges, in one form for all forges.
 
-A webhook is only a hint: every object in it is what the forge saw at one moment. `Sighting` keeps the newest of them.
+A webhook is only a hint: it has the state of its objects at one moment. `Sighting` keeps the newest state.
 """
 
 from typing import Annotated, Literal
@@ -48,11 +48,11 @@ class ForgeUser(Part):
     """An account of a forge."""
 
     source: str
-    """The configured source that knows it."""
+    """The configured source that it belongs to."""
     login: str
     """Its name; the forge compares names without regard to case, and people may change them."""
     id: UserId | None = None
-    """Its number, which stays. The forge's own accounts have negative ones."""
+    """Its number, which never changes. The forge's own accounts have negative ones."""
 
 
 class Repository(Part):
@@ -65,31 +65,31 @@ class Repository(Part):
     default_branch: str = ""
     """The branch that pull requests usually go to."""
     id: Count | None = None
-    """Its number, which stays when it is renamed."""
+    """Its number, which a rename does not change."""
     known_as: str = ""
-    """The name under which its tasks are kept: the first that was seen of it. Empty for one that was never renamed."""
+    """The name under which its tasks are stored: its first known name. Empty unless it was renamed."""
 
     @property
     def key(self) -> str:
-        """What it is called in keys."""
+        """Its name in keys."""
         return (self.known_as or self.full_name).lower()
 
 
 class PullRequest(Part):
-    """A pull request, as it was seen at one moment."""
+    """A pull request, as it was at one moment."""
 
     number: Positive
     """Its number in the repository."""
     title: str = ""
-    """In a line."""
+    """Its title."""
     body: str = ""
-    """What its author wrote."""
+    """Its description."""
     author: ForgeUser
     """Who opened it."""
     is_open: bool = True
     """Whether it is neither closed nor merged."""
     draft: bool = False
-    """Whether its author is not ready yet."""
+    """Whether it is a draft."""
     merged: bool = False
     """Whether it was merged."""
     merged_by: ForgeUser | None = None
@@ -97,25 +97,25 @@ class PullRequest(Part):
     merged_at: str = ""
     """When it was merged."""
     merge_sha: str = ""
-    """The commit at which the base was after the merge."""
+    """The commit of the base after the merge."""
     head_sha: str = ""
-    """The newest commit. Of one that is closed some forges show where its branch is now; `Forge.pull_head` knows."""
+    """The newest commit. For closed ones, some forges show the current tip of the branch; see `Forge.pull_head`."""
     head_ref: str = ""
     """The branch it comes from."""
     base_ref: str = ""
     """The branch it goes to."""
     base_sha: str = ""
-    """The commit it is compared with."""
+    """The commit that it is compared with."""
     fork: bool = False
-    """Whether it comes from another repository, or from one that is gone: what it says is untrusted."""
+    """Whether it comes from another repository, or from a deleted one: its content is not trusted."""
     requested_reviewers: Many[ForgeUser] | None = None
-    """Who is asked for a review; None when the forge does not say. Some forges list all who ever reviewed as well."""
+    """Requested reviewers; None when the forge does not say. Some forges also list everyone who ever reviewed."""
     reviewed_by: Many[ForgeUser] = ()
-    """Whose newest verdict is about this head, where reviews were read."""
+    """Accounts whose newest verdict is about this head, where reviews were read."""
     reviewed_before: Many[ForgeUser] = ()
-    """Whose newest verdict is about an older head, where reviews were read."""
+    """Accounts whose newest verdict is about an older head, where reviews were read."""
     remarked_by: Many[ForgeUser] = ()
-    """Who has only remarked on this head, where reviews were read."""
+    """Accounts that have only commented on this head, where reviews were read."""
     labels: Many[str] = ()
     """Names of its labels."""
     url: str = ""
@@ -129,7 +129,7 @@ class PullRequest(Part):
     created_at: str = ""
     """When it was opened."""
     updated_at: str = ""
-    """When it changed last, as the forge writes it."""
+    """When it last changed, as the forge writes it."""
 
 
 class ForgeIssue(Part):
@@ -138,23 +138,23 @@ class ForgeIssue(Part):
     number: Positive
     """Its number in the repository."""
     title: str = ""
-    """In a line."""
+    """Its title."""
     body: str = ""
-    """What its author wrote."""
+    """Its description."""
     author: ForgeUser
     """Who opened it."""
     assignees: Many[ForgeUser] = ()
-    """Who is to do it."""
+    """Its assignees."""
     labels: Many[str] = ()
     """Names of its labels."""
     is_open: bool = True
-    """Whether there is something to do."""
+    """Whether it is open."""
     is_pull: bool = False
     """Whether it is a pull request."""
     url: str = ""
     """Its page."""
     updated_at: str = ""
-    """When it changed last."""
+    """When it last changed."""
 
 
 class Comment(Part):
@@ -163,15 +163,15 @@ class Comment(Part):
     id: Count
     """Its number."""
     body: str = ""
-    """What it says."""
+    """Its text."""
     author: ForgeUser
     """Who wrote it."""
     url: str = ""
     """Its page."""
     path: str = ""
-    """The file it is about, if it is about one."""
+    """The file that it is about, if any."""
     line: Count = 0
-    """The line of that file; 0 when it is about none."""
+    """The line of that file; 0 without a file."""
     created_at: str = ""
     """When it was written."""
 
@@ -180,34 +180,34 @@ class Review(Part):
     """A review of a pull request."""
 
     verdict: ReviewVerdict
-    """What it comes to."""
+    """Its verdict."""
     author: ForgeUser
     """Who reviewed."""
     body: str = ""
-    """What it says; empty when there are only comments on lines."""
+    """Its text; empty when it only has comments on lines."""
     id: Count | None = None
     """Its number, where the forge says it."""
     commit: str = ""
     """The commit that was reviewed, where the forge says it."""
     submitted_at: str = ""
-    """When it was handed in."""
+    """When it was submitted."""
     dismissed: bool = False
-    """Whether somebody took it back since."""
+    """Whether it was dismissed later."""
 
 
 class Status(Part):
-    """A commit's status, set by some service."""
+    """The status of a commit, set by a service."""
 
     sha: str
     """The commit."""
     outcome: CheckOutcome
-    """Whether it is good."""
+    """Its result."""
     context: str = ""
-    """What was tried."""
+    """The context, such as the name of a CI job."""
     description: str = ""
-    """What came of it, in words."""
+    """A description of the result."""
     url: str = ""
-    """Where to read more."""
+    """A page with details."""
     at: str = ""
     """When it was set, by the forge's clock; empty when the forge does not say."""
     creator: ForgeUser | None = None
@@ -218,9 +218,9 @@ class Run(Part):
     """A workflow, job or check that has ended."""
 
     sha: str
-    """The commit it ran for."""
+    """The commit that it ran for."""
     outcome: CheckOutcome
-    """Whether it is good."""
+    """Its result."""
     name: str = ""
     """The workflow's name."""
     file: str = ""
@@ -230,9 +230,9 @@ class Run(Part):
     trigger: str = ""
     """The event that started it, such as push or pull_request."""
     branch: str = ""
-    """The branch it ran for."""
+    """The branch that it ran for."""
     pulls: Many[Positive] = ()
-    """Numbers of the pull requests it ran for, where the forge says them."""
+    """Numbers of the pull requests that it ran for, where the forge says them."""
     url: str = ""
     """Its page."""
     id: Count | None = None
@@ -240,45 +240,45 @@ class Run(Part):
 
 
 class Deployment(Part):
-    """Something was brought to where it runs, or should have been."""
+    """A deployment that has ended, or failed."""
 
     sha: str
     """The commit."""
     outcome: CheckOutcome
-    """Whether it is good."""
+    """Its result."""
     environment: str = ""
-    """Where to."""
+    """The environment."""
     description: str = ""
-    """What came of it, in words."""
+    """A description of the result."""
     url: str = ""
-    """Where to read more."""
+    """A page with details."""
 
 
 ChangeKind = Literal["closed", "reopened", "merged", "assigned", "unassigned", "scheduled", "unscheduled", "dismissed"]
 
 
 class Change(Part):
-    """Something that was done to an issue or a pull request."""
+    """An entry in the timeline of an issue or a pull request."""
 
     what: ChangeKind
-    """What was done. `scheduled`: it is to be merged as soon as it can be."""
+    """What was done. `scheduled`: it will be merged as soon as possible."""
     by: ForgeUser | None = None
     """Who did it."""
     who: ForgeUser | None = None
-    """Who was assigned, or is not any more."""
+    """Who was assigned or unassigned."""
     at: str = ""
     """When, by the forge's clock."""
 
 
 class ForgeBranch(Part):
-    """What a branch asks of those who merge into it, as far as the forge shows it."""
+    """The protection rules of a branch, as far as the forge shows them."""
 
     name: str
-    """What it is called."""
+    """Its name."""
     approvals: Count = 0
-    """How many approvals it takes."""
+    """How many approvals it requires."""
     checked: bool = False
-    """Whether statuses have to be good."""
+    """Whether it requires successful statuses."""
 
 
 class Commit(Part):
@@ -289,27 +289,27 @@ class Commit(Part):
     parents: Many[str] = ()
     """The commits before it."""
     message: str = ""
-    """What it says."""
+    """Its text."""
     address: str = ""
-    """The author's git address, which anybody can write."""
+    """The author's git address. It proves nothing, since git accepts any address."""
     authored_at: str = ""
-    """When its author wrote it, which stays when it is rebased."""
+    """When its author wrote it, which a rebase does not change."""
 
 
 class Push(Part):
-    """Somebody moved the head of a pull request."""
+    """A push that moved the head of a pull request."""
 
     by: ForgeUser
-    """Who did it: the account, whatever the commits say."""
+    """The account that pushed, which may differ from the authors of the commits."""
     commits: Many[str] = ()
-    """Commits that it brought, as far as the forge says them."""
+    """Commits that it added, as far as the forge says them."""
 
 
 class Comparison(Part):
-    """What lies between two commits."""
+    """The difference between two commits."""
 
     commits: Many[str] = ()
-    """Commits that the head has and the base has not."""
+    """Commits of the head that the base does not have."""
     files: Many[str] = ()
     """Paths that differ, where the forge says them."""
     authors: Many[ForgeUser] = ()
@@ -317,12 +317,12 @@ class Comparison(Part):
 
 
 class ForgeEvent(Part):
-    """One thing that happened at a forge."""
+    """An event of a forge."""
 
     source: str
     """The configured source it came from."""
     kind: ForgeKind
-    """What the source is."""
+    """The kind of forge."""
     name: EventName
     """What happened."""
     repository: Repository
@@ -344,25 +344,25 @@ class ForgeEvent(Part):
     deployment: Deployment | None = None
     """The deployment that has ended."""
     requested_reviewer: ForgeUser | None = None
-    """Who was asked, or is no longer asked, for a review."""
+    """Whose review was requested, or is no longer requested."""
     assignee: ForgeUser | None = None
     """Who was assigned, where the forge says it."""
     body_before: str | None = None
     """The text before it was edited."""
     delivery: str = ""
-    """The forge's number of this delivery. A replay has another one."""
+    """The forge's id of this delivery. A replay has another one."""
     at: str = ""
     """When it happened, as the forge writes it."""
     first_hand: bool = False
-    """Whether the engine read it at the forge itself, so that it holds whatever was told before."""
+    """Whether the engine itself read it at the forge, which overrides earlier webhooks."""
     freed: dict[str, str] = Field(default_factory=dict)
-    """Account → when it was last seen to owe nothing here, where the engine read that; see `Sighting`."""
+    """Account → when the engine last read that the account owes nothing here; see `Sighting`."""
     writer: bool | None = None
-    """Whether the sender has write access to the repository; None when nobody could tell."""
+    """Whether the sender has write access to the repository; None when that is unknown."""
 
 
 class Sighting(Part):
-    """The newest that is known of a pull request or an issue."""
+    """The newest known state of a pull request or an issue."""
 
     source: str
     """The configured source."""
@@ -373,29 +373,29 @@ class Sighting(Part):
     issue: ForgeIssue | None = None
     """The issue."""
     at: str = ""
-    """As of when."""
+    """The time of this state."""
     rank: Count = 0
-    """What came later among things of the same moment."""
+    """The order of states with the same time."""
     narrowed: bool = False
-    """Whether somebody was taken from its list of reviewers or assignees at that moment."""
+    """Whether an account was removed from its reviewers or assignees at that time."""
     owed: bool = False
-    """Whether somebody was called for it while it was closed or a draft: to be done when it is open."""
+    """Whether an account was requested while it was closed or a draft: the task starts when it is open."""
     verdicts: dict[str, str] = Field(default_factory=dict)
-    """Reviewer → moment and kind of the newest verdict, as texts that compare as they come after each other."""
+    """Reviewer → time and kind of the newest verdict, as texts that sort by time."""
     self_assigned: Many[str] = ()
-    """Names of those who took the issue by themselves: nobody has to tell them."""
+    """Accounts that assigned the issue to themselves: they need no task."""
     first_hand: bool = False
-    """Whether the engine read it at the forge itself."""
+    """Whether the engine itself read it at the forge."""
     met: Many[str] = ()
-    """Keys of tasks of which the forge shows that nothing is left to do."""
+    """Keys of tasks for which the forge shows that nothing is left to do."""
     freed: dict[str, str] = Field(default_factory=dict)
-    """Account → when it was last seen to owe nothing here: not assigned, not asked, or its review handed in. The empty
-    name stands for all: the issue was closed. What is called for after that is another obligation."""
+    """Account → when it last owed nothing here: not assigned, not requested, or its review submitted. The empty name
+    stands for all accounts: the issue was closed. A later request is a new obligation."""
     closed_by: ForgeUser | None = None
-    """Who closed or merged it, where that was told; nobody while it is open."""
+    """Who closed or merged it, if known; empty while it is open."""
     left: Many[ForgeUser] = ()
-    """Who took themselves off the issue, and were not assigned again: what they have begun is still theirs."""
+    """Accounts that unassigned themselves and were not assigned again. They keep work that they have begun."""
     covered: dict[str, str] = Field(default_factory=dict)
-    """Key of a task → the newest moment at which it stood for what is owed."""
+    """Key of a task → the last time at which the task was owed."""
     unsaid: Many[Count] = ()
-    """Numbers of comments that were deleted: they call nobody, whenever they are told of."""
+    """Numbers of deleted comments. They create no task, even if a webhook about one arrives later."""

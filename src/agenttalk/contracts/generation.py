@@ -1,4 +1,4 @@
-"""The answers of `generate_command` and of validating a command."""
+"""The results of generating and of validating a command."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from agenttalk.contracts.errors import Problem
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """One thing that generating filled in, converted or replaced."""
+    """A field that generation filled in, converted or replaced."""
 
     field: str
-    """What was repaired."""
+    """The field."""
     before: Annotated[Any, Field(serialization_alias="from")]
-    """What was there; null where there was nothing."""
+    """The old value; null if there was none."""
     after: Annotated[Any, Field(serialization_alias="to")]
-    """What is there now; null where it was removed."""
+    """The new value; null if it was removed."""
     why: str
     """Why."""
 
 
 class ValidateResult(BaseModel):
-    """Whether a command may go on its way as it is."""
+    """Whether a command is valid as it is."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
     ok: bool
     """True exactly when there are no errors."""
     command: Command | None
-    """The command, when it is good."""
+    """The command, if it is valid."""
     errors: tuple[Problem, ...] = ()
     """Everything that is wrong with it."""
     warnings: tuple[Problem, ...] = ()
-    """What is allowed but probably not meant, such as a misspelt field."""
+    """What is allowed but probably a mistake, such as a misspelt field."""
 
     def as_json(self) -> dict[str, Any]:
         """The answer as JSON values."""
@@ -45,7 +45,7 @@ class ValidateResult(BaseModel):
 
 
 class GenerateResult(ValidateResult):
-    """A complete, valid command and what was done to make it so; or why there is none."""
+    """A complete, valid command with its repairs, or the reasons why there is none."""
 
     repairs: tuple[Repair, ...] = ()
     """Every field that was filled in, converted or replaced."""

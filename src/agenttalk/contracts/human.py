@@ -37,7 +37,7 @@ class NeededFile(Part):
     description: str | None = None
     """What it is."""
     sensitivity: str | None = None
-    """How it has to be handled."""
+    """How to handle it."""
     deliver_to_agent_id: AgentIdText | None = None
     """Who needs it."""
 
@@ -46,22 +46,22 @@ class DecisionOption(Part):
     """One way to decide."""
 
     key: Text
-    """What to answer."""
+    """The key to answer with."""
     label: Text
     """What it means."""
     impact: str | None = None
-    """What follows from it."""
+    """Its consequence."""
 
 
 class NeededDecision(Part):
     """A decision that a person is asked for."""
 
     question: Text
-    """What is asked."""
+    """The question."""
     options: Many[DecisionOption] = ()
     """Ways to decide."""
     default: str | None = None
-    """What holds without an answer."""
+    """The decision without an answer."""
 
 
 class Needed(Part):
@@ -72,7 +72,7 @@ class Needed(Part):
     decision: NeededDecision | None = None
     """A decision."""
     criteria: Any = None
-    """What a good answer meets."""
+    """What a good answer must meet."""
 
 
 class HumanInterventionRequest(Document):
@@ -87,13 +87,13 @@ class HumanInterventionRequest(Document):
     type: RequestType
     """What kind of answer is needed."""
     title: Text
-    """The question in a line."""
+    """The question, in one line."""
     blocking: bool = True
-    """Whether work waits for it."""
+    """Whether work waits for the answer."""
     needed: Needed = Needed.model_construct()
-    """What is asked for."""
+    """What the answer must contain."""
     deadline: Instant | None = None
-    """Until when."""
+    """The deadline."""
 
 
 class Responder(Part):
@@ -106,14 +106,14 @@ class Responder(Part):
 
 
 class ProvidedFile(Part):
-    """A file that a person gave."""
+    """A file from a person."""
 
     name: Text
     """Its name."""
     sha256: Sha256
     """Hash of its bytes."""
     deliver_to_agent_id: AgentIdText | None = None
-    """Who gets it."""
+    """Its receiver."""
 
 
 class HumanInterventionResponse(Document):
@@ -126,26 +126,26 @@ class HumanInterventionResponse(Document):
     responder: Responder
     """Who."""
     decision: Literal["PROVIDE", "APPROVE", "REJECT", "ABORT"]
-    """What was answered."""
+    """The decision."""
     provided_files: Many[ProvidedFile] = ()
-    """Files given."""
+    """The files."""
     decision_answers: Many[Any] = ()
-    """Answers given."""
+    """The answers."""
     notes: str | None = None
-    """Anything else."""
+    """A note."""
 
 
 class CheckDispute(Document):
-    """An agent's word that a check of its task is wrong (`check_dispute_*.json`). A person decides about it."""
+    """An agent's dispute of a check of its task (`check_dispute_*.json`). A person decides about it."""
 
     dispute_id: IdText
-    """Its id, the agent's own."""
+    """Its id, which the agent chooses."""
     plan_id: PlanIdText
     """The plan."""
     task_id: TaskIdText
     """The task."""
     agent_id: AgentIdText
-    """Who says it."""
+    """The agent that disputes the check."""
     check: Text
     """The check, as the promise names it."""
     reason: Text
@@ -153,18 +153,18 @@ class CheckDispute(Document):
 
 
 class ReplanTrigger(Part):
-    """Why a new plan is asked for."""
+    """Why a new plan is needed."""
 
     type: Text
     """A code."""
     failed_task_id: TaskIdText | None = None
     """The task that failed."""
     downstream_task_id: TaskIdText | None = None
-    """The task that cannot go on."""
+    """The task that cannot continue."""
 
 
 class ReplanRequest(Document):
-    """A request to plan anew."""
+    """A request for a new plan."""
 
     request_id: IdText
     """Its id."""
@@ -175,4 +175,4 @@ class ReplanRequest(Document):
     recommendation: str | None = None
     """What is proposed."""
     deliver_to_agent_id: AgentIdText
-    """The planner or person asked."""
+    """The planner or person that is asked."""

@@ -19,10 +19,10 @@ class Mail(Document):
     kind: Literal["inform", "request"]
     """Whether reading is enough or an answer is needed."""
     subject: Text
-    """In a line."""
+    """The subject, in one line."""
     body: str
     """The letter."""
     in_reply_to: MessageIdText | None = None
     """The letter it answers."""
     deadline: Instant | None = None
-    """Until when a request must be answered."""
+    """Deadline of the answer to a request."""

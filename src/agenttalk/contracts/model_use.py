@@ -1,4 +1,4 @@
-"""Which model an agent is: one that is asked over the network, or one whose file lies on this machine."""
+"""The model of an agent: at a service, or in a file on this machine."""
 
 from typing import Annotated, Final, Literal
 
@@ -7,61 +7,61 @@ from pydantic import Field
 from agenttalk.contracts.core.base import Count, Part, Positive, Text
 
 MODEL_DRIVERS: Final = frozenset({"llm", "local"})
-"""Drivers by which an agent is a model, which has neither files nor tools."""
+"""Drivers of agents that are models. They have neither files nor tools."""
 Provider = Literal["openai", "anthropic", "google", "ollama"]
-"""Whose interface a service speaks."""
+"""The API of a service."""
 Retries = Annotated[int, Field(ge=0, le=10)]
 Temperature = Annotated[float, Field(ge=0, le=2)]
 Price = Annotated[float, Field(ge=0, le=1_000_000)]
 
 
 class Prices(Part):
-    """What a model costs, in US dollars."""
+    """The price of a model, in US dollars."""
 
     input_per_million: Price
-    """For a million tokens that it reads."""
+    """Per million input tokens."""
     output_per_million: Price
-    """For a million tokens that it writes."""
+    """Per million output tokens."""
 
 
 class LlmUse(Part):
-    """Which model an agent is, with the driver `llm`."""
+    """The model of the driver `llm`."""
 
     provider: Provider
-    """Whose interface its service speaks: `openai` (many others speak it, too: see `base_url`), `anthropic`, `google`,
+    """The API of its service: `openai` (also for many other services, see `base_url`), `anthropic`, `google`,
     `ollama`."""
     model: Text
-    """The model, by the name that the service has for it."""
+    """The service's name of the model."""
     base_url: Text | None = None
-    """Where the service is, if not at the provider's own address."""
+    """The address of the service, if it is not the provider's own."""
     key_env: Text | None = None
-    """The variable of the engine's environment that holds the key; by default `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or
-    `GEMINI_API_KEY`. With a `base_url`, a key that is not named is not needed."""
+    """The variable of the engine's environment with the key. Default: `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or
+    `GEMINI_API_KEY`. With a `base_url`, no key is needed unless one is named."""
     retries: Retries = 2
-    """How often an answer that cannot be used goes back to it with the reason, in one turn; and how often a service
-    that is busy or out of order is asked again."""
+    """How often an unusable answer goes back to it with the reason, in one turn, and how often a request to a busy or
+    broken service is repeated."""
     temperature: Temperature | None = None
     """How freely it answers, from 0 to 2."""
     max_tokens: Positive | None = None
-    """Tokens that one answer may have."""
+    """The most tokens of one answer."""
     prices: Prices | None = None
-    """What it costs, for budgets. Without it a price is known of well-known models only."""
+    """Its price, for budgets. Without it, only the prices of well-known models are known."""
 
 
 class LocalUse(Part):
-    """Which model an agent is, with the driver `local`."""
+    """The model of the driver `local`."""
 
     model_file: Text
-    """The model's GGUF file. A relative path is meant from the root."""
+    """The model's GGUF file. A relative path starts at the root."""
     context: Annotated[int, Field(ge=256, le=10_000_000)] = 4096
-    """Tokens that prompt and answer may have together."""
+    """The most tokens of prompt and answer together."""
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
-    """Processors that it may keep busy; by default half of them."""
+    """How many processors it may use. Default: half of them."""
     max_tokens: Positive = 512
-    """Tokens that one answer may have."""
+    """The most tokens of one answer."""
     retries: Retries = 2
-    """How often an answer that cannot be used goes back to it with the reason, in one turn."""
+    """How often an unusable answer goes back to it with the reason, in one turn."""
     temperature: Temperature | None = None
-    """How freely it answers; 0 is always the same."""
+    """How freely it answers; 0 gives the same answer every time."""
     seed: Count | None = None
-    """Where chance begins, so that it comes out the same again."""
+    """The random seed. The same seed gives the same answer."""

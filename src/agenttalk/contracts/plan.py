@@ -1,4 +1,4 @@
-"""The plan as files show it: its manifest, its status, and which DAG is active."""
+"""The files of a plan: its manifest, its status, and the active DAG."""
 
 from typing import Annotated, Any, Literal
 
@@ -31,13 +31,13 @@ class ActiveDagRef(Document):
     plan_id: PlanIdText
     """The plan."""
     dag_kind: Literal["meta", "business"] = "business"
-    """Whether it plans the work or is the work."""
+    """Whether the DAG plans the work or is the work."""
     task_dag_sha256: Sha256
     """Hash of task_dag.json."""
     task_dag_revision: Count | None = None
     """Its revision."""
     updated_at: Instant | None = None
-    """When it was switched to."""
+    """When it became active."""
 
 
 class ManifestAgent(Part):
@@ -57,20 +57,20 @@ class Deliverable(Part):
     from_task_id: TaskIdText | None = None
     """The task that makes it."""
     accept_if: str | dict[str, Any] | None = None
-    """When it is acceptable, in words or as another party writes it. It is kept, and nothing here enforces it."""
+    """When it is acceptable, in any form. The engine stores it, and does not enforce it."""
 
 
 class PhaseTimeout(Part):
-    """How long a phase may take and what then holds."""
+    """How long a phase may take, and the decision after that."""
 
     timeout_seconds: Positive
     """Limit."""
     default_decision: str | None = None
-    """What holds when nobody decided."""
+    """The decision when none was made in time."""
 
 
 class PhaseTimeouts(Part):
-    """Limits of the phases in which somebody must decide."""
+    """Time limits of the phases that need a decision."""
 
     dag_review: PhaseTimeout | None = None
     """Review of the DAG."""
@@ -81,18 +81,18 @@ class PhaseTimeouts(Part):
 
 
 class GatePolicy(Part):
-    """How a release gate gets its result: by a check of the engine's own, or from a trusted validator."""
+    """How a release gate gets its result: by a check that the engine runs, or from a trusted validator."""
 
     check: AnyCheck | None = None
-    """What the engine does itself."""
+    """The check that the engine runs."""
     on: Literal["tip", "artifacts"] | None = None
-    """Where it does so: at the tip of the plan's branch, or on what is shipped."""
+    """Where the check runs: at the tip of the plan's branch, or on the shipped files."""
     validator: AgentIdText | None = None
     """The agent whose task delivers the result."""
 
 
 class ReleasePolicy(Part):
-    """What a plan ships, and what must be shown before."""
+    """What a plan ships, and the gates before that."""
 
     gates: dict[str, GatePolicy] = {}
     """Gate → how it gets its result."""
@@ -103,16 +103,16 @@ class ReleasePolicy(Part):
 
 
 class ReviewPolicy(Part):
-    """Who looks at the DAG before any of its tasks begins."""
+    """The review of the DAG, before any of its tasks starts."""
 
     reviewers: Many[AgentIdText]
     """Agents that score it."""
     coordinator: AgentIdText | None = None
-    """The agent that decides; without one a rule does."""
+    """The agent that decides. Without one, a rule decides."""
     min_score: Score = 70
-    """The least that every reviewer must give."""
+    """The least score that every reviewer must give."""
     criteria: str | None = None
-    """What it is measured by."""
+    """The criteria of the score."""
 
 
 class Policies(Part):
@@ -121,71 +121,71 @@ class Policies(Part):
     max_reexecute_times: Count = 3
     """Rounds of rework per task."""
     timeout_default_seconds: Positive = 3600
-    """Limit of a task that names none."""
+    """Time limit of tasks that set none."""
     timeouts: PhaseTimeouts | None = None
-    """Limits of deciding."""
+    """Time limits of decisions."""
     release_gates_required: Many[str] = ()
     """Gates that a release needs."""
     planner: AgentIdText | None = None
-    """The agent that is asked for a new plan; people are asked in any case."""
+    """The agent that is asked for a new plan. People are always asked, too."""
     release: ReleasePolicy | None = None
-    """What is shipped at the end, if anything is."""
+    """What is shipped at the end, if anything."""
     review: ReviewPolicy | None = None
-    """Who has to approve the DAG before it is worked on, if anybody has."""
+    """The review that must approve the DAG before work starts, if there is one."""
 
 
 class Workspace(Part):
     """The repository that tasks of a plan work on."""
 
     repo: Text
-    """Its folder or address; a relative one is meant from beside the plan file."""
+    """Its folder or address. A relative path starts at the folder of the plan file."""
     base: Text | None = None
-    """The branch that the plan starts from; by default the one that is checked out."""
+    """The branch that the plan starts from. Default: the one that is checked out."""
     uncommitted: Literal["leave", "take"] = "leave"
-    """Whether what is not committed there is taken along: then the plan starts from a commit of the work tree as it is,
-    and neither the branch nor the index moves. Else the plan does not see it."""
+    """Whether uncommitted changes are included: then the plan starts from a commit of the work tree as it is, and
+    neither the branch nor the index changes. Otherwise the plan does not see them."""
     prepare: Text | None = None
-    """Command line that makes a fresh clone ready."""
+    """Command line that prepares a fresh clone."""
     link: Many[RelativePath] = ()
-    """Folders that clones share instead of having their own."""
+    """Folders that all clones share."""
 
 
 class PlanLimits(Part):
-    """What a plan may use altogether."""
+    """The budget of a whole plan."""
 
     max_running: Annotated[int, Field(ge=1, le=1000)] | None = None
     """How many of its tasks run at the same time."""
     tokens: Positive | None = None
-    """Tokens in and out."""
+    """Input and output tokens."""
     cost_usd: Number | None = None
     """Money."""
     seconds: Positive | None = None
     """Wall time."""
     tool_calls: Positive | None = None
-    """Calls of tools."""
+    """Tool calls."""
 
 
 class PlanManifest(Document):
-    """Who takes part in a plan, what it delivers and by which rules (`plan_manifest.json`)."""
+    """The agents, deliverables and policies of a plan (`plan_manifest.json`)."""
 
     plan_id: PlanIdText
     """The plan."""
     plan_name: str | None = None
     """Its name."""
     commanders: Many[AgentIdText] | None = None
-    """Agents that may send commands; absent means the default of the plan's origin, empty means nobody."""
+    """Agents that may send commands. If absent, the default of the plan's origin applies; if empty, no agent may."""
     agents: Many[ManifestAgent] = ()
-    """Who takes part."""
+    """Its agents."""
     deliverables: Many[Deliverable] = ()
-    """What it delivers."""
+    """Its deliverables."""
     policies: Policies = Policies.model_construct()
-    """Its rules."""
+    """Its policies."""
     project: IdText | None = None
     """The project that it belongs to."""
     workspace: Workspace | None = None
     """The repository that its tasks work on."""
     limits: PlanLimits | None = None
-    """What it may use altogether."""
+    """Its budget."""
 
 
 class Attempts(Part):
@@ -216,9 +216,9 @@ class TaskStatus(Part):
     task_id: TaskIdText
     """The task."""
     assigned_agent_id: AgentIdText
-    """Who does it."""
+    """Its agent."""
     state: TaskState
-    """Where it stands."""
+    """Its state."""
     updated_at: Instant | None = None
     """Since when."""
     attempts: Attempts = Attempts.model_construct()
@@ -239,7 +239,7 @@ class BlockedSummary(Part):
 
 
 class PlanStatus(Document):
-    """Where every task of a plan stands (`plan_status.json`)."""
+    """The status of every task of a plan (`plan_status.json`)."""
 
     plan_id: PlanIdText
     """The plan."""
@@ -252,4 +252,4 @@ class PlanStatus(Document):
     blocked_summary: BlockedSummary = BlockedSummary.model_construct()
     """How many wait."""
     gates_summary: dict[str, Any] = {}
-    """Gates and where they stand."""
+    """Gates with their states."""

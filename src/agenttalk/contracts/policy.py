@@ -1,4 +1,4 @@
-"""A policy that past work is held against: what it would have refused. It changes nothing."""
+"""A policy to apply to past work. It shows what it would have refused, and changes nothing."""
 
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -17,40 +17,40 @@ Kind = Literal["run", "tests", "file", "json", "git", "http", "artifact", "repor
 
 
 class CriterionRule(Part):
-    """What criteria of some names need."""
+    """A rule for criteria by name."""
 
     id: Text
     """A glob over the names of criteria, such as `tests-*`."""
     min_trust: Trust
-    """The least trust that shows them."""
+    """The least trust that proves them."""
 
 
 class AuditPolicy(Document):
-    """A policy for `agenttalk audit replay`: what it asks for, past work must have."""
+    """A policy for `agenttalk audit replay`: requirements that past work must meet."""
 
     min_trust: Trust | None = None
-    """The least trust that every criterion has to be shown with."""
+    """The least trust that proves every criterion."""
     criteria: Many[CriterionRule] = ()
-    """The same for criteria of some names."""
+    """The least trust for criteria by name."""
     required_checks: Many[Kind] = ()
-    """Kinds of checks, one of each of which must have passed."""
+    """Kinds of checks: one check of each kind must have passed."""
     red_first: Literal["required"] | None = None
-    """Whether every check that runs something must have been seen to fail before the work."""
+    """Whether every check that runs something must have failed before the work."""
     refuse: Many[RefusalKind] = ()
-    """What is refused: `weak` (a check was not seen to fail before), `not_isolated` (a check, or the agent, ran
-    without a sandbox), `claimed` (it rests on the agent's word), `unverified` (a claim that nothing proves is left),
-    `flaky` (a check passed only when it was made again), `overridden` (somebody overrode a checkpoint), `accepted` (a
-    person took refused work as it was)."""
+    """What is refused: `weak` (a check did not fail before the work), `not_isolated` (a check, or the agent, ran
+    without a sandbox), `claimed` (the only proof is the agent's word), `unverified` (a claim has no proof), `flaky`
+    (a check passed only on a repetition), `overridden` (a person overrode a checkpoint), `accepted` (a person accepted
+    refused work as it was)."""
     max_rounds: Count | None = None
-    """Rounds of rework, at most."""
+    """The most rework rounds."""
     max_age_days: Positive | None = None
-    """Days since it was proven, at most."""
+    """The most days since it was proven."""
     approvals: Positive | None = None
-    """People who must have confirmed it, at least."""
+    """The least number of people who must have confirmed it."""
 
 
 def read_policy(data: bytes, *, yaml: bool) -> AuditPolicy:
-    """Read a policy file; raises ContractError with everything that is wrong, also keys that nobody knows."""
+    """Read a policy file. Raises ContractError with every problem, unknown keys included."""
     try:
         source = (
             yaml_text.parse_yaml(data) if yaml else yaml_text.YamlSource(wire.read(data, limit=wire.DOCUMENT_LIMIT))
@@ -65,7 +65,7 @@ def read_policy(data: bytes, *, yaml: bool) -> AuditPolicy:
 
 
 def policy_of(value: Any) -> AuditPolicy:
-    """The policy that JSON values say; raises ContractError."""
+    """Read a policy from JSON values. Raises ContractError."""
     strange = tuple(_strange((), value, AuditPolicy))
     if isinstance(value, dict) and isinstance(value.get("criteria"), list):
         for number, each in enumerate(value["criteria"]):
@@ -79,7 +79,7 @@ def policy_of(value: Any) -> AuditPolicy:
         raise _refusal(strange)
     if policy.model_copy(update={"schema_version": "1.0"}) == AuditPolicy():
         raise _refusal(
-            (Problem(Code.FIELD_MISSING, "", "this policy asks for nothing", "say e.g. min_trust: executed"),)
+            (Problem(Code.FIELD_MISSING, "", "this policy requires nothing", "write e.g. min_trust: executed"),)
         )
     return policy
 
@@ -90,9 +90,7 @@ def _strange(loc: tuple[int | str, ...], value: object, kind: type[BaseModel]) -
         if key not in known:
             near = find_nearest(str(key), known, cutoff=0.6)
             hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
-            yield Problem(
-                Code.FIELD_UNKNOWN, field_path((*loc, str(key))), f"there is no key {str(key)[:80]!r} here", hint
-            )
+            yield Problem(Code.FIELD_UNKNOWN, field_path((*loc, str(key))), f"unknown key {str(key)[:80]!r}", hint)
 
 
 def _refusal(problems: tuple[Problem, ...]) -> ContractError:

@@ -1,4 +1,4 @@
-"""The completion promise: what done means for a task, and how the engine will see it."""
+"""The completion promise: what done means for a task, and how the engine checks it."""
 
 from typing import Annotated, Any, Literal
 
@@ -19,13 +19,13 @@ RedFirst = Literal["required", "record", "off"]
 
 
 class PromisePart(Part):
-    """Parts of a promise are written in camelCase and read in both spellings."""
+    """Parts of a promise are written in camelCase, and read in both spellings."""
 
     model_config = ConfigDict(alias_generator=to_camel)
 
 
 class TwoSpellingPart(PromisePart):
-    """A part in which a field has two spellings, so that both could be given at once."""
+    """A part with a field that has two spellings, of which only one may be given."""
 
     @model_validator(mode="before")
     @classmethod
@@ -47,7 +47,7 @@ class StopCondition(PromisePart):
 
 
 class DoneCondition(StopCondition):
-    """A condition of being done."""
+    """A condition for done."""
 
     type: DoneType
     """Which kind."""
@@ -61,53 +61,53 @@ class AbortCondition(StopCondition):
 
 
 class AcceptanceCriterion(TwoSpellingPart):
-    """One thing that must be shown."""
+    """A criterion of the promise."""
 
     id: str
     """Name of the criterion."""
     description: str
-    """What it demands, for people."""
+    """Its requirement, for people."""
     evidence_required: Many[str] = ()
-    """Evidence ids, any one of which shows it."""
+    """Evidence ids. Any one of them proves the criterion."""
     min_trust: Trust | None = None
-    """Least trust that counts; by default what its check gives."""
+    """Least trust that counts. Default: the trust that its check gives."""
 
 
 class Budget(Part):
-    """What a run may use."""
+    """The budget of a run."""
 
     tokens: Positive | None = None
-    """Tokens in and out."""
+    """Input and output tokens."""
     cost_usd: Number | None = None
     """Money."""
     seconds: Positive | None = None
     """Wall time."""
     tool_calls: Positive | None = None
-    """Calls of tools."""
+    """Tool calls."""
 
 
 class Check(Part):
-    """How the engine itself obtains one piece of evidence. The evidence bears the check's id."""
+    """How the engine obtains one piece of evidence. The evidence has the id of the check."""
 
     id: Text
     """Evidence id that it produces."""
     covers: Many[str] | None = None
-    """Globs of what the evidence is about; by default the whole tree."""
+    """Globs of the files that the evidence is about. Default: the whole tree."""
     protected: Many[str] | None = None
-    """Globs that must be as where the plan began when the check runs. Beside them a check protects the files that it
-    consists of: those that its command names, and tests. `[]` says that it protects nothing but its own `files`."""
+    """Globs of files that must be unchanged since the start of the plan when the check runs. A check also protects the
+    files that it consists of: those that its command names, and tests. With `[]` it protects only its own `files`."""
     files: Many[RelativePath] | None = None
-    """The check's own files, taken from beside the plan."""
+    """The check's own files, from the folder of the plan file."""
     files_sha256: dict[str, Sha256] | None = None
-    """Their hashes when the plan was submitted; written by whoever submits it."""
+    """Their hashes at the submission of the plan, which adds them."""
     red_first: RedFirst = "record"
     """Whether the check must fail before the work starts."""
     min_trust: Annotated[Trust | None, Field(alias="minTrust")] = None
     """Least trust that its evidence needs."""
     timeout: Positive | None = None
-    """Limit in seconds."""
+    """Time limit in seconds."""
     retries: Count = 0
-    """Runs again for failures only; what passes then is recorded as flaky."""
+    """How often a failed check is repeated. One that passes then is recorded as flaky."""
 
 
 class RunCheck(Check):
@@ -119,11 +119,11 @@ class RunCheck(Check):
     cwd: RelativePath | None = None
     """Folder of the checkout to run in."""
     env: dict[str, str] | None = None
-    """Additional environment."""
+    """Additional environment variables."""
     protect_config: bool = True
-    """Whether the configuration of what it runs is protected too; not if it only looks at files."""
+    """Whether the configuration of its program is protected, too. Not needed if it only reads files."""
     made_by_work: bool = False
-    """Whether the work makes what it runs, such as a program or the tests: then it need not even start before."""
+    """Whether the work creates what it runs, such as a program or the tests: then it need not start before the work."""
 
 
 class TestsCheck(Check):
@@ -133,37 +133,37 @@ class TestsCheck(Check):
     run: Text
     """Command line for `sh -c`."""
     junit: RelativePath
-    """Where the report will lie."""
+    """Path of the report."""
     min_tests: Positive | None = None
     """Fewest tests that must have run."""
     cwd: RelativePath | None = None
     """Folder of the checkout to run in."""
     env: dict[str, str] | None = None
-    """Additional environment."""
+    """Additional environment variables."""
     made_by_work: bool = False
-    """Whether the work makes what it runs, such as a program or the tests: then it need not even start before."""
+    """Whether the work creates what it runs, such as a program or the tests: then it need not start before the work."""
     protect_config: bool = True
-    """Whether the test runner's own configuration is protected too."""
+    """Whether the configuration of the test runner is protected, too."""
     may_vanish: Many[Text] | None = None
-    """Names of tests, or globs over them, that need not be there any more: those that are renamed, moved or removed."""
+    """Names of tests, or globs over them, that may disappear: tests that are renamed, moved or removed."""
 
 
 class FileCheck(Check):
-    """Looks at a file."""
+    """Checks a file."""
 
     kind: Literal["file"]
     path: RelativePath
     """The file."""
     contains: str | None = None
-    """Text that it must hold."""
+    """Text that it must contain."""
     sha256: Sha256 | None = None
     """Hash that it must have."""
     min_bytes: Count | None = None
-    """Least size."""
+    """Least size in bytes."""
 
 
 class JsonCheck(Check):
-    """Looks at a JSON file."""
+    """Checks a JSON file."""
 
     kind: Literal["json"]
     path: RelativePath
@@ -175,27 +175,27 @@ class JsonCheck(Check):
 
 
 class GitCheck(Check):
-    """Looks at what the work changed in the repository, as the engine sees it. Protected paths must be as they were."""
+    """Checks the changes of the work in the repository, as the engine sees them. Protected paths must be unchanged."""
 
     kind: Literal["git"]
     changed: Many[str] | None = None
-    """Globs: of each, something must have changed. Without them, anything."""
+    """Globs: a file of each must have changed. Without globs, any file."""
 
 
 class HttpCheck(Check):
-    """Asks an address."""
+    """Sends an HTTP request."""
 
     kind: Literal["http"]
     url: Text
     """Address to GET."""
     status: Annotated[int, Field(ge=100, le=599)] = 200
-    """Status that must come back."""
+    """Status that the answer must have."""
     contains: str | None = None
-    """Text that the answer must hold."""
+    """Text that the answer must contain."""
 
 
 class ArtifactCheck(Check):
-    """Looks at a stored output."""
+    """Checks a stored output."""
 
     kind: Literal["artifact"]
     output: Text
@@ -205,7 +205,7 @@ class ArtifactCheck(Check):
 
 
 class ReportCheck(Check):
-    """Takes the agent's own report: a claim and no more."""
+    """Takes the agent's own report, which is only a claim."""
 
     kind: Literal["report"]
 
@@ -215,11 +215,11 @@ class HumanCheck(Check):
 
     kind: Literal["human"]
     question: Text
-    """What the person is asked."""
+    """The question to the person."""
 
 
 class ForgeCheck(Check):
-    """Reads the code forge with the engine's own token. Everything that it asks for must be so."""
+    """Reads the code forge with the engine's own token. Every condition must be met."""
 
     kind: Literal["forge"]
     source: str | None = None
@@ -235,13 +235,13 @@ class ForgeCheck(Check):
     review_by: Text | None = None
     """An agent, or an account, has reviewed the newest head."""
     verdict: Literal["APPROVED", "REQUEST_CHANGES", "COMMENT"] | None = None
-    """What that review must come to."""
+    """Verdict that the review must have."""
     new_head_since: Text | None = None
-    """A commit, after which something was pushed to the pull request."""
+    """A commit; something must have been pushed to the pull request after it."""
     status_success: Text | None = None
-    """The newest status of this context is a success; `*` for all contexts, of which there must be one."""
+    """The newest status of this context is a success; `*` for all contexts, at least one."""
     ref: Text | None = None
-    """The commit or branch of the status; by default the pull request's head."""
+    """The commit or branch of the status. Default: the head of the pull request."""
     comment_by: Text | None = None
     """An agent, or an account, has written a comment."""
     issue_closed: bool | None = None
@@ -249,7 +249,7 @@ class ForgeCheck(Check):
 
 
 class OtherCheck(Check):
-    """A kind that an extension brings; its own keys are kept as they are."""
+    """A kind of an extension. Its own keys are kept unchanged."""
 
     kind: Annotated[Text, WithJsonSchema({"type": "string", "pattern": r"\S", "not": {"enum": sorted(CHECK_KINDS)}})]
     """Name under which the extension registered it."""
@@ -288,8 +288,8 @@ DEFAULT_ABORT = (
 class CompletionPromise(TwoSpellingPart):
     """What done means for a task.
 
-    The model reads even a promise that is not worth much (no criteria, a bad id), because judging it,
-    with a severity for each fault, is a rule of its own.
+    The model also reads weak promises (without criteria, with a bad id): a rule judges them, with a severity for
+    each fault.
     """
 
     id: str
@@ -297,13 +297,13 @@ class CompletionPromise(TwoSpellingPart):
     objective: str
     """What is to be achieved."""
     acceptance: Many[AcceptanceCriterion]
-    """What must be shown."""
+    """Its criteria."""
     allowed_scope: Many[str] = ()
-    """Globs that may change; empty means everything that is not disallowed."""
+    """Globs of files that may change. If empty, all that are not disallowed."""
     disallowed_scope: Many[str] = ()
-    """Globs that must not change; they win."""
+    """Globs of files that must not change. They win."""
     required_evidence: Many[str] = ()
-    """Evidence ids that must all be there."""
+    """Evidence ids, all required."""
     done_when: Many[DoneCondition] = DEFAULT_DONE
     """All must hold."""
     abort_when: Many[AbortCondition] = DEFAULT_ABORT
@@ -311,15 +311,15 @@ class CompletionPromise(TwoSpellingPart):
     checks: Many[AnyCheck] = ()
     """How the engine obtains evidence."""
     budget: Budget | None = None
-    """What the run may use."""
+    """The budget of the run."""
 
 
 class GateResult(TwoSpellingPart):
     """The decision of one checkpoint."""
 
     allowed: bool
-    """Whether it lets the run pass."""
+    """Whether it allows the run."""
     checkpoint: Checkpoint
-    """Which one."""
+    """The checkpoint."""
     trace_id: str
     """Where the decision is recorded."""

@@ -1,4 +1,4 @@
-"""What is recorded on the way: deliveries, acks, states, results, alerts, dead letters."""
+"""Records of messages and tasks: deliveries, acks, states, results, alerts, dead letters."""
 
 from typing import Any, Literal
 
@@ -35,7 +35,7 @@ class DeliveredPayload(Part):
 
 
 class DeliveryEntry(Document):
-    """One line of `deliveries.jsonl`: what became of a message for one receiver."""
+    """One line of `deliveries.jsonl`: the fate of a message for one receiver."""
 
     delivery_id: IdText
     """Its id."""
@@ -54,11 +54,11 @@ class DeliveryEntry(Document):
     from_agent_id: AgentIdText
     """Who sent it."""
     to_agent_id: AgentIdText | None = None
-    """Who received it, if anybody."""
+    """The receiver, if there is one."""
     delivered_at: Instant
     """When."""
     status: DeliveryStatus
-    """What became of it."""
+    """Its fate."""
     skip_reason: str | None = None
     """Why it was not delivered."""
     superseded_by_message_id: MessageIdText | None = None
@@ -108,7 +108,7 @@ class Ack(Document):
 
 
 class Progress(Part):
-    """How far a task is."""
+    """The progress of a task."""
 
     percent: Score | None = None
     """0 to 100."""
@@ -117,7 +117,7 @@ class Progress(Part):
 
 
 class TaskStateReport(Document):
-    """An agent's word on where its task stands (`task_state_<task_id>.json`)."""
+    """The state of a task as its agent reports it (`task_state_<task_id>.json`)."""
 
     plan_id: PlanIdText
     """The plan."""
@@ -126,7 +126,7 @@ class TaskStateReport(Document):
     agent_id: AgentIdText
     """Who reports."""
     state: TaskState
-    """Where it stands."""
+    """Its state."""
     updated_at: Instant
     """Since when."""
     message_id: MessageIdText | None = None
@@ -166,7 +166,7 @@ class InputIndexEntry(Part):
 
 
 class InputIndex(Document):
-    """What lies in an agent's inputs (`input_index.json`)."""
+    """The artifacts in an agent's inputs (`input_index.json`)."""
 
     plan_id: PlanIdText
     """The plan."""
@@ -184,7 +184,7 @@ class StatusHeartbeat(Document):
     last_heartbeat: Instant
     """When it was written."""
     health: Literal["HEALTHY", "WARNING", "CRITICAL"]
-    """How it is."""
+    """Its health."""
     status: Text
     """What it is doing."""
     current_plan_ids: Many[PlanIdText] = ()
@@ -194,7 +194,7 @@ class StatusHeartbeat(Document):
     uptime_seconds: Count | None = None
     """Whole seconds since its start, if it counts them."""
     last_error: str | None = None
-    """What last went wrong."""
+    """The last error."""
 
 
 class Usage(Part):
@@ -213,7 +213,7 @@ class Usage(Part):
 
 
 class CommandResult(Document):
-    """What an agent says came out of a command. A claim until it is verified."""
+    """The result of a command as its agent reports it: a claim until it is verified."""
 
     plan_id: PlanIdText
     """The plan."""

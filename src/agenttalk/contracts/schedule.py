@@ -1,4 +1,4 @@
-"""What is to be done again and again: a plan file, or a single task, by a cron expression."""
+"""A schedule: a plan file or a single task, with a cron expression."""
 
 from typing import Annotated, Self
 
@@ -19,23 +19,23 @@ def _check_cron(text: str) -> str:
 
 
 class Schedule(Part):
-    """A schedule. It has a plan file, or an agent and what that is to do."""
+    """A schedule. It has a plan file, or an agent and a prompt."""
 
     model_config = ConfigDict(extra="forbid")
 
     cron: Annotated[str, AfterValidator(_check_cron)]
-    """When: minute, hour, day of the month, month, day of the week; or `@hourly`, `@daily`, `@weekly`, `@monthly`,
+    """The times: minute, hour, day of the month, month, weekday; or `@hourly`, `@daily`, `@weekly`, `@monthly`,
     `@yearly`."""
     timezone: Text = "UTC"
-    """By which clock, such as `Europe/Berlin`."""
+    """The time zone, such as `Europe/Berlin`."""
     plan: Text | None = None
     """A plan file; a relative path starts at the root. Its `plan_id` is replaced for each run."""
     agent: IdText | None = None
-    """Who does it, where there is no plan file."""
+    """The agent, if there is no plan file."""
     prompt: Text | None = None
-    """What it is to do, where there is no plan file."""
+    """The prompt, if there is no plan file."""
     catch_up: bool = True
-    """Whether a time that passed while no engine ran is made up for; one run at most, however many were missed."""
+    """Whether times that passed while no engine ran lead to a run: at most one, however many were missed."""
 
     @model_validator(mode="after")
     def _check_work(self) -> Self:

@@ -1,4 +1,4 @@
-"""Tasks that forge events call for."""
+"""Tasks that forge events create."""
 
 from typing import Annotated, Any, Final, Literal, get_args
 
@@ -21,39 +21,39 @@ ActionType = Literal[
 ]
 ACTION_TYPES: Final[tuple[ActionType, ...]] = get_args(ActionType)
 NOTICES: Final[frozenset[ActionType]] = frozenset({"review_merged"})
-"""Delivered and done without a run."""
+"""Action types of tasks that are delivered and done without a run."""
 NOT_DONE: Final = "toolchain.not_done"
-"""The kind of effect by which a turn that did not do it reaches whoever has to know."""
+"""The kind of effect that reports a failed turn to the responsible person."""
 Intent = Literal["question", "request", "fyi"]
 Basis = Literal["requested", "default", "earlier"]
 
 
 class MustHaves(Part):
-    """What a toolchain task carries for its agent: numbered steps and the facts of the event."""
+    """The content of a toolchain task for its agent: numbered steps and the facts of the event."""
 
     event_type: ActionType
-    """What happened, as prompts choose their words by it."""
+    """The kind of event, which selects the wording of the prompt."""
     action_type: ActionType
-    """What is to be done about it."""
+    """The action."""
     steps: Many[Text]
-    """What to do, one after the other. Empty only for a notice."""
+    """The steps, in order. Empty only for a notice."""
     context: dict[str, Any] = Field(default_factory=dict)
     """The facts, by name."""
     sender: Annotated[Text, Field(alias="from")] = "system"
-    """Who asks for it."""
+    """Who requested it."""
     source: Text = "webhook"
-    """By which way it came in."""
+    """How the event arrived."""
 
 
 class ProposedTask(Part):
-    """A task that follows from an event. It has no id yet: whoever stores it gives one, once per key."""
+    """A task that an event creates. It gets an id when it is stored, once per key."""
 
     key: Text
-    """What it is about. Of two tasks with one key only the first is made."""
+    """Its subject. Of two tasks with the same key, only the first is created."""
     action_type: ActionType
-    """What is to be done."""
+    """The action."""
     assignee: AgentIdText
-    """By whom."""
+    """The agent."""
     source: Text
     """The configured source of the event."""
     object: Text
@@ -65,29 +65,29 @@ class ProposedTask(Part):
     basis: Basis = "requested"
     """Why this agent: asked by name, as the configured default, or because it reviewed before."""
     hop: Count = 0
-    """How many answers of agents to agents lie before it."""
+    """How many answers of agents to agents came before it."""
     at: str = ""
     """When the event happened."""
     replaces: Many[Text] = ()
-    """Keys of tasks that have not begun and are not to begin any more."""
+    """Keys of tasks that have not started and must not start any more."""
     reviewer: str = ""
-    """The account whose review it answers, as keys name it."""
+    """The account whose review it answers, as in keys."""
 
 
 class PipelineResult(Document):
-    """What a pipeline without a webhook reports (`POST /api/toolchain/events`)."""
+    """The report of a pipeline without a webhook (`POST /api/toolchain/events`)."""
 
     kind: Literal["ci", "deploy"]
-    """What was tried."""
+    """The kind of run."""
     repository: Text
     """`owner/name`."""
     sha: Text
     """The commit."""
     outcome: Literal["success", "failure"]
-    """What came of it."""
+    """The result."""
     name: Text
-    """What was run: the job, or where it was deployed to."""
+    """The job, or the environment of a deployment."""
     description: str = ""
-    """What happened, in words."""
+    """A description."""
     url: str = ""
-    """Where to read more."""
+    """A page with details."""

@@ -1,4 +1,4 @@
-"""Judgements: feedback on an input, results of gates and reviews, decisions, the release manifest."""
+"""Judgements: feedback on inputs, results of gates and reviews, decisions, the release manifest."""
 
 from typing import Any, Literal
 
@@ -26,11 +26,11 @@ GateDecision = Literal["PASS", "REJECT"]
 class Issue(Part):
     """One thing that is wrong with an artifact. A bare text is read as the description of a MEDIUM issue.
 
-    Where a description is missing, the issue's message is it, else what its other fields say.
+    Without a description, the issue's message is used, else the text of its other fields.
     """
 
     severity: IssueSeverity = "MEDIUM"
-    """How much it matters."""
+    """Its severity."""
     category: str | None = None
     """E.g. COMPLETENESS, CLARITY, CORRECTNESS."""
     description: Text
@@ -40,7 +40,7 @@ class Issue(Part):
     location: str | None = None
     """Where it is."""
     suggestion: str | None = None
-    """What would mend it."""
+    """How to fix it."""
 
     @model_validator(mode="before")
     @classmethod
@@ -48,19 +48,19 @@ class Issue(Part):
         if isinstance(data, str):
             return {"description": data}
         if not isinstance(data, dict) or not data or data.get("description") is not None:
-            return data  # one that says nothing at all is none
+            return data  # an issue without any text is dropped
         said = (data.get(name) for name in ("message", "suggestion", "location", "category"))
         found = next((text for text in said if isinstance(text, str) and text.strip()), None)
         return {**data, "description": found or "not described"}
 
 
 class Expectations(Part):
-    """What the next version should have."""
+    """What the next version should contain."""
 
     additions: Many[str] = ()
-    """What is to be added."""
+    """What to add."""
     modifications: Many[str] = ()
-    """What is to be changed."""
+    """What to change."""
 
 
 class ValidationFeedback(Document):
@@ -83,9 +83,9 @@ class ValidationFeedback(Document):
     issues: Many[Issue] = ()
     """Each thing that is wrong."""
     expectations: Expectations | None = None
-    """What the next version should have."""
+    """What the next version should contain."""
     prompt: Text | None = None
-    """What the validator asks of the maker, in its own words."""
+    """The validator's instructions for the maker, in its own words."""
 
 
 class ArtifactSubject(Part):
@@ -107,9 +107,9 @@ class NextAction(Part):
     type: Text
     """E.g. REEXECUTE or ARCHIVE."""
     target_agent_id: AgentIdText | None = None
-    """Who would do it."""
+    """The agent that would do it."""
     prompt: str | None = None
-    """What it would be told."""
+    """The instructions for that agent."""
 
 
 class ArtifactValidationResult(Document):
@@ -128,9 +128,9 @@ class ArtifactValidationResult(Document):
     decision: GateDecision
     """PASS or REJECT."""
     criteria: dict[str, Any] = {}
-    """What it was measured by."""
+    """The criteria of the score."""
     evidence: dict[str, Any] = {}
-    """What was seen."""
+    """The evidence."""
     issues: Many[Issue] = ()
     """Each thing that is wrong."""
     next_action: NextAction | None = None
@@ -150,7 +150,7 @@ class ReleaseGateResult(Document):
     plan_id: PlanIdText | None = None
     """The plan it belongs to."""
     gate: str | None = None
-    """Which gate: build, deploy, smoke, e2e or security; by default what its file is called after."""
+    """The gate: build, deploy, smoke, e2e or security. Default: the one in its file name."""
     decision: GateDecision
     """PASS or REJECT."""
     score: Score | None = None
@@ -158,7 +158,7 @@ class ReleaseGateResult(Document):
     subject: GateSubject
     """What it was run on."""
     evidence: dict[str, Any] = {}
-    """What was seen."""
+    """The evidence."""
     produced_by: Text
     """The check or validator that made it."""
     produced_at: Instant | None = None
@@ -166,7 +166,7 @@ class ReleaseGateResult(Document):
 
     @classmethod
     def lift(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """A validator's result names the validator, and the artifact by its hash. One without a hash proves nothing."""
+        """Require the validator and the hash of the artifact: a result without a hash proves nothing."""
         subject = data.get("subject")
         if isinstance(subject, dict) and "sha256" not in subject and "artifact_sha256" in subject:
             data = {**data, "subject": {**subject, "sha256": subject["artifact_sha256"]}}
@@ -233,13 +233,13 @@ class DecisionRecord(Document):
     subject: DecisionSubject
     """What it is about."""
     missing_participants: Many[str] = ()
-    """Who did not take part."""
+    """Reviewers that did not take part."""
     evidence_files: Many[str] = ()
-    """What it rests on."""
+    """The evidence of the decision."""
     reasons: Many[str] = ()
-    """Why it was decided so."""
+    """The reasons."""
     not_isolated: Count | None = None
-    """Of a release: how many tasks of the plan rest on something that ran without a sandbox."""
+    """Of a release: how many tasks of the plan depend on something that ran without a sandbox."""
 
 
 class NamedHash(Part):
@@ -252,7 +252,7 @@ class NamedHash(Part):
 
 
 class ShippedArtifact(NamedHash):
-    """Something that is shipped, and where it comes from."""
+    """A shipped file, and its origin."""
 
     task_id: TaskIdText | None = None
     """The task that made it."""
@@ -265,7 +265,7 @@ class ShippedArtifact(NamedHash):
 
 
 class ReleaseManifest(Document):
-    """What was released, or why it was not."""
+    """A release, or the reasons against it."""
 
     plan_id: PlanIdText | None = None
     """The plan it belongs to."""
@@ -274,13 +274,13 @@ class ReleaseManifest(Document):
     artifacts: Many[ShippedArtifact]
     """What is shipped."""
     commit: str | None = None
-    """The tip of the plan's branch that it rests on, if the plan works on a repository."""
+    """The tip of the plan's branch at the decision, if the plan works on a repository."""
     decided_at: Instant | None = None
     """When it was decided."""
     revoked_at: Instant | None = None
-    """When an approval was taken back."""
+    """When an approval was revoked."""
     not_isolated: Count | None = None
-    """How many tasks of the plan rest on something that ran without a sandbox: their agent, or a check of it."""
+    """How many tasks of the plan ran without a sandbox: their agent, or a check."""
     evidence_required: Many[str]
     """Gates that had to pass."""
     evidence_refs: Many[NamedHash]

@@ -36,47 +36,47 @@ class Tx(Protocol):
         """Run one statement for each of many parameters. Raises as `run` does; rows are not returned."""
 
     def run_each(self, statement: Statement[R], rows: Sequence[Mapping[str, Value]], /) -> list[R]:
-        """Run one statement for each of many parameters; the rows of all answers, one after the other."""
+        """Run one statement for each of many parameters. Returns the rows of all answers, one after the other."""
 
     def run_later(
         self, statement: Statement[Any], params: dict[str, Value], lost: Exception | None = None, /
     ) -> object:
-        """Run one statement before the work is over, and before any other that looks at the same tables.
+        """Run one statement before the work is over, and before any other that uses the same tables.
 
-        Rows of one statement that wait are written together. Statements that wait are run in the order in which they
-        came first, so none may depend on one that comes after it. With `lost` it has to write one row: if it does
+        Deferred rows of one statement are written together. Deferred statements run in the order in which they
+        first came, so none may depend on a later one. With `lost` the statement has to write one row: if it does
         not, `lost` is raised, or, where several rows were written together, ConflictError.
 
-        Returns a mark: as long as it `waits`, `params` may still be amended.
+        Returns a mark: as long as `is_waiting` is true for it, `params` may still be changed.
         """
 
     def is_waiting(self, mark: object) -> bool:
-        """Whether a row that was handed over to be written later is not written yet."""
+        """Whether a deferred row is not written yet."""
 
     def next_id(self, table: Literal["messages", "deliveries"]) -> int:
-        """The id of a row that is to be inserted into a table with this transaction."""
+        """Return the id for a new row that this transaction inserts into a table."""
 
     def reserve_ids(self, many: int) -> None:
-        """Reserve ids for so many messages, deliveries and facts, where the database gives them."""
+        """Reserve ids for so many messages, deliveries and facts, if the database assigns them."""
 
     def record(self, kind: str, subject: str, body: JsonValue | bytes) -> int:
-        """Append a fact to the ledger and return its `seq`. It stands or falls with the transaction.
+        """Append a fact to the ledger and return its `seq`. It is part of the transaction.
 
         A body of bytes is JSON in its canonical form already.
         """
 
     def queue_effect(self, kind: str, key: str, body: JsonValue) -> bool:
-        """Queue something to be done once this is committed; False when the board had that key before.
+        """Queue an effect for after the commit. Returns False if the board had that key before.
 
         A key is never forgotten, so asking twice for the same effect asks once.
         """
 
 
 class UncancellableFuture(asyncio.Future[T]):
-    """A future that cannot be cancelled: a task that waits for it and is cancelled hears of that when it is done."""
+    """A future that cannot be cancelled: a cancelled task that waits for it learns of that when the future is done."""
 
     def cancel(self, msg: Any | None = None) -> bool:  # noqa: ARG002 - part of what a future is
-        """Say that it goes on."""
+        """Return False: the work continues."""
         return False
 
 
@@ -90,30 +90,30 @@ class Store(Protocol):
     async def transact(self, work: Callable[[Tx], T]) -> T:
         """Run `work` in a transaction; return what it returns after the commit is synced, never before.
 
-        Works run one at a time, in the order in which they were handed over. Those that wait share one
-        commit, each in a savepoint of its own: a work that raises is undone alone, and its exception comes
-        out here. A work must be short and synchronous: it holds up all others. It runs in another thread
+        Works run one at a time, in the order in which they were submitted. Waiting works share one
+        commit, each in a savepoint of its own: a work that raises is undone alone, and its exception is
+        raised here. A work must be short and synchronous: it delays all others. It runs in another thread
         and at most once.
 
         Raises MachineError when the commit failed. STORE_IN_DOUBT means that the commit may have
-        happened; every other code means that nothing was stored. Once handed over, a work is carried out even
+        happened; every other code means that nothing was stored. Once submitted, a work is carried out even
         when its caller is cancelled.
         """
 
     def submit(self, work: Callable[[Tx], T]) -> UncancellableFuture[T]:
-        """The same as `transact`, begun at once. A task that awaits it is cancelled only when it is done."""
+        """Begin what `transact` does, at once. A task that awaits the result is cancelled only when it is done."""
 
     async def read(self, query: Statement[R], /, **params: Value) -> list[R]:
-        """Run one query on what is committed. Sees every work whose `transact` has returned."""
+        """Run one query on the committed state. It sees every work whose `transact` has returned."""
 
     async def wait_for_effects(self, seen: int) -> int:
         """Wait until effects were queued since the state `seen` (0 at first), and return the new state.
 
-        A hint, not a promise: after a crash or a lost connection look at the effects themselves.
+        A hint, not a promise: after a crash or a lost connection read the effects themselves.
         """
 
     async def close(self) -> None:
-        """Carry out what was handed over, then end. Afterwards every call raises STORE_UNAVAILABLE."""
+        """Carry out the submitted works, then end. Afterwards every call raises STORE_UNAVAILABLE."""
 
 
 class Blobs(Protocol):
@@ -123,27 +123,27 @@ class Blobs(Protocol):
         """Keep a content durably and return its hash. Afterwards a transaction may refer to it."""
 
     async def get(self, digest: str) -> bytes:
-        """The content. Raises BLOB_MISSING, or STORE_DAMAGED when it is not what was put in."""
+        """Read a content. Raises BLOB_MISSING, or STORE_DAMAGED if it does not match its hash."""
 
     async def exists(self, digest: str) -> bool:
-        """Whether the content is here."""
+        """Whether the content is stored here."""
 
     async def size(self, digest: str) -> int:
-        """How many bytes it has. Raises BLOB_MISSING."""
+        """Return its number of bytes. Raises BLOB_MISSING."""
 
     async def read_piece(self, digest: str, first: int, many: int) -> bytes:
-        """Some of its bytes, from a place on; fewer at its end. They are not checked. Raises BLOB_MISSING."""
+        """Read some of its bytes from an offset on; fewer at its end. They are not checked. Raises BLOB_MISSING."""
 
 
 class Clock(Protocol):
-    """What time it is. Safe to be asked from several threads."""
+    """The clock. Several threads may ask it."""
 
     def now(self) -> datetime:
-        """The time in UTC, aware."""
+        """Return the time in UTC, aware."""
 
 
 class Ids(Protocol):
-    """New names."""
+    """Makes unique ids."""
 
     def new(self, prefix: str) -> str:
         """Make a unique id, e.g. `msg_9f…`."""
@@ -153,10 +153,10 @@ class Stores(Protocol):
     """Every board of a root."""
 
     async def board(self, name: str) -> Store:
-        """The store of a board; made when it is not there yet."""
+        """Open the store of a board, and make it if it is missing."""
 
     async def blobs(self, name: str) -> Blobs:
-        """The contents of a board."""
+        """Return the contents of a board."""
 
     def has_board(self, name: str) -> bool:
-        """Whether a board was ever made."""
+        """Whether a board exists."""

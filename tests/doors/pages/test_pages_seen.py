@@ -24,6 +24,7 @@ from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import ledger as view_ledger
 from agenttalk.engine.views import plans, task_detail
+from agenttalk.engine.views.models.ledger import FactView
 from agenttalk.ports.kinds import MailRules
 from agenttalk.ports.statements.proof import STALE_TASKS
 from agenttalk.rules.mail.letters import BOARD as MAIL
@@ -209,8 +210,8 @@ def test_a_plan_is_paused_goes_on_and_is_cancelled(tmp_path: Path) -> None:
     visit(tmp_path, use)
 
 
-async def ledger(found: Engine, kind: str) -> list[dict[str, Any]]:
-    return (await view_ledger.list_ledger(found.deps, boards.DEFAULT, kind=kind))["facts"]  # type: ignore[no-any-return]
+async def ledger(found: Engine, kind: str) -> list[FactView]:
+    return (await view_ledger.list_ledger(found.deps, boards.DEFAULT, kind=kind))["facts"]
 
 
 def test_every_page_has_something_to_say_when_there_is_nothing(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_what_is_wrong_with_a_policy_is_told_beside_it(tmp_path: Path) -> None:
     async def use(ada: Guest) -> None:
         for policy, told in (
             ("min_trsut: executed", "min_trust"),
-            ("{}", "this policy asks for nothing"),
+            ("{}", "this policy requires nothing"),
             ("", "object"),
             ("{", "not"),
             (f"min_trust: '{HOSTILE}'", "min_trust"),
@@ -84,7 +84,7 @@ def test_what_is_wrong_with_a_policy_is_told_beside_it(tmp_path: Path) -> None:
             assert told in text(found)
             assert "<script>alert(1)" not in found.text
         late = await ada.post("/ledger/replay", policy=STRICT, since="soon")
-        assert (late.status_code, "is no time" in text(late)) == (400, True)
+        assert (late.status_code, "is not a time" in text(late)) == (400, True)
         strange = await ada.post("/ledger/replay", policy=STRICT, board="nowhere", before="much")
         assert strange.status_code == 400
 

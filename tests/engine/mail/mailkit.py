@@ -68,7 +68,7 @@ async def sent(post: MailBoard, letter: LetterDraft, key: str | None = None) -> 
     return str((await post.send(letter, by(letter.sender), key))["message_id"])
 
 
-async def at(deps: Deps, mail_id: str, addressee: str = "dev") -> dict[str, Any]:
+async def at(deps: Deps, mail_id: str, addressee: str = "dev") -> Any:
     """How a letter stands at one of its addressees."""
     found = await showing.read_letter(deps, mail_id)
     return next(each for each in found["addressees"] if each["addressee"] == addressee)

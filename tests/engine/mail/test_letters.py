@@ -211,7 +211,7 @@ def test_lists_go_page_by_page_and_agents_see_their_own_alone(tmp_path: Path) ->
             ("Bug", 2, "operator")
         ]
         first = await showing.list_threads(deps, limit=10)
-        rest = await showing.list_threads(deps, before=first["next"], limit=10)
+        rest = await showing.list_threads(deps, before=first["next"] or 0, limit=10)
         assert (len(first["threads"]), len(rest["threads"]), rest["next"]) == (10, 5, None)
         with pytest.raises(AgentTalkError) as unknown:
             await showing.read_letter(deps, mail_id, "pm")

@@ -67,10 +67,8 @@ def play(
     return asyncio.run(run_())
 
 
-async def listed(deps: Deps) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (await toolchain.list_toolchain_tasks(deps, toolchain.ToolchainQuery(limit=500)))[
-        "tasks"
-    ]
+async def listed(deps: Deps) -> list[Any]:
+    found: list[Any] = (await toolchain.list_toolchain_tasks(deps, toolchain.ToolchainQuery(limit=500)))["tasks"]
     return found
 
 
@@ -255,7 +253,8 @@ def test_people_see_the_newest_first_page_by_page(tmp_path: Path) -> None:
     async def work(deps: Deps, board: ToolchainBoard) -> tuple[list[str], list[str]]:
         events = [issue_event("issue_assigned", 0, "agent-dev", number=number) for number in range(1, 8)]
         await board.process_events([(each, {}) for each in events])
-        found, following = list[str](), 0
+        found = list[str]()
+        following: int | None = 0
         while following is not None:
             page = await toolchain.list_toolchain_tasks(
                 deps, toolchain.ToolchainQuery(limit=3, after=following, newest=True)

@@ -200,7 +200,7 @@ async def called(place: Place, text: str = "@agent-dev how much?") -> int:
     return int(issue.number)
 
 
-async def only(place: Place) -> dict[str, Any]:
+async def only(place: Place) -> Any:
     [task] = (await toolchain.list_toolchain_tasks(place.deps, toolchain.ToolchainQuery()))["tasks"]
     return await forge_audit.audit_task(place.deps, task["id"])
 

@@ -425,13 +425,12 @@ class _TreeKeeper:
                 if os.read(self._control, 1) != TERM:
                     return
                 asked = True
-                for (
-                    process
-                ) in self._hunt():  # list them first: one that ends at once leaves orphans, which the walk would miss
+                # List all of them before the first signal: a process that ends at once leaves orphans, which the walk
+                # over the tree would miss.
+                for process in self._hunt():
                     if not (self._spare and process.pid == self._program):
-                        send_signals(
-                            process, signal.SIGTERM, signal.SIGCONT
-                        )  # a stopped process handles SIGTERM only after SIGCONT
+                        # A stopped process handles SIGTERM only after SIGCONT.
+                        send_signals(process, signal.SIGTERM, signal.SIGCONT)
 
     def kill(self) -> None:
         """Kill until nothing is left, however long that takes."""

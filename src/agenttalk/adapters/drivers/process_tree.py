@@ -100,6 +100,8 @@ class ProcessTree:
         `lines` and `pieces` receive what the program prints. `keep` bytes of it are kept, and more than `most` is
         flooding. A program that is `spoken_to` gets a pen, and more input than its prompt.
         """
+        # The keeper's ends are closed here in any case: otherwise we would never see the end of a pipe. Our own ends
+        # are closed only if the start fails, see `pop_all` below.
         with ExitStack() as ours, ExitStack() as theirs:
             control, far = socket.socketpair()
             ours.callback(control.close)

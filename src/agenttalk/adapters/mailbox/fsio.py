@@ -370,7 +370,7 @@ def _placed(
             os.unlink(temporary, dir_fd=folder)
         raise
     if sync:
-        os.fsync(folder)
+        os.fsync(folder)  # otherwise a power cut may undo the rename, although the content is durable
 
 
 def _renamed(folder: SafeFolder, relative: str, target: SafeFolder, new: str, rename: Rename) -> bool:

@@ -61,6 +61,8 @@ class ChainVerdict:
 
 def canonical_bytes(entry: LedgerEntry, link: int) -> bytes:
     """Return the bytes that are hashed: the entry as canonical JSON, with sorted keys."""
+    # Sorted keys make it canonical, and the body was stored as canonical JSON. The hash covers `link`, so an entry
+    # cannot move to another place of the chain.
     return b'{"at":%b,"board":%b,"body":%b,"kind":%b,"link":%d,"seq":%d,"subject":%b}' % (
         _text(entry.at).encode(),
         _text(entry.board).encode(),
@@ -97,7 +99,7 @@ def verify_chain(
         if broken:
             return ChainVerdict(head, broken, tuple(unsealed))
         head = ChainHead(head.link + 1, entry.hash or b"")
-    if known:
+    if known:  # the chain itself cannot show that its end is missing; only a hash that was kept elsewhere can
         why = f"cut off: the chain ends at {head.link}, but reached {max(known)} when it was witnessed"
         return ChainVerdict(head, ChainBreak(None, head.link + 1, why), tuple(unsealed))
     return ChainVerdict(head, None, tuple(unsealed))
@@ -105,6 +107,7 @@ def verify_chain(
 
 def _fault(head: ChainHead, entry: LedgerEntry, witness: bytes | None) -> ChainBreak | None:
     expected = head.link + 1
+    # Check the place before the hash: an entry at a wrong place has a wrong hash, too, and the place explains more.
     if entry.link is None or entry.link > expected:
         return ChainBreak(entry.seq, expected, f"missing: entry {expected} of the chain is gone; the next one is here")
     if entry.link < expected:

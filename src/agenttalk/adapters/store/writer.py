@@ -362,6 +362,7 @@ class DatabaseWriter(BatchWorker[Work]):
                 self._run_works(batch, jobs)
                 if not any(job.error is None for job in jobs):
                     return
+                # Forget the state first: if the commit fails, nothing is known about what the database contains.
                 self._known = None
                 self._sync(batch)
                 self._known = batch.read_state()
@@ -391,7 +392,7 @@ class DatabaseWriter(BatchWorker[Work]):
             if isinstance(batch.failed, MachineError):
                 raise batch.failed
             if job.error:
-                batch.chain = chain
+                batch.chain = chain  # the facts of the failed work are undone, so the next fact follows the one before
             if not alone:
                 savepoint("undo" if job.error else "next")
 
@@ -422,7 +423,7 @@ class DatabaseWriter(BatchWorker[Work]):
                 self._ready().begin()
             version = self._ready().version()
         if self._known is not None and self._known.version != version:
-            self._known = None
+            self._known = None  # another connection has written, so the ids and the head may have changed
         batch = WriteBatch(self._dialect, self._ready(), format_instant(self._clock.now()), self._known)
         batch.version = version
         return batch

@@ -1,8 +1,7 @@
-"""The alphabet of all documents: ids, paths, hashes, times, versions, and what every document does.
+"""The base of all documents: ids, paths, hashes, times and versions, and the models `Part` and `Document`.
 
-A `Part` is any object inside a document, a `Document` one that stands in a file of its own. Both are
-frozen, read strictly (no `"3"` for 3), keep fields they do not know and write them back, and take a
-null for a field as its absence.
+A `Part` is an object inside a document; a `Document` has a file of its own. Both are frozen, are read strictly (no
+`"3"` for 3), keep unknown fields and write them back, and treat a null as a missing field.
 """
 
 import re
@@ -48,17 +47,17 @@ _PATH = re.compile(PATH_PATTERN.replace("$", r"\Z"))
 
 
 def is_id(text: str) -> bool:
-    """Whether a text can be an id, and so a file name."""
+    """Return whether a text is a valid id, and so a valid file name."""
     return len(text) <= 128 and _ID.match(text) is not None
 
 
 def is_hash(text: str) -> bool:
-    """Whether a text is a sha256 in one of the two spellings that are read."""
+    """Return whether a text is a sha256 in one of its two spellings."""
     return _HASH.match(text) is not None
 
 
 def same_hash(left: str, right: str) -> bool:
-    """Whether two hashes are the same, with or without their prefix."""
+    """Return whether two hashes are equal, with or without their prefix."""
     return left.removeprefix("sha256:") == right.removeprefix("sha256:")
 
 
@@ -75,8 +74,8 @@ def _check_hash(text: str) -> str:
 
 
 def is_path(text: str) -> bool:
-    """Whether a text is a path that stays in its folder, and that file systems take."""
-    # Only a long path can have a part that is too long for a file system; the others are spared the look.
+    """Return whether a text is a path that stays in its folder, and that file systems accept."""
+    # Only a long path can have a part that is too long for a file system, so short ones need no check.
     too_long = len(text) > 63 and (len(text) > 1024 or any(len(part.encode()) > 255 for part in text.split("/")))
     return not too_long and _PATH.match(text) is not None
 
@@ -100,7 +99,7 @@ def _read_time(value: object) -> object:
         try:
             return datetime.fromisoformat(f"{whole}.{fraction[:6]:0<6}+00:00")
         except ValueError:
-            pass  # a 31st of February or a 25th hour: told below, like every other text that is no time
+            pass  # a 31st of February or a 25th hour: reported below, like every other invalid time
     raise PydanticCustomError(Code.TIME_INVALID, "not a UTC time: {text}", {"text": repr(value)[:60]})
 
 
@@ -108,12 +107,12 @@ write_time = canonical.write_time
 
 
 def format_instant(value: datetime) -> str:
-    """A time as the store keeps it: always with microseconds, so that texts compare as times do."""
+    """Format a time as the store needs it: always with microseconds, so that texts sort like times."""
     return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def parse_instant(text: str) -> datetime:
-    """The time that `format_instant` wrote."""
+    """Parse a time that `format_instant` wrote."""
     return datetime.fromisoformat(text)
 
 
@@ -140,7 +139,7 @@ def _check_number(value: object) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise PydanticCustomError("float_type", "Input should be a valid number")
     if not -MAX_INTEGER <= value <= MAX_INTEGER:  # NaN and infinity too
-        raise PydanticCustomError(Code.FIELD_VALUE, "must be a number of a sane size")
+        raise PydanticCustomError(Code.FIELD_VALUE, "must be a finite number with fewer digits")
     return value
 
 
@@ -169,7 +168,7 @@ CommandId = NewType("CommandId", str)
 MessageId = NewType("MessageId", str)
 
 IdText = Annotated[str, AfterValidator(_check_id), _ID_SCHEMA]
-"""An id of no particular kind. It becomes a file name, so a bad one is refused, not escaped."""
+"""An id of any kind. It becomes a file name, so an invalid one is refused, not escaped."""
 PlanIdText = Annotated[PlanId, AfterValidator(_check_id), _ID_SCHEMA]
 TaskIdText = Annotated[TaskId, AfterValidator(_check_id), _ID_SCHEMA]
 AgentIdText = Annotated[AgentId, AfterValidator(_check_id), _ID_SCHEMA]
@@ -187,18 +186,18 @@ Instant = Annotated[
     PlainSerializer(write_time, when_used="always"),
     WithJsonSchema({"type": "string", "format": "date-time", "pattern": TIME_PATTERN}),
 ]
-"""A moment in UTC. Digits beyond the microsecond are cut."""
+"""A time in UTC. Digits beyond the microsecond are cut."""
 Version = Annotated[
     str, AfterValidator(_check_version), WithJsonSchema({"type": "string", "pattern": READABLE_VERSION_PATTERN})
 ]
 Text = Annotated[str, AfterValidator(_check_text), WithJsonSchema({"type": "string", "pattern": r"\S"})]
-"""A text that says something: not empty, not only white space."""
+"""A text that is not empty, and not only white space."""
 Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 Positive = Annotated[int, Field(ge=1, le=MAX_INTEGER)]
 Number = Annotated[
     float, PlainValidator(_check_number), PlainSerializer(_unchanged), WithJsonSchema({"type": "number"})
 ]
-"""A finite number that stays as it was written: 85 does not become 85.0."""
+"""A finite number, kept as it was written: 85 does not become 85.0."""
 Score = Annotated[
     float,
     PlainValidator(_check_score),
@@ -208,7 +207,7 @@ Score = Annotated[
 
 _T = TypeVar("_T")
 Many = Annotated[tuple[_T, ...], Field(strict=False)]
-"""An array. Strictness is lifted for the container alone, so that a list may fill a tuple."""
+"""An array. Only its container is not strict, so that a list can become a tuple."""
 
 
 _NO_MORE: Final[dict[str, Any]] = {}
@@ -222,7 +221,7 @@ _M = TypeVar("_M", bound=BaseModel)
 
 
 def make_part(kind: type[_M], values: dict[str, Any], given: set[str]) -> _M:
-    """A part of values for all its fields, which are known to be right, and the names of those that were given."""
+    """Make a part from valid values for all its fields, and the names of those that were given."""
     part = _new(kind)
     _put_values(part, values)
     _put_given(part, given)
@@ -243,11 +242,11 @@ class Part(BaseModel):
         validate_by_alias=True,
         serialize_by_alias=True,
         protected_namespaces=(),
-        defer_build=True,  # a program that only asks for help builds no validator
+        defer_build=True,  # --help must not build validators
     )
 
     _spellings: ClassVar[frozenset[str]] = frozenset()
-    """Every spelling under which a field is read. Filled once per class, like those below."""
+    """Every spelling under which a field is read. Computed once per class, like those below."""
     _aliases: ClassVar[dict[str, str]] = {}
     """Fields that have a second spelling, with it."""
     _omitted: ClassVar[frozenset[str]] = frozenset()
@@ -268,7 +267,7 @@ class Part(BaseModel):
 
     @classmethod
     def from_values(cls, **given: Any) -> Self:
-        """A part of values that are right, and of the defaults for the rest. Nothing is looked at once more.
+        """Make a part from valid values, with defaults for the rest, without validation.
 
         The same as `model_construct`, in a tenth of its time: that copies every default.
         """
@@ -276,12 +275,12 @@ class Part(BaseModel):
 
     @classmethod
     def read(cls, data: object) -> Self:
-        """Read from JSON values, taking a null for a field's absence; raises pydantic's ValidationError."""
+        """Read a part from JSON values; a null counts as missing. Raises pydantic's ValidationError."""
         try:
             return cls.model_validate(data)
         except ValidationError as error:
-            # Optional fields take a null by themselves. For the others a second look is enough, and
-            # only documents that have such nulls pay for it.
+            # Optional fields accept a null by themselves. For others a second validation is enough, and
+            # only documents with such nulls pay for it.
             nulls = [fault["loc"] for fault in error.errors(include_url=False) if fault["input"] is None]
             if not nulls:
                 raise
@@ -296,21 +295,21 @@ class Part(BaseModel):
 
     @classmethod
     def unknown_fields(cls, data: dict[str, Any]) -> dict[str, str]:
-        """Top-level keys that are no field of this model but nearly one → the field they resemble."""
+        """Return top-level keys that are probably misspelt fields → the field that they resemble."""
         strange = [key for key in data if key not in cls._spellings]
         return {key: near for key in strange if (near := find_nearest(key, cls._spellings)) is not None}
 
     def as_json(self) -> dict[str, Any]:
-        """The document as JSON values: aliases, unknown fields kept, absent fields left out."""
+        """Return the document as JSON values, with aliases and unknown fields, and without absent fields."""
         return self.model_dump(mode="json")
 
     def as_text(self) -> str:
-        """The same in its canonical form, as text. What JSON cannot hold is found when it becomes bytes."""
+        """Return the canonical form as text. Values that JSON cannot contain are found when it becomes bytes."""
         return canonical.to_text(self)
 
 
 class Document(Part):
-    """A document that stands in a file of its own."""
+    """A document with a file of its own."""
 
     size_limit: ClassVar[int] = wire.DOCUMENT_LIMIT
 
@@ -319,7 +318,7 @@ class Document(Part):
 
     @classmethod
     def lift(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """Bring an older form of the document into today's. The data handed in is not changed."""
+        """Convert an older form of the document to the current one. The argument is not changed."""
         return data
 
     @classmethod
@@ -331,7 +330,7 @@ class Document(Part):
     @classmethod
     def _from_json(cls, data: object) -> Self:
         if not isinstance(data, dict):
-            problem = Problem(code=Code.FIELD_TYPE, field="", message="a document is a JSON object")
+            problem = Problem(code=Code.FIELD_TYPE, field="", message="a document must be a JSON object")
             raise _refusal(cls, (problem,))
         try:
             with pause_collector():
@@ -345,15 +344,15 @@ class Document(Part):
         return cls._from_json(wire.read(data, limit=cls.size_limit))
 
     def to_bytes(self) -> bytes:
-        """The document as the bytes of its file, in the one canonical form."""
+        """Return the document as the bytes of its file, in canonical form."""
         try:
             return self.as_text().encode()
         except UnicodeEncodeError:
-            return wire.write(self.as_json())  # which says what is wrong
+            return wire.write(self.as_json())  # raises the error
 
 
 def _refusal(kind: type[Document], problems: tuple[Problem, ...]) -> ContractError:
-    # Nothing else said of a document in an unknown version can be trusted.
+    # Other problems of a document in an unknown version mean nothing.
     problems = tuple(p for p in problems if p.code is Code.SCHEMA_VERSION_UNSUPPORTED) or problems
     first = problems[0]
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""

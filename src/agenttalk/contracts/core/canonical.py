@@ -1,7 +1,7 @@
-"""The canonical text of a part straight from its model: the same as `wire.write(part.as_json())`, only quicker.
+"""Writes the canonical text of a part directly from its model: the same as `wire.write(part.as_json())`, but faster.
 
-Which fields a part was given says which text stands around their values: whatever is left at its default is
-the same for all parts of that shape, and is written once.
+The set of given fields of a part determines the text around their values: the text of all defaults is the same for
+all parts of that shape, and is computed once.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from typing import Any, ClassVar, Final, NoReturn, Protocol, TypeAlias
 from agenttalk.contracts.core import wire
 
 MOST_SHAPES: Final = 2048
-"""How many shapes are remembered."""
+"""How many shapes are cached."""
 Shape: TypeAlias = Callable[[dict[str, Any]], str]
-"""Writes the values of a part that was given certain fields."""
+"""Writes the values of parts with the same given fields."""
 
 
 def write_time(value: datetime) -> str:
-    """A time as documents write it."""
+    """Return a time as documents write it."""
     return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 class WritablePart(Protocol):
-    """A part of a document, as far as its text needs it: `base.Part` is one."""
+    """The attributes of a part that its text needs: `base.Part` has them."""
 
     _omitted: ClassVar[frozenset[str]]
 
     @property
     def __pydantic_extra__(self) -> dict[str, Any] | None:
-        """Fields that its model does not know."""
+        """Fields that its model does not define."""
 
     @property
     def __pydantic_fields_set__(self) -> set[str]:
@@ -45,11 +45,11 @@ class WritablePart(Protocol):
 
 
 class _UnusualError(Exception):
-    """A value that is not written here."""
+    """The value has a type that this module does not write."""
 
 
 def to_text(part: WritablePart) -> str:
-    """The canonical text; raises JsonError for what JSON cannot hold."""
+    """Return the canonical text. Raises JsonError for a value that JSON cannot contain."""
     if part.__pydantic_extra__:
         return _slow(part)
     try:
@@ -59,7 +59,7 @@ def to_text(part: WritablePart) -> str:
 
 
 def _without_nulls(part: WritablePart) -> str:
-    """A part of which some fields were given and are absent all the same."""
+    """Write a part with fields that were given as absent."""
     values, omitted = part.__dict__, part._omitted  # noqa: SLF001 - it is told there for this
     given = [name for name in part.__pydantic_fields_set__ if values[name] is not None or name not in omitted]
     try:
@@ -74,9 +74,9 @@ def _slow(part: WritablePart) -> str:
 
 @lru_cache(maxsize=MOST_SHAPES)
 def _shape(kind: Any, *given: str) -> Shape:
-    """What stands around the values of parts that were given these fields, as a function of the values.
+    """Return a function that writes the values of parts with these given fields.
 
-    It is put together as an expression, like a named tuple is: so nothing has to be looked up when it is called.
+    It is compiled from an expression, as named tuples are, so that a call needs no lookups.
     """
     around = ["{"]
     values: list[str] = []
@@ -120,7 +120,7 @@ def _unusual(_: object) -> NoReturn:
 
 
 class _Writers(dict[type, Callable[[Any], str]]):
-    """How values of each kind are written. Kinds of parts are added when they are first met."""
+    """The writer of each type. Types of parts are added on first use."""
 
     def __missing__(self, kind: type) -> Callable[[Any], str]:
         self[kind] = to_text if hasattr(kind, "__pydantic_fields__") else _unusual
@@ -136,7 +136,7 @@ _WRITERS: Final = _Writers(
         bool: {False: "false", True: "true"}.__getitem__,
         int: repr,
         float: _number,
-        NoneType: _unusual,  # mostly an absent field
+        NoneType: _unusual,  # usually an absent field
         datetime: lambda value: f'"{write_time(value)}"',
     }
 )

@@ -88,5 +88,5 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def summary(name: str) -> str:
-    """What a document is, in a line."""
+    """Return the summary of a document, in one line."""
     return (DOCUMENTS[name].__doc__ or "").partition("\n")[0]

@@ -1,4 +1,4 @@
-"""Cron expressions: five fields (minute, hour, day of the month, month, day of the week), or one of a few names."""
+"""Cron expressions: five fields (minute, hour, day of the month, month, weekday), or a name such as @daily."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST_MONTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """When something is due, by the clock on the wall."""
+    """The times of a schedule, in local wall-clock time."""
 
     minutes: tuple[int, ...]
     hours: tuple[int, ...]
@@ -35,21 +35,21 @@ class Cron:
     weekdays: frozenset[int]
     """0 is Sunday."""
     either: bool
-    """Whether day of the month and day of the week are both narrowed down: then either will do, as in every cron."""
+    """Whether both day of the month and weekday are restricted: then either one may match, as in every cron."""
 
     @property
     def hourly(self) -> bool:
-        """Whether it is due in every hour of its days: then what matters is the time that passes."""
+        """Whether it is due in every hour of its days: then elapsed time counts, not the wall clock."""
         return len(self.hours) == 24
 
     def is_on(self, day: date) -> bool:
-        """Whether it is due on a day."""
+        """Return whether it is due on a day."""
         of_month, of_week = day.day in self.days, day.isoweekday() % 7 in self.weekdays
         return day.month in self.months and (of_month or of_week if self.either else of_month and of_week)
 
 
 def parse_cron(text: str) -> Cron:
-    """Read an expression; raises ValueError that says what is wrong with it."""
+    """Read an expression. Raises ValueError with what is wrong."""
     parts = NAMED.get(text.strip().lower(), text).split()
     if len(parts) != len(_FIELDS):
         raise ValueError(f"{text[:80]!r} has {len(parts)} fields, not 5: minute, hour, day, month, day of the week")
@@ -57,7 +57,7 @@ def parse_cron(text: str) -> Cron:
     weekdays = frozenset(each % 7 for each in weekdays)
     either = not parts[2].startswith("*") and not parts[4].startswith("*")
     if not either and min(days) > max(_LONGEST_MONTHS[month - 1] for month in months):
-        raise ValueError(f"{text[:80]!r} is never due: there is no such day")
+        raise ValueError(f"{text[:80]!r} is never due: no such day exists")
     return Cron(tuple(sorted(minutes)), tuple(sorted(hours)), days, months, weekdays, either)
 
 
@@ -66,7 +66,7 @@ def _field(text: str, name: str, low: int, high: int) -> frozenset[int]:
     for part in text.split(","):
         span, slash, step = part.partition("/")
         if slash and not (step.isascii() and step.isdecimal() and 0 < int(step) <= high):
-            raise ValueError(f"{part[:40]!r} is no step of the field {name}")
+            raise ValueError(f"{part[:40]!r} is not a valid step of the field {name}")
         first, dash, last = span.partition("-")
         if span == "*":
             begin, end = low, min(high, 6) if name == "weekday" else high
@@ -85,4 +85,4 @@ def _number(text: str, name: str, low: int, high: int) -> int:
         return known
     if text.isascii() and text.isdecimal() and len(text) <= 2 and low <= int(text) <= high:
         return int(text)
-    raise ValueError(f"{text[:40]!r} is no {name} from {low} to {high}")
+    raise ValueError(f"{text[:40]!r} is not a valid {name} from {low} to {high}")

@@ -1,6 +1,6 @@
-"""What fields are for: the texts that stand below them in the source, for whoever publishes a schema.
+"""Reads the docstrings of fields from the source, for JSON Schemas.
 
-Reading them takes as long as all else that a short command does, so it is done only when somebody asks.
+Reading them takes as long as the rest of a short command, so it is done only on demand.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 
 def read_field_docs(model: type[BaseModel]) -> dict[str, str]:
-    """Field → what it is for, where something is said of it."""
+    """Return the docstrings of the fields of a model, by field."""
     said: dict[str, str] = {}
     for kind in reversed(model.__mro__):
         said |= _classes(kind.__module__).get(kind.__qualname__, {}) if issubclass(kind, BaseModel) else {}
@@ -26,10 +26,10 @@ def read_field_docs(model: type[BaseModel]) -> dict[str, str]:
 
 
 class DocumentedJsonSchema(GenerateJsonSchema):
-    """JSON Schemas with these texts."""
+    """Makes JSON Schemas with the docstrings of fields."""
 
     def model_schema(self, schema: Any) -> JsonSchemaValue:
-        """The schema of a model."""
+        """Return the schema of a model."""
         found, model = super().model_schema(schema), schema["cls"]
         properties = found.get("properties", {})
         for name, text in read_field_docs(model).items():
@@ -42,7 +42,7 @@ class DocumentedJsonSchema(GenerateJsonSchema):
 
 @lru_cache(maxsize=128)
 def _classes(module: str) -> dict[str, dict[str, str]]:
-    """The texts in a module, by class and field."""
+    """Return the docstrings in a module, by class and field."""
     found: dict[str, dict[str, str]] = {}
 
     def read(body: list[ast.stmt], above: str) -> None:

@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from typing import Final
 
 _MANY: Final = 100_000
-"""Objects that are worth being spared the collector's first look, too."""
+"""From this number of new objects on, even the collector's first pass is avoided."""
 
 
 @contextmanager
 def pause_collector() -> Iterator[None]:
-    """Hold the cyclic garbage collector off while very many objects are made that will all be kept.
+    """Pause the cyclic garbage collector while very many objects are created that will all be kept.
 
-    It would look through them again and again and find nothing; for a DAG of 100,000 tasks that is
-    most of the time. Whoever finds it off already leaves it so.
+    It would scan them again and again in vain; for a DAG of 100,000 tasks that takes most of the time. If the
+    collector is off already, it stays off.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -25,7 +25,7 @@ def pause_collector() -> Iterator[None]:
     finally:
         if was_on:
             if gc.get_count()[0] > _MANY and not gc.get_freeze_count():
-                # What was made becomes old without being looked through; it is looked at with everything that is old.
+                # The new objects become old without a scan; the next full collection includes them.
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
@@ -33,10 +33,9 @@ def pause_collector() -> Iterator[None]:
 
 @contextmanager
 def spare_existing_objects() -> Iterator[None]:
-    """Spare everything that is there now the collector's looks: the code and tables of a program that runs for long.
+    """Exclude all existing objects from garbage collection: the code and tables of a long-running program.
 
-    They are most of its objects and will all be kept; looking through them again and again would cost a busy engine
-    a tenth of its time.
+    They are most of its objects and are kept forever; scanning them would cost a busy engine a tenth of its time.
     """
     gc.freeze()
     try:

@@ -1,4 +1,4 @@
-"""What pydantic found wrong with a document, in our words: a code, a field, and a way out."""
+"""Translates pydantic's errors into problems with a code, a field and a hint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def problems_of(error: ValidationError) -> tuple[Problem, ...]:
-    """Every fault that pydantic found, in our words. Our own types bring their code with them."""
+    """Return a problem for each error of pydantic. Errors of our own types have a code already."""
     return tuple(
         _problem(fault["type"], fault["loc"], fault["msg"], fault["input"])
         for fault in error.errors(include_url=False, include_context=False)
@@ -23,7 +23,7 @@ def problems_of(error: ValidationError) -> tuple[Problem, ...]:
 
 
 def without_fields(document: object, locations: Iterable[tuple[int | str, ...]]) -> object:
-    """A copy of a document without the fields at these places; an array's items stay where they are."""
+    """Return a copy of a document without the fields at these places. Items of arrays keep their places."""
     copy = _copied(document)
     for loc in locations:
         *path, last = _without_tags(loc)
@@ -37,14 +37,14 @@ def without_fields(document: object, locations: Iterable[tuple[int | str, ...]])
 
 
 def find_nearest(name: str, known: Iterable[str], *, cutoff: float = 0.75) -> str | None:
-    """The known name that a misspelt one most likely means, if any is close."""
-    # Very long names cannot be typing mistakes, and comparing them would take long.
+    """Return the known name that a misspelt one probably means, if one is close."""
+    # Very long names are not typing mistakes, and comparing them would take long.
     matches = get_close_matches(name[:80].lower(), known, n=1, cutoff=cutoff)
     return matches[0] if matches else None
 
 
 def field_path(loc: Iterable[int | str]) -> str:
-    """`("a", 0, "b")` as people write it: `a[0].b`."""
+    """Format `("a", 0, "b")` as `a[0].b`."""
     path = ""
     for part in loc:
         if isinstance(part, int):
@@ -61,7 +61,7 @@ def _problem(kind: str, loc: tuple[int | str, ...], message: str, value: object)
         return Problem(code=Code(kind), field=field, message=message, hint=hint)
     if kind == "missing":
         near = _misspelt(str(loc[-1]), value)
-        hint = f"{near!r} is there: did you mean {loc[-1]!r}?" if near else "add it"
+        hint = f"{near!r} is given: did you mean {loc[-1]!r}?" if near else "add it"
         return Problem(code=Code.FIELD_MISSING, field=field, message="this field is required", hint=hint)
     code = Code.FIELD_TYPE if _is_type_fault(kind) else Code.FIELD_VALUE
     return Problem(
@@ -73,7 +73,7 @@ def _problem(kind: str, loc: tuple[int | str, ...], message: str, value: object)
 
 
 _MAPS = frozenset({"thresholds", "env"})
-"""Fields that hold names of the author's own: a null in there is a wrong value, not an absent field."""
+"""Fields whose keys are names of the author: a null in them is a wrong value, not a missing field."""
 _WORDS = {
     "tuple_type": "must be an array",
     "list_type": "must be an array",
@@ -85,16 +85,16 @@ _WORDS = {
     "float_type": "must be a number",
     "bool_type": "must be true or false",
 }
-"""JSON's words for what pydantic says in Python's."""
+"""JSON's words for pydantic's Python words."""
 _COUNTED = re.compile(r"^(?:tuple|list|dictionary|set) should have (.*?)(?: after validation)?(, not .*)?$")
 HINTS: dict[Code, str] = {
     Code.ID_INVALID: "use letters, digits, '_', '-' and single dots, at most 128 characters",
     Code.HASH_INVALID: "write sha256: and 64 lowercase hex digits",
     Code.TIME_INVALID: "write UTC such as 2026-01-31T09:30:00Z",
     Code.PATH_OUTSIDE_FOLDER: "use a relative path with '/' inside the folder: no '..', '.', '\\' or empty parts",
-    Code.SCHEMA_VERSION_UNSUPPORTED: "upgrade AgentTalk, or have the sender write a version that it reads",
+    Code.SCHEMA_VERSION_UNSUPPORTED: "upgrade AgentTalk, or have the sender write a supported version",
     Code.FIELD_SPELLED_TWICE: "keep one of the two",
-    Code.COMMAND_ENVELOPE_MISMATCH: "make the envelope anew from the command",
+    Code.COMMAND_ENVELOPE_MISMATCH: "make the envelope again from the command",
     Code.COMMAND_SEQ_INVALID_FORMAT: "end it in _ and at least three digits, such as _001",
 }
 
@@ -104,7 +104,7 @@ def _is_type_fault(kind: str) -> bool:
 
 
 def _without_tags(loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Pydantic names the chosen member of a tagged union in the path; a reader's document has no such level."""
+    """Remove the member of a tagged union from pydantic's path: the document has no such level."""
     kept = list(loc)
     for at in range(len(loc) - 1, 1, -1):
         if loc[at - 1] == "selector" or (loc[at - 2] == "checks" and isinstance(loc[at - 1], int)):

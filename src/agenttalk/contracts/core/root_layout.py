@@ -1,4 +1,4 @@
-"""What lies where under a root. Folder and file names are a public contract: other programs rely on them."""
+"""The folders and files under a root. Their names are a public contract: other programs rely on them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ PLANS: Final = f"{RUNTIME}/plans"
 PROFILE: Final = "agent_profile.json"
 HEARTBEAT: Final = "status_heartbeat.json"
 GATEWAY: Final = "agent_human_gateway"
-"""The agent that is a person."""
+"""The agent that stands for a person."""
 DAG: Final = "task_dag.json"
 POINTER: Final = "active_dag_ref.json"
 MANIFEST: Final = "plan_manifest.json"
 STATUS: Final = "plan_status.json"
 JOURNAL: Final = "deliveries.jsonl"
 MESSAGE: Final = ".msg.json"
-"""How the file of a message ends; nothing else is ever claimed."""
+"""The ending of message files. Other files are never claimed."""
 SENT: Final = ".sent"
 REJECTED: Final = ".rejected"
 PENDING: Final = ".pending"
@@ -30,49 +30,49 @@ HISTORY: Final = ".history"
 INPUT_INDEX: Final = "input_index.json"
 
 HIDDEN: Final = ("data", AGENTS, RUNTIME, "workspaces", "agenttalk.toml")
-"""What of a root no process of an agent or a check sees, but for what is its own: where it works, and its attempt."""
+"""Folders that processes of agents and checks cannot see, except for their own working folder and attempt."""
 
 Box = Literal["inbox", "outbox"]
 
 
 def agent_folder(agent_id: str) -> str:
-    """An agent's folder, the only one that it writes."""
+    """Return an agent's folder, the only one that it may write."""
     return f"{AGENTS}/{agent_id}"
 
 
 def box_folder(agent_id: str, which: Box, plan_id: str) -> str:
-    """An agent's inbox or outbox for a plan."""
+    """Return an agent's inbox or outbox for a plan."""
     return f"{AGENTS}/{agent_id}/{which}/{plan_id}"
 
 
 def inputs_folder(agent_id: str, plan_id: str) -> str:
-    """Where artifacts that an agent received are kept."""
+    """Return the folder of the artifacts that an agent received."""
     return f"{AGENTS}/{agent_id}/workspace/{plan_id}/inputs"
 
 
 def task_folder(agent_id: str, plan_id: str, task_id: str) -> str:
-    """Where an agent works on a task."""
+    """Return the folder in which an agent works on a task."""
     return f"{AGENTS}/{agent_id}/workspace/{plan_id}/{'inputs%' if task_id == 'inputs' else task_id}"
 
 
 def plan_folder(plan_id: str) -> str:
-    """Where a plan's files are published."""
+    """Return the folder in which a plan's files are published."""
     return f"{PLANS}/{plan_id}"
 
 
 def claimed_name(message_id: str, name: str, copy: int = 0) -> str:
-    """The name of a message once it is claimed; a second copy of it is numbered."""
+    """Return the name of a message once it is claimed. A second copy gets a number."""
     name = f"{message_id}__{name}" if not name.startswith(f"{message_id}__") else name
     return f"{name}__dup_{copy}" if copy else name
 
 
 def ack_name(message_id: str) -> str:
-    """The file of a receipt."""
+    """Return the file name of a receipt."""
     return f"ack_{message_id}.json"
 
 
 def path_segment(output_name: str) -> str:
-    """An output's name as one part of a path: names are free text, parts of a path are not."""
+    """Return an output's name as one part of a path: names may have characters that paths may not."""
     if is_id(output_name):
         return output_name
     safe = "".join(
@@ -82,10 +82,10 @@ def path_segment(output_name: str) -> str:
 
 
 def artifact_name(task_id: str, output_name: str, message_id: str) -> str:
-    """The file of an artifact's envelope."""
+    """Return the file name of an artifact's envelope."""
     return f"artifact_{task_id}_{path_segment(output_name)}_{message_id}{MESSAGE}"[-255:].lstrip(".")
 
 
 def is_safe_payload(path: str) -> bool:
-    """Whether a payload can lie flat in an inbox: it is no message, no control file of ours, and not hidden."""
+    """Return whether a payload can be directly in an inbox: not a message, a control file or a hidden file."""
     return not path.endswith(MESSAGE) and not any(part.startswith(".") for part in path.split("/"))

@@ -1,4 +1,4 @@
-"""Words that stand in documents and elsewhere, too: for whoever needs the word and not the document."""
+"""Literal types of documents, for modules that need them without the models."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Bytes in and out: JSON read strictly, written in one way, and hashed.
+"""JSON as bytes: read strictly, written in one canonical form, and hashed.
 
-Reading refuses whatever two programs could understand differently: NaN and Infinity (also by
+Reading refuses everything that two programs could read differently: NaN and Infinity (also by
 overflow), a key twice in one object, half characters, a byte order mark, nesting deeper than
 `MAX_DEPTH`, and documents over their size limit. Writing sorts keys by code point, uses no
 white space and keeps every character as it is (UTF-8), so equal documents have equal bytes.
@@ -20,9 +20,9 @@ from agenttalk.contracts.core.large_documents import pause_collector
 from agenttalk.contracts.errors import Code, JsonError
 
 JsonValue: TypeAlias = "dict[str, Any] | list[Any] | str | int | float | bool | None"
-"""Any value that JSON can hold. The inner values are `Any` because callers narrow them at once."""
+"""Any JSON value. The inner values are `Any` because callers narrow them at once."""
 JsonObject: TypeAlias = dict[str, Any]
-"""A JSON object whose fields another document defines, or nothing defines."""
+"""A JSON object whose fields are defined elsewhere, or nowhere."""
 
 MAX_DEPTH: Final = 64
 ENVELOPE_LIMIT: Final = 1024 * 1024
@@ -31,7 +31,7 @@ DOCUMENT_LIMIT: Final = 256 * 1024 * 1024
 """Size limit of every other document (a DAG of 100,000 tasks has some 50 MB)."""
 
 _LARGE: Final = 64 * 1024
-"""Characters from which on keys that stand twice are looked for in all objects at once."""
+"""Texts with more characters are searched for duplicate keys in all objects at once."""
 _BOM = b"\xef\xbb\xbf"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -42,12 +42,12 @@ _INTEGER_LIMIT: Final = 10**_MAX_DIGITS
 
 
 def read(data: bytes, *, limit: int = ENVELOPE_LIMIT) -> JsonValue:
-    """Parse bytes strictly; raises JsonError and nothing else."""
+    """Parse bytes strictly. Raises JsonError and nothing else."""
     if len(data) > limit:
         raise JsonError(
             Code.JSON_TOO_LARGE,
             f"the document has {len(data):,} bytes; the limit is {limit:,}",
-            hint="hand large content over as a payload file and refer to it by path",
+            hint="pass large content as a payload file and refer to it by path",
         )
     if data.startswith(_BOM):
         raise JsonError(
@@ -57,7 +57,7 @@ def read(data: bytes, *, limit: int = ENVELOPE_LIMIT) -> JsonValue:
         )
     with pause_collector():
         value = _parse(data)
-        # Most documents cannot be too deep or hold half characters; only the others are walked.
+        # Most documents cannot be too deep or contain half characters; only the others are walked.
         if _SURROGATE_ESCAPE.search(data):
             require_json(value)
         elif len(data) > 2 * MAX_DEPTH and not _is_plainly_shallow(data):
@@ -69,7 +69,7 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_key
 
 
 def _encoder() -> Callable[[Any], str]:
-    """The encoder's own `encode`, made once. What holds itself is too deep, so nobody has to look for that."""
+    """The encoder's own `encode`, made once. A value that contains itself is too deep, so cycles need no check."""
     make: Any = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
         return _ENCODER.encode
@@ -81,7 +81,7 @@ _canonical = _encoder()
 
 
 def write(value: JsonValue) -> bytes:
-    """The one canonical form: sorted keys, no white space, UTF-8. Raises JsonError for what JSON cannot hold."""
+    """Return the canonical form: sorted keys, no white space, UTF-8. Raises JsonError if JSON cannot contain it."""
     try:
         return _canonical(value).encode("utf-8")
     except (ValueError, TypeError, RecursionError) as error:
@@ -89,11 +89,11 @@ def write(value: JsonValue) -> bytes:
 
 
 quoted: Final[Callable[[str], str]] = json.encoder.encode_basestring
-"""A text as the canonical form has it."""
+"""Return a text as the canonical form has it."""
 
 
 def to_text(value: JsonValue) -> str:
-    """The canonical form before it becomes bytes, to be put into a larger one."""
+    """Return the canonical form as text, to be put into a larger one."""
     try:
         return _canonical(value)
     except (ValueError, TypeError, RecursionError) as error:
@@ -101,12 +101,12 @@ def to_text(value: JsonValue) -> str:
 
 
 def object_of(texts: Mapping[str, str]) -> str:
-    """The canonical form of an object whose values are in their canonical form already."""
+    """Return the canonical form of an object whose values are in canonical form already."""
     return f"{{{','.join([f'{quoted(name)}:{texts[name]}' for name in sorted(texts)])}}}"
 
 
 def encode(canonical: str) -> bytes:
-    """The bytes of a canonical form that was put together; raises JsonError for half characters."""
+    """Encode a canonical form that was put together. Raises JsonError for half characters."""
     try:
         return canonical.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -118,7 +118,7 @@ def _unwritable(error: Exception) -> JsonError:
 
 
 def sha256(data: bytes) -> str:
-    """The hash of bytes as documents write it: `sha256:<64 lowercase hex digits>`."""
+    """Return the hash of bytes as documents write it: `sha256:<64 lowercase hex digits>`."""
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
@@ -139,7 +139,7 @@ def require_json(value: object, *, depth: int = 0) -> None:
     if depth == MAX_DEPTH:
         raise _too_deep()
     for item in items:
-        # Plain text and flags are by far the most frequent, and worth sparing a call.
+        # Plain text and flags are by far the most frequent, so they save a call.
         if type(item) is str and item.isascii():
             continue
         if item is not None and type(item) is not bool:
@@ -147,11 +147,11 @@ def require_json(value: object, *, depth: int = 0) -> None:
 
 
 def _is_plainly_shallow(data: bytes) -> bool:
-    """Whether brackets alone show that JSON is not too deep, without looking at a single value.
+    """Return whether the brackets alone show that JSON is not too deep, without parsing values.
 
-    Where no quote is escaped, those that are left when everything but quotes and brackets is taken away come in
-    pairs, and a pair with a bracket inside is a text that we leave to others. Each round then takes away the
-    innermost brackets, of which there are at most two levels.
+    If no quote is escaped, removing all characters but quotes and brackets leaves quotes in pairs. A pair with a
+    bracket inside is a text, which this function does not handle. Each round then removes the innermost brackets, at
+    most two levels at a time.
     """
     if len(data) < _LARGE and data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
         return True
@@ -164,7 +164,7 @@ def _is_plainly_shallow(data: bytes) -> bool:
 
 
 def _require_depth(value: object) -> None:
-    """Refuse a parsed value that is nested too deep: level by level, which is quick even for very large ones."""
+    """Refuse a value that is nested too deep, level by level, which is quick even for very large values."""
     containers = (dict, list)
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
@@ -219,9 +219,9 @@ def _parse(data: bytes) -> JsonValue:
 
 
 def _key_ends(text: str) -> int:
-    """How many keys a text has, or more: a text inside it that begins with a colon counts, too.
+    """Return an upper bound of the number of keys in a text: texts that begin with a colon count, too.
 
-    So an object has a key twice only if there are more of these than keys in the objects.
+    So a key is duplicate only if this is more than the number of keys in the objects.
     """
     if any(f"{blank}:" in text for blank in " \t\n\r"):
         return len(_KEY_END.findall(text))
@@ -232,7 +232,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
         (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
-        raise JsonError(Code.JSON_DUPLICATE_KEY, f"the key {twice[:80]!r} stands twice in one object")
+        raise JsonError(Code.JSON_DUPLICATE_KEY, f"the key {twice[:80]!r} is twice in one object")
     return result
 
 

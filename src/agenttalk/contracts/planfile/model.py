@@ -1,4 +1,4 @@
-"""The plan file: one YAML or JSON file in which a person says who does what, from what, and what done means."""
+"""The plan file: one YAML or JSON file with the tasks, agents, inputs, outputs and promises of a plan."""
 
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -38,17 +38,17 @@ from agenttalk.contracts.promise import (
 )
 
 PLACEHOLDER_ID: Final = "cp-0-0000"
-"""The id of a promise that was not submitted yet."""
+"""The id of a promise that is not submitted yet."""
 
 
 class PlanFilePart(Part):
-    """An object of the plan file. Keys that nobody knows are errors."""
+    """An object of the plan file. Unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", validate_by_name=False)
 
 
 class InputSpec(PlanFilePart):
-    """Something that a task needs. One of `from`, `glob`, `file` and `type` says what fills it."""
+    """An input of a task. Exactly one of `from`, `glob`, `file` and `type` selects its files."""
 
     name: Text
     """Name of the input inside the task."""
@@ -63,7 +63,7 @@ class InputSpec(PlanFilePart):
     subtype: Text | None = None
     """Its subtype; only with `type`."""
     pick: PickPolicy | None = None
-    """Which one is taken when several match."""
+    """Which file is taken when several match."""
     allowed_hashes: Many[Sha256] | None = None
     """What `pick: by_sha256` chooses from."""
     min_count: Positive | None = None
@@ -71,7 +71,7 @@ class InputSpec(PlanFilePart):
     required: bool = True
     """Whether the task can run without it."""
     external: bool = False
-    """Whether a person or something outside brings it."""
+    """Whether it comes from a person or from outside."""
 
 
 class VersioningSpec(Versioning):
@@ -81,16 +81,16 @@ class VersioningSpec(Versioning):
 
 
 class OutputSpec(PlanFilePart):
-    """Something that a task makes."""
+    """An output of a task."""
 
     name: Text
-    """Name of the output; a file or folder of that name is it."""
+    """Name of the output. The task makes a file or folder of that name."""
     deliver_to: Many[Receiver] = ()
-    """Agents that receive it; whoever has it as an input `from` receives it anyway."""
+    """Agents that receive it, besides the tasks that use it with `from`."""
     deliverable: bool = False
     """Whether it is a result of the whole plan."""
     when: ScoreCondition | None = None
-    """It is made only when the score meets this."""
+    """A condition on the score: the output is made only if it holds."""
     optional: bool = False
     """Whether it may be missing."""
     content_type: str | None = None
@@ -111,9 +111,9 @@ class GatesSpec(Gates):
     model_config = ConfigDict(extra="forbid")
 
     required: bool = True
-    """Whether they must be met; whoever writes them into a plan means it."""
+    """Whether they must be met. In a plan file they must."""
     branches: Many[BranchSpec] = ()
-    """Where the score leads."""
+    """The branches by score."""
 
 
 class CriteriaSpec(ValidationCriteria):
@@ -134,108 +134,108 @@ class TaskSpec(PlanFilePart):
     name: str | None = None
     """Its name, for people."""
     agent: AgentIdText
-    """Who does it."""
+    """Its agent."""
     needs: Many[TaskIdText] = ()
-    """Tasks that come before it."""
+    """Tasks that must be done before it."""
     inputs: Many[InputSpec] = ()
-    """What it works from."""
+    """Its inputs."""
     prompt: Text
-    """What to do."""
+    """Its instructions."""
     workspace: Literal["repo"] | None = None
     """`repo` for a private clone of the plan's repository."""
     outputs: Many[OutputSpec] = ()
-    """What it makes."""
+    """Its outputs."""
     promise: Annotated[CompletionPromise, BeforeValidator(_numbered)] | None = None
-    """What done means, without an id."""
+    """Its promise, without an id."""
     criteria: Annotated[dict[str, CriteriaSpec] | None, Field(alias="validate")] = None
-    """Name of an input → what it must meet before it is used."""
+    """Name of an input → what the input must meet before it is used."""
     score_required: bool | None = None
     """Whether its result carries a score."""
     score_criteria: Text | None = None
-    """What the score measures."""
+    """The criteria of the score."""
     gates: GatesSpec | None = None
     """What must be met before it counts as completed."""
     timeout: Positive | None = None
-    """Limit in seconds."""
+    """Time limit in seconds."""
     retry_times: Count | None = None
     """Retries after a crash or timeout."""
     priority: Priority | None = None
     """HIGH before MEDIUM before LOW."""
     on_complete: Text | None = None
-    """What the log says when it is done; {result} and {score} are filled in."""
+    """Log text on completion; {result} and {score} are filled in."""
     on_failure: Text | None = None
-    """What the log says when it has failed; {error} is filled in."""
+    """Log text on failure; {error} is filled in."""
     on_dependency_failed: DependencyFailure | None = None
-    """What it does when something it needs has failed."""
+    """What happens when a task that it needs has failed."""
     fallback: TaskIdText | None = None
-    """The task that takes the place of a failed one."""
+    """The task that replaces a failed one."""
     reexecute_target: AgentIdText | None = None
-    """Who does it when its agent says that it is not fit for it."""
+    """The agent that gets it when its own agent reports that it is not fit for it."""
     max_reexecute_times: Count | None = None
     """Rounds of rework."""
 
 
 class ProgramLimitsSpec(ProgramLimits):
-    """What a program may use."""
+    """Resource limits of a program."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class PricesSpec(Prices):
-    """What a model costs."""
+    """The price of a model."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class CliUseSpec(CliUse):
-    """Which coding agent an agent is."""
+    """A coding agent of the driver `cli`."""
 
     model_config = ConfigDict(extra="forbid")
     prices: PricesSpec | None = None
-    """What its model costs."""
+    """The price of its model."""
 
 
 class LlmUseSpec(LlmUse):
-    """Which model an agent is, and where that is asked."""
+    """The model of an agent, and its service."""
 
     model_config = ConfigDict(extra="forbid")
     prices: PricesSpec | None = None
-    """What it costs."""
+    """Its price."""
 
 
 class LocalUseSpec(LocalUse):
-    """Which model an agent is, and where its file lies."""
+    """The model of an agent, and its file."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class AcpUseSpec(AcpUse):
-    """Which coding agent an agent is that speaks the Agent Client Protocol, and what it may do."""
+    """A coding agent of the driver `acp`, and its permissions."""
 
     model_config = ConfigDict(extra="forbid")
     prices: PricesSpec | None = None
-    """What its model costs."""
+    """The price of its model."""
 
 
 class AgentSpec(PlanFilePart):
     """An agent, as the plan file describes it."""
 
     name: str | None = None
-    """What people call it."""
+    """Its name, for people."""
     email: Text | None = None
-    """The address of its commits."""
+    """The author's address of its commits."""
     driver: Text | None = None
-    """How it is driven."""
+    """Its driver."""
     argv: Many[str] | None = None
     """The program and its arguments."""
     cli: Annotated[CliUseSpec, BeforeValidator(normalize_cli)] | None = None
-    """Which coding agent it is, with the driver `cli`: its name, or an object with more."""
+    """The coding agent of the driver `cli`: its name, or an object with more settings."""
     llm: LlmUseSpec | None = None
-    """Which model it is, with the driver `llm`."""
+    """The model of the driver `llm`."""
     local: LocalUseSpec | None = None
-    """Which model it is, with the driver `local`."""
+    """The model of the driver `local`."""
     acp: Annotated[AcpUseSpec, BeforeValidator(normalize_cli)] | None = None
-    """Which coding agent it is and what it may do, with the driver `acp`: its name, or an object with more."""
+    """The coding agent and permissions of the driver `acp`: its name, or an object with more settings."""
     prompt: str | None = None
     """Its role, in words."""
     skills: Many[str] | None = None
@@ -247,19 +247,19 @@ class AgentSpec(PlanFilePart):
     locale: Locale | None = None
     """The language of its prompts."""
     env: Annotated[Many[Text], Field(max_length=100)] | None = None
-    """Names of variables that its program gets."""
+    """Names of environment variables that its program gets."""
     limits: ProgramLimitsSpec | None = None
-    """What its program may use."""
+    """Resource limits of its program."""
     sandbox: Tier | None = None
-    """How its program is confined."""
+    """The sandbox of its program."""
     isolation: Floor | None = None
     """The least isolation of its program and of the checks of its work."""
     network: Switch | None = None
     """Whether its program may use the network."""
     mcp: bool | None = None
-    """Whether a coding agent is given our MCP server."""
+    """Whether a coding agent gets our MCP server."""
     self_assessment: Any = None
-    """Whether, and how, it is asked first if it is fit for a command."""
+    """Whether, and how, it first judges its fitness for a command."""
 
 
 class WorkspaceSpec(Workspace):
@@ -275,7 +275,7 @@ class PhaseTimeoutSpec(PhaseTimeout):
 
 
 class PhaseTimeoutsSpec(PhaseTimeouts):
-    """Limits of the phases in which somebody must decide."""
+    """Time limits of the phases that need a decision."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -285,22 +285,22 @@ class PhaseTimeoutsSpec(PhaseTimeouts):
 
 
 class PoliciesSpec(Policies):
-    """Rules of the plan."""
+    """Policies of the plan."""
 
     model_config = ConfigDict(extra="forbid")
 
     timeouts: PhaseTimeoutsSpec | None = None
-    """Limits of deciding."""
+    """Time limits of decisions."""
     commanders: Many[AgentIdText] | None = None
-    """Agents that may send commands; by default nobody but the engine and operators."""
+    """Agents that may send commands. Default: only the engine and operators."""
     release: None = None
-    """Stands at the top of the file."""
+    """Is a key at the top of the file."""
     review: None = None
-    """Stands at the top of the file."""
+    """Is a key at the top of the file."""
 
 
 class LimitsSpec(PlanLimits):
-    """What the plan may use altogether."""
+    """The budget of the whole plan."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -310,13 +310,13 @@ class GateSpec(PlanFilePart):
 
     check: AnyCheck | None = None
     on: Literal["tip", "artifacts"] | None = None
-    """Where the check is made; by default at the tip of the plan's branch if it has one."""
+    """Where the check runs. Default: at the tip of the plan's branch, if it has one."""
     validator: AgentIdText | None = None
     """The agent whose task delivers the result."""
 
 
 def _named_gates(data: object) -> object:
-    """Gates as their models read them: a check stands apart from where it is made, and is called like its gate."""
+    """Convert gates to the form of their models: the check apart from its place, with the gate's name as its id."""
     if not isinstance(data, dict):
         return data
     return {
@@ -329,7 +329,7 @@ def _named_gates(data: object) -> object:
 
 
 BESIDE_CHECK: Final = ("on", "validator")
-"""Keys of a gate that are none of its check's."""
+"""Keys of a gate that do not belong to its check."""
 
 
 def _gate_check(name: object, gate: dict[Any, Any]) -> dict[Any, Any]:
@@ -337,32 +337,32 @@ def _gate_check(name: object, gate: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _left(gate: dict[Any, Any]) -> dict[Any, Any]:
-    """Keys that are none of a gate without a check; `check` itself is no key of the file."""
+    """Keys that a gate without a check does not have. The file has no key `check`."""
     return {f"{key} " if key == "check" else key: gate[key] for key in gate if key not in BESIDE_CHECK}
 
 
 class ReleaseSpec(PlanFilePart):
-    """What the plan ships, and what must be shown before."""
+    """What the plan ships, and the gates before that."""
 
     gates: Annotated[dict[Text, GateSpec], BeforeValidator(_named_gates)] = {}
     """Gate → how it gets its result."""
     deliverables: Many[Text] = ()
-    """Outputs that are shipped; by default those that are marked as deliverable."""
+    """Outputs that are shipped. Default: those that are marked as deliverable."""
     accepted_by: Many[AgentIdText] = ()
     """Agents that must have accepted each of them."""
 
 
 class ReviewSpec(PlanFilePart):
-    """Who looks at the plan before it begins."""
+    """The review of the plan before it starts."""
 
     reviewers: Many[AgentIdText]
     """Agents that score it."""
     coordinator: AgentIdText | None = None
-    """The agent that decides; without one a rule does."""
+    """The agent that decides. Without one, a rule decides."""
     min_score: Score = 70
-    """The least that every reviewer must give."""
+    """The least score that every reviewer must give."""
     criteria: str | None = None
-    """What it is measured by."""
+    """The criteria of the score."""
 
 
 class PlanFile(PlanFilePart):
@@ -377,19 +377,19 @@ class PlanFile(PlanFilePart):
     workspace: WorkspaceSpec | None = None
     """The repository that tasks with `workspace: repo` work on."""
     policies: PoliciesSpec = PoliciesSpec.model_construct()
-    """Its rules."""
+    """Its policies."""
     limits: LimitsSpec | None = None
-    """What it may use altogether."""
+    """The budget of the whole plan."""
     release: ReleaseSpec | None = None
     """What is shipped at the end."""
     review: ReviewSpec | None = None
-    """Who has to approve the plan before it begins."""
+    """The review that must approve the plan before it starts."""
     agents: dict[AgentIdText, AgentSpec] = {}
-    """Who takes part; agents may also be described in agenttalk.toml."""
+    """Its agents. Agents may also be described in agenttalk.toml."""
     tasks: Many[TaskSpec]
-    """What is to be done."""
+    """Its tasks."""
 
     @classmethod
     def read(cls, data: object) -> Self:
-        """Read from JSON values, however many tasks there are."""
+        """Read a plan file from JSON values, without copying its tasks."""
         return quick_validation.validate_quickly(cls, data, "tasks") or super().read(data)

@@ -1,4 +1,4 @@
-"""Reading a plan file: what it says, or every problem that it has, each with its place and what to do."""
+"""Reads a plan file, or reports every problem in it, with its place and a hint."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ from agenttalk.contracts.promise import (
 
 
 def read_plan_file(data: bytes, *, yaml: bool) -> PlanFile:
-    """Read a plan file; raises ContractError with every problem that it has."""
+    """Read a plan file. Raises ContractError with every problem."""
     return plan_of(parse_source(data, yaml=yaml))
 
 
 def parse_source(data: bytes, *, yaml: bool) -> YamlSource:
-    """What the file says, before it is held against what a plan is; raises ContractError."""
+    """Parse the file, without validating it as a plan. Raises ContractError."""
     if yaml:
         return yaml_text.parse_yaml(data)
     try:
@@ -77,12 +77,12 @@ def parse_source(data: bytes, *, yaml: bool) -> YamlSource:
 
 
 def plan_of(source: YamlSource) -> PlanFile:
-    """The plan that a source says; raises ContractError with every problem, in the order of the file's parts."""
+    """Read the plan of a source. Raises ContractError with every problem, in the order of the file."""
     value, problems = source.value, list(source.problems)
     if not isinstance(value, dict):
         hint = "begin with plan_id:, agents: and tasks:"
         raise plan_file_error(
-            [*problems, Problem(Code.FIELD_TYPE, "", "a plan file is a mapping of keys to values", hint)]
+            [*problems, Problem(Code.FIELD_TYPE, "", "a plan file must be a mapping of keys to values", hint)]
         )
     plan = None
     try:
@@ -113,7 +113,7 @@ def _problems(error: ValidationError) -> Iterator[Problem]:
 
 
 def _unknown(loc: tuple[int | str, ...], key: str, known: tuple[str, ...]) -> Problem:
-    return Problem(Code.FIELD_UNKNOWN, field_path(loc), f"there is no key {key[:80]!r} here", _key_hint(key, known))
+    return Problem(Code.FIELD_UNKNOWN, field_path(loc), f"unknown key {key[:80]!r}", _key_hint(key, known))
 
 
 @lru_cache(maxsize=256)
@@ -128,13 +128,13 @@ def _keys(kind: type[BaseModel]) -> tuple[str, ...]:
 
 
 def _place(loc: tuple[int | str, ...]) -> tuple[str, ...]:
-    """Which kind of object stands at a place: its path without numbers and without the author's own names."""
+    """Return the kind of object at a place: its path without numbers and without names of the author."""
     steps = [part for part in loc if isinstance(part, str)]
     return tuple(step for at, step in enumerate(steps) if tuple(steps[:at]) not in _OWN_NAMES)
 
 
 _OWN_NAMES: Final = frozenset({("agents",), ("tasks", "validate"), ("release", "gates")})
-"""Below these the author chooses the keys."""
+"""In these objects, the author chooses the keys."""
 
 
 _KEYS: Final = {
@@ -163,7 +163,7 @@ _KEYS: Final = {
     ("tasks", "gates", "branches"): _keys(BranchSpec),
     ("tasks", "validate"): _keys(CriteriaSpec),
 }
-"""Where an object stands → the keys that it can have."""
+"""Place of an object → its possible keys."""
 _CHECKS: Final[dict[str, type[Check]]] = {
     "run": RunCheck,
     "tests": TestsCheck,
@@ -176,7 +176,7 @@ _CHECKS: Final[dict[str, type[Check]]] = {
     "human": HumanCheck,
     "forge": ForgeCheck,
 }
-"""Kinds of checks whose keys are all known. Those of extensions have keys of their own."""
+"""Kinds of checks with known keys. Those of extensions have their own keys."""
 _PROMISE_PARTS: Final[dict[str, type[Part]]] = {
     "acceptance": AcceptanceCriterion,
     "doneWhen": DoneCondition,
@@ -187,7 +187,7 @@ _PROMISE_PARTS: Final[dict[str, type[Part]]] = {
 
 
 def _strange_promises(tasks: object) -> Iterator[Problem]:
-    """Unknown keys in promises. Their models keep such keys for other readers; in a plan file they are mistakes."""
+    """Yield unknown keys in promises. The models keep them for other readers; in a plan file they are mistakes."""
     for at, task in enumerate(tasks if isinstance(tasks, list) else ()):
         promise = task.get("promise") if isinstance(task, dict) else None
         if isinstance(promise, dict):
@@ -208,7 +208,7 @@ def _strange_promise(loc: tuple[int | str, ...], promise: dict[str, Any]) -> Ite
 
 
 def _strange_gates(release: object) -> Iterator[Problem]:
-    """Unknown keys in the checks of gates."""
+    """Yield unknown keys in the checks of gates."""
     gates = release.get("gates") if isinstance(release, dict) else None
     for name, gate in gates.items() if isinstance(gates, dict) else ():
         if isinstance(gate, dict):

@@ -1,9 +1,8 @@
-"""YAML as plan files use it: text, numbers, true, false, null, lists and mappings, and nothing that surprises.
+"""YAML as plan files use it: text, numbers, true, false, null, lists and mappings, without surprises.
 
-A bare word means what it would mean in JSON; every other word is text, so `no`, `on`, `1:30` and
-`2026-01-31` stay what was written. The parser only tells which words and brackets come in which
-order; values are built here, so that no tag can make anything else of them, an alias cannot grow
-without end, and everything that is wrong has a line and a column.
+A bare word means the same as in JSON; every other word is text, so `no`, `on`, `1:30` and `2026-01-31` stay as they
+are written. The YAML parser only yields events; values are built here, so that tags cannot change them, aliases cannot
+grow without limit, and every problem has a line and a column.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from agenttalk.contracts.core.problems import field_path
 from agenttalk.contracts.errors import Code, ContractError, JsonError, Problem
 
 YAML_LIMIT: Final = 4 * 1024 * 1024
-"""Size limit of a YAML file in bytes. JSON is read far quicker, so large plans are JSON."""
+"""Size limit of a YAML file in bytes. Large plans must be JSON, which is read far faster."""
 MAX_COPIES: Final = 100_000
-"""How many values aliases may stand for altogether."""
+"""How many values all aliases together may stand for."""
 MAX_PROBLEMS: Final = 1000
-"""How many problems are told before reading ends."""
+"""How many problems are reported before reading stops."""
 
 _PARSER: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?\Z")
@@ -33,7 +32,7 @@ _STEP = re.compile(r"\[([0-9]+)\]|([^.\[\]]+)")
 
 
 class TextPosition(NamedTuple):
-    """A place in a text, as people count."""
+    """A place in a text, counted from 1."""
 
     line: int
     column: int
@@ -44,15 +43,15 @@ class TextPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class YamlSource:
-    """What a file says, what is wrong with how it says it, and where each value stands."""
+    """The value of a file, the problems of its syntax, and the place of each value."""
 
     value: Any
     problems: tuple[Problem, ...] = ()
     marks: dict[int, dict[int | str, TextPosition]] = field(default_factory=dict, repr=False)
-    """The id of a list or mapping → where its values stand."""
+    """The id of a list or mapping → the places of its values."""
 
     def located(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
-        """The same problems, with line and column where they are known."""
+        """Return the problems with line and column, where they are known."""
         return tuple(self._placed(problem) for problem in problems) if self.marks else tuple(problems)
 
     def _placed(self, problem: Problem) -> Problem:
@@ -68,7 +67,7 @@ class YamlSource:
 
 
 def plan_file_error(problems: Iterable[Problem]) -> ContractError:
-    """One error for everything that is wrong with a plan file."""
+    """Return one error for all problems of a plan file."""
     found = tuple(problems)
     first = found[0]
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
@@ -77,7 +76,7 @@ def plan_file_error(problems: Iterable[Problem]) -> ContractError:
 
 
 def parse_yaml(data: bytes) -> YamlSource:
-    """Read YAML; raises ContractError where nothing sensible can be read on."""
+    """Read YAML. Raises ContractError where reading cannot continue."""
     if len(data) > YAML_LIMIT:
         message = f"the file has {len(data):,} bytes; the limit for YAML is {YAML_LIMIT:,}"
         raise plan_file_error([Problem(Code.JSON_TOO_LARGE, "", message, "write a plan of this size as JSON")])
@@ -100,20 +99,20 @@ def _syntax(error: Any, text: str) -> Problem:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     if mark is not None:
         what, place = (
-            getattr(error, "problem", None) or "something is wrong here",
+            getattr(error, "problem", None) or "a syntax error",
             TextPosition(mark.line + 1, mark.column + 1),
         )
     else:  # a character that YAML does not allow
         before = text.encode()[: error.position].decode(errors="ignore")
         place = TextPosition(before.count("\n") + 1, len(before) - before.rfind("\n"))
         what = "a control character"
-    hint = "indent with blanks, close every bracket and quote, and put texts with ': ' or '#' in quotes"
+    hint = "indent with spaces, close every bracket and quote, and put texts with ': ' or '#' in quotes"
     return Problem(Code.YAML_SYNTAX, "", f"not YAML at {place}: {what}", hint)
 
 
 _NO_KEY: Final = object()
 _DROPPED: Final = object()
-"""The key of a value that is not kept, because its key is there already."""
+"""The key of a value that is dropped, because the key is a duplicate."""
 
 
 @dataclass(slots=True)
@@ -129,7 +128,7 @@ class _OpenCollection:
 
 
 class _AnchorValue(NamedTuple):
-    """What an anchor stands for, how many values that is, and how deep they are nested."""
+    """The value of an anchor, how many values it contains, and how deep they are nested."""
 
     value: Any
     size: int
@@ -137,7 +136,7 @@ class _AnchorValue(NamedTuple):
 
 
 class _Builder:
-    """Makes values of the parser's events, one by one."""
+    """Builds values from the parser's events."""
 
     def __init__(self) -> None:
         self.value: Any = None
@@ -149,7 +148,7 @@ class _Builder:
         self._documents = 0
 
     def take(self, event: Any) -> None:
-        """The next event."""
+        """Return the next event."""
         kind = type(event)
         if kind is yaml.ScalarEvent:
             self._scalar(event)
@@ -184,7 +183,7 @@ class _Builder:
         try:
             return wire.read(text.encode())
         except JsonError as error:
-            self._say(error.code, event, error.message, "put it in quotes if it is meant as text")
+            self._say(error.code, event, error.message, "put it in quotes if it is text")
             return 0
 
     def _open(self, event: Any, value: Any) -> None:
@@ -196,7 +195,7 @@ class _Builder:
         self._mark(event)
         self._stack.append(_OpenCollection(value, event.anchor))
         if event.anchor:
-            self._anchors[event.anchor] = None  # it is not finished: an alias to it would go round in a circle
+            self._anchors[event.anchor] = None  # it is not complete: an alias to it would be a cycle
 
     def _close(self, event: Any) -> None:
         done = self._stack.pop()
@@ -226,12 +225,12 @@ class _Builder:
     def _take_key(self, event: Any, key: str) -> None:
         top = self._stack[-1]
         if event.implicit[0] and key == "<<":
-            self._say(Code.YAML_FEATURE, event, "merging with << is not read", "write the keys out")
+            self._say(Code.YAML_FEATURE, event, "merging with << is not supported", "write the keys out")
             top.key = _DROPPED
         elif key in top.value:
             first = top.marks[key]
             top.key = key
-            message = f"the key {key[:80]!r} stands twice; first at {first}"
+            message = f"the key {key[:80]!r} is twice; first at {first}"
             self._say(Code.JSON_DUPLICATE_KEY, event, message, "keep one of them")
             top.key = _DROPPED
         else:
@@ -261,7 +260,7 @@ class _Builder:
     def _refuse_tag(self, event: Any) -> None:
         if event.tag is not None:
             hint = "leave it out; a text that looks like a number goes in quotes"
-            self._say(Code.YAML_FEATURE, event, f"the tag {event.tag[:80]!r} is not read", hint)
+            self._say(Code.YAML_FEATURE, event, f"the tag {event.tag[:80]!r} is not supported", hint)
 
     def _path(self) -> str:
         steps: list[int | str] = []

@@ -1,6 +1,6 @@
-"""What may be spent on a day: the settings say it, an operator can say otherwise while the engine runs.
+"""The limit of a day's costs. The settings set it, and an operator can change it while the engine runs.
 
-When it is used up nothing begins. The next day, or when the limit is another, what waited for it goes on by itself.
+Once it is used up no turn begins. Waiting tasks continue by themselves on the next day, or when the limit changes.
 """
 
 from __future__ import annotations
@@ -38,33 +38,33 @@ if TYPE_CHECKING:
 
 _NAME: Final = "cost_usd"
 _PAGE: Final = 1_000
-"""Facts that are read at once."""
+"""Facts that are read in one transaction."""
 HELD: Final = f'%"id":"{budget_words.OF_DAY.id}"%'
-"""What the message of a task names that waits for another day or limit: its sentence, whatever the words are."""
+"""The part of a stored reason that names the message of a task which waits for another day or limit."""
 SHOWN: Final = 20
-"""How many of the waiting tasks are examined closely."""
+"""How many of the waiting tasks are counted exactly."""
 MOST: Final = 1_000_000.0
-"""Dollars that a limit may be."""
+"""The largest limit, in dollars."""
 
 
 class DayLimit(NamedTuple):
-    """What may be spent on a day, and who says so."""
+    """The limit of a day, and who set it."""
 
     cost_usd: float | None
-    """None: nothing limits it."""
+    """None: there is no limit."""
     by: str | None = None
-    """The operator; None where the settings say it."""
+    """The operator; None where the settings set it."""
     at: str | None = None
 
 
 async def read_limit(deps: Deps, configured: float | None) -> DayLimit:
-    """The limit that holds: an operator's, else that of the settings."""
+    """Return the limit in force: an operator's, else that of the settings."""
     rows = await (await deps.stores.board(SYSTEM)).read(DAY_LIMIT, name=_NAME)
     return DayLimit(*rows[0]) if rows else DayLimit(configured)
 
 
 async def set_limit(deps: Deps, cost_usd: float | None, *, by: str) -> None:
-    """Limit what a day may cost from now on, or let nothing limit it. Raises UsageError."""
+    """Limit what a day may cost from now on, or lift the limit. Raises UsageError."""
     if cost_usd is not None and not 0 < cost_usd <= MOST:
         hint = "give more than 0, or take the limit away"
         raise UsageError(Code.FIELD_VALUE, f"${cost_usd:g} cannot be the limit of a day", hint=hint)
@@ -78,7 +78,7 @@ async def set_limit(deps: Deps, cost_usd: float | None, *, by: str) -> None:
 
 
 async def reset(deps: Deps, *, by: str) -> None:
-    """Have the settings say again what a day may cost."""
+    """Use the limit of the settings again."""
 
     def work(tx: Tx) -> None:
         if tx.run(DROP_DAY_LIMIT, name=_NAME):
@@ -88,7 +88,7 @@ async def reset(deps: Deps, *, by: str) -> None:
 
 
 async def describe_day(deps: Deps, configured: float | None) -> dict[str, Any]:
-    """What was spent today of what may be, who limits it, and when work that is paused goes on."""
+    """Describe what was spent today of the limit, who set it, and when paused work continues."""
     found = await read_limit(deps, configured)
     today = await spending.describe_today(deps, found.cost_usd)
     reached = found.cost_usd is not None and today["spent_usd"] >= found.cost_usd
@@ -104,7 +104,7 @@ async def describe_day(deps: Deps, configured: float | None) -> dict[str, Any]:
 
 
 async def describe_waiting(deps: Deps) -> dict[str, Any]:
-    """How many tasks wait for another day or limit, and of which the day stopped a turn in its middle."""
+    """Count the tasks that wait for another day or limit, and those whose turn the limit stopped."""
     number, stopped = 0, []
     for store in await list_boards(deps):
         rows = await store.read(HELD_BY, like=HELD)
@@ -118,7 +118,7 @@ async def describe_waiting(deps: Deps) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class DayLimitTracker:
-    """The limit as the one who gives work out knows it."""
+    """The limit as the dispatcher knows it."""
 
     deps: Deps
     purse: Budgets
@@ -127,11 +127,11 @@ class DayLimitTracker:
     """The monitors of running turns: a limit applies to them from the moment it is set."""
     _known: bool = False
     _changes: int = 0
-    """How often the limit became another. It may be the same again as before, and work was held up meanwhile."""
+    """How often the limit changed. It may have changed back, and tasks were held up meanwhile."""
     _let_go: tuple[str, int] | None = None
-    """The day and the change of the limit at which everything that waited was let go on."""
+    """The day and the count of changes when all waiting tasks were released last."""
     _seen: tuple[str, int] | None = None
-    """Those at which it was looked last."""
+    """The day and the count of changes when this was checked last."""
 
     async def configure(self, cost_usd: float | None) -> None:
         """Use another limit of the settings from now on."""
@@ -139,7 +139,7 @@ class DayLimitTracker:
         await self.refresh()
 
     async def refresh(self) -> bool:
-        """Read the limit; whether it is another than before. What was spent before it was limited is counted."""
+        """Read the limit. Return whether it changed. What was spent before there was a limit is counted."""
         before, first = self.purse.day_cost_usd, not self._known
         now = (await read_limit(self.deps, self.configured)).cost_usd
         self.purse.set_day_limit(now)
@@ -155,7 +155,7 @@ class DayLimitTracker:
         return now != before or first
 
     async def may_resume(self) -> bool:
-        """See what others spent today; whether tasks that wait for another day or limit may be let go on."""
+        """Read what other boards spent today. Return whether tasks that wait for another day or limit may continue."""
         if not self._known:
             await self.refresh()
         if self.purse.day_cost_usd is not None:
@@ -170,7 +170,7 @@ class DayLimitTracker:
         return True
 
     def mark_resumed(self) -> None:
-        """Record that they were. A limit that changed meanwhile counts as another."""
+        """Record that waiting tasks were released. A limit that changed meanwhile counts as another."""
         self._let_go = self._seen
 
     def _now(self) -> tuple[str, int]:
@@ -178,7 +178,7 @@ class DayLimitTracker:
 
 
 def _recount(tx: Tx, *, day: str, anew: bool) -> None:
-    """Count from the ledger what was spent on a day, if it was not counted before."""
+    """Count from the ledger what was spent on a day, unless it is counted already."""
     name = spending.make_counter_name("day", "", "", day)
     if tx.run(SPENDING, name=name) and not anew:
         return

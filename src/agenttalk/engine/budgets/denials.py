@@ -1,4 +1,4 @@
-"""What checkpoints held against tasks: warnings, denials, and who has overridden them and why."""
+"""Objections of checkpoints to tasks: warnings and denials, and who overrode them and why."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def record_denial(tx: Tx, plan_id: str, task_id: str, decision: CheckpointDecision, at: str) -> None:
-    """Keep what a checkpoint held against a task; the same again is the same."""
+    """Record the objection of a checkpoint to a task. Recording the same again changes nothing."""
     tx.run(
         PUT_OBJECTION,
         plan_id=plan_id,
@@ -36,7 +36,7 @@ def _hash_reasons(reasons: Sequence[str]) -> str:
 
 
 def list_overridden_reasons(tx: Tx, plan_id: str, task_id: str, checkpoint: str) -> frozenset[str]:
-    """Reasons of a checkpoint that an operator has overridden for a task, word by word."""
+    """Return the reasons of a checkpoint that an operator has overridden for a task, word by word."""
     found = [to_json(row) for row in tx.run(OBJECTIONS_TO, plan_id=plan_id, task_id=task_id)]
     return frozenset(
         reason
@@ -47,7 +47,7 @@ def list_overridden_reasons(tx: Tx, plan_id: str, task_id: str, checkpoint: str)
 
 
 def find_active_denial(rows: list[ObjectionRow]) -> GateDenial | None:
-    """The denial that holds a task up: the last that nobody has overridden."""
+    """Return the denial that holds a task up: the last one that was not overridden."""
     found = [to_json(row) for row in rows if row.severity == "soft-deny" and row.overridden_by is None]
     return found[-1] if found else None
 
@@ -66,7 +66,7 @@ def override(tx: Tx, plan_id: str, task_id: str, *, by: str, why: str) -> bool:
 
 
 class GateDenial(TypedDict):
-    """What a checkpoint held against a task."""
+    """An objection of a checkpoint to a task."""
 
     task_id: str
     checkpoint: str

@@ -1,4 +1,4 @@
-"""What was used of budgets: kept only for tasks, plans and days that have one."""
+"""Used budgets. They are counted only for tasks, plans and days that have a limit."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
 
 def make_counter_name(scope: Scope, plan_id: str, task_id: str, at: str) -> str:
-    """Under which name it is kept what something used."""
+    """Return the name of the counter of a scope."""
     names: dict[Scope, str] = {"task": f"task:{plan_id}/{task_id}", "plan": f"plan:{plan_id}", "day": f"day:{at[:10]}"}
     return names[scope]
 
 
 def read_used(tx: Tx, name: str) -> UsageTotals:
-    """What is written down under a name."""
+    """Read a counter."""
     rows = tx.run(SPENDING, name=name)
     return UsageTotals(*rows[0]) if rows else NOTHING
 
 
 def clear_task_spending(tx: Tx, plan_id: str, task_id: str) -> None:
-    """A task that is tried again has its whole budget again."""
+    """Give a task that is retried its whole budget again."""
     tx.run(CLEAR_SPENDING, name=make_counter_name("task", plan_id, task_id, ""))
 
 
 def recount_plan(tx: Tx, plan_id: str) -> None:
-    """Count what a plan has used that may be limited only now."""
+    """Count what a plan has used before it had a limit."""
     name = make_counter_name("plan", plan_id, "", "")
     tx.run(CLEAR_SPENDING, name=name)
     [row] = tx.run(USED_BY_PLAN, plan_id=plan_id)
@@ -43,13 +43,13 @@ def recount_plan(tx: Tx, plan_id: str) -> None:
 
 
 class Sharer(Protocol):
-    """A turn that shares a budget with others: the monitor that watches it."""
+    """The monitor of a turn that shares a budget with others."""
 
     has_finished: bool
 
     @property
     def used(self) -> UsageTotals:
-        """What the turn has used so far."""
+        """Return what the turn has used so far."""
 
     def check_limits(self) -> None:
         """Stop the turn if the budget is used up."""
@@ -57,49 +57,49 @@ class Sharer(Protocol):
 
 @dataclass(slots=True)
 class SharedUsage:
-    """What a plan or a day has used: what is written down, and what turns under way have told."""
+    """What a plan or a day has used: the counter, and what running turns have reported."""
 
     base: UsageTotals = NOTHING
     elsewhere: UsageTotals = NOTHING
-    """What other boards wrote down."""
+    """The counters of other boards."""
     live: dict[str, UsageTotals] = field(default_factory=dict)
-    """Lease → what its turn has told."""
+    """Lease → what its turn has reported."""
     watchers: dict[str, Sharer] = field(default_factory=dict)
     """Lease → its monitor."""
 
     @property
     def total(self) -> UsageTotals:
-        """All of it."""
+        """Return the sum of it."""
         found = self.base.plus(self.elsewhere)
-        for each in list(self.live.values()):  # the thread that writes may take one out meanwhile
+        for each in list(self.live.values()):  # the store's thread may remove one meanwhile
             found = found.plus(each)
         return found
 
     def remove_turn(self, lease: str) -> None:
-        """A turn has ended."""
+        """Remove a turn that has ended."""
         self.live.pop(lease, None)
         self.watchers.pop(lease, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What limits an attempt."""
+    """The limits of an attempt, and what is used of them."""
 
     limits: tuple[BudgetLimit, ...]
     own: UsageTotals
     """What the task has used of its own budget before."""
     names: Mapping[Scope, str]
-    """Under which names it is counted."""
+    """The counters of its scopes."""
     tallies: Mapping[Scope, SharedUsage]
-    """What it shares with others."""
+    """The budgets that it shares with others."""
 
     def total_used(self, now: UsageTotals) -> dict[Scope, UsageTotals]:
-        """What is used altogether, when an attempt that is under way has used so much."""
+        """Return what is used in each scope, while the attempt has used so much."""
         found: dict[Scope, UsageTotals] = {scope: tally.total for scope, tally in self.tallies.items()}
         return {**found, "task": self.own.plus(now)}
 
     def final_used(self, lease: str, now: UsageTotals) -> dict[Scope, UsageTotals]:
-        """The same for an attempt that has ended: the final usage replaces earlier reports."""
+        """Return the same for an attempt that has ended: the final usage replaces earlier reports."""
         found: dict[Scope, UsageTotals] = {}
         for scope, tally in self.tallies.items():
             tally.remove_turn(lease)
@@ -107,13 +107,13 @@ class Allowance:
         return {**found, "task": self.own.plus(now)}
 
     def without(self, reasons: Iterable[str]) -> Allowance:
-        """The same without the limits that an operator has lifted."""
+        """Return the same without the limits that an operator has lifted."""
         lifted = set(reasons)
         kept = tuple(each for each in self.limits if each.exhausted_message not in lifted)
         return Allowance(kept, self.own, self.names, self.tallies)
 
     def write(self, tx: Tx, lease: str, now: UsageTotals) -> None:
-        """Write down what an attempt has used."""
+        """Add what an attempt has used to its counters."""
         for scope, name in self.names.items():
             [row] = tx.run(ADD_SPENDING, name=name, **now._asdict())
             tally = self.tallies.get(scope)
@@ -136,7 +136,7 @@ class Budgets:
         self.day_cost_usd = cost_usd
 
     def make_allowance(self, tx: Tx, limits: tuple[BudgetLimit, ...], plan_id: str, task_id: str, at: str) -> Allowance:
-        """What limits an attempt at a task, from what is written down."""
+        """Read what limits an attempt at a task."""
         scopes = dict.fromkeys(each.scope for each in limits)
         names = {scope: make_counter_name(scope, plan_id, task_id, at) for scope in scopes}
         tallies: dict[Scope, SharedUsage] = {}
@@ -149,7 +149,7 @@ class Budgets:
         return Allowance(limits, own, names, tallies)
 
     def apply_day_limit(self, known: Allowance | None, board: str, at: str) -> Allowance | None:
-        """What limits an attempt that is under way, when the limit of the day is what it is now."""
+        """Return what limits a running attempt under the present limit of the day."""
         old = known or Allowance((), NOTHING, {}, {})
         limits = tuple(each for each in old.limits if each.scope != "day")
         names: dict[Scope, str] = {scope: name for scope, name in old.names.items() if scope != "day"}
@@ -161,7 +161,7 @@ class Budgets:
         return Allowance(limits, old.own, names, tallies) if limits else None
 
     def record_day_costs(self, day: str, costs: Mapping[str, float]) -> None:
-        """What each board has spent today: it counts on all others, too."""
+        """Return what each board has spent today: it counts on all others, too."""
         name = make_counter_name("day", "", "", day)
         for known in [key for key in self.tallies if key[1].startswith("day:") and key[1] != name]:
             if not self.tallies[known].watchers:
@@ -173,7 +173,7 @@ class Budgets:
 
 
 async def refresh_day_costs(deps: Deps, purse: Budgets) -> None:
-    """Look up what all boards have spent today."""
+    """Read what all boards have spent today."""
     at = deps.stamp()
     name = make_counter_name("day", "", "", at)
     rows = {store.name: await store.read(SPENDING, name=name) for store in await list_boards(deps)}
@@ -181,7 +181,7 @@ async def refresh_day_costs(deps: Deps, purse: Budgets) -> None:
 
 
 async def describe_today(deps: Deps, most: float | None) -> dict[str, Any]:
-    """What was spent today of the limit; without a limit nothing is counted."""
+    """Describe what was spent today of the limit. Without a limit nothing is counted."""
     at = deps.stamp()
     found = [await store.read(SPENDING, name=make_counter_name("day", "", "", at)) for store in await list_boards(deps)]
     spent = round(sum(rows[0].cost_usd for rows in found if rows), 6)

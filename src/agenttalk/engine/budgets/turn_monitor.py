@@ -1,4 +1,4 @@
-"""Looking on while a turn runs: what it uses is counted, and it is stopped when that is too much or it gets nowhere."""
+"""Monitors of running turns: they count usage, and stop a turn that has used too much or is stuck."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from agenttalk.rules.core.usage import NOTHING, UsageTotals
 from agenttalk.rules.text import budget_words
 
 _SOONEST: Final = 0.01
-"""Seconds after which it looks again at the soonest."""
+"""The shortest time between two checks, in seconds."""
 
 
 class TurnMonitor:
-    """Looks on at one attempt. Everything but its making happens in the thread of the loop."""
+    """Monitors one attempt. All but its construction happens in the thread of the event loop."""
 
     __slots__ = (
         "_before",
@@ -44,11 +44,11 @@ class TurnMonitor:
         self.abort: Abort | None = None
         """Why the turn is stopped."""
         self.has_finished = False
-        """Whether the program has told that its work is finished."""
+        """Whether the program has reported that its work is finished."""
         self._lease = lease
         self._rule = rule
         self.allowance = allowance
-        """What limits it. A limit of the day can come and go while it runs."""
+        """The limits of the turn. A limit of the day can come and go while it runs."""
         self._before = NOTHING
         self._now = NOTHING
         self._seconds = 0.0
@@ -58,14 +58,14 @@ class TurnMonitor:
         self._stop: Callable[[], Any] = lambda: None
 
     def attach(self, stop: Callable[[], Any]) -> None:
-        """From now on `stop` ends the turn."""
+        """Have `stop` end the turn from now on."""
         self._stop = stop
         if self.allowance is not None:
             for tally in self.allowance.tallies.values():
                 tally.watchers[self._lease] = self
 
     def set_allowance(self, allowance: Allowance | None) -> None:
-        """Something else limits the turn from now on; if that is used up already, it is stopped."""
+        """Change the limits of the turn. If one is used up already, the turn is stopped."""
         for tally in self.allowance.tallies.values() if self.allowance is not None else ():
             tally.remove_turn(self._lease)
         self.allowance = allowance
@@ -76,13 +76,13 @@ class TurnMonitor:
             self._set_timer()
 
     def begin_program(self) -> None:
-        """A program starts. What one before it told, which judged an input, stays counted."""
+        """Record that a program starts. Usage of an earlier program, which judged an input, stays counted."""
         self._began = asyncio.get_running_loop().time()
         if self._rule.seconds is not None or self.allowance is not None:
             self._set_timer()
 
     def end_program(self) -> None:
-        """The program has ended: time that passes now is not its."""
+        """Record that the program has ended: time that passes now is not its own."""
         if self._began is None:
             return
         self._seconds += asyncio.get_running_loop().time() - self._began
@@ -94,7 +94,7 @@ class TurnMonitor:
             self._timer = None
 
     def close(self) -> None:
-        """The turn is over."""
+        """Record that the turn is over."""
         self.end_program()
         if self.allowance is not None:
             for tally in self.allowance.tallies.values():
@@ -102,23 +102,23 @@ class TurnMonitor:
 
     @property
     def has_usage(self) -> bool:
-        """Whether a report was made that counts."""
+        """Whether a report was made that counts as progress."""
         return self._before is not NOTHING or self._now is not NOTHING
 
     @property
     def used(self) -> UsageTotals:
-        """What all programs of the attempt have used so far, as they say, and how long they took."""
+        """Return what all programs of the attempt have reported as used so far, and how long they took."""
         running = asyncio.get_running_loop().time() - self._began if self._began is not None else 0.0
         return self._before.plus(self._now)._replace(seconds=self._seconds + running)
 
     def hear(self, line: bytes) -> None:
-        """A line of the program's output."""
+        """Read a line of the program's output."""
         note = progress_notes.read_note(line)
         if note is not None:
             self.note(note)
 
     def note(self, note: Note) -> None:
-        """What the program tells."""
+        """Read a report of the program."""
         if self._began is None:
             return
         self._now = self._now.max_with(usage.measure_usage(note.usage))
@@ -131,19 +131,19 @@ class TurnMonitor:
             self._set_timer()
 
     def report_unsafe(self, what: str) -> None:
-        """The program did something forbidden."""
+        """Record that the program did something forbidden, and stop it."""
         self.stop(Abort("unsafe", what))
 
     def stop(self, abort: Abort) -> None:
-        """Have the turn end; the first reason counts."""
+        """Stop the turn. The first reason counts."""
         if self.abort is None:
             self.abort = abort
             self._stop()
 
     def check_limits(self) -> None:
-        """Stop the turn if it has used too much, or is stuck; and others that share its budget.
+        """Stop the turn if it has used too much or is stuck, and turns that share its budget.
 
-        One that has told its last is not stopped for the day's sake: it ends anyway, and has cost what it cost.
+        A turn that has reported its end is not stopped by the day's limit: it ends anyway, and the money is spent.
         """
         if self.abort is not None or self._began is None:
             return
@@ -167,7 +167,7 @@ class TurnMonitor:
 
     @staticmethod
     def _counted(allowance: Allowance, now: UsageTotals) -> dict[Scope, UsageTotals]:
-        """What is used in total. All monitors that share a budget are asked, because time passes for all of them."""
+        """Return the usage in every scope. Monitors that share a budget are asked, because time passes for all."""
         for tally in allowance.tallies.values():
             for lease, other in list(tally.watchers.items()):
                 tally.live[lease] = other.used
@@ -192,7 +192,7 @@ class TurnMonitor:
             self._timer = loop.call_at(min(due), self._late)
 
     def _late(self) -> None:
-        """The time that was waited for has come."""
+        """Check the limits, because the time has come."""
         self._timer = None
         if self.abort is None and self.allowance is not None:
             now = self.used
@@ -210,35 +210,35 @@ class TurnMonitor:
 
 
 class TurnMonitors:
-    """The monitors of running turns, by their tasks."""
+    """The monitors of running turns, by task."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str, str], tuple[int, TurnMonitor]] = {}
 
     def begin(self, job: Job, watch: TurnMonitor, stop: Callable[[], Any]) -> None:
-        """A turn begins, and `stop` ends it."""
+        """Monitor a turn that begins; `stop` ends it."""
         self._known[(job.board, job.plan_id, job.task_id)] = (job.epoch, watch)
         watch.attach(stop)
 
     def end(self, job: Job, watch: TurnMonitor) -> None:
-        """A turn is over; the next of its task may have begun."""
+        """Forget a turn that is over; the next one of its task may have begun."""
         name = (job.board, job.plan_id, job.task_id)
         if name in self._known and self._known[name][1] is watch:
             del self._known[name]
         watch.close()
 
     def find(self, board: str, plan_id: str, task_id: str) -> TurnMonitor | None:
-        """The monitor of a task."""
+        """Return the monitor of a task."""
         known = self._known.get((board, plan_id, task_id))
         return known[1] if known is not None else None
 
     def limit_day(self, purse: Budgets, at: str) -> None:
-        """The limit of the day is another one: it holds for every turn under way, too."""
+        """Apply another limit of the day to running turns, too."""
         for (board, _, _), (_, watch) in list(self._known.items()):
             watch.set_allowance(purse.apply_day_limit(watch.allowance, board, at))
 
     def report(self, board: str, plan_id: str, task_id: str, epoch: int, note: Note) -> str | None:
-        """What an attempt tells of itself while it runs; why it is stopped, if it is. An old one is not listened to."""
+        """Read a report of a running attempt. Return why it is stopped, if it is. An old attempt is ignored."""
         known, watch = self._known.get((board, plan_id, task_id), (0, None))
         if watch is None or known != epoch:
             return None
@@ -247,7 +247,7 @@ class TurnMonitors:
 
 
 def start_counting(job: Job) -> TurnMonitor | None:
-    """Count from now on the reported usage of a job, and its time; not the time of a person."""
+    """Count the reported usage of a job from now on, and its time; not the time of a person."""
     watch = job.watch
     if not isinstance(watch, TurnMonitor) or job.profile.driver == "human":
         return None
@@ -257,7 +257,7 @@ def start_counting(job: Job) -> TurnMonitor | None:
 
 
 def merge_usage(told: UsageTotals, said: Mapping[str, Any]) -> dict[str, Any]:
-    """What a turn used, for its performance: what it told meanwhile, or said in the end if that is more."""
+    """Return what a turn used, for its performance: what it reported, or its final report if that is more."""
     most = told.max_with(usage.measure_usage(said))
     counts = {"tokens": most.tokens, "cost_usd": most.cost_usd, "tool_calls": most.tool_calls}
     return {"seconds": most.seconds, "usage": {**said, **{name: count for name, count in counts.items() if count}}}

@@ -1,7 +1,7 @@
-"""Who comes in: tokens of roles and of agents, kept in the system's store, and of attempts, kept with their tasks.
+"""Tokens: those of roles and agents in the system's store, and those of attempts with their tasks.
 
-Only hashes are stored. A token of an attempt is good while its lease lives and its epoch is the newest. The token of an
-agent that works elsewhere lets it take what it is offered; for what it has taken, it stands for the attempt's own.
+Only hashes are stored. A token of an attempt is valid while its lease lives and its epoch is the newest. The token of a
+remote agent lets it take the attempts it is offered; for the one it has taken, it counts as its token.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ _SHOWN: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whom a token belongs to."""
+    """The holder of a token."""
 
     role: Role
     name: str
-    """An agent's id; for the others the label of their token."""
+    """An agent's id; the label of any other token."""
     attempt: TokenSubject | None = None
-    """What an agent's token is good for; None for all others."""
+    """The task that an agent's token is valid for; None for all others."""
     token: str | None = None
-    """The hash of an agent's token, by which a write is refused once the attempt is over."""
+    """The hash of an agent's token: a write with it is refused once the attempt is over."""
 
 
 async def identify(deps: Deps, token: str) -> Caller | None:
-    """Whom a token belongs to; None when it is unknown, revoked, or its attempt is over."""
+    """Return the holder of a token. None when it is unknown, revoked, or its attempt is over."""
     attempt = read_token(token)
     if attempt is not None:
         return await _agent(deps, attempt, token_hash(token))
@@ -71,7 +71,7 @@ async def identify(deps: Deps, token: str) -> Caller | None:
 
 
 async def identify_as_attempt(deps: Deps, caller: Caller, attempt: TokenSubject) -> Caller | None:
-    """An agent elsewhere as the attempt that it has taken; None when it has not, or not any more."""
+    """Return the attempt that a remote agent has taken; None when it has none, or not any more."""
     found = await _attempt(deps, attempt)
     if found is None or found.phase != ELSEWHERE or found.agent_id != caller.name:
         return None
@@ -79,23 +79,23 @@ async def identify_as_attempt(deps: Deps, caller: Caller, attempt: TokenSubject)
 
 
 class Token(NamedTuple):
-    """What is known about a token that was made. The token itself is not stored."""
+    """A token that was made, without the token itself, which is not stored."""
 
     id: str
-    """The beginning of its hash."""
+    """The beginning of its hash, which identifies it."""
     role: Literal["agent", "viewer", "operator", "worker"]
     name: str
-    """The agent that it is for, or whom people call its holder."""
+    """The agent that it is for, or the label that people gave it."""
     at: str
     revoked_at: str | None
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return what programs see of it."""
         return self._asdict()
 
 
 async def admit_agent(deps: Deps, token: str, agent_id: str, *, by: str = ENGINE_TOKEN_LABEL) -> Token:
-    """Accept the token of an agent elsewhere from now on; repeating it changes nothing.
+    """Accept the token of a remote agent from now on. Repeating it changes nothing.
 
     Raises ConflictError when it was revoked, or has another holder.
     """
@@ -131,7 +131,7 @@ async def admit_person(deps: Deps, token: str, role: PersonRole, name: str, *, b
 
 
 def _known(tx: Tx, token: str, wanted: Token) -> Token | None:
-    """The token, if it is known already as what is wanted. Raises ConflictError when it is known as something else."""
+    """Return the token if it is known as requested. Raises ConflictError when it is known as something else."""
     digest = _hash(token)
     agents = [Token(wanted.id, "agent", *row[1:]) for row in tx.run(AGENT_TOKENS) if row.hash == digest]
     people = [Token(wanted.id, *row[1:]) for row in tx.run(TOKENS) if row.hash == digest]
@@ -147,7 +147,7 @@ def _known(tx: Tx, token: str, wanted: Token) -> Token | None:
 
 
 async def list_tokens(deps: Deps) -> list[Token]:
-    """Tokens that were made for agents elsewhere and for people, revoked ones too; not the one of the engine itself."""
+    """List the tokens of remote agents and of people, revoked ones too, but for the engine's own."""
     system = await deps.stores.board(boards.SYSTEM)
     agents = [Token(row.hash[:_SHOWN], "agent", *row[1:]) for row in await system.read(AGENT_TOKENS)]
     people = [
@@ -157,7 +157,7 @@ async def list_tokens(deps: Deps) -> list[Token]:
 
 
 async def revoke(deps: Deps, token_id: str, *, by: str = ENGINE_TOKEN_LABEL) -> Token:
-    """Let a token in no longer. Raises UsageError when there is none of that id.
+    """Revoke a token. Raises UsageError when no token has that id.
 
     With the token of a person all sessions of the pages end: its holder may have opened some, under any name.
     """
@@ -183,7 +183,7 @@ async def revoke(deps: Deps, token_id: str, *, by: str = ENGINE_TOKEN_LABEL) -> 
 
 
 async def admit(deps: Deps, token: str, role: PersonRole, label: str) -> None:
-    """Let a token in from now on. One that was revoked stays so."""
+    """Accept a token from now on. A revoked one stays revoked."""
     system = await deps.stores.board(boards.SYSTEM)
     if not await system.read(TOKEN, hash=_hash(token)):
         at = deps.stamp()
@@ -191,7 +191,7 @@ async def admit(deps: Deps, token: str, role: PersonRole, label: str) -> None:
 
 
 async def replace_operator_token(deps: Deps, token: str) -> None:
-    """Make a token that of the root's own operator, in the place of all that were: the root lies elsewhere now."""
+    """Make a token that of the root's own operator, in place of all earlier ones: the root was moved here."""
     system = await deps.stores.board(boards.SYSTEM)
     at = deps.stamp()
 
@@ -205,7 +205,7 @@ async def replace_operator_token(deps: Deps, token: str) -> None:
 
 
 async def is_operator_token(deps: Deps, token: str) -> bool:
-    """Whether a token is that of the root's own operator. Where no engine has made one known yet, this one is now."""
+    """Whether a token is that of the root's own operator. If none is registered yet, this one is registered."""
     system = await deps.stores.board(boards.SYSTEM)
     if not any(row.label == ENGINE_TOKEN_LABEL and row.revoked_at is None for row in await system.read(TOKENS)):
         await admit(deps, token, "operator", ENGINE_TOKEN_LABEL)

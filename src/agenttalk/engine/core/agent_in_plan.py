@@ -1,4 +1,4 @@
-"""Where an agent sits in a plan: its boxes, its workspace and the board that keeps the truth about them."""
+"""An agent in a plan: its inbox and outbox, its workspace, and the board that keeps its state."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class AgentInPlan:
 
     @property
     def inputs(self) -> str:
-        """Where the agent keeps what it received in the plan."""
+        """The folder of what the agent received in the plan."""
         return root_layout.inputs_folder(self.agent_id, self.plan_id)
 
 
 async def open_agent_in_plan(deps: Deps, agent_id: str, plan_id: str) -> AgentInPlan:
-    """Find the board of the plan."""
+    """Find the board of the plan, and return the agent in it."""
     store = await board_of(deps, plan_id)
     return AgentInPlan(deps, agent_id, plan_id, store, await deps.stores.blobs(store.name))

@@ -1,4 +1,4 @@
-"""Where a turn has its files, and where its program reaches us."""
+"""The files of a turn, and the address by which its program reaches the engine."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 TURNS: Final = ".agenttalk"
-"""Folder inside a task's folder that belongs to us: each turn has its inputs and outputs there."""
+"""The engine's folder inside a task's folder: each turn has its inputs and outputs there."""
 
 
 class EngineAddress(NamedTuple):
-    """Where agents reach us."""
+    """The address of the engine for agents."""
 
     http: str
     socket: str
     open_socket: Callable[[str], AbstractAsyncContextManager[str]] | None = None
-    """Opens a socket for one attempt, by its token; nothing but that token is taken there."""
+    """Opens a socket for one attempt, which accepts only the attempt's token."""
 
 
 @asynccontextmanager
 async def open_attempt_socket(api: EngineAddress | None, token: str) -> AsyncIterator[EngineAddress | None]:
-    """Where the program of one attempt reaches us: at a socket of its own, while its turn lasts."""
+    """Return the address for the program of one attempt: a socket of its own, while its turn lasts."""
     if api is None or api.open_socket is None:
         yield api
         return
@@ -32,12 +32,12 @@ async def open_attempt_socket(api: EngineAddress | None, token: str) -> AsyncIte
 
 @dataclass(frozen=True, slots=True)
 class AttemptPaths:
-    """Where a turn has its files, below the root."""
+    """The folders of a turn, below the root."""
 
     cwd: str
     base: str
     since: int = 0
-    """When its folders were made, by the file system's time in nanoseconds: what is newer is the program's."""
+    """When its folders were made, by the file system's time in nanoseconds: newer files are the program's."""
 
     @property
     def inputs(self) -> str:

@@ -23,7 +23,7 @@ VIRTUAL: Final = frozenset({MAIL, TOOLCHAIN})
 
 
 async def board_of(deps: Deps, plan_id: str) -> Store:
-    """The board on which a plan lives: its own for `_mail` and `_toolchain`, else the one it was placed on."""
+    """Find the board of a plan: its own for `_mail` and `_toolchain`, else the one it was placed on."""
     if plan_id in VIRTUAL:
         return await deps.stores.board(plan_id)
     system = await deps.stores.board(SYSTEM)
@@ -32,7 +32,7 @@ async def board_of(deps: Deps, plan_id: str) -> Store:
 
 
 async def list_boards(deps: Deps) -> list[Store]:
-    """Every board that is in use; the default one always, and first."""
+    """List every board that is in use. The default one is always listed, and comes first."""
     system = await deps.stores.board(SYSTEM)
     names = {row.board for row in await system.read(BOARDS_IN_USE)} - {DEFAULT}
     apart = VIRTUAL | deps.kinds.keys()
@@ -57,10 +57,10 @@ async def open_if_readable(deps: Deps, name: str) -> Store | None:
 
 
 async def place_plan(deps: Deps, plan_id: str, board: str = DEFAULT) -> Store:
-    """Put a plan on a board, unless it lives on one already."""
+    """Place a plan on a board, unless it has one already."""
     system = await deps.stores.board(SYSTEM)
     rows = await system.read(BOARD_OF, plan_id=plan_id)
-    if rows or board == DEFAULT:  # which needs no row
+    if rows or board == DEFAULT:  # the default board needs no row
         return await deps.stores.board(rows[0].board if rows else DEFAULT)
     default = await deps.stores.board(DEFAULT)
     if await default.read(PLAN, plan_id=plan_id):

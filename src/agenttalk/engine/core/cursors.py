@@ -11,12 +11,12 @@ from agenttalk.contracts.errors import Code, JsonError, UsageError
 
 
 def encode(place: Any) -> str:
-    """A place, as a text."""
+    """Write a place as a text."""
     return base64.urlsafe_b64encode(wire.write(place)).decode().rstrip("=")
 
 
 def decode(text: str) -> Any:
-    """The place that a text says; None where it says none."""
+    """Read a place from its text; None if the text is not a cursor."""
     try:
         return wire.read(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (binascii.Error, ValueError, JsonError):
@@ -24,5 +24,5 @@ def decode(text: str) -> Any:
 
 
 def make_cursor_error() -> UsageError:
-    """The error for a text that is not a cursor of a list."""
+    """Make the error for a text that is not a cursor of a list."""
     return UsageError(Code.FIELD_VALUE, "not a cursor of this list", hint="pass `next` of the previous page")

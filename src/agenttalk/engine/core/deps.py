@@ -1,4 +1,4 @@
-"""What every use case is handed."""
+"""The dependencies of every use case."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
-    """How much is taken at once."""
+    """Limits of one pass."""
 
     payload_bytes: int = 256 * 1024 * 1024
     """Largest payload file."""
@@ -31,31 +31,31 @@ class EngineLimits:
     new_messages_per_tick: int = 50
     """New messages that a heartbeat takes of one plan in one tick."""
     resumed_messages_per_tick: int = 10
-    """Waiting messages that a heartbeat looks at of one plan in one tick."""
+    """Waiting messages that a heartbeat checks of one plan in one tick."""
     poll_seconds: float = 10.0
-    """After so long a heartbeat looks again by itself: half of it when busy, thrice when idle."""
+    """Seconds after which a heartbeat checks its folders by itself: half of it when busy, thrice when idle."""
     remote_silence_seconds: float = 120.0
-    """After so long without a sign of life an agent elsewhere is lost."""
+    """Seconds without a sign of life after which a remote agent is lost."""
     replays: int = 3
     """How often a dead letter may be replayed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxPaths:
-    """What every sandbox of a root hides and shows, be it of an agent, a check or a preparation. There is one list."""
+    """What every sandbox of a root hides and shows: those of agents, checks and preparations use one list."""
 
     hidden: tuple[Path, ...] = ()
-    """What belongs to the operator, and what lies in the root: state, settings, work of all agents. A confined
-    process names what of it is its own."""
+    """The operator's files, and those in the root: state, settings, work of all agents. A confined
+    process names which of these are its own."""
     readable: tuple[Path, ...] = ()
-    """What programs need wherever it lies, such as the interpreter."""
+    """What programs need, wherever it is, such as the interpreter."""
     home: Path | None = None
     """The home folder of the engine's user, where coding agents keep logins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deps:
-    """The world, as far as messages are concerned."""
+    """The store, the clock and the settings that use cases work with."""
 
     root: Folder
     stores: Stores
@@ -65,13 +65,13 @@ class Deps:
     shared: bool = False
     """Whether other servers, with roots of their own, work on the same store."""
     unrouted: bool = False
-    """Whether messages of foreign plans are worked though no router is known to have brought them."""
+    """Whether messages of foreign plans are handled although no router is known to have delivered them."""
     sandbox_paths: SandboxPaths = field(default_factory=SandboxPaths)
     """What processes in a sandbox see."""
     operator: OperatorIsolation = field(default_factory=OperatorIsolation)
     """The operator's settings for isolation."""
     secret_guard: SecretGuard = field(default_factory=SecretGuard)
-    """What must not be written down."""
+    """Secrets that must not be written."""
     traced: bool = False
     """Whether spans are sent to a tracing system, so that agents get their place in a trace."""
     kinds: Mapping[str, TaskKind] = field(default_factory=dict)
@@ -81,24 +81,24 @@ class Deps:
     submitted: SubmittedPlans = field(default_factory=SubmittedPlans)
     """Plans that this process submitted lately."""
     exposed: set[str] = field(default_factory=set)
-    """Agents whose programs ran here without being kept from what people decide with."""
+    """Agents whose programs ran here without a sandbox around the operator's files."""
     held_leases: set[str] = field(default_factory=set)
     """Leases of foreign plans whose turns run in this process. A lease of this process that is not here is orphaned."""
     answers_by_file: bool = False
-    """Whether an answer that lies in the gateway's outbox is taken for a person's."""
+    """Whether an answer in the gateway's outbox counts as a person's."""
     self_check: tuple[str, ...] = ()
-    """The command by which an agent sees, where it works, what its promise still misses; empty if there is none."""
+    """The command by which a running agent checks what its promise still misses; empty if there is none."""
     asks_models: tuple[str, ...] = ()
     """The command that asks models, for agents that are models; empty if there is none."""
     price: PriceLookup = unpriced
-    """What a request to a model costs, for agents that do not tell it while they run."""
+    """The price of a request to a model, for agents that do not report it while they run."""
     mcp_server: tuple[str, ...] = ()
     """The command of our MCP server on standard input and output; empty if it cannot be started here."""
 
     def now(self) -> datetime:
-        """The time."""
+        """Return the time."""
         return self.clock.now()
 
     def stamp(self) -> str:
-        """The time, as the store keeps it."""
+        """Return the time as the store keeps it."""
         return format_instant(self.clock.now())

@@ -5,7 +5,7 @@ answer again, also from an engine that was killed and started again. One that wa
 it is unknown how far it came. Requests that are harmless to repeat are repeated then; for all others the answer says
 that they are in doubt.
 
-Refusals are not kept: nothing was done, so asking again asks again. Keys are kept for a day.
+Refusals are not kept: nothing was done, so the same request is tried again. Keys are kept for a day.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ LASTS: Final = timedelta(hours=24)
 MOST: Final = 50_000
 """Keys that are kept; of more than these in a day the oldest are forgotten."""
 LARGEST: Final = 64 * 1024
-"""Bytes of an answer that are kept. Of a larger one only its status is."""
+"""Bytes of an answer that are kept. Only the status of a larger one is kept."""
 
 
 class StoredResponse(NamedTuple):
-    """What was answered."""
+    """A recorded answer."""
 
     status: int
     answer: bytes
@@ -38,15 +38,15 @@ class StoredResponse(NamedTuple):
 
 @dataclass(slots=True)
 class IdempotencyKeys:
-    """Keeps keys. `under_way` are those whose requests this process is carrying out."""
+    """The keys of requests. `under_way` are those that this process is carrying out."""
 
     deps: Deps
     under_way: set[str]
 
     async def begin(self, key: str, asked: str, *, repeatable: bool) -> StoredResponse | None:
-        """Write down that something is asked for under a key; None when it is to be carried out now.
+        """Record that a request is made under a key. None when it is to be carried out now.
 
-        Else what was answered before. Raises ConflictError: KEY_REUSED when the key is that of another request,
+        Otherwise return the earlier answer. Raises ConflictError: KEY_REUSED when the key is that of another request,
         KEY_IN_USE while it is being carried out, KEY_IN_DOUBT when it is unknown whether it was.
         """
         if key in self.under_way:
@@ -97,7 +97,7 @@ class IdempotencyKeys:
         )
 
     async def end(self, key: str, status: int, answer: bytes) -> None:
-        """Keep what was answered."""
+        """Record the answer."""
         system = await self.deps.stores.board(SYSTEM)
         kept = answer if len(answer) <= LARGEST else None
         try:
@@ -106,7 +106,7 @@ class IdempotencyKeys:
             self.under_way.discard(key)
 
     async def forget(self, key: str) -> None:
-        """Forget a request of which nothing was done: the next one starts anew."""
+        """Forget a request of which nothing was done, so that the next one starts again."""
         system = await self.deps.stores.board(SYSTEM)
         try:
             await system.transact(lambda tx: tx.run(FORGET_KEY, key=key))
@@ -119,5 +119,5 @@ class IdempotencyKeys:
 
 
 def hash_key(caller: str, method: str, path: str, key: str) -> str:
-    """Under which name a key is kept: one caller's, for one address."""
+    """Return the name of a key: one caller's, for one address."""
     return wire.sha256(wire.write([caller, method, path, key]))

@@ -24,7 +24,7 @@ PAUSE: Final = 5.0
 async def run_loop(
     name: str, stop: asyncio.Event, wake: WakeSource, step: Callable[[], Awaitable[T]], pause: Callable[[T], float]
 ) -> None:
-    """Do a step again and again until `stop` is set: when something woke it, and after its pause at the latest."""
+    """Repeat a step until `stop` is set: when it is woken, and after its pause at the latest."""
     while not stop.is_set():
         wait = PAUSE
         try:
@@ -47,7 +47,7 @@ async def run_listener(name: str, listen: Callable[[], Awaitable[None]], failure
 
 
 async def run_unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
-    """Do what may take its time, but does not keep the engine from ending: None when it was cancelled for that."""
+    """Run what may take long but must not keep the engine from ending. None when it was cancelled for that."""
     task = asyncio.create_task(work)
     await wait_for_first(stop.wait(), task)
     return None if task.cancelled() else task.result()
@@ -59,7 +59,7 @@ async def sleep_unless_stopped(stop: asyncio.Event, seconds: float) -> None:
 
 
 async def wait_for_first(*waits: Awaitable[Any], keep: Collection[asyncio.Task[Any]] = ()) -> None:
-    """Wait for the first of them; the others are cancelled, unless they are to be kept."""
+    """Wait for the first of the tasks. The others are cancelled, unless they are kept."""
     tasks = [asyncio.ensure_future(each) for each in waits]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -74,23 +74,23 @@ _LONG: Final = 3600.0
 
 
 class WakeSource(Protocol):
-    """Something that tells when folders changed."""
+    """Something that reports changed folders."""
 
     async def wait_for_change(self, timeout: float) -> set[str]:  # noqa: ASYNC109 - to wait that long is its purpose
-        """Wait until something changed, at most so long; which folders."""
+        """Wait until something changed, for a limited time. Return the folders."""
 
 
 class Waiter:
     """A loop that waits for a wake. Implements `WakeSource`."""
 
     def __init__(self, wants: Callable[[list[str]], bool] = lambda _: False) -> None:
-        """`wants` says which folders wake it; by default none does, and it has to be nudged."""
+        """`wants` says which folders wake it. By default none does, and it needs a nudge."""
         self._wants = wants
         self._found: set[str] = set()
         self._due = asyncio.Event()
 
     async def wait_for_change(self, timeout: float) -> set[str]:  # noqa: ASYNC109 - to wait that long is its purpose
-        """Wait until something changed that it wants to know of, or it was nudged."""
+        """Wait until one of its folders changed, or it was nudged."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 await self._due.wait()
@@ -100,7 +100,7 @@ class Waiter:
         return found
 
     def nudge(self) -> None:
-        """Have it look, though no folder changed."""
+        """Wake it although no folder changed."""
         self._due.set()
 
     def notify(self, folders: set[str]) -> None:
@@ -112,30 +112,30 @@ class Waiter:
 
 
 class WakeBroadcaster:
-    """Shares a watch."""
+    """Shares one watch among loops."""
 
     def __init__(self, watch: WakeSource) -> None:
         self._watch = watch
         self._waiters: list[Waiter] = []
 
     def add_router_waiter(self) -> Waiter:
-        """Woken by outboxes and plans."""
+        """Return a waiter for outboxes and plans."""
         return self._add(lambda path: path[0] == root_layout.RUNTIME or path[2:3] in ([], ["outbox"]))
 
     def add_agent_waiter(self, agent_id: str) -> Waiter:
-        """Woken by an agent's inbox."""
+        """Return a waiter for an agent's inbox."""
         return self._add(lambda path: path[:2] == [root_layout.AGENTS, agent_id] and path[2:3] in ([], ["inbox"]))
 
     def add_agents_folder_waiter(self) -> Waiter:
-        """Woken when an agent's folder appears."""
+        """Return a waiter for new agents' folders."""
         return self._add(lambda path: path[0] == root_layout.AGENTS and len(path) <= 2)
 
     def remove(self, waiter: Waiter) -> None:
-        """It waits no longer."""
+        """Remove a waiter."""
         self._waiters.remove(waiter)
 
     async def run(self) -> None:
-        """Pass on what the watch tells, until cancelled."""
+        """Pass on what the watch reports, until cancelled."""
         while True:
             folders = await self._watch.wait_for_change(_LONG)
             for waiter in self._waiters:

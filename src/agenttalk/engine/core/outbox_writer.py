@@ -1,4 +1,4 @@
-"""What an agent hands over: rows first, files in its outbox afterwards, each exactly once."""
+"""What the engine writes into an agent's outbox: rows first, files afterwards, each exactly once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AT_ONCE: Final = 200
 
 
 class Sender(Protocol):
-    """Whose outbox it is."""
+    """The owner of the outbox."""
 
     @property
     def agent_id(self) -> str:
@@ -31,13 +31,13 @@ class Sender(Protocol):
 
 
 def queue_control_file(tx: Tx, seat: Sender, name: str, data: bytes) -> None:
-    """Have a control file put into the outbox; one of that name that did not get there yet is replaced."""
+    """Queue a control file for the outbox. It replaces one of that name that was not written yet."""
     tx.run(DROP_HANDOVER, plan_id=seat.plan_id, agent_id=seat.agent_id, name=name)
     queue_content(tx, seat, name, records.store_content(tx, data))
 
 
 def queue_content(tx: Tx, seat: Sender, name: str, content: str, message_id: str | None = None) -> None:
-    """Have a content put into the outbox. The files of a message come before its envelope."""
+    """Queue a content for the outbox. The files of a message come before its envelope."""
     tx.run(
         ADD_HANDOVER,
         plan_id=seat.plan_id,
@@ -49,7 +49,7 @@ def queue_content(tx: Tx, seat: Sender, name: str, content: str, message_id: str
 
 
 def acknowledge(tx: Tx, seat: Sender, message: dict[str, Any], status: str, *, consumed_at: str, **more: Any) -> Ack:
-    """Hand over a receipt, and return it. `message` names the message, its task and its command."""
+    """Queue a receipt, and return it. `message` names the message, its task and its command."""
     ack = Ack.from_json(
         {
             **{key: value for key, value in message.items() if value is not None},
@@ -65,7 +65,7 @@ def acknowledge(tx: Tx, seat: Sender, message: dict[str, Any], status: str, *, c
 
 
 def report_state(tx: Tx, seat: Sender, task_id: str, state: str, *, at: str, **more: Any) -> None:
-    """Hand over where a task stands."""
+    """Queue the state of a task."""
     report = TaskStateReport.from_json(
         {
             "plan_id": seat.plan_id,
@@ -80,7 +80,7 @@ def report_state(tx: Tx, seat: Sender, task_id: str, state: str, *, at: str, **m
 
 
 async def write_queued_files(seat: AgentInPlan) -> int:
-    """Write what has to be handed over into the outbox, in order; how many files.
+    """Write everything that is queued into the outbox, in order. Return the number of files.
 
     A file that got there before, whose row was left by a crash, is recognised by the message in the store or
     by the file in `.sent`, and not written again.

@@ -15,14 +15,14 @@ from agenttalk.ports.storage import Tx
 
 @lru_cache(maxsize=32)
 def read_settings(data: bytes) -> tuple[Policies, dict[str, AgentProfile]]:
-    """Policies and agents of a plan, which are immutable. Many plans share them."""
+    """Read the policies and agents of a plan, which are immutable. Many plans share them."""
     said: Any = wire.read(data)
     profiles = {name: AgentProfile.from_json(each) for name, each in said["profiles"].items()}
     return Policies.model_validate(said["policies"]), profiles
 
 
 def driven_agents(tx: Tx, plan_id: str) -> frozenset[str]:
-    """Agents of a plan that the engine drives itself, so that they need no folders."""
+    """List the agents of a plan that the engine drives itself, so that they need no folders."""
     rows = tx.run(RUN, plan_id=plan_id)
     if not rows:
         return frozenset()
@@ -31,7 +31,7 @@ def driven_agents(tx: Tx, plan_id: str) -> frozenset[str]:
 
 
 def agents_of(tx: Tx, plan_id: str) -> dict[str, AgentProfile] | None:
-    """The agents of a plan that the engine runs; None when it does not."""
+    """Return the agents of a plan that the engine runs; None for any other plan."""
     rows = tx.run(RUN, plan_id=plan_id)
     return read_settings(bytes(rows[0].settings))[1] if rows else None
 
@@ -44,7 +44,7 @@ def store_settings(tx: Tx, settings: bytes) -> bytes:
 
 
 def encode_settings(policies: Policies, profiles: dict[str, AgentProfile]) -> bytes:
-    """What is kept of a plan's policies and agents."""
+    """Write the settings of a plan as its row keeps them."""
     return wire.write(
         {
             "policies": policies.model_dump(mode="json", exclude_none=True),

@@ -14,11 +14,11 @@ from agenttalk.ports.folders import Folder
 from agenttalk.rules.messages.routing import RESERVED
 
 ProfileOverlay: TypeAlias = "Callable[[str, Mapping[str, Any]], dict[str, Any]]"
-"""Makes of an agent's id, and of what its own profile says, what holds for it."""
+"""Merges what an agent's own profile says with the settings for it."""
 
 
 def profile_of(deps: Deps, agent_id: str, configured: ProfileOverlay) -> AgentProfile:
-    """What holds for an agent: its own profile, and the settings over it. Raises AgentTalkError when it is wrong."""
+    """Return an agent's profile with the settings over it. Raises AgentTalkError when it is wrong."""
     try:
         said: Any = wire.read(
             deps.root.read(f"{root_layout.agent_folder(agent_id)}/{root_layout.PROFILE}", wire.ENVELOPE_LIMIT)
@@ -29,7 +29,7 @@ def profile_of(deps: Deps, agent_id: str, configured: ProfileOverlay) -> AgentPr
 
 
 def list_agents(root: Folder) -> list[str]:
-    """The agents: folders under agents/ whose name is an id and not reserved."""
+    """List the agents: folders under agents/ whose name is an id and not reserved."""
     try:
         with root.open_folder(root_layout.AGENTS) as folder:
             found = [entry.name for entry in folder.scan() if entry.kind == "folder" and entry.is_text]

@@ -1,4 +1,4 @@
-"""What every kind of task tells the makers of its prompt."""
+"""The context of a prompt, which every kind of task gives to the makers of its prompt."""
 
 from __future__ import annotations
 

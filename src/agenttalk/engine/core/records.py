@@ -1,4 +1,4 @@
-"""What use cases write in their transactions: alerts, files to be shown, lines of the journal, dead letters.
+"""Records that use cases write in their transactions: alerts, files to be shown, lines of the journal, dead letters.
 
 Everything here takes an open transaction and touches no folder. The files follow from the rows.
 """
@@ -23,44 +23,44 @@ if TYPE_CHECKING:
     from agenttalk.ports.storage import Tx
 
 SMALL: Final = 64 * 1024
-"""Up to this size a content lies in the database."""
+"""A content of up to this size is kept in the database."""
 _NOTHING: Final = ".000000Z"
 Severity = Literal["INFO", "WARNING", "ERROR", "CRITICAL"]
 
 
 @dataclass(frozen=True, slots=True)
 class RecordSource:
-    """Where something comes from."""
+    """The agent, the task and the file that a record is about."""
 
     agent_id: str | None = None
     task_id: str | None = None
     command_id: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Only what is known."""
+        """Return only the fields that are known."""
         fields = {"agent_id": self.agent_id, "task_id": self.task_id, "command_id": self.command_id}
         return {key: value for key, value in fields.items() if value is not None}
 
 
 def derive_id(prefix: str, key: str) -> str:
-    """An id that follows from a key, so that the same thing found twice has one name."""
+    """Derive an id from a key, so that the same thing found twice has one name."""
     return f"{prefix}_{hashlib.sha256(key.encode()).hexdigest()[:24]}"
 
 
 def format_time(at: str) -> str:
-    """A time of the store as documents write it: without a fraction that is nothing."""
+    """Write a time of the store as documents have it: without a fraction of zero."""
     return f"{at[: -len(_NOTHING)]}Z" if at.endswith(_NOTHING) else at
 
 
 def store_content(tx: Tx, data: bytes) -> str:
-    """Keep a small content in the same commit as what refers to it."""
+    """Store a small content in the same commit as its reference."""
     digest = wire.sha256(data)
     tx.run_later(PUT_BLOB, {"hash": digest, "content": data})
     return digest
 
 
 def publish_file(tx: Tx, path: str, body: wire.JsonValue | bytes, *, content: str | None = None) -> None:
-    """Have a file written once this is committed; the same again changes nothing.
+    """Have a file written once this is committed. Repeating it changes nothing.
 
     The path is one under system_runtime/, or under the root where it begins with agents/. Without a body
     and content the file is removed.
@@ -119,7 +119,7 @@ class JournalMessage:
 def make_journal_line(
     letter: JournalMessage, status: DeliveryStatus, *, at: str, delivery_id: str, to: str | None = None, **more: Any
 ) -> dict[str, Any]:
-    """One line of the plan's deliveries.jsonl."""
+    """Make one line of the plan's deliveries.jsonl."""
     entry = {  # a DeliveryEntry; the letter was read strictly when it came, so it is not checked once more
         "schema_version": "1.0",
         "delivery_id": delivery_id,
@@ -142,7 +142,7 @@ def make_journal_line(
 def make_delivered_line(
     letter: JournalMessage, *, at: str, delivery_id: str, to: str | None = None, files: Sequence[str] = ()
 ) -> str:
-    """The line of a message that was delivered, in its canonical form: what `make_journal_line` says, only quicker.
+    """Make the line of a delivered message in its canonical form: the same as `make_journal_line`, only quicker.
 
     `files` are those of the letter, in their canonical form. Ids, times and hashes hold nothing that needs an escape.
     """
@@ -175,25 +175,25 @@ def write_journal_line(
 
 
 def read_journal_lines(body: bytes) -> list[bytes]:
-    """The lines of the journal that a fact under a plan's `journal_subject` holds: it is one, or has some."""
-    told: Any = json.loads(body)  # ours
+    """Return the lines of the journal that a fact under a plan's `journal_subject` holds: it is one, or has several."""
+    told: Any = json.loads(body)  # the engine wrote it
     return [wire.write(each) for each in told["lines"]] if "lines" in told else [body]
 
 
 def journal_subject(plan_id: str) -> str:
-    """Under which subject the ledger keeps a plan's deliveries."""
+    """Return the subject of a plan's deliveries in the ledger."""
     return f"deliveries/{plan_id}"
 
 
 def count_messages(tx: Tx, plan_id: str, **changes: int) -> None:
-    """Count what became of messages: sent, delivered, superseded, duplicate, dead."""
+    """Count messages: sent, delivered, superseded, duplicate, dead."""
     zero = {"sent": 0, "delivered": 0, "superseded": 0, "duplicate": 0, "dead": 0}
     tx.run_later(TALLY, {"plan_id": plan_id, **zero, **changes})
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedMessage:
-    """Something that is dead-lettered, and what is known of it."""
+    """A message or file that cannot be delivered."""
 
     plan_id: str
     agent_id: str
@@ -201,7 +201,7 @@ class RefusedMessage:
     name: str
     """Name of the file, spelled so that it can be written into a document."""
     key: str
-    """What makes finding the same file again harmless."""
+    """The key that makes finding the same file again harmless."""
     code: Code
     reason: str
     original: bytes | str | None = None
@@ -257,7 +257,7 @@ def write_dead_letter(tx: Tx, refused: RefusedMessage, *, at: str) -> bool:
 
 
 def _entry(refused: RefusedMessage, deadletter_id: str, *, retriable: bool, at: str) -> dict[str, Any]:
-    """A dead letter as a document."""
+    """Make the document of a dead letter."""
     original = {
         "file_name": refused.name,
         "message_id": refused.message_id,

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 TOKEN: Final = "AGENTTALK_TOKEN"  # noqa: S105 - the name of a variable
 _REMEMBERED: Final = 16
-"""Tokens of attempts that are over, and still kept out of what is written: of those something may just be written."""
+"""Tokens of ended attempts that are still removed from texts: some of these may just be written."""
 _REPOSITORY: Final = ".git"
-"""Of a tree's own repository nothing is taken."""
+"""The folder of a tree's own repository is not searched."""
 _PIECE: Final = 1024 * 1024
 _DEEPEST: Final = 200
 
@@ -40,10 +40,10 @@ class SecretGuard:
         self._live: Counter[str] = Counter()
         self._dead: deque[str] = deque(maxlen=_REMEMBERED)
         self.secrets: Secrets = NO_SECRETS
-        """All that are known."""
+        """All known secrets."""
 
     def register(self, handed: Mapping[str, str]) -> None:
-        """Note what an agent is handed. A variable that has another value by now is a secret with both."""
+        """Register the variables that an agent gets. Both values of a variable that changed are secrets."""
         self.register_values(redaction.collect_secrets(handed).values if handed else {})
 
     def register_values(self, values: Mapping[str, str]) -> None:
@@ -78,7 +78,7 @@ class SecretGuard:
         self.secrets = Secrets({**known, **self._values})
 
     def redact_ended(self, ended: TurnEnd) -> TurnEnd:
-        """How a turn ended, without them."""
+        """Return the end of a turn without secrets."""
         known = self.secrets
         if not known:
             return ended
@@ -90,7 +90,7 @@ class SecretGuard:
         )
 
     def redact_proof(self, proof: WorkProof) -> WorkProof:
-        """What was found out about a turn's work, without them."""
+        """Return the findings about a turn's work without secrets."""
         known = self.secrets
         if not known:
             return proof
@@ -105,14 +105,14 @@ class SecretGuard:
         )
 
     def redact_result(self, result: CheckResult) -> CheckResult:
-        """What came of a check, without them."""
+        """Return the result of a check without secrets."""
         known = self.secrets
         if not known:
             return result
         return replace(result, detail=known.redact(result.detail), output=known.redact(result.output))
 
     def refuse_if_secret(self, folder: Folder, path: str, limit: int) -> None:
-        """Remove a file that holds one, and raise InputError. A file that cannot be read is left to the caller."""
+        """Remove a file that holds a secret, and raise InputError. A file that cannot be read is left to the caller."""
         name = self._in_file(folder, path, limit) if self.secrets else None
         if name is not None:
             folder.remove(path)
@@ -124,7 +124,7 @@ class SecretGuard:
             )
 
     def _in_file(self, folder: Folder, path: str, limit: int, named: str = "") -> str | None:
-        """The name of one that stands in a file or its name. Raises MachineError when the file cannot be read."""
+        """Return the name of a secret in a file or its name. Raises MachineError when the file cannot be read."""
         if name := self.secrets.find_name((named or path).encode("utf-8", "surrogateescape")):
             return name
         before = b""
@@ -139,20 +139,20 @@ class SecretGuard:
         return None
 
     def _is_bad(self, folder: Folder, path: str, limit: int) -> bool:
-        """Whether a file that an agent left is to go. What it has locked away from us goes, too."""
+        """Whether a file that an agent left has to be removed. A file that the engine cannot read is removed, too."""
         try:
             return self._in_file(folder, path, limit, named=path.rpartition("/")[2]) is not None
         except MachineError:
             return True
 
     def refuse_tree_if_secret(self, folder: Folder, top: str, limit: int, since: int = 0) -> None:
-        """The same for every file of a tree, but for its own repository, that was changed since then."""
+        """Do the same for every file of a tree that was changed since then, except in its own repository."""
         if self.secrets:
             for path in _files(folder, top, _DEEPEST, since):
                 self.refuse_if_secret(folder, path, limit)
 
     def scrub_tree(self, folder: Folder, top: str, limit: int, since: int = 0, spared: str = "") -> None:
-        """Remove every file there that holds a secret: it is not delivered, and must not stay either.
+        """Remove every file that holds a secret: it is not delivered, and must not stay either.
 
         A folder can be `spared` that is removed later. Raises InputError for a tree that is too deep to search.
         """
@@ -166,7 +166,7 @@ class SecretGuard:
 
 
 def _files(folder: Folder, top: str, depth: int, since: int, spared: str = "") -> Iterator[str]:
-    """Files that were changed since then, by the file system's own time, which no program can set."""
+    """List files that were changed since then, by the file system's own time, which no program can set."""
     try:
         with folder.open_folder(top) as here:
             entries = sorted(here.scan())

@@ -1,4 +1,4 @@
-"""Who may begin: each agent works on one task at a time, and the machine on so many."""
+"""Slots: each agent works on one task at a time, and the machine on so many."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from itertools import count
 from typing import Final, TypeAlias
 
 MOMENT: Final = 0.2
-"""Seconds for which others come first, if they asked for a place in vain."""
+"""Seconds for which others come first that asked for a place in vain."""
 TicketCallback: TypeAlias = "Callable[[int], None]"
 """Gets a ticket. Called by the thread that gave the place back, and must not wait."""
 
 
 class Slots:
-    """The places for turns. Threads that write to different boards ask at once.
+    """The places for turns. Threads that write to different boards use them at the same time.
 
     A caller that only asks tries again later; a caller that waits gets the place when it is given back.
     """
@@ -27,15 +27,15 @@ class Slots:
         self._numbers = count(1)
         self._busy: dict[str, int] = {}
         self._apart: set[str] = set()
-        """Who of them works elsewhere, and needs nothing of this machine."""
+        """Agents that work elsewhere, and need nothing of this machine."""
         self._waiting: dict[str, TicketCallback] = {}
         self._refused: dict[str, None] = {}
-        """Who asked in vain and comes back by itself, the longest waiting first."""
+        """Agents that asked in vain and come back by themselves, the longest waiting first."""
 
     def acquire(self, agent_id: str, given: TicketCallback | None = None, *, apart: bool = False) -> int | None:
-        """A ticket for the agent's place; None while it works, or as many work as may.
+        """Take a ticket for the agent's place. None while it works, or while as many work as may.
 
-        With `given` one waits for it then, and has ceased to wait when there is a ticket at once. Who works `apart`,
+        With `given`, the caller waits for it from then on, unless it got a ticket at once. An agent that works `apart`,
         elsewhere, takes no place of this machine.
         """
         with self._lock:
@@ -63,7 +63,7 @@ class Slots:
             given(ticket)
 
     def mark_remote(self, agent_id: str, ticket: int) -> None:
-        """The agent turns out to work elsewhere: its place is taken, but none of this machine's."""
+        """Release this machine's place of an agent that turns out to work elsewhere. Its own place stays taken."""
         with self._lock:
             if self._busy.get(agent_id) == ticket:
                 self._apart.add(agent_id)
@@ -83,12 +83,12 @@ class Slots:
             self._waiting[agent_id] = given
 
     def stop_waiting(self, agent_id: str) -> None:
-        """Wait for the agent's place no longer."""
+        """Stop waiting for the agent's place."""
         with self._lock:
             self._waiting.pop(agent_id, None)
 
     def release(self, agent_id: str, ticket: int, *, tells: bool = False) -> bool:
-        """Give a place back; nothing happens when that ticket no longer holds it.
+        """Give a place back. Nothing happens when that ticket no longer holds it.
 
         Returns whether a caller that only asked could have the place now. A caller that `tells` it makes it ask again.
         """
@@ -130,7 +130,7 @@ class Slots:
 
     @property
     def busy(self) -> frozenset[str]:
-        """Who is at work."""
+        """List the agents at work."""
         with self._lock:
             return frozenset(self._busy)
 
@@ -149,16 +149,16 @@ class AgentSlot:
         """Set when the place was handed over, or no caller seems to want it; the reader clears it."""
 
     def acquire(self) -> bool:
-        """Have the place. False while the agent works for others: then it is handed over when they have done."""
+        """Take the place. False while the agent works for others: then it is handed over when they end."""
         if self._ticket is None:
             self._left = False
             self._ticket = self._slots.acquire(self._agent_id, self._given())
         return self._ticket is not None
 
     def release(self, *, come_back: bool = False) -> bool:
-        """Give it back, if it is held. True when others asked for it in vain: they come first now.
+        """Give the place back, if it is held. True when others asked for it in vain: they come first now.
 
-        To `come_back` is to have it handed over again when they have done.
+        With `come_back`, it is handed over again when they end.
         """
         ticket, self._ticket = self._ticket, None
         if ticket is None or not self._slots.release(self._agent_id, ticket, tells=True):
@@ -170,7 +170,7 @@ class AgentSlot:
         return True
 
     def withdraw(self) -> None:
-        """Neither have it nor wait for it any more."""
+        """Give up the place, and stop waiting for it."""
         self._left = True
         self._slots.stop_waiting(self._agent_id)
         self.release()

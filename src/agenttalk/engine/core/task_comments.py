@@ -1,6 +1,6 @@
 """Comments on a task and outputs submitted for it, by the API.
 
-A write of an agent is fenced: the same transaction makes sure that its attempt still has the task.
+A write of an agent is fenced: the same transaction checks that its attempt still has the task.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PAGE: Final = 200
 
 
 class TaskName(NamedTuple):
-    """A task, as the whole root knows it."""
+    """The name of a task in the root."""
 
     board: str
     plan_id: str
@@ -43,7 +43,7 @@ class TaskName(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """Under which subject the ledger keeps what happened to it."""
+        """Return the subject of the task's facts in the ledger."""
         return f"{self.plan_id}/{self.task_id}"
 
 
@@ -58,7 +58,7 @@ class TaskContribution:
     claims: Any = None
 
     def as_json(self) -> dict[str, Any]:
-        """Only what is there."""
+        """Return only the fields that are set."""
         return {
             "kind": self.kind,
             "author": self.author,
@@ -139,7 +139,7 @@ class IdempotentRequest:
     at: str
 
     def run_once(self, tx: Tx, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Do it, unless it was done; raises ConflictError when the key was used for another request."""
+        """Carry it out, unless it was; raises ConflictError when the key was used for another request."""
         about = {"plan_id": self.plan_id, "id": records.derive_id("key", self.key)}
         sha256 = wire.sha256(wire.write(self.body))
         if tx.run(TAKE_KEY, **about, agent_id=self.by, sha256=sha256, body=b"", at=self.at):
@@ -155,7 +155,7 @@ class IdempotentRequest:
 
 
 def require_current_attempt(tx: Tx, task: TaskName, caller: Caller) -> None:
-    """An agent's write counts only while its attempt has the task."""
+    """Check that an agent's attempt still has the task, so that its write counts."""
     if caller.attempt is None:
         return
     held = tx.run(
@@ -186,7 +186,7 @@ def _keep(tx: Tx, task: TaskName, remark: TaskContribution, caller: Caller, at: 
 
 
 async def board_of_task(deps: Deps, task: TaskName) -> Store:
-    """The board of a task; one that only the caller knows is not made."""
+    """Find the board of a task. A board that only the caller names is not created."""
     if task.board in boards.VIRTUAL and deps.stores.has_board(task.board):
         return await deps.stores.board(task.board)
     if task.board in boards.VIRTUAL:

@@ -18,13 +18,13 @@ from agenttalk.rules.operation.spans import SpanContext, TraceIds, read_tracepar
 ORIGIN: Final = "traces.origin"
 """The cursor that holds a number by which the ids of a board differ from those of all others."""
 _LONGEST: Final = 200
-"""Characters of a `make_traceparent` that are kept; it has 55 today."""
+"""The most characters of a `make_traceparent` that are kept; it has 55 today."""
 TRACED: Final = "plan.traced"
 """The fact that a plan belongs to a foreign trace."""
 
 
 class Trace(NamedTuple):
-    """How the traces of a plan are named."""
+    """The numbers that the trace ids of a plan are made of."""
 
     naming: TraceIds
     board: str
@@ -32,17 +32,17 @@ class Trace(NamedTuple):
     """The trace of the plan's submitter, if they passed one."""
 
     def trace_id_of(self, plan_id: str, task_id: str) -> str:
-        """The id of the trace that a task belongs to."""
+        """Return the id of the trace that a task belongs to."""
         return self.parent.trace_id if self.parent else self.naming.make_trace_id(self.board, plan_id, task_id)
 
 
 def trace_of(tx: Tx, plan_id: str) -> Trace:
-    """The trace of a plan."""
+    """Read the trace of a plan."""
     return Trace(ensure_naming(tx), tx.board, read_parent_context(tx.run(LATEST_FACT, subject=plan_id, kind=TRACED)))
 
 
 def ensure_naming(tx: Tx) -> TraceIds:
-    """How traces and spans of a board are named: by a number that is drawn once."""
+    """Return the number that the ids of a board's traces are made of. It is drawn once."""
     rows = tx.run(CURSOR_VALUE, name=ORIGIN)
     if not rows:
         tx.run(ADD_CURSOR, name=ORIGIN, value=secrets.randbits(62))
@@ -57,7 +57,7 @@ def read_parent_context(rows: list[FactBodyRow]) -> SpanContext | None:
 
 
 def make_parent_recorder(plan_id: str, told: str) -> Callable[[Tx], None]:
-    """What is recorded with a plan that was submitted with a traceparent; nothing for an invalid one."""
+    """Make the fact of a plan that was submitted with a traceparent; nothing for an invalid one."""
 
     def note(tx: Tx) -> None:
         if read_traceparent(told) is not None:
@@ -67,13 +67,13 @@ def make_parent_recorder(plan_id: str, told: str) -> Callable[[Tx], None]:
 
 
 async def read_naming(board: Store) -> TraceIds:
-    """How traces and spans of a board are named: by a number that is drawn once."""
+    """Return the number that the ids of a board's traces are made of. It is drawn once."""
     rows = await board.read(CURSOR_VALUE, name=ORIGIN)
     return TraceIds(str(rows[0].value)) if rows else await board.transact(ensure_naming)
 
 
 async def make_traceparent(deps: Deps, job: Job) -> str:
-    """The agent's place in a trace; empty where nothing is traced."""
+    """Return the agent's place in a trace; empty where nothing is traced."""
     if not deps.traced:
         return ""
     board = await deps.stores.board(job.board)

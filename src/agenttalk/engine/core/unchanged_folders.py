@@ -24,29 +24,29 @@ _Mark: TypeAlias = tuple[int, int]
 class _FolderState:
     mark: _Mark
     since: float
-    """When it was first seen like that."""
+    """When the folder was first seen with this time."""
     until: float = 0.0
-    """Until when it is believed that nothing came."""
+    """Until when the folder is taken for unchanged."""
 
 
 class UnchangedFolders:
-    """What is known of folders without news. Take `now` before the folder's entry, and that before the look."""
+    """Folders without news. Take `now` before the folder's entry, and the entry before reading the folder."""
 
     def __init__(self) -> None:
         self._seen: dict[str, _FolderState] = {}
 
     @staticmethod
     def now() -> float:
-        """Seconds, for `holds` and `note`."""
+        """Return the time in seconds, for `holds` and `note`."""
         return time.monotonic()
 
     def is_unchanged(self, key: str, entry: FolderEntry, now: float) -> bool:
-        """Whether nothing can have come since the last look."""
+        """Whether nothing can have come since the last read."""
         seen = self._seen.get(key)
         return seen is not None and now < seen.until and seen.mark == (entry.inode, entry.mtime_ns)
 
     def record(self, key: str, entry: FolderEntry, now: float, *, news: bool) -> None:
-        """A look ended. Only a folder that had no news under the same time for a while is believed."""
+        """Record the end of a read. A folder counts as unchanged after a while without news under the same time."""
         mark = (entry.inode, entry.mtime_ns)
         seen = self._seen.get(key)
         if news or entry.kind != "folder":

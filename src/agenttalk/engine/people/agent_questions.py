@@ -18,7 +18,7 @@ from agenttalk.ports.storage import Tx
 
 
 async def ask(deps: Deps, task: TaskName, caller: Caller, question: str) -> dict[str, Any]:
-    """Put a question to a person; the same question of the same attempt is put once.
+    """Put a question to a person. The same question of the same attempt is put once.
 
     Raises UsageError when the attempt is over.
     """
@@ -48,7 +48,7 @@ async def ask(deps: Deps, task: TaskName, caller: Caller, question: str) -> dict
 
 
 async def read_answer(deps: Deps, task: TaskName, question_id: str) -> dict[str, Any]:
-    """What came of a question about a task. Raises UsageError when there is none of that id."""
+    """Return what was answered to a question about a task. Raises UsageError when the question is not there."""
     store = await task_comments.board_of_task(deps, task)
     rows = await store.read(REQUEST, request_id=question_id)
     if not rows or tuple(rows[0][1:3]) != (task.plan_id, task.task_id):

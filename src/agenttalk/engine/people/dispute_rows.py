@@ -1,4 +1,4 @@
-"""What is kept of disputes of checks, and what an answer makes of them."""
+"""Rows of disputed checks, and how an answer settles one."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ ANSWERED = "dispute.answered"
 
 
 def list_disputes(tx: Tx, plan_id: str, task_id: str) -> list[Dispute]:
-    """Those of a task, the oldest first."""
+    """List the disputes of a task, the oldest first."""
     return tx.run(DISPUTES_OF, plan_id=plan_id, task_id=task_id)
 
 
 def disputes_to_json(found: Sequence[Dispute], plan_id: str, task_id: str) -> list[dict[str, Any]]:
-    """Disputes for people and programs, each with what to do about it."""
+    """Show disputes to people and programs, each with what to do about it."""
     return [{**each.as_json(), "moves_on": disputes.describe_next_step(each, plan_id, task_id)} for each in found]
 
 
 def make_issues(tx: Tx, plan_id: str, task_id: str) -> list[dict[str, Any]]:
-    """What the next command of a task tells its agent of its disputes."""
+    """Return what the next command of a task tells its agent about its disputes."""
     return [
         {"severity": "MEDIUM", "category": "dispute", **with_messages({"description": text})}
         for text in disputes.describe_disputes(list_disputes(tx, plan_id, task_id))
@@ -35,7 +35,7 @@ def make_issues(tx: Tx, plan_id: str, task_id: str) -> list[dict[str, Any]]:
 
 
 def find_outcome(tx: Tx, response: HumanInterventionResponse, *, by: str) -> tuple[bool, DisputeOutcome | None]:
-    """Whether a question is a dispute, and what an answer makes of it."""
+    """Return whether a question is about a dispute, and how an answer settles it."""
     if not tx.run(DISPUTE_OF_REQUEST, request_id=response.request_id):
         return False, None
     by_engine = response.responder.role == "system" and by == "engine"
@@ -43,7 +43,7 @@ def find_outcome(tx: Tx, response: HumanInterventionResponse, *, by: str) -> tup
 
 
 def settle(tx: Tx, response: HumanInterventionResponse, *, by: str, at: str) -> None:
-    """Write down what an answer makes of a dispute; of any other question nothing."""
+    """Settle a dispute by an answer. Answers to other questions change nothing."""
     found, result = find_outcome(tx, response, by=by)
     if not found or result is None:
         return

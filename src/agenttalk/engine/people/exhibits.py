@@ -1,4 +1,4 @@
-"""What people are shown of what they decide about: it stands in the question, so an answer is bound to it."""
+"""Exhibits: what a question shows of the work to decide about. It is in the question, so an answer is bound to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_FILES: Final = 100
 PREVIEW: Final = 4 * 1024
 """Bytes of a file that are shown with a question."""
 PREVIEWED: Final = 10
-"""Files of which something is shown."""
+"""Files whose beginning is shown."""
 
 
 def describe_exhibit(exhibit: Exhibit, secrets: Secrets, *, shown: str = "") -> dict[str, Any]:
@@ -37,7 +37,7 @@ def describe_exhibit(exhibit: Exhibit, secrets: Secrets, *, shown: str = "") -> 
 
 
 def store_files(tx: Tx, exhibit: Exhibit) -> None:
-    """Keep the contents of files that a question names, as long as it lasts. Larger ones are kept already."""
+    """Store the contents of files that a question names, as long as it lasts. Larger contents are stored already."""
     for each in exhibit.files[:MOST_FILES]:
         if each.data is not None:
             records.store_content(tx, each.data)
@@ -48,7 +48,7 @@ def _file(file: OutputContent | InputContent) -> dict[str, Any]:
 
 
 def files_of(criteria: Any) -> list[dict[str, Any]]:
-    """The files that a question names, from what it says people should know."""
+    """List the files that a question names in its criteria."""
     said = criteria.get("files") if isinstance(criteria, Mapping) else None
     if isinstance(said, Mapping):  # by path alone, as questions about rework name them
         said = [{"name": path, "path": path, "sha256": digest} for path, digest in said.items() if path != "commit"]
@@ -57,7 +57,7 @@ def files_of(criteria: Any) -> list[dict[str, Any]]:
 
 
 async def read_exhibit(deps: Deps, request: questions.HumanQuestion) -> dict[str, Any]:
-    """The subject of a decision: files with their beginnings, changes, and earlier rounds."""
+    """Describe the subject of a decision: files with their beginnings, changes, and earlier rounds."""
     criteria = request.document.needed.criteria
     blobs = await deps.stores.blobs(request.board)
     files = files_of(criteria)
@@ -81,7 +81,7 @@ async def read_exhibit(deps: Deps, request: questions.HumanQuestion) -> dict[str
 
 
 async def _gates(deps: Deps, request: questions.HumanQuestion) -> list[GateDenial]:
-    """Denials of the question's task that are not overridden."""
+    """List the denials of the question's task that are not overridden."""
     if request.task_id is None or request.document.type != "APPROVAL":
         return []
     store = await deps.stores.board(request.board)
@@ -92,7 +92,7 @@ async def _gates(deps: Deps, request: questions.HumanQuestion) -> list[GateDenia
 
 
 async def find_file(deps: Deps, request_id: str, sha256: str) -> tuple[str, str]:
-    """The board and the name of a file that a question names. Raises UsageError when it names none like it."""
+    """Return the board and the name of a file that a question names. Raises UsageError when it names no such file."""
     _, asked = await questions.find_question(deps, request_id)
     for each in files_of(asked.document.needed.criteria):
         if each["sha256"] == sha256:

@@ -1,4 +1,4 @@
-"""Tasks that a person does: the command becomes a question, and the answer is what came of it."""
+"""Tasks that a person does: the command becomes a question, and the answer becomes the result of the turn."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from agenttalk.rules.proof.check_results import Confirmation
 from agenttalk.rules.proof.performance import OutputContent, Performance
 
 POLL: Final = 1.0
-"""Seconds between looks for an answer."""
+"""Seconds between reads of the store for an answer."""
 MOST_TEXT: Final = 32_000
-"""Bytes of inputs that stand in a question."""
+"""Bytes of inputs that are shown in a question."""
 
 
 async def confirm(deps: Deps, job: Job, check: HumanCheck, shown: str, exhibit: Exhibit = NO_EXHIBIT) -> Confirmation:
-    """Have a person say yes or no to what a job left, of which `shown` is the hash; waits however long it takes.
+    """Have a person approve or reject what a job left, whose hash is `shown`; waits for any time.
 
-    The same about the same is asked once, also when the engine ended meanwhile.
+    The same question about the same work is put once, even after a restart of the engine.
     """
     store = await board_of(deps, job.plan_id)
     request_id = make_question_id(job, check.id, shown)
@@ -51,12 +51,12 @@ async def confirm(deps: Deps, job: Job, check: HumanCheck, shown: str, exhibit: 
 
 
 def make_question_id(job: Job, check_id: str, shown: str) -> str:
-    """The question about what a command left or was given. A later attempt at the command has no other."""
+    """Return the id of the question about a command's work or inputs. A later attempt at the command has the same."""
     return records.derive_id("req", f"{job.plan_id}/{job.command.command_id}/{check_id}/{shown}")
 
 
 async def wait_for_answer(store: Store, request_id: str) -> tuple[HumanInterventionResponse, str, AnswerProof]:
-    """The answer to a question once it is there, whose it is, and what shows that."""
+    """Return the answer to a question once it is there, who gave it, and what proves that."""
     while True:
         rows = await store.read(REQUEST, request_id=request_id)
         if rows and rows[0].state == "answered" and rows[0].response is not None:
@@ -66,7 +66,7 @@ async def wait_for_answer(store: Store, request_id: str) -> tuple[HumanIntervent
 
 
 def ask_about_job(tx: Tx, deps: Deps, job: Job, request_id: str, kind: str, title: str, needed: dict[str, Any]) -> str:
-    """Put a question about a job; its id."""
+    """Put a question about a job. Return its id."""
     request: dict[str, Any] = {
         "schema_version": "1.0",
         "request_id": request_id,
@@ -88,12 +88,12 @@ class HumanAgents:
     deps: Deps
 
     async def perform(self, job: Job) -> Performance:
-        """Ask, and wait for the answer however long it takes; the question stays when the engine ends meanwhile."""
+        """Ask, and wait for the answer for any time. The question stays when the engine ends meanwhile."""
         store = await board_of(self.deps, job.plan_id)
         names = results.list_required_outputs(job.command)
         told = await self._describe_inputs(job)
         made: dict[str, OutputContent] = {}
-        while True:  # a person may bring one file after the other
+        while True:  # a person may send one file after the other
             missing = [name for name in names if name not in made]
             response = await self._ask(store, job, missing, told, whole=not made)
             if response.decision in {"REJECT", "ABORT"}:
@@ -128,7 +128,7 @@ class HumanAgents:
         return (await wait_for_answer(store, asked))[0]
 
     async def _describe_inputs(self, job: Job) -> list[str]:
-        """What the person is given to work from: texts as they are, up to a limit, anything else by its hash."""
+        """Show the inputs to the person: texts as they are up to a limit, anything else by its hash."""
         told, left = [], MOST_TEXT
         for each in job.inputs:
             name = each.input_name if each.path == each.input_name else f"{each.input_name}: {each.path}"
@@ -147,7 +147,7 @@ class HumanAgents:
         return None
 
     async def _read_files(self, store: Store, response: HumanInterventionResponse) -> list[OutputContent]:
-        """The files of an answer."""
+        """Read the files of an answer."""
         blobs = await self.deps.stores.blobs(store.name)
         made = []
         for file in response.provided_files:

@@ -1,4 +1,4 @@
-"""Questions of an agent at work whether it may do something, put to a person. The agent waits, and its time runs."""
+"""Questions of a running agent whether it may do something. A person answers; the agent waits, and its time runs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from agenttalk.rules.agents.permissions import ToolRequest
 
 @dataclass(slots=True)
 class PermissionRequests:
-    """What one attempt asks people for.
+    """The permission requests of one attempt.
 
-    The same wish of the same command is one question, also when the engine ended meanwhile; when an attempt wishes the
-    same for the second time, that is another. A question that we closed ourselves was not answered.
+    The same request of the same command is one question, even after a restart of the engine. When an attempt makes the
+    same request again, that is another question. A question that the engine closed itself was not answered.
     """
 
     deps: Deps
@@ -32,7 +32,7 @@ class PermissionRequests:
     _open: set[str] = field(default_factory=set)
 
     async def ask(self, wish: ToolRequest) -> tuple[bool, str]:
-        """Have a person say whether the agent may; who said it. Waits however long it takes."""
+        """Ask a person whether the agent may. Return the decision and who made it. Waits for any time."""
         store = await board_of(self.deps, self.job.plan_id)
         key = wire.sha256(f"{wish.kind}\n{wish.about}\n{sorted(wish.paths)}".encode("utf-8", "replace"))
         number, self._wishes[key] = self._wishes[key], self._wishes[key] + 1
@@ -48,7 +48,7 @@ class PermissionRequests:
         return is_permission(response), by
 
     async def close(self, why: str) -> None:
-        """Close the questions whose answers are no longer awaited."""
+        """Close the questions whose answers no caller awaits any more."""
         if not self._open:
             return
         store, at = await board_of(self.deps, self.job.plan_id), self.deps.stamp()
@@ -56,7 +56,7 @@ class PermissionRequests:
 
         def work(tx: Tx) -> None:
             for each in left:
-                if tx.run(REQUEST, request_id=each):  # it was put, and not taken back
+                if tx.run(REQUEST, request_id=each):  # its transaction was committed
                     questions.close(tx, each, why, at=at)
 
         await store.transact(work)
@@ -78,7 +78,7 @@ class PermissionRequests:
 
 
 def is_permission(response: HumanInterventionResponse) -> bool:
-    """Whether an answer permits it: only what says so does."""
+    """Whether an answer permits it. Only an explicit permission does."""
     if response.decision == "APPROVE":
         return True
     return response.decision == "PROVIDE" and [str(each) for each in response.decision_answers] == ["allow"]

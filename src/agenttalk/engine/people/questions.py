@@ -1,8 +1,8 @@
 """The human gateway: questions reach a person, and the answer becomes messages to the agents that wait.
 
-An answer is bound to the hash of what was asked, and what shows that a person gave it is written down beside it: the
-session of a page, a token, or the operator's own folder. No agent's outbox can answer. The gateway's can where the
-operator switched that on; nothing shows then that a person wrote there.
+An answer is bound to the hash of what was asked, and recorded with the proof that a person gave it: the
+session of a page, a token, or the operator's own folder. No agent's outbox can answer. The gateway's outbox can if the
+operator switched that on; then nothing proves that a person wrote there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from agenttalk.rules.text.catalogue import to_columns
 
 AnswerDecision = Literal["PROVIDE", "APPROVE", "REJECT", "ABORT"]
 ANSWER_OUTPUT: Final = "human_answer"
-"""Under which output the answer itself reaches the agent that asked."""
+"""The output under which the answer itself reaches the agent that asked."""
 _DISPUTED: Final = "answer upheld or dismissed"
 PAGE: Final = 100
 LONGEST_PAGE: Final = 500
@@ -59,7 +59,7 @@ class HumanQuestion:
     proof: AnswerProof | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the question for programs."""
         return {
             "board": self.board,
             "plan_id": self.plan_id,
@@ -75,7 +75,7 @@ class HumanQuestion:
     def has_same_answer(
         self, by: str, decision: AnswerDecision, files: Mapping[str, bytes], answers: Sequence[Any], notes: str | None
     ) -> bool:
-        """Whether it was answered just like this, by the same person."""
+        """Whether the same person gave exactly this answer."""
         response = self.response or {}
         provided = {file["name"]: file["sha256"] for file in response.get("provided_files", [])}
         return (
@@ -88,7 +88,7 @@ class HumanQuestion:
 
 
 def ask(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> bool:
-    """Put a question to a person; asking the same twice asks once."""
+    """Put a question to a person. The same question is put once."""
     body = request.as_json()
     data = wire.write(body)
     new = tx.run(
@@ -110,7 +110,7 @@ def ask(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> 
 
 
 def close(tx: Tx, request_id: str, why: str, *, at: str) -> None:
-    """Close a question that is no longer due. This is recorded as an answer of the engine."""
+    """Close a question whose answer is not needed any more. This is recorded as an answer of the engine."""
     [row] = tx.run(REQUEST, request_id=request_id)
     response = HumanInterventionResponse.from_json(
         {
@@ -126,7 +126,7 @@ def close(tx: Tx, request_id: str, why: str, *, at: str) -> None:
 
 
 def read_request(row: RequestRow) -> HumanInterventionRequest:
-    """The question of a row (the query `find_question`)."""
+    """Read a question from its row (the query `find_question`)."""
     return HumanInterventionRequest.from_bytes(bytes(row.body))
 
 
@@ -138,7 +138,7 @@ def is_asked(tx: Tx, request: HumanInterventionRequest, *, plan_id: str) -> bool
 
 
 def ask_own(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> str:
-    """Ask a question of the engine's own, and return its id; asking it twice asks once.
+    """Ask a question of the engine's own, and return its id. The same question is put once.
 
     Its id follows from its subject, so another party that knows it can ask another question under that id first. Then
     ours gets another id: an answer counts only for the words that were shown.
@@ -152,7 +152,7 @@ def ask_own(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str)
 
 
 def _says_the_same(tx: Tx, request: HumanInterventionRequest, plan_id: str) -> bool:
-    """Whether the question that has this id is the same in every word; when it was put does not matter."""
+    """Whether the question with this id has the same words; the time it was put at does not matter."""
     _, known_plan, _, _, body, *_ = tx.run(REQUEST, request_id=request.request_id)[0]
     known: Any = wire.read(bytes(body))
     asked: Any = wire.read(wire.write(request.as_json()))
@@ -160,7 +160,7 @@ def _says_the_same(tx: Tx, request: HumanInterventionRequest, plan_id: str) -> b
 
 
 async def is_spent(board: Store, request_id: str, *, plan_id: str) -> bool:
-    """Whether a question was answered, and all that the answer sent to who asked has reached its end there."""
+    """Whether a question was answered, and the agent that asked has worked through all that the answer sent to it."""
     rows = await board.read(REQUEST, request_id=request_id)
     if not rows or rows[0].state == "open" or rows[0].response is None:
         return False
@@ -176,7 +176,7 @@ async def is_spent(board: Store, request_id: str, *, plan_id: str) -> bool:
 
 
 class QuestionPage(NamedTuple):
-    """Some open questions, and where the next ones begin."""
+    """A page of open questions, and where the next page begins."""
 
     requests: list[HumanQuestion]
     next: str | None
@@ -201,7 +201,7 @@ async def read_page(deps: Deps, *, after: str = "", limit: int = PAGE) -> Questi
 
 
 async def list_open(deps: Deps) -> list[HumanQuestion]:
-    """Every open question, the oldest first."""
+    """List all open questions, the oldest first."""
     found: list[HumanQuestion] = []
     place: str | None = ""
     while place is not None:
@@ -211,7 +211,7 @@ async def list_open(deps: Deps) -> list[HumanQuestion]:
 
 
 async def find_question(deps: Deps, request_id: str) -> tuple[Store, HumanQuestion]:
-    """One question, also an answered one. Raises UsageError when there is none."""
+    """Return a question, open or answered. Raises UsageError when it is not there."""
     for board in await boards.list_boards(deps):
         rows = await board.read(REQUEST, request_id=request_id)
         if rows:
@@ -240,7 +240,7 @@ def _request(board: str, row: RequestRow) -> HumanQuestion:
 
 
 def proof_from_row(row: RequestRow) -> AnswerProof:
-    """What shows that a person answered a question, from its row (the query `find_question`)."""
+    """Return the proof that a person answered a question, from its row (the query `find_question`)."""
     return read_proof(wire.read(wire.encode(row[-1])) if row[-1] else None)
 
 
@@ -256,9 +256,9 @@ async def answer(
     notes: str | None = None,
     seen_sha256: str | None = None,
 ) -> dict[str, Any]:
-    """Answer a question once, in a person's name. Raises UsageError when it does not fit what was asked.
+    """Answer a question once, in a person's name. Raises UsageError when the answer does not fit the question.
 
-    `proof` is what shows that a person did; whether an agent could have done so instead is found out here.
+    `proof` shows that a person answered; whether an agent could have done so instead is found out here.
     """
     board, asked = await find_question(deps, request_id)
     if seen_sha256 is not None and seen_sha256 != asked.sha256:
@@ -284,7 +284,7 @@ async def answer(
         }
     )
     at = deps.stamp()
-    of_engine = bool(await board.read(RUN, plan_id=asked.plan_id))  # its agents need no folders
+    of_engine = bool(await board.read(RUN, plan_id=asked.plan_id))  # the engine runs it, so its agents need no folders
     if unfit := _unfit(response, asked.plan_id, None if of_engine else profiles.list_agents(deps.root)):
         raise _refused(request_id, unfit.message, "give each file a plain name, once, and an agent that exists")
 
@@ -308,15 +308,15 @@ def _refused(request_id: str, why: str, hint: str) -> UsageError:
 
 
 def _offered(document: HumanInterventionRequest) -> list[str]:
-    """The ways to decide that a question offers; none where other words may mean something, too."""
+    """List the decisions that a question offers; none where other words may be an answer, too."""
     decision = document.needed.decision
-    if decision is None or document.type == "REEXECUTE_LIMIT":  # such an answer is read, and asked for again
+    if decision is None or document.type == "REEXECUTE_LIMIT":  # `rework_decisions` reads any answer
         return []
     return [each.key for each in decision.options]
 
 
 def _meant(document: HumanInterventionRequest, answers: Sequence[Any]) -> list[Any]:
-    """Answers as the question offers them. An answer that is not one of its options stays as it was given."""
+    """Match answers to the options of the question. An answer that is not one of them stays as it was given."""
     offered = _offered(document)
     return [(choices.find_option(offered, str(each)) or each) if offered else each for each in answers]
 
@@ -324,7 +324,7 @@ def _meant(document: HumanInterventionRequest, answers: Sequence[Any]) -> list[A
 def _without_files(
     tx: Tx, document: HumanInterventionRequest, plan_id: str, response: HumanInterventionResponse
 ) -> str | None:
-    """Why an answer does not do: a task waits for files, which no word replaces, and it brings none of them."""
+    """Return why an answer is not enough: a task waits for files, and the answer brings none of them."""
     if document.type != "MISSING_FILE" or response.decision in {"REJECT", "ABORT"}:
         return None
     names = [each.name for each in document.needed.files]
@@ -337,9 +337,9 @@ def _without_files(
 def _unclear(
     tx: Tx, document: HumanInterventionRequest, plan_id: str, response: HumanInterventionResponse
 ) -> str | None:
-    """Why an answer does not say which of what was offered is chosen. A word that is not known decides nothing.
+    """Return why an answer does not choose one of the options. An unknown word decides nothing.
 
-    An agent that asked may make something of a note; a task that waits for the decision cannot.
+    An agent that asked may use a note; a task that waits for the decision cannot.
     """
     offered = _offered(document)
     chosen = [str(each) for each in response.decision_answers]
@@ -356,14 +356,14 @@ def _unclear(
 
 
 def _decides(tx: Tx, document: HumanInterventionRequest, plan_id: str) -> bool:
-    """Whether a task of the engine's waits for the answer, and goes by it."""
+    """Whether a task of the engine waits for the answer."""
     task_id = document.created_by.task_id
     rows = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id) if task_id is not None else []
     return bool(rows) and rows[0].request_id == document.request_id
 
 
 def _unfit(response: HumanInterventionResponse, plan_id: str, agents: Collection[str] | None) -> Rejection | None:
-    """Why the files of an answer cannot be sent as payloads; where no agents are named, any will do."""
+    """Return why the files of an answer cannot be sent as payloads. Any name will do where no agents are named."""
     known: set[tuple[str, str | None]] = set()
     for file in response.provided_files:
         if (file.name, file.deliver_to_agent_id) in known:
@@ -383,7 +383,7 @@ def _unfit(response: HumanInterventionResponse, plan_id: str, agents: Collection
 def answer_by_file(
     tx: Tx, response: HumanInterventionResponse, *, plan_id: str, at: str, agents: Collection[str] | None
 ) -> Rejection | None:
-    """An answer that lay in the gateway's outbox. It is bound to the request's id alone, and recorded so."""
+    """Read an answer from the gateway's outbox. It is bound to the request's id alone, and recorded so."""
     rows = tx.run(REQUEST, request_id=response.request_id)
     if not rows:
         return Rejection(Code.ANSWER_REFUSED, f"there is no request {response.request_id!r}")
@@ -405,12 +405,12 @@ def answer_by_file(
 
 
 def exposed_agents(tx: Tx, deps: Deps, plan_id: str) -> list[str]:
-    """Agents that nothing keeps from what people decide with: those of the plan, and those that ran here so."""
+    """List agents that nothing keeps from the operator's files: those of the plan, and those that ran here so."""
     found = set(deps.exposed)
     profiles = plan_settings.agents_of(tx, plan_id)
     found.update(
         list_exposed_agents(profiles.values()) if profiles is not None else [EVERYONE]
-    )  # who runs those of folders?
+    )  # no profiles are known of a foreign plan
     return sorted(found)
 
 
@@ -424,7 +424,7 @@ def _settle(
     at: str,
     proof: AnswerProof,
 ) -> bool:
-    """Close the request and send what was answered; False when it was closed before."""
+    """Close the request and send the answer. False when it was closed before."""
     body = response.as_json()
     data = wire.write(body)
     request_id = response.request_id
@@ -460,7 +460,7 @@ def _settle(
 
 
 def _ask_for_the_rest(tx: Tx, response: HumanInterventionResponse, plan_id: str, *, at: str) -> None:
-    """Ask for the files that an answer did not bring, in the place of the question that it closed."""
+    """Ask for the files that an answer did not bring, in place of the question that it closed."""
     [row] = tx.run(REQUEST, request_id=response.request_id)
     document = read_request(row)
     task_id = document.created_by.task_id
@@ -506,10 +506,10 @@ class WaitingAgent(NamedTuple):
 
 
 def _give_up(tx: Tx, request_id: str, waiting: WaitingAgent, task_id: str, why: str, at: str) -> None:
-    """A person said no: the command that waits for the answer fails."""
+    """Fail the command that waits for an answer, because a person rejected it."""
     rows = tx.run(TASK, plan_id=waiting.plan_id, task_id=task_id)
     if not rows or rows[0].request_id != request_id or rows[0].lease is not None or rows[0].delivery is None:
-        return  # nothing waits for it any more
+        return  # no command waits for it any more
     delivery = rows[0].delivery
     done = tx.run(FINISH_DELIVERY, id=delivery, state="processed", ack="FAILED", at=at, details=why, acted=0)
     if not done:
@@ -538,7 +538,7 @@ def send_artifact(
     *,
     arrived: bool = False,
 ) -> None:
-    """An artifact from the gateway to one agent. It does not go by the DAG: a person was asked for it.
+    """Send an artifact from the gateway to one agent. It does not follow the DAG, because a person was asked for it.
 
     One that has `arrived` needs no folder: the agent's driver reads it from the store.
     """

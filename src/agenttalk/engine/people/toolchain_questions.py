@@ -29,7 +29,7 @@ def ask(
     task_id: str | None = None,
     criteria: Any = None,
 ) -> str:
-    """Put a question, once for each key; its id."""
+    """Put a question, once for each key. Return its id."""
     body: dict[str, Any] = {
         "schema_version": "1.0",
         "request_id": _id(key),
@@ -49,7 +49,7 @@ def ask(
 
 
 def ask_once(tx: Tx, subject: str, title: str, question: str, options: Sequence[str] = SEEN, *, at: str) -> str | None:
-    """Put a question about a subject, unless one about it is open; its id if it is a new one."""
+    """Put a question about a subject, unless one about it is open. Return its id if it is new."""
     for number in count(1):
         rows = tx.run(REQUEST, request_id=_id(f"{subject}/{number}"))
         if not rows or rows[0].state == "open":

@@ -1,4 +1,4 @@
-"""An output on its way: the message, its lines in the journal, and a delivery for each receiver."""
+"""Outputs as messages: the message, its lines in the journal, and a delivery for each receiver."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FOLDER = "folder"
 
 
 class OutputProducer(Protocol):
-    """Whose outputs they are."""
+    """The task and command that made outputs."""
 
     @property
     def plan_id(self) -> str:
@@ -36,7 +36,7 @@ class OutputProducer(Protocol):
 
     @property
     def agent_id(self) -> str:
-        """Who made them."""
+        """The agent that made them."""
 
     @property
     def command(self) -> Command:
@@ -53,23 +53,23 @@ class OutgoingArtifact:
     sha256: str
     envelope: bytes
     deliveries: dict[str, str]
-    """Whoever gets it at once, and under which id."""
+    """The agents that get it at once, and the ids of these deliveries."""
     in_folders: tuple[str, ...]
-    """Whom the router brings it."""
+    """The agents whose inboxes the router brings it to."""
     lines: tuple[str, ...]
-    """What the journal says of it, in its canonical form."""
+    """The lines of the journal about it, in their canonical form."""
     score: float | None
-    """What its agent says of it."""
+    """The score that its agent gave it."""
 
     def to_candidate(self, job: OutputProducer, at: str) -> InputCandidate:
-        """The same for whoever may need it."""
+        """Return the same as a candidate for the inputs of other tasks."""
         files = tuple((each.path, each.sha256) for each in self.files)
         seq, command_id = job.command.command_seq, job.command.command_id
         name = self.output.name
         return InputCandidate(self.message_id, job.task_id, name, None, files, at, self.score, seq, command_id)
 
-    def send(self, moves: PlanTransaction, sheet: PlanDefinition, job: OutputProducer) -> None:
-        """Write it down. Who works in folders gets it from the router."""
+    def send(self, moves: PlanTransaction, plan: PlanDefinition, job: OutputProducer) -> None:
+        """Write the message and its deliveries. Agents that work in folders get it from the router."""
         tx, plan_id = moves.tx, job.plan_id
         for each in self.files:
             if each.data is not None:
@@ -91,7 +91,7 @@ class OutgoingArtifact:
                 "producer": job.agent_id,
                 "name": root_layout.artifact_name(job.task_id, self.output.name, self.message_id),
                 "envelope": self.envelope,
-                "dag_sha256": sheet.dag_sha256,
+                "dag_sha256": plan.dag_sha256,
                 "at": moves.now,
                 "state": "stored" if self.in_folders else "delivered",
             },
@@ -105,7 +105,7 @@ class OutgoingArtifact:
             moves.record_arrival(self.message_id, _arrived(tx, about, receiver, delivery_id, moves.now))
         moves.count(plan_id, "sent")
         moves.count(plan_id, "delivered", 0 if self.in_folders else 1)
-        if self.output.deliverable and not validator_verdicts.needs_acceptance(sheet, job.task_id, self.output.name):
+        if self.output.deliverable and not validator_verdicts.needs_acceptance(plan, job.task_id, self.output.name):
             folder = validator_verdicts.folder_of(plan_id, job.task_id, self.output.name)
             for each in self.files:
                 records.publish_file(tx, f"{folder}/{each.path}", None, content=each.sha256)
@@ -115,7 +115,7 @@ class OutgoingArtifact:
 
 
 def _arrived(tx: Tx, about: dict[str, Any], receiver: str, delivery_id: str, at: str) -> dict[str, Any]:
-    """An output that has arrived when it is written."""
+    """Make the row of a delivery that has arrived when it is written."""
     return {
         **about,
         "id": tx.next_id("deliveries"),
@@ -133,7 +133,7 @@ def _arrived(tx: Tx, about: dict[str, Any], receiver: str, delivery_id: str, at:
 
 
 def pack(
-    sheet: PlanDefinition,
+    plan: PlanDefinition,
     job: OutputProducer,
     output: Output,
     files: Sequence[OutputContent],
@@ -151,7 +151,7 @@ def pack(
         again = f'"reexecution":{{"command_id":"{command.command_id}","count":{rework.attempt}}},'
     scored = f',"score":{{"value":{wire.to_text(score)}}}' if score is not None else ""
     envelope = wire.encode(
-        f'{{"command_id":"{command.command_id}",{sheet.correlation(job.task_id)}"created_at":"{records.format_time(at)}",'
+        f'{{"command_id":"{command.command_id}",{plan.correlation(job.task_id)}"created_at":"{records.format_time(at)}",'
         f'"idempotency_key":{quoted(f"{command.command_id}/{output.name}")},"message_id":"{message_id}",'
         f'"output_name":{quoted(output.name)},"payload":{{"files":[{",".join(listed)}]}},'
         f'"plan_id":"{job.plan_id}","producer_agent_id":"{job.agent_id}",{again}'
@@ -161,8 +161,8 @@ def pack(
     letter = records.JournalMessage(
         job.plan_id, message_id, sha256, job.agent_id, job.task_id, command.command_id, output.name
     )
-    receivers = sheet.receivers(output)
-    by_hand = tuple(each for each in receivers if sheet.profile(each).driver == FOLDER)
+    receivers = plan.receivers(output)
+    by_hand = tuple(each for each in receivers if plan.profile(each).driver == FOLDER)
     direct = {each: records.derive_id("dlv", f"{message_id}/{each}") for each in receivers if each not in by_hand}
     lines = [
         records.make_delivered_line(letter, at=at, delivery_id=known, to=to, files=listed)

@@ -1,4 +1,4 @@
-"""Boards whose tasks have a kind of their own: one run that never ends, to which tasks are added as they come.
+"""Boards whose tasks have a kind of their own: each has one run that never ends, and gets tasks as they come.
 
 The run has the name of its board. It holds one open unit, so that it never ends because nothing is left to do.
 """
@@ -51,15 +51,15 @@ _ON: Final[dict[task_states.State, Cause]] = {
     "BLOCKED_WAITING_REVIEW": "DECIDED",
     "BLOCKED_WAITING_HUMAN": "ANSWERED",
 }
-"""How a task that waits comes to be one that somebody could be given."""
+"""The cause of a held task that becomes ready for its agent."""
 MOOT: Final = frozenset({"moot", "conflict"})
 """Names of evidence that a task is not due any more."""
 _MOST_SAID: Final = 1_000
-"""Remarks of a task that are looked at when a turn ends."""
+"""Remarks of a task that are read when a turn ends."""
 
 
 def open_run(tx: Tx, policies: Policies, profiles: Mapping[str, AgentProfile], at: str) -> None:
-    """Have a board's run there, with the agents as the settings describe them now."""
+    """Open the run of a board, with the agents as the settings describe them now."""
     settings = encode_settings(policies, dict(profiles))
     rows = tx.run(SUBMITTED, plan_id=tx.board)
     if rows[0].state is None:
@@ -74,7 +74,7 @@ def open_run(tx: Tx, policies: Policies, profiles: Mapping[str, AgentProfile], a
 
 
 def add_task(moves: PlanTransaction, kind: TaskKind, task: KindTask, **limits: int) -> None:
-    """Add a task to its board's run. One that asks for nothing is done by being stored, as the one rule decides."""
+    """Add a task to its board's run. A task without conditions is done by being stored, as the one rule decides."""
     node = insert_task(moves, kind, task, task.description or task.title, limits)
     if not kind.wants_run(task):
         _deliver(moves, kind, task, node)
@@ -89,11 +89,11 @@ def insert_task(
     *,
     held: bool = False,
 ) -> Node:
-    """Put a task on its board, with what its command is to say. One that is `held` nobody is given: it waits."""
+    """Put a task on its board, with the content of its command. A `held` task is given to no agent yet."""
     tx = moves.tx
     links = TaskLinks({}, {task.task_id: []}, {}) if held else _NO_LINKS
     node = Node(
-        task_id=task.task_id,  # type: ignore[arg-type]  # ours
+        task_id=task.task_id,  # type: ignore[arg-type]  # its kind made it
         name=task.title[:200],
         assigned_agent_id=task.agent_id,  # type: ignore[arg-type]  # checked when it was proposed
         prompt=prompt,
@@ -116,9 +116,9 @@ def _deliver(moves: PlanTransaction, kind: TaskKind, task: KindTask, node: Node)
 def complete_if_fulfilled(
     moves: PlanTransaction, kind: TaskKind, task_id: str, state: task_states.State, found: Sequence[Evidence]
 ) -> bool:
-    """End a task that nobody runs, if what was found fulfils its promise; whether it does."""
-    sheet = moves.definitions.load(moves.tx, moves.tx.board)
-    verdict = done.decide(sheet.promise(sheet.node(moves.tx, task_id)), found, ())
+    """End a task that no turn runs, if the evidence fulfils its promise. Return whether it does."""
+    plan = moves.definitions.load(moves.tx, moves.tx.board)
+    verdict = done.decide(plan.promise(plan.node(moves.tx, task_id)), found, ())
     if verdict.fulfilled:
         _end(moves, kind, task_id, state, verdict, join(evidence.detail for evidence in found))
     return verdict.fulfilled
@@ -127,7 +127,7 @@ def complete_if_fulfilled(
 def _end(
     moves: PlanTransaction, kind: TaskKind, task_id: str, state: task_states.State, verdict: Verdict, detail: str
 ) -> None:
-    """Write down what was decided of a task that nobody runs."""
+    """Write the verdict on a task that no turn runs."""
     cause: Cause = turn_outcome.find_done_cause(verdict) or "FAILED_FOR_GOOD"
     ready = task_states.move(state, _ON[state]) if state in _ON else state
     ended = task_states.move(task_states.move(ready, "LEASED"), cause)
@@ -141,7 +141,7 @@ def _end(
 
 
 def withdraw(moves: PlanTransaction, task_id: str, state: task_states.State, delivery: int | None, why: str) -> None:
-    """Take back a task that has not begun."""
+    """Withdraw a task that has not begun."""
     if delivery is not None:
         moves.tx.run(WITHDRAW_DIRECT, id=delivery, at=moves.now, details=why)
     moves.move_task(moves.definitions.load(moves.tx, moves.tx.board), task_id, state, "REMOVED", reason=why)
@@ -149,7 +149,7 @@ def withdraw(moves: PlanTransaction, task_id: str, state: task_states.State, del
 
 
 def restore(moves: PlanTransaction, kind: TaskKind, task_id: str) -> None:
-    """Have a task that was taken back done after all."""
+    """Have a withdrawn task done after all."""
     moves.move_task(moves.definitions.load(moves.tx, moves.tx.board), task_id, "SKIPPED", "RUN_AGAIN")
     moves.tx.run(COUNT_RUN, plan_id=moves.tx.board, open=1, completed=0, failed=0, skipped=-1)
     kind.closed(moves.tx, task_id, "", moves.now)
@@ -163,7 +163,7 @@ def report_turn_end(
     verdict: Verdict | None,
     found: Sequence[Evidence] = (),
 ) -> None:
-    """Tell the kind of a task how a turn of it ended, and queue what it says must follow."""
+    """Report the end of a turn to the task's kind, and queue the effects that the kind asks for."""
     kind, task = moves.deps.kinds.get(moves.tx.board), granted.kind_task
     if kind is None or task is None:
         return
@@ -189,7 +189,7 @@ def report_turn_end(
 
 
 def evidence_to_json(found: Sequence[Evidence]) -> tuple[dict[str, Any], ...]:
-    """What was found after a turn, for people and the ledger."""
+    """Describe the evidence that was found after a turn, for people and the ledger."""
     return tuple(
         {"id": each.id, "passed": each.passed, "trust": each.trust, "by": each.by, "detail": each.detail}
         for each in found
@@ -206,7 +206,7 @@ async def make_kind_turn(
     confirm: Confirmer | None = None,
     wait: ForgeWaiter | None = None,
 ) -> KindTurn:
-    """What a kind may look at when a turn has ended: what was said since its command was given out."""
+    """Return what a kind may read after a turn: the remarks since its command was given out, and the files."""
     job = granted.job
     rows = await store.read(COMMENTS_OF, plan_id=job.plan_id, task_id=job.task_id, after=0, limit=_MOST_SAID)
     said = tuple(_read_comments(row) for row in rows if row.at >= granted.consumed_at)
@@ -225,7 +225,7 @@ async def make_kind_turn(
 
 
 async def _tell_away(kind: TaskKind, store: Store, granted: LeasedAttempt, why: str) -> None:
-    """Queue what a kind wants to follow while what it has to ask is out of order. Its task goes on being verified."""
+    """Queue the effects of a kind whose service cannot be reached. Its task is verified again later."""
     task, command_id = granted.kind_task, granted.job.command.command_id
     if task is None:
         return
@@ -248,7 +248,7 @@ def _read_comments(row: CommentRow) -> Submission:
 
 
 async def refresh_run(deps: Deps, board: str, policies: Policies, profiles: Mapping[str, AgentProfile]) -> None:
-    """Bring the run of a board, if it is there, up to date with the settings."""
+    """Bring the run of a board up to date with the settings, if there is one."""
     if not deps.stores.has_board(board):
         return
     store = await deps.stores.board(board)

@@ -35,12 +35,12 @@ from agenttalk.rules.proof import score_gates
 
 ENGINE: Final = "engine"
 FOLDER: Final = "folder"
-"""The driver of agents that are worked by hand."""
+"""The driver of agents that work in folders."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedCommand:
-    """A command that was made, and who it is for."""
+    """A command that was made, and the agent that it is for."""
 
     plan_id: str
     agent_id: str
@@ -50,16 +50,16 @@ class PreparedCommand:
     delivery_id: str
     priority: int
     line: str
-    """What the journal says of its delivery, in its canonical form."""
+    """The line of the journal about its delivery, in its canonical form."""
     first: bool
     """Whether it is the first one of its task."""
     in_folder: bool
-    """Whether it has to be brought to an inbox."""
+    """Whether the router has to bring it to an inbox."""
 
 
 def prepare_command(
     tx: Tx,
-    sheet: PlanDefinition,
+    plan: PlanDefinition,
     node: Node,
     inputs: Sequence[ResolvedInput],
     *,
@@ -67,33 +67,33 @@ def prepare_command(
     first: bool = False,
     rework: dict[str, Any] | None = None,
 ) -> PreparedCommand:
-    """Make the next command of a task, which may be its `first`. It has still to be put into a queue."""
-    last = 0 if first else tx.run(LAST_SEQ, plan_id=sheet.plan_id, task_id=node.task_id)[0].seq
-    document, command = compose(sheet, node, inputs, last + 1, rework)
+    """Make the next command of a task, which may be its `first`. The caller puts it into a queue."""
+    last = 0 if first else tx.run(LAST_SEQ, plan_id=plan.plan_id, task_id=node.task_id)[0].seq
+    document, command = compose(plan, node, inputs, last + 1, rework)
     agent_id = node.assigned_agent_id
-    in_folder = sheet.profile(agent_id).driver == FOLDER
-    message_id = records.derive_id("msg", f"{sheet.plan_id}/{command.command_id}/{sheet.dag_sha256}")
+    in_folder = plan.profile(agent_id).driver == FOLDER
+    message_id = records.derive_id("msg", f"{plan.plan_id}/{command.command_id}/{plan.dag_sha256}")
     envelope = wire.encode(
-        f'{{"command_id":"{command.command_id}",{sheet.correlation(node.task_id)}"created_at":"{records.format_time(at)}",'
+        f'{{"command_id":"{command.command_id}",{plan.correlation(node.task_id)}"created_at":"{records.format_time(at)}",'
         f'"idempotency_key":"{command.idempotency_key}","message_id":"{message_id}",'
-        f'"payload":{{"command":{document}}},"plan_id":"{sheet.plan_id}","producer_agent_id":"{ENGINE}",'
+        f'"payload":{{"command":{document}}},"plan_id":"{plan.plan_id}","producer_agent_id":"{ENGINE}",'
         f'"schema_version":"1.0","task_id":"{node.task_id}","type":"command"}}'
     )
     sha256 = wire.sha256(envelope)
     number = _keep(
-        tx, sheet, command, (message_id, sha256, envelope), at=at, state="stored" if in_folder else "delivered"
+        tx, plan, command, (message_id, sha256, envelope), at=at, state="stored" if in_folder else "delivered"
     )
     delivery_id = records.derive_id("dlv", message_id)
-    letter = records.JournalMessage(sheet.plan_id, message_id, sha256, ENGINE, node.task_id, command.command_id)
+    letter = records.JournalMessage(plan.plan_id, message_id, sha256, ENGINE, node.task_id, command.command_id)
     line = records.make_delivered_line(letter, at=at, delivery_id=delivery_id, to=agent_id)
     priority = PRIORITIES[command.priority]
     return PreparedCommand(
-        sheet.plan_id, agent_id, command, number, message_id, delivery_id, priority, line, first, in_folder
+        plan.plan_id, agent_id, command, number, message_id, delivery_id, priority, line, first, in_folder
     )
 
 
 def post_to_inbox(tx: Tx, order: PreparedCommand, *, at: str) -> int:
-    """Have the router bring a command to an inbox; its delivery."""
+    """Have the router bring a command to an inbox. Return its delivery."""
     [(delivery,)] = tx.run(ADD_DELIVERY, **_about(order))
     records.count_messages(tx, order.plan_id, sent=1)
     if order.command.reexecute is not None:
@@ -102,7 +102,7 @@ def post_to_inbox(tx: Tx, order: PreparedCommand, *, at: str) -> int:
 
 
 def _lay_beside(tx: Tx, order: PreparedCommand, again: Reexecution, at: str) -> None:
-    """Who works in folders finds what was refused, and why, in a folder beside the command."""
+    """Put refused work, and the reasons, into a folder beside the command, for agents that work in folders."""
     folder = f"{root_layout.agent_folder(order.agent_id)}/inbox/{order.plan_id}/{order.command.command_id}"
     records.publish_file(
         tx, f"{folder}/{reworks.FEEDBACK}", reworks.make_feedback(again, at=records.format_time(at)).as_json()
@@ -113,12 +113,12 @@ def _lay_beside(tx: Tx, order: PreparedCommand, again: Reexecution, at: str) -> 
 
 
 def enqueue(tx: Tx, order: PreparedCommand, *, at: str) -> int:
-    """A command that waits in its agent's queue; its delivery."""
+    """Put a command into its agent's queue. Return its delivery."""
     return _arrived(tx, order, at=at, state="delivered")
 
 
 def deliver_at_once(tx: Tx, order: PreparedCommand, *, at: str, prompt_sha256: str) -> int:
-    """A command that its agent gets at once; its delivery."""
+    """Deliver a command that its agent gets at once. Return its delivery."""
     return _arrived(tx, order, at=at, state="claimed", ack="CONSUMED", taken_at=at, prompt_sha256=prompt_sha256)
 
 
@@ -161,23 +161,23 @@ def _about(order: PreparedCommand) -> dict[str, Any]:
 
 
 def inputs_of(tx: Tx, delivery: int) -> tuple[ResolvedInput, ...]:
-    """The inputs that were picked for an earlier command."""
+    """Return the inputs that were picked for an earlier command."""
     [(_, envelope)] = tx.run(COMMAND_OF_DELIVERY, id=delivery)
     return reworks.list_own_inputs(CommandEnvelope.model_validate_json(bytes(envelope)).payload.command)
 
 
 def compose(
-    sheet: PlanDefinition, node: Node, inputs: Sequence[ResolvedInput], seq: int, rework: dict[str, Any] | None = None
+    plan: PlanDefinition, node: Node, inputs: Sequence[ResolvedInput], seq: int, rework: dict[str, Any] | None = None
 ) -> tuple[str, Command]:
-    """The command, in its canonical form and as a model. It is not validated once more: all of its parts were."""
+    """Make a command, in its canonical form and as a model. It is not validated again: all of its parts were."""
     again = Reexecution.model_validate(rework) if rework is not None else None
     if again is not None:
         inputs = (*inputs, *reworks.list_extra_inputs(again))
     command_id = f"cmd_{node.task_id}_{seq:03d}"
-    dag_ref = _dag_ref(sheet.dag_sha256, sheet.revision)
+    dag_ref = _dag_ref(plan.dag_sha256, plan.revision)
     fields: dict[str, Any] = {
         "schema_version": "1.0",
-        "plan_id": sheet.plan_id,
+        "plan_id": plan.plan_id,
         "task_id": node.task_id,
         "command_id": command_id,
         "command_seq": seq,
@@ -185,10 +185,10 @@ def compose(
         "required_inputs": tuple([path for each in inputs for path in each.paths]),
         "wait_for_inputs": False,
         "score_required": bool(node.score_required),
-        "timeout": node.timeout or sheet.policies.timeout_default_seconds,
+        "timeout": node.timeout or plan.policies.timeout_default_seconds,
         "retry_times": node.retry_times or 0,
         "priority": node.priority or "MEDIUM",
-        "idempotency_key": f"{sheet.plan_id}:{node.task_id}:{command_id}",
+        "idempotency_key": f"{plan.plan_id}:{node.task_id}:{command_id}",
         "dag_ref": dag_ref[0],
         "resolved_inputs": tuple(inputs),
     }
@@ -196,24 +196,24 @@ def compose(
     produces = _produces(tuple([each.name for each in outputs]))
     if outputs:
         fields["produces"] = produces[0]
-    special = _special(sheet, node)
+    special = _special(plan, node)
     if again is not None:
         document = {
             **Command.from_values(**fields, **special).as_json(),
             "reexecute": rework,
-        }  # as it was ordered, to the letter
+        }  # exactly as it was ordered
         return wire.to_text(document), Command.from_values(**fields, **special, reexecute=again)
     command = Command.from_values(**fields, **special)
     return canonical.to_text(command) if special else _plain_text(command, dag_ref[1], produces[1]), command
 
 
-def _special(sheet: PlanDefinition, node: Node) -> dict[str, Any]:
-    """What only some commands have."""
+def _special(plan: PlanDefinition, node: Node) -> dict[str, Any]:
+    """Return the fields that only some commands have."""
     found: dict[str, Any] = {}
     if node.score_required:
         found["score_criteria"] = node.score_criteria or "0-100"
-    if node.promise is not None or node.task_id in sheet.joined_checks:
-        found["promise"] = sheet.promise(node)
+    if node.promise is not None or node.task_id in plan.joined_checks:
+        found["promise"] = plan.promise(node)
     possible = score_gates.possible_outputs(node)
     if possible:
         found["may_produce"] = tuple([_possible(each) for each in possible])
@@ -230,7 +230,7 @@ def _possible(output: Output) -> Possible:
 
 
 def _plain_text(command: Command, dag_ref: str, produces: str) -> str:
-    """The canonical form of a command without anything special: as `canonical` has it, only quicker."""
+    """Write a command without special fields in its canonical form: the same as `canonical` writes, only quicker."""
     paths = ",".join([wire.quoted(path) for path in command.required_inputs])
     inputs = ",".join([canonical.to_text(each) for each in command.resolved_inputs or ()])
     return (
@@ -244,14 +244,14 @@ def _plain_text(command: Command, dag_ref: str, produces: str) -> str:
 
 @lru_cache(maxsize=64)
 def _dag_ref(sha256: str, revision: int) -> tuple[DagRef, str]:
-    """The reference to a DAG, and its text."""
+    """Make the reference to a DAG, and its text."""
     part = DagRef.from_values(sha256=sha256, revision=revision)
     return part, canonical.to_text(part)
 
 
 @lru_cache(maxsize=256)
 def _produces(names: tuple[str, ...]) -> tuple[tuple[Produces, ...], str]:
-    """What a command says of outputs, and its text where there are any."""
+    """Make the part of a command that lists its outputs, and the text of that part."""
     parts = tuple(
         Produces.from_values(output_name=name, files=(ProducedFile.from_values(path=_file_of(name)),)) for name in names
     )
@@ -259,12 +259,12 @@ def _produces(names: tuple[str, ...]) -> tuple[tuple[Produces, ...], str]:
 
 
 def _file_of(name: str) -> str:
-    """The file that is expected for an output: one of its name, as far as a file can be called so."""
+    """Return the file that is expected for an output: one of its name, if a file can have that name."""
     return name if is_path(name) and root_layout.is_safe_payload(name) else root_layout.path_segment(name)
 
 
 def _keep(
-    tx: Tx, sheet: PlanDefinition, command: Command, message: tuple[str, str, bytes], *, at: str, state: str
+    tx: Tx, plan: PlanDefinition, command: Command, message: tuple[str, str, bytes], *, at: str, state: str
 ) -> int:
     message_id, sha256, envelope = message
     again = "reexecute_" if command.reexecute else ""
@@ -273,7 +273,7 @@ def _keep(
         PUT_MESSAGE,
         {
             "id": number,
-            "plan_id": sheet.plan_id,
+            "plan_id": plan.plan_id,
             "message_id": message_id,
             "sha256": sha256,
             "type": "command",
@@ -284,7 +284,7 @@ def _keep(
             "producer": ENGINE,
             "name": f"cmd_{again}{command.task_id}_{command.command_seq:03d}{root_layout.MESSAGE}",
             "envelope": envelope,
-            "dag_sha256": sheet.dag_sha256,
+            "dag_sha256": plan.dag_sha256,
             "at": at,
             "state": state,
         },

@@ -1,4 +1,4 @@
-"""What an operator does with a plan that runs: pause it, let it go on, call it off, try a task again."""
+"""What an operator does with a running plan: pause, resume and cancel it, and retry or abort a task."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from agenttalk.rules.text.catalogue import to_columns
 
 
 def pause(tx: Tx, plan_id: str, *, by: str, at: str) -> bool:
-    """Begin nothing new; what runs goes on to its end. False when it was paused before."""
+    """Pause a plan: begin nothing new, and let turns go on to their ends. False when it was paused before."""
     state = _run(tx, plan_id)[0]
     if state == "ENDED":
         raise UsageError(Code.ILLEGAL_TRANSITION, f"plan {plan_id!r} has ended", hint="there is nothing to pause")
@@ -56,7 +56,7 @@ def pause(tx: Tx, plan_id: str, *, by: str, at: str) -> bool:
 
 
 def pause_if_running(tx: Tx, plan_id: str, *, by: str, at: str) -> str:
-    """Pause a plan if it runs, which one that is ending by itself may no longer do; the state it was in."""
+    """Pause a plan if it runs; one that is ending by itself may not run any more. Return the state it was in."""
     state = str(_run(tx, plan_id)[0])
     if state == "RUNNING":
         pause(tx, plan_id, by=by, at=at)
@@ -64,7 +64,7 @@ def pause_if_running(tx: Tx, plan_id: str, *, by: str, at: str) -> str:
 
 
 def resume(moves: PlanTransaction, plan_id: str, *, by: str) -> bool:
-    """Let a paused plan go on. False when it was not paused."""
+    """Let a paused plan continue. False when it was not paused."""
     tx = moves.tx
     if _run(tx, plan_id)[0] != "PAUSED":
         return False
@@ -80,14 +80,14 @@ def begin_tasks(moves: PlanTransaction, plan_id: str) -> None:
     for (agent_id,) in moves.tx.run(REQUEUE_PLAN, plan_id=plan_id):
         moves.agents[agent_id] = None
     for agent_id, profile in moves.definitions.load(moves.tx, plan_id).profiles.items():
-        if profile.driver == FOLDER and agent_id in moves.agents:  # its tasks lie in its inbox, and in no queue
+        if profile.driver == FOLDER and agent_id in moves.agents:  # its tasks are in its inbox, and in no queue
             moves.tx.run(UNQUEUE_AGENT, plan_id=plan_id, agent_id=agent_id)
             del moves.agents[agent_id]
     moves.note_due_tasks()
 
 
 def cancel(moves: PlanTransaction, plan_id: str, *, by: str, why: str = "") -> int:
-    """Call everything off that is still open; how many tasks. Whatever ran must be dead before."""
+    """Cancel everything of a plan that is still open. Return the number of tasks. All programs must be dead before."""
     tx = moves.tx
     if _run(tx, plan_id)[0] == "ENDED":
         return 0
@@ -105,7 +105,7 @@ def cancel(moves: PlanTransaction, plan_id: str, *, by: str, why: str = "") -> i
 
 
 def abort(moves: PlanTransaction, plan_id: str, task_id: str, *, detail: str) -> dict[str, Any]:
-    """Stop a task that is still open; whatever ran of it must be dead before, and may have been stopped just so."""
+    """Stop an open task for good. Its program must be dead before; a watchdog may have ended it for this reason."""
     tx = moves.tx
     _run(tx, plan_id)
     rows = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
@@ -122,14 +122,14 @@ def abort(moves: PlanTransaction, plan_id: str, task_id: str, *, detail: str) ->
         )
     if lease is not None:
         raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} is run by another process", hint="ask that one")
-    sheet = moves.definitions.load(tx, plan_id)
+    plan = moves.definitions.load(tx, plan_id)
     if delivery is not None:
         reset.withdraw_command(moves, plan_id, agent_id, delivery, reason)
     _close_questions(moves, plan_id, task_id, reason)
     decision = checkpoints.decide(
         "post-act", [("hard-deny", reason)], trace_id=f"{plan_id}/{task_id}@{moves.now}:post-act"
     )
-    transitions.fail_idle_task(moves, sheet, task_id, state, "ABORTED", reason=reason, gates=[decision.as_json()])
+    transitions.fail_idle_task(moves, plan, task_id, state, "ABORTED", reason=reason, gates=[decision.as_json()])
     moves.note_due_tasks()
     return {"task_id": task_id, "state": "FAILED", "reason": reason}
 
@@ -142,7 +142,7 @@ def _close_questions(moves: PlanTransaction, plan_id: str, task_id: str, why: st
 def find_override_question(
     plan_id: str, task_id: str, rows: Sequence[EngineTaskRow], found: Sequence[ObjectionRow], checkpoint: str
 ) -> tuple[str, GateDenial]:
-    """The question about a task that a checkpoint holds up, and its denial. Raises UsageError when none does."""
+    """Return the question about a task that a checkpoint holds up, and the denial. Raises UsageError without one."""
     if not rows:
         raise make_no_task_error(plan_id, task_id)
     denial = denials.find_active_denial(list(found))
@@ -159,22 +159,22 @@ def find_override_question(
 def retry(
     moves: PlanTransaction, plan_id: str, task_id: str, *, by: str, onwards: bool = False, go_on: bool = False
 ) -> list[str]:
-    """Try a failed task again, with all its rounds; those that its failure stopped wait for it again.
+    """Retry a failed task, with all its rounds. Tasks that its failure stopped wait for it again.
 
-    `onwards`, it may also be done or skipped, and everything that hangs on it begins anew too, whatever came of it.
-    Then whatever of it runs must be dead before; a plan that was paused for that alone is to `go_on`.
+    With `onwards`, it may also be done or skipped, and everything that depends on it begins again, too. All programs
+    of these tasks must be dead before. A plan that was paused only for that is resumed (`go_on`).
     """
     tx = moves.tx
     if go_on:
         resume(moves, plan_id, by=by)
     paused = _run(tx, plan_id)[0] == "PAUSED"
-    sheet = moves.definitions.load(tx, plan_id)
+    plan = moves.definitions.load(tx, plan_id)
     row = _retriable(tx, plan_id, task_id, onwards=onwards)
     stand = PlanSnapshot.read(tx, plan_id)
     if onwards:
-        again = reset.collect_dependants(tx, sheet, stand, task_id)
+        again = reset.collect_dependants(tx, plan, stand, task_id)
     else:
-        wards = reset.find_uncalled_tasks(tx, sheet, stand, task_id, {task_id})
+        wards = reset.find_uncalled_tasks(tx, plan, stand, task_id, {task_id})
         again = [task_id, *(each for each in wards if stand.states[each][1] == "BRANCH_NOT_TAKEN")]
     tx.record("task.retried", f"{plan_id}/{task_id}", {"by": by, "onwards": onwards, "begin_anew": again})
     for each in again:
@@ -182,16 +182,16 @@ def retry(
     releases.revoke(tx, plan_id, f"{by} has {task_id} done again", at=moves.now)
     if not paused:
         tx.run(SET_RUN_STATE, plan_id=plan_id, state="RUNNING", at=moves.now)
-    may_run = row.delivery is not None and _may_run(sheet.node(tx, task_id), stand, row.cause)
+    may_run = row.delivery is not None and _may_run(plan.node(tx, task_id), stand, row.cause)
     if again == [task_id] and may_run and row.delivery is not None and not onwards:
-        again += _at_once(moves, sheet, task_id, row.delivery)
+        again += _at_once(moves, plan, task_id, row.delivery)
     else:
-        again += _begin_anew(moves, sheet, again, by=by, free=may_run, onwards=onwards)
+        again += _begin_anew(moves, plan, again, by=by, free=may_run, onwards=onwards)
     return again
 
 
 def list_rerun_tasks(moves: PlanTransaction, plan_id: str, task_id: str) -> set[str]:
-    """The tasks that begin anew when a task is retried with everything that hangs on it."""
+    """List the tasks that begin again when a task is retried with everything that depends on it."""
     tx = moves.tx
     _run(tx, plan_id)
     _retriable(tx, plan_id, task_id, onwards=True)
@@ -215,44 +215,44 @@ def _retriable(tx: Tx, plan_id: str, task_id: str, *, onwards: bool) -> EngineTa
 
 
 def _may_run(node: Node, stand: PlanSnapshot, cause: str | None) -> bool:
-    """Whether a task that was given out before may be so again: nothing before it is open.
+    """Whether a task that was given out before may be given out again: none of its dependencies is open.
 
-    Something before it may have failed, and somebody had it run all the same; but not if it was called off then.
+    A dependency may have failed, and a person had the task run anyway; but not if it was cancelled then.
     """
     before = {stand.standing_of(each) for each in node.depends_on}
     return "open" not in before and ("failed" not in before or cause not in {"CANCELLED", "DEPENDENCY_SKIP"})
 
 
-def _at_once(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, delivery: int) -> list[str]:
-    """Give a failed task out again, with the inputs that it had; whoever waits for it again."""
-    tx, plan_id = moves.tx, sheet.plan_id
+def _at_once(moves: PlanTransaction, plan: PlanDefinition, task_id: str, delivery: int) -> list[str]:
+    """Give a failed task out again, with the inputs that it had. Return the tasks that wait for it again."""
+    tx, plan_id = moves.tx, plan.plan_id
     tx.run(FRESH_START, plan_id=plan_id, task_id=task_id)
     spending.clear_task_spending(tx, plan_id, task_id)
     tx.run(COUNT_RUN, plan_id=plan_id, open=1, completed=0, failed=-1, skipped=0)
     inputs = commands.inputs_of(tx, delivery)
     picked = PickedInputs(inputs=inputs, sources={}, absent=())
-    moves.queue_command(sheet, sheet.node(tx, task_id), picked, "FAILED", "OPERATOR_RETRY")
-    return wake_stopped(moves, sheet, task_id)
+    moves.queue_command(plan, plan.node(tx, task_id), picked, "FAILED", "OPERATOR_RETRY")
+    return wake_stopped(moves, plan, task_id)
 
 
 def _begin_anew(
-    moves: PlanTransaction, sheet: PlanDefinition, tasks: Sequence[str], *, by: str, free: bool, onwards: bool
+    moves: PlanTransaction, plan: PlanDefinition, tasks: Sequence[str], *, by: str, free: bool, onwards: bool
 ) -> list[str]:
-    """Have tasks begin anew, the first of them at once if it is `free`; others that wait for it again."""
-    tx, plan_id, first = moves.tx, sheet.plan_id, tasks[0]
+    """Have tasks begin again, the first one at once if it is `free`. Return others that wait for it again."""
+    tx, plan_id, first = moves.tx, plan.plan_id, tasks[0]
     before = PlanSnapshot.read(tx, plan_id)
-    held = reset.find_held_tasks(tx, sheet, before, tasks)
-    standing_in = reset.find_stand_ins(tx, sheet, before, tasks[1:] if free else tasks)
-    reset.reset_tasks(moves, sheet, tasks, why=f"tried again by {by}")
-    woken = [] if onwards else wake_stopped(moves, sheet, first)
+    held = reset.find_held_tasks(tx, plan, before, tasks)
+    standing_in = reset.find_stand_ins(tx, plan, before, tasks[1:] if free else tasks)
+    reset.reset_tasks(moves, plan, tasks, why=f"tried again by {by}")
+    woken = [] if onwards else wake_stopped(moves, plan, first)
     stand = PlanSnapshot.read(tx, plan_id)
-    if all(stand.standing_of(guard) != "open" for guard in sheet.spec(tx, first).activators):
-        held -= {first}  # nobody else is left to call for it
+    if all(stand.standing_of(guard) != "open" for guard in plan.spec(tx, first).activators):
+        held -= {first}  # no task is left that could activate it
     at_once = {first} - held if free else ()
-    reset.recount_all_waits(tx, sheet, stand, held, free=at_once, standing_in=standing_in)
-    _consider(moves, sheet, first)
-    reset.reapply_failures(moves, sheet, stand, standing_in)
-    if _consider(moves, sheet, first) == "SKIPPED":
+    reset.recount_all_waits(tx, plan, stand, held, free=at_once, standing_in=standing_in)
+    _consider(moves, plan, first)
+    reset.reapply_failures(moves, plan, stand, standing_in)
+    if _consider(moves, plan, first) == "SKIPPED":
         raise UsageError(
             Code.ILLEGAL_TRANSITION,
             f"{first} would be skipped again, because something before it has failed",
@@ -262,31 +262,31 @@ def _begin_anew(
     return woken
 
 
-def _consider(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> str:
-    """Give a task out if nothing holds it up; its state."""
-    about = {"plan_id": sheet.plan_id, "task_id": task_id}
+def _consider(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> str:
+    """Make the command of a task if nothing holds it up. Return its state."""
+    about = {"plan_id": plan.plan_id, "task_id": task_id}
     row = moves.tx.run(ENGINE_TASK, **about)[0]
     if (row.state, row.unmet) != ("PENDING", 0):
         return str(row.state)
-    inputs.order_if_ready(moves, sheet, task_id)
+    inputs.order_if_ready(moves, plan, task_id)
     state = str(moves.tx.run(ENGINE_TASK, **about)[0].state)
-    if state == "PENDING":  # its command is made, and what follows in this transaction looks at it
+    if state == "PENDING":  # its command is made, and what follows in this transaction reads it
         moves.tx.run(READY_TASK, **about, cause="INPUTS_PICKED", at=moves.now)
     return state
 
 
-def wake_stopped(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> list[str]:
-    """Have those that the failure of a task stopped wait for it again, unless another one stops them; who they are."""
+def wake_stopped(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> list[str]:
+    """Have tasks that a failure stopped wait for it again, unless another one stops them. Return these tasks."""
     woken: list[str] = []
     ahead = deque([task_id])
     while ahead:
         source = ahead.popleft()
-        for dependant, state in moves.tx.run(STOPPED_DEPENDANTS, plan_id=sheet.plan_id, task_id=source):
-            if transitions.has_lost_task(moves.tx, sheet, sheet.node(moves.tx, dependant).depends_on):
+        for dependant, state in moves.tx.run(STOPPED_DEPENDANTS, plan_id=plan.plan_id, task_id=source):
+            if transitions.has_lost_task(moves.tx, plan, plan.node(moves.tx, dependant).depends_on):
                 continue
-            moves.move_task(sheet, dependant, state, "DEPENDENCY_RETRIED")
+            moves.move_task(plan, dependant, state, "DEPENDENCY_RETRIED")
             if state == "SKIPPED":
-                moves.tx.run(COUNT_RUN, plan_id=sheet.plan_id, open=1, completed=0, failed=0, skipped=-1)
+                moves.tx.run(COUNT_RUN, plan_id=plan.plan_id, open=1, completed=0, failed=0, skipped=-1)
                 ahead.append(dependant)
             woken.append(dependant)
     return woken
@@ -300,7 +300,7 @@ def require_engine_plan(tx: Tx, plan_id: str, task_id: str | None = None) -> Non
 
 
 def make_no_task_error(plan_id: str, task_id: str) -> UsageError:
-    """The error that a plan has no such task."""
+    """Make the error that a plan has no such task."""
     hint = f"'agenttalk status {plan_id}' lists its tasks"
     return UsageError(Code.TASK_NOT_FOUND, f"plan {plan_id!r} has no task {task_id!r}", hint=hint)
 

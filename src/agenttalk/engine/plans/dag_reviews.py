@@ -1,4 +1,4 @@
-"""Reviews of DAGs as the store keeps them. A plan whose DAG has to be approved begins nothing before it is."""
+"""Reviews of DAGs in the store. A plan whose DAG has to be approved begins nothing before that."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DagReviewRecord:
     """The plan in which the reviewers work."""
     request_id: str | None
     held: bool
-    """Whether the plan stays paused afterwards, because somebody paused it."""
+    """Whether the plan stays paused afterwards, because a person paused it."""
     details: dict[str, Any] | None
     began_at: str
 
@@ -36,7 +36,7 @@ class DagReviewRecord:
         return self.state in {"open", "waits"}
 
     def as_json(self) -> dict[str, Any]:
-        """For people and programs."""
+        """Return what people and programs see of it."""
         told = self.details or {}
         return {
             "state": self.state,
@@ -60,25 +60,25 @@ def _from_row(row: ReviewRow) -> DagReviewRecord:
 
 
 def read_latest(tx: Tx, plan_id: str) -> DagReviewRecord | None:
-    """The last review of a plan."""
+    """Return the last review of a plan."""
     rows = tx.run(LATEST_REVIEW, plan_id=plan_id)
     return _from_row(rows[0]) if rows else None
 
 
 async def read_latest_committed(store: Store, plan_id: str) -> DagReviewRecord | None:
-    """The same, of what is committed."""
+    """Return the last review of a plan, as it is committed."""
     rows = await store.read(LATEST_REVIEW, plan_id=plan_id)
     return _from_row(rows[0]) if rows else None
 
 
 async def is_progressing(store: Store, review: DagReviewRecord) -> bool:
-    """Whether a review comes to its end by itself: reviewers are at work, or a person has answered."""
+    """Whether a review ends by itself: reviewers are at work, or a person has answered."""
     rows = await store.read(REQUEST, request_id=review.request_id) if review.state == "waits" else []
     return review.state == "open" or (bool(rows) and rows[0].state == "answered")
 
 
 def require_approved(tx: Tx, plan_id: str) -> None:
-    """Raises UsageError while a plan's DAG is not approved."""
+    """Raise UsageError while a plan's DAG is not approved."""
     known = read_latest(tx, plan_id)
     if known is not None and known.is_undecided:
         how = (

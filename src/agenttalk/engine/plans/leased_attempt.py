@@ -1,4 +1,4 @@
-"""An attempt that was leased: its job, and what is known of its task."""
+"""A leased attempt: its job, and what is known of its task."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class LeasedAttempt:
     retries: int
     sent_back: int
     ticket: int
-    """For the agent's place."""
+    """Its place among the agent's slots."""
     consumed_at: str
     """When the agent got the command first."""
     fact: int | None
     """The fact of the task's turn before this one."""
     node: Node
-    """What is asked for in the task."""
+    """The task, as its plan defines it."""
     watch: TurnMonitor
-    """Who looks on."""
+    """Monitors its usage, and can stop the turn."""
     gates: tuple[CheckpointDecision, ...] = ()
-    """What checkpoints before the turn decided; none of a task that has nothing to be decided."""
+    """The decisions of checkpoints before the turn; none of a task without a promise or limits."""
     kind_task: KindTask | None = None
-    """The task as its kind has it, if its board has a kind of its own."""
+    """The task as the kind of its board keeps it, if the board has a kind."""

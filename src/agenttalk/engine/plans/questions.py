@@ -1,4 +1,4 @@
-"""Questions that tasks put to people, and requests for a new plan. Who waits for the answer is written elsewhere."""
+"""Questions about tasks to people, and requests for a new plan. Callers write which task waits for the answer."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ from agenttalk.ports.storage import Tx
 from agenttalk.rules.plans.input_selection import AmbiguousInput
 
 
-def ask_which_artifact(tx: Tx, sheet: PlanDefinition, node: Node, unclear: AmbiguousInput, *, at: str) -> str:
-    """Ask which of several artifacts is meant; the question."""
+def ask_which_artifact(tx: Tx, plan: PlanDefinition, node: Node, unclear: AmbiguousInput, *, at: str) -> str:
+    """Ask which of several artifacts is meant. Return the question."""
     names = [f"{each.task_id}/{each.output_name} ({each.message_id})" for each in unclear.candidates]
     title = f"Which one is the input {unclear.name!r} of {node.task_id}?"
-    return ask_about_task(tx, sheet, node, "DECISION", title, f"{unclear.why}: {', '.join(names)}", names, at=at)
+    return ask_about_task(tx, plan, node, "DECISION", title, f"{unclear.why}: {', '.join(names)}", names, at=at)
 
 
-def ask_whether_to_run(tx: Tx, sheet: PlanDefinition, node: Node, why: str, *, at: str) -> str:
-    """Ask whether a task runs although something before it failed; the question."""
-    title = f"{why}: shall {node.task_id} run all the same?"
-    return ask_about_task(tx, sheet, node, "APPROVAL", title, "", ("run", "skip", "give up"), at=at)
+def ask_whether_to_run(tx: Tx, plan: PlanDefinition, node: Node, why: str, *, at: str) -> str:
+    """Ask whether a task runs although a dependency failed. Return the question."""
+    title = f"{why}: should {node.task_id} run anyway?"
+    return ask_about_task(tx, plan, node, "APPROVAL", title, "", ("run", "skip", "give up"), at=at)
 
 
-def ask_for_files(tx: Tx, sheet: PlanDefinition, node: Node, names: Sequence[str], *, at: str) -> str:
-    """Ask for files that only people have; the question."""
+def ask_for_files(tx: Tx, plan: PlanDefinition, node: Node, names: Sequence[str], *, at: str) -> str:
+    """Ask for files that only people have. Return the question."""
     title = f"{node.task_id} needs {', '.join(names)}"
     files = [{"name": each, "deliver_to_agent_id": node.assigned_agent_id} for each in names]
-    return ask_about_task(tx, sheet, node, "MISSING_FILE", title, "", (), files, at=at)
+    return ask_about_task(tx, plan, node, "MISSING_FILE", title, "", (), files, at=at)
 
 
-def ask_whether_to_retry(tx: Tx, sheet: PlanDefinition, node: Node, title: str, *, at: str) -> str:
-    """Ask whether to try once more; the question."""
-    return ask_about_task(tx, sheet, node, "DECISION", title, "", ("retry", "give up"), at=at)
+def ask_whether_to_retry(tx: Tx, plan: PlanDefinition, node: Node, title: str, *, at: str) -> str:
+    """Ask whether to try once more. Return the question."""
+    return ask_about_task(tx, plan, node, "DECISION", title, "", ("retry", "give up"), at=at)
 
 
-def ask_for_new_plan(tx: Tx, sheet: PlanDefinition, node: Node, failed: str, *, at: str) -> str:
-    """Ask for another plan, because a task cannot go on after another one failed; the question."""
+def ask_for_new_plan(tx: Tx, plan: PlanDefinition, node: Node, failed: str, *, at: str) -> str:
+    """Ask for another plan, because a task cannot continue after another one failed. Return the question."""
     title = f"{failed} failed, and {node.task_id} needs another plan"
-    request_id = ask_about_task(tx, sheet, node, "DECISION", title, "", ("replan", "skip", "give up"), at=at)
-    request_new_plan(tx, sheet, request_id, "DEPENDENCY_FAILED", title, failed=failed, downstream=node.task_id)
+    request_id = ask_about_task(tx, plan, node, "DECISION", title, "", ("replan", "skip", "give up"), at=at)
+    request_new_plan(tx, plan, request_id, "DEPENDENCY_FAILED", title, failed=failed, downstream=node.task_id)
     return request_id
 
 
-def ask_while_replanning(tx: Tx, sheet: PlanDefinition, node: Node, *, at: str) -> str:
-    """Somebody wants to plan anew: until then the task can still be skipped or given up; the question."""
+def ask_while_replanning(tx: Tx, plan: PlanDefinition, node: Node, *, at: str) -> str:
+    """Ask about a task until there is another plan: it can still be skipped or given up. Return the question."""
     title = f"{node.task_id} waits for another plan: 'agenttalk plan apply FILE' puts it in force"
-    return ask_about_task(tx, sheet, node, "DECISION", title, "", ("skip", "give up"), at=at)
+    return ask_about_task(tx, plan, node, "DECISION", title, "", ("skip", "give up"), at=at)
 
 
 def request_new_plan(
     tx: Tx,
-    sheet: PlanDefinition,
+    plan: PlanDefinition,
     request_id: str,
     kind: str,
     reason: str,
@@ -64,28 +64,28 @@ def request_new_plan(
     failed: str,
     downstream: str | None = None,
 ) -> None:
-    """Ask the plan's planner, if it has one, for a new plan: a file in its inbox. A person was asked as well."""
-    planner = sheet.policies.planner
+    """Ask the plan's planner, if it has one, for a new plan, by a file in its inbox. A person was asked as well."""
+    planner = plan.policies.planner
     asked = ReplanRequest.from_json(
         {
             "schema_version": "1.0",
             "request_id": request_id,
             "trigger": {"type": kind, "failed_task_id": failed, "downstream_task_id": downstream},
             "reason": reason,
-            "recommendation": f"put a new DAG in force: agenttalk plan apply FILE (plan {sheet.plan_id})",
+            "recommendation": f"put a new DAG in force: agenttalk plan apply FILE (plan {plan.plan_id})",
             "deliver_to_agent_id": planner or root_layout.GATEWAY,
         }
     )
     data, name = asked.to_bytes() + b"\n", f"replan_{request_id}.json"
-    records.publish_file(tx, f"plans/{sheet.plan_id}/{name}", data)
+    records.publish_file(tx, f"plans/{plan.plan_id}/{name}", data)
     if planner is not None:
-        records.publish_file(tx, f"{root_layout.agent_folder(planner)}/inbox/{sheet.plan_id}/{name}", data)
-    tx.record("replan.requested", sheet.plan_id, asked.as_json())
+        records.publish_file(tx, f"{root_layout.agent_folder(planner)}/inbox/{plan.plan_id}/{name}", data)
+    tx.record("replan.requested", plan.plan_id, asked.as_json())
 
 
 def ask_about_task(
     tx: Tx,
-    sheet: PlanDefinition,
+    plan: PlanDefinition,
     node: Node,
     kind: str,
     title: str,
@@ -96,12 +96,12 @@ def ask_about_task(
     at: str,
     criteria: Any = None,
 ) -> str:
-    """Put a question to people; its id. `criteria` is what they should know to answer it."""
-    request_id = records.derive_id("req", f"{sheet.plan_id}/{node.task_id}/{title}/{at}")
+    """Put a question about a task to people. Return its id. `criteria` is what they should know to answer it."""
+    request_id = records.derive_id("req", f"{plan.plan_id}/{node.task_id}/{title}/{at}")
     body: dict[str, Any] = {
         "schema_version": "1.0",
         "request_id": request_id,
-        "plan_id": sheet.plan_id,
+        "plan_id": plan.plan_id,
         "created_at": records.format_time(at),
         "created_by": {"agent_id": node.assigned_agent_id, "task_id": node.task_id},
         "severity": "HIGH",
@@ -115,4 +115,4 @@ def ask_about_task(
         body["needed"]["decision"] = {"question": description or title, "options": choices}
     if criteria is not None:
         body["needed"]["criteria"] = criteria
-    return questions.ask_own(tx, HumanInterventionRequest.from_json(body), plan_id=sheet.plan_id, at=at)
+    return questions.ask_own(tx, HumanInterventionRequest.from_json(body), plan_id=plan.plan_id, at=at)

@@ -1,6 +1,6 @@
-"""Commands of the engine that are taken back, because the plan, or what they were made for, is another by now.
+"""Takes back commands of the engine, because the plan, or what they were made for, has changed.
 
-Whoever reads the plan's folder sees that: a line in the journal says which command took its place, if one did, and a
+The plan's folder shows that: a line in the journal names the command that took its place, if one did, and a
 receipt says that it was not carried out.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def recall_command(
-    moves: PlanTransaction, sheet: PlanDefinition, delivery: int | None, why: str, *, newer: int | None = None
+    moves: PlanTransaction, plan: PlanDefinition, delivery: int | None, why: str, *, newer: int | None = None
 ) -> None:
     """Take back a command that is not to be carried out any more; one in an inbox vanishes from there.
 
@@ -32,13 +32,13 @@ def recall_command(
     """
     if delivery is None:
         return
-    tx, plan_id = moves.tx, sheet.plan_id
+    tx, plan_id = moves.tx, plan.plan_id
     [order] = tx.run(ORDER_OF_DELIVERY, id=delivery)
     number, message_id, state, seq, command_id, envelope, receiver, progress, sha256 = order
     if progress not in {"stored", "delivered", "claimed"}:
         return
     details = f"{Code.SUPERSEDED}: {why}"
-    profile = sheet.profiles.get(receiver)
+    profile = plan.profiles.get(receiver)
     in_folder = profile is None or profile.driver == "folder"  # who is not in the plan any more may have an inbox
     ack = None if in_folder and progress != "claimed" else "FAILED"
     if in_folder:
@@ -70,7 +70,7 @@ def recall_command(
 
 
 def _acknowledge(tx: Tx, command: CommandEnvelope, receiver: str, seq: int, details: str, at: str) -> None:
-    """The receipt of a command that the engine took back: nobody else leaves one."""
+    """Write the receipt of a command that the engine took back: its agent does not leave one."""
     said: dict[str, Any] = {
         "schema_version": "1.0",
         "plan_id": command.plan_id,

@@ -1,4 +1,4 @@
-"""Releases as the store keeps them: one that is due, what was decided, and an approval that is taken back."""
+"""Releases in the store: one that is due, what was decided, and an approval that is taken back."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Release:
     footing: str
     manifest: dict[str, Any] | None
     details: dict[str, Any] | None
-    """Gates, reasons, and who decided."""
+    """The gates, the reasons, and who decided."""
     at: str
 
     def as_json(self) -> dict[str, Any]:
-        """For people and programs."""
+        """Return what people and programs see of it."""
         manifest, told = self.manifest or {}, self.details or {}
         return {
             "release_id": self.release_id,
@@ -56,19 +56,19 @@ def _from_row(row: ReleaseRow) -> Release:
 
 
 def read_latest(tx: Tx, plan_id: str) -> Release | None:
-    """The last release of a plan."""
+    """Return the last release of a plan."""
     rows = tx.run(LATEST_RELEASE, plan_id=plan_id)
     return _from_row(rows[0]) if rows else None
 
 
 async def read_latest_committed(store: Store, plan_id: str) -> Release | None:
-    """The same, of what is committed."""
+    """Return the last release of a plan, as it is committed."""
     rows = await store.read(LATEST_RELEASE, plan_id=plan_id)
     return _from_row(rows[0]) if rows else None
 
 
 async def require_release(deps: Deps, plan_id: str) -> Release:
-    """The last release of a plan. Raises UsageError when it has none."""
+    """Return the last release of a plan. Raises UsageError when it has none."""
     known = await read_latest_committed(await board_of(deps, plan_id), plan_id)
     if known is None:
         hint = "it is decided when all tasks have ended, if the plan says what it ships"
@@ -77,7 +77,7 @@ async def require_release(deps: Deps, plan_id: str) -> Release:
 
 
 def mark_due(tx: Tx, plan_id: str, policies: Policies, *, at: str) -> bool:
-    """A plan has come to its end: if it ships anything, that has to be decided. Asking twice asks once."""
+    """Have the release of a plan decided that has ended, if the plan ships anything. Calling it twice is harmless."""
     if policies.release is None:
         return False
     known = read_latest(tx, plan_id)
@@ -89,12 +89,12 @@ def mark_due(tx: Tx, plan_id: str, policies: Policies, *, at: str) -> bool:
 
 
 def archive_folder_of(plan_id: str, release_id: str) -> str:
-    """Where what is shipped is archived."""
+    """Return where the released files are archived."""
     return f"artifacts/{plan_id}/{release_id}"
 
 
 def publish_decision(tx: Tx, plan_id: str, release_id: str, manifest: dict[str, Any], record: dict[str, Any]) -> None:
-    """Publish a decision: in the plan's folder the last one, in the archive each."""
+    """Publish a decision: the last one in the plan's folder, each one in the archive."""
     for place in (f"plans/{plan_id}", archive_folder_of(plan_id, release_id)):
         records.publish_file(tx, f"{place}/{MANIFEST}", manifest)
     records.publish_file(tx, f"{archive_folder_of(plan_id, release_id)}/{RECORD}", record)
@@ -102,7 +102,7 @@ def publish_decision(tx: Tx, plan_id: str, release_id: str, manifest: dict[str, 
 
 
 def revoke(tx: Tx, plan_id: str, why: str, *, at: str) -> bool:
-    """Take an approval back, because what it rests on does not hold any more; False when there is none."""
+    """Take an approval back, because what it rests on does not hold any more. False when there is none."""
     rows = tx.run(APPROVED_RELEASE, plan_id=plan_id)
     if not rows:
         return False

@@ -1,6 +1,6 @@
-"""A new revision of a plan that runs: what did not change goes on, the rest begins anew or is called off.
+"""Puts a new revision of a running plan in force: unchanged tasks go on, the others begin again or are called off.
 
-All of it is one transaction. Programs of tasks that changed must be dead before.
+All of it is one transaction. The programs of changed tasks must be dead before.
 """
 
 from __future__ import annotations
@@ -62,19 +62,19 @@ from agenttalk.rules.proof import staleness
 from agenttalk.rules.text import task_words
 
 States: TypeAlias = "dict[str, tuple[State, Cause | None]]"
-"""Task → its state, and what brought it there."""
+"""Task → its state, and the cause of that state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a new DAG changes."""
+    """The changes that a new DAG makes."""
 
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the changes, for programs and the ledger."""
         return {"added": self.added, "changed": self.changed, "removed": self.removed}
 
 
@@ -96,7 +96,7 @@ def compare_dag(tx: Tx, dag: TaskDag) -> Difference:
 
 
 def name_promises(tx: Tx, dag: TaskDag) -> TaskDag:
-    """A DAG for a plan that runs, in which promises have the ids that they have there."""
+    """Return a DAG for a running plan, in which promises keep the ids that they have there."""
     began_at: str = tx.run(RUN, plan_id=dag.plan_id)[0].began_at
     return promises.assign_promise_ids(dag, int(parse_instant(began_at).timestamp() * 1000))
 
@@ -110,7 +110,7 @@ def apply(
     by: str,
     paused: bool = False,
 ) -> Difference:
-    """Put a new DAG in force; a plan that somebody had `paused` stays so."""
+    """Put a new DAG in force. A plan that was `paused` stays paused."""
     tx, plan_id = moves.tx, dag.plan_id
     found = compare_dag(tx, dag)
     dag = name_promises(tx, dag)
@@ -119,8 +119,8 @@ def apply(
     gate = submission_gate.decide_pre_plan(dag, manifest, revision=revision)
     gate.record(tx, moves.now)
     moves.definitions.forget(plan_id)
-    sheet = moves.definitions.load(tx, plan_id)
-    if sheet.limits is not None:
+    plan = moves.definitions.load(tx, plan_id)
+    if plan.limits is not None:
         spending.recount_plan(tx, plan_id)
     links = TaskLinks.from_dag(dag)
     tx.run(DROP_EDGES, plan_id=plan_id)
@@ -128,36 +128,36 @@ def apply(
     nodes: dict[str, Node] = {node.task_id: node for node in dag.nodes}
     for task_id in found.removed:
         _move(moves, plan_id, task_id, "REMOVED", task_words.NOT_IN_PLAN())
-        versions.withdraw_outputs(moves, sheet, task_id)
+        versions.withdraw_outputs(moves, plan, task_id)
     for task_id in found.changed:
         _move(moves, plan_id, task_id, "CHANGED", None)
-        versions.unpublish_outputs(moves, sheet, task_id)
+        versions.unpublish_outputs(moves, plan, task_id)
         tx.run(FRESH_START, plan_id=plan_id, task_id=task_id)
         spending.clear_task_spending(tx, plan_id, task_id)
-        control.wake_stopped(moves, sheet, task_id)
+        control.wake_stopped(moves, plan, task_id)
     for task_id in found.added:
         tx.run(DROP_TASK, plan_id=plan_id, task_id=task_id)
         tx.run(PUT_ENGINE_TASK, **submission.make_task_row(plan_id, nodes[task_id], links, moves.now))
     states = _count_anew(tx, plan_id, nodes, links)
     for task_id, (state, _) in states.items():
-        if state == "READY" and task_id in nodes:  # its command names the old DAG
+        if state == "READY" and task_id in nodes:  # its command names the old DAG, so it gets another one
             _order_anew(moves, plan_id, nodes[task_id])
-    waits = _decided_anew(moves, sheet, found, held=paused)
+    waits = _decided_anew(moves, plan, found, held=paused)
     if _recount(tx, plan_id, moves.now, paused=paused or waits, closing=staleness.needs_final_check(dag, manifest)):
-        releases.mark_due(tx, plan_id, sheet.policies, at=moves.now)
+        releases.mark_due(tx, plan_id, plan.policies, at=moves.now)
     for task_id, (state, cause) in states.items():
         if task_id in nodes:
-            _follow(moves, sheet, task_id, state, cause)
+            _follow(moves, plan, task_id, state, cause)
     tx.record("plan.revised", plan_id, {"by": by, "revision": revision, **found.as_json(), **gate.to_json()})
     moves.note_due_tasks()
     return found
 
 
-def _follow(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, state: State, cause: Cause | None) -> None:
-    """What the new plan means for a task that stays as it was: others may wait for it now, or it may begin."""
-    tx, plan_id = moves.tx, sheet.plan_id
+def _follow(moves: PlanTransaction, plan: PlanDefinition, task_id: str, state: State, cause: Cause | None) -> None:
+    """Apply the new plan to a task that did not change: others may wait for it now, or it may begin."""
+    tx, plan_id = moves.tx, plan.plan_id
     if state in task_states.FINAL and failure.judge_dependency(state, cause) == "failed":
-        transitions.fail_dependants_of(moves, sheet, task_id)
+        transitions.fail_dependants_of(moves, plan, task_id)
     elif cause == "SOFT_DENIED":  # the new plan may allow more
         delivery = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0].delivery
         if delivery is not None:
@@ -165,18 +165,18 @@ def _follow(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, state: 
 
 
 def _forget_proof(tx: Tx, plan_id: str, tasks: Sequence[str]) -> None:
-    """What was proven of tasks that changed was proven of others."""
+    """Drop the proofs of tasks that changed: what was proven was another task."""
     for task_id in tasks:
         tx.run(DROP_EVIDENCE, plan_id=plan_id, task_id=task_id)
         tx.run(DROP_JOINED, plan_id=plan_id, task_id=task_id)
 
 
-def _decided_anew(moves: PlanTransaction, sheet: PlanDefinition, found: Difference, *, held: bool) -> bool:
-    """What was decided about an older revision holds no more; whether the new one has to be approved first."""
-    tx, plan_id, revision = moves.tx, sheet.plan_id, sheet.revision
+def _decided_anew(moves: PlanTransaction, plan: PlanDefinition, found: Difference, *, held: bool) -> bool:
+    """Revoke a release of an older revision. Return whether the new one has to be approved first."""
+    tx, plan_id, revision = moves.tx, plan.plan_id, plan.revision
     if found.added or found.changed or found.removed:
         releases.revoke(tx, plan_id, f"revision {revision} of the plan is in force", at=moves.now)
-    return submission_gate.open_review(tx, plan_id, revision, sheet.dag_sha256, sheet.policies, at=moves.now, held=held)
+    return submission_gate.open_review(tx, plan_id, revision, plan.dag_sha256, plan.policies, at=moves.now, held=held)
 
 
 def _put_documents(
@@ -216,35 +216,35 @@ def _put_documents(
 
 
 def _move(moves: PlanTransaction, plan_id: str, task_id: str, cause: Cause, reason: str | None) -> None:
-    """Take a task that changed, or is gone, out of whatever it was in."""
-    sheet = moves.definitions.load(moves.tx, plan_id)
+    """Take back the command and the questions of a task that changed or is gone, and move it."""
+    plan = moves.definitions.load(moves.tx, plan_id)
     row = moves.tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0]
     state, lease, delivery = row.state, row.lease, row.delivery
     if lease is not None:
         raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} still runs", hint="try again")
-    recalls.recall_command(moves, sheet, delivery, _revised(sheet))
-    transitions.close_questions(moves, sheet, task_id)
-    moves.move_task(sheet, task_id, state, cause, reason=reason)
+    recalls.recall_command(moves, plan, delivery, _revised(plan))
+    transitions.close_questions(moves, plan, task_id)
+    moves.move_task(plan, task_id, state, cause, reason=reason)
 
 
-def _revised(sheet: PlanDefinition) -> str:
-    return f"revision {sheet.revision} of the plan is in force"
+def _revised(plan: PlanDefinition) -> str:
+    return f"revision {plan.revision} of the plan is in force"
 
 
 def _order_anew(moves: PlanTransaction, plan_id: str, node: Node) -> None:
     tx = moves.tx
-    sheet = moves.definitions.load(tx, plan_id)
+    plan = moves.definitions.load(tx, plan_id)
     row = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=node.task_id)[0]
     inputs: tuple[ResolvedInput, ...] = ()
     if row.delivery is not None:
         inputs = commands.inputs_of(tx, row.delivery)
         newer = tx.run(LAST_SEQ, plan_id=plan_id, task_id=node.task_id)[0].seq + 1
-        recalls.recall_command(moves, sheet, row.delivery, _revised(sheet), newer=newer)
-    moves.queue_command(sheet, node, PickedInputs(inputs=inputs, sources={}, absent=()), "READY", "SUPERSEDED")
+        recalls.recall_command(moves, plan, row.delivery, _revised(plan), newer=newer)
+    moves.queue_command(plan, node, PickedInputs(inputs=inputs, sources={}, absent=()), "READY", "SUPERSEDED")
 
 
 def _count_anew(tx: Tx, plan_id: str, nodes: Mapping[str, Node], links: TaskLinks) -> States:
-    """Count what every task waits for; the states of all tasks."""
+    """Count what every task waits for. Return the states of all tasks."""
     states: States = {row.task_id: (row.state, row.cause) for row in tx.run(STANDINGS, plan_id=plan_id)}
     held = {row.task_id for row in tx.run(HELD_TASKS, plan_id=plan_id)} & links.activators.keys()
     rows: list[dict[str, Value]] = []
@@ -265,7 +265,7 @@ def _count_anew(tx: Tx, plan_id: str, nodes: Mapping[str, Node], links: TaskLink
 
 
 def _recount(tx: Tx, plan_id: str, at: str, *, paused: bool, closing: bool) -> bool:
-    """Count the plan's tasks anew; whether it has ended."""
+    """Count the plan's tasks again. Return whether it has ended."""
     tx.run(RECOUNT_RUN, plan_id=plan_id)
     tx.run(SET_RUN_CLOSING, plan_id=plan_id, closing=int(closing))
     [(_, _, still_open, *_)] = tx.run(RUN, plan_id=plan_id)

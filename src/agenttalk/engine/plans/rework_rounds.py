@@ -1,4 +1,4 @@
-"""The rounds of a task: who refused what it made, why, and what came of it. They are facts, and kept for ever."""
+"""The rounds of a task: who refused its work, why, and how each round ended. They are facts, and kept for good."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ GRANTED: Final = "rework.granted"
 ACCEPTED: Final = "rework.accepted"
 ABORTED: Final = "rework.aborted"
 ALL: Final = 1_000
-"""Facts that are read of a task; there are as many rounds as people grant."""
+"""The most facts that are read of a task. People grant rounds, so there are few."""
 
 
 class Round(NamedTuple):
-    """One thing that happened to the work of a task."""
+    """One event of a task's rework."""
 
     at: str
     kind: str
@@ -30,22 +30,22 @@ class Round(NamedTuple):
 
 
 def ledger_subject(plan_id: str, task_id: str) -> str:
-    """Under which subject the ledger keeps them."""
+    """Return the subject of a task's rounds in the ledger."""
     return f"rework/{plan_id}/{task_id}"
 
 
 def read_history(tx: Tx, plan_id: str, task_id: str) -> list[Round]:
-    """All of them, the oldest first."""
+    """Read all rounds of a task, the oldest first."""
     return read_rounds(tx.run(FACTS_OF, subject=ledger_subject(plan_id, task_id), after=0, limit=ALL))
 
 
 def read_rounds(rows: Sequence[FactOfSubjectRow]) -> list[Round]:
-    """Rows of `facts_of`, read."""
+    """Read rounds from rows of `facts_of`."""
     return [Round(at, kind, _body(body)) for _, at, kind, body in rows]
 
 
 def find_latest(tx: Tx, plan_id: str, task_id: str, kind: str) -> dict[str, Any] | None:
-    """The last of a kind."""
+    """Find the last event of a kind."""
     rows = tx.run(LATEST_FACT, subject=ledger_subject(plan_id, task_id), kind=kind)
     return _body(rows[0].body) if rows else None
 
@@ -55,24 +55,24 @@ def _body(data: Any) -> dict[str, Any]:
     return dict(body)
 
 
-def allowed_rounds(tx: Tx, sheet: PlanDefinition, node: Node) -> int:
-    """How many rounds a task has, with those that a person granted."""
+def allowed_rounds(tx: Tx, plan: PlanDefinition, node: Node) -> int:
+    """Return how many rounds a task has, with those that a person granted."""
     own = node.failure_policy.max_reexecute_times if node.failure_policy else None
-    said = own if own is not None else sheet.policies.max_reexecute_times
-    granted = find_latest(tx, sheet.plan_id, node.task_id, GRANTED)
+    said = own if own is not None else plan.policies.max_reexecute_times
+    granted = find_latest(tx, plan.plan_id, node.task_id, GRANTED)
     return max(said, granted["most"]) if granted else said
 
 
 def read_round_history(
-    tx: Tx, sheet: PlanDefinition, node: Node, *, used: int, consumer: str | None = None
+    tx: Tx, plan: PlanDefinition, node: Node, *, used: int, consumer: str | None = None
 ) -> RoundHistory:
     """Read the rounds of a task that count: not those before a person granted more.
 
     `consumer` is the task that refuses its work now, None the engine.
     """
-    counted = list_counted_rounds(tx, sheet.plan_id, node.task_id, used)
+    counted = list_counted_rounds(tx, plan.plan_id, node.task_id, used)
     issue_sets = tuple(tuple(body["fingerprint"]) for body in counted if body.get("consumer") == consumer)
-    return RoundHistory(used, allowed_rounds(tx, sheet, node), issue_sets)
+    return RoundHistory(used, allowed_rounds(tx, plan, node), issue_sets)
 
 
 def list_counted_rounds(tx: Tx, plan_id: str, task_id: str, used: int) -> list[dict[str, Any]]:
@@ -86,7 +86,7 @@ def list_counted_rounds(tx: Tx, plan_id: str, task_id: str, used: int) -> list[d
 
 
 def rounds_to_json(told: Sequence[Round], issues: int) -> list[dict[str, Any]]:
-    """The rounds for people; of each so many issues."""
+    """Show rounds to people, each with so many issues."""
     found = []
     for each in told:
         body = {key: value for key, value in each.body.items() if key not in {"evidence", "verdict", "made_in"}}

@@ -21,17 +21,17 @@ from agenttalk.rules.proof.checkpoints import CheckpointDecision
 
 @dataclass(frozen=True, slots=True)
 class PrePlanDecision:
-    """What the checkpoint decided of a plan, and of those of its tasks of which there is something to be said."""
+    """The decision of the checkpoint about a plan, and about those of its tasks that it objects to."""
 
     plan_id: str
     decision: CheckpointDecision | None = None
-    """None of a plan in which nothing is promised and nothing limited: then there was nothing to decide."""
+    """None of a plan without promises and limits: then there was nothing to decide."""
     tasks: tuple[tuple[str, CheckpointDecision], ...] = ()
     promises: tuple[tuple[str, str], ...] = ()
-    """Which promise each task has."""
+    """The promise of each task."""
 
     def to_json(self) -> dict[str, Any]:
-        """For the fact of the plan's submission."""
+        """Return the part of the fact of the plan's submission that says what was decided."""
         if self.decision is None:
             return {}
         held = [{"task_id": task_id, **decision.as_json()} for task_id, decision in self.tasks]
@@ -39,7 +39,7 @@ class PrePlanDecision:
         return {"gates": [self.decision.as_json(), *held], **named}
 
     def record(self, tx: Tx, at: str) -> None:
-        """Keep what people should see."""
+        """Record denials for people to see."""
         for task_id, decision in self.tasks:
             denials.record_denial(tx, self.plan_id, task_id, decision, at)
 
@@ -47,7 +47,7 @@ class PrePlanDecision:
 def decide_pre_plan(
     dag: TaskDag, manifest: PlanManifest, *, revision: int, faults: Collection[str] = ()
 ) -> PrePlanDecision:
-    """Decide about a plan; raises ContractError with everything for which it must not be run."""
+    """Decide about a plan. Raises ContractError with all reasons why it must not be run."""
     limits = manifest.limits
     promised = [(number, node) for number, node in enumerate(dag.nodes) if node.promise is not None]
     if not promised and limits is None and not faults:
@@ -55,7 +55,7 @@ def decide_pre_plan(
     held: list[tuple[str, CheckpointDecision]] = []
     problems: list[Problem] = []
     for number, node in promised:
-        assert node.promise is not None  # noqa: S101 - they were chosen so
+        assert node.promise is not None  # noqa: S101 - `promised` has no others
         trace_id = f"{dag.plan_id}/{node.task_id}@{revision}:pre-plan"
         decision = checkpoints.decide("pre-plan", checkpoints.check_promise(node.promise, limits), trace_id=trace_id)
         if decision.severity:
@@ -77,9 +77,9 @@ def decide_pre_plan(
 def open_review(
     tx: Tx, plan_id: str, revision: int, dag_sha256: str, policies: Policies, *, at: str, held: bool = False
 ) -> bool:
-    """Have a revision reviewed, if its policies say so; whether its tasks have to wait for that.
+    """Open the review of a revision, if its policies want one. Return whether its tasks have to wait for that.
 
-    A DAG that was approved stays so. A review of an older revision counts no more.
+    An approved DAG stays approved. The review of an older revision does not count any more.
     """
     known = dag_reviews.read_latest(tx, plan_id) if revision > 1 else None
     if known is not None and known.is_undecided:

@@ -1,4 +1,4 @@
-"""What others than its maker say of an artifact: it is accepted or refused by its hash, and archived accordingly."""
+"""Verdicts of validators: each accepts or refuses an artifact by its hash, and decides whether it is archived."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from agenttalk.rules.proof.rework import Judgement
 
 
 def files_of(envelope: bytes) -> dict[str, str]:
-    """Paths and hashes of an artifact's files; the sender's folder for them is left out."""
+    """Map the files of an artifact to their hashes, without the sender's folder for it."""
     artifact = ArtifactEnvelope.model_validate_json(envelope)
     return {file.path.partition("/")[2] or file.path: file.sha256 for file in artifact.payload.files}
 
 
 def folder_of(plan_id: str, task_id: str, output_name: str) -> str:
-    """Where an artifact is archived."""
+    """Return where an artifact is archived."""
     return f"artifacts/{plan_id}/{task_id}/{root_layout.path_segment(output_name)}"
 
 
-def needs_acceptance(sheet: PlanDefinition, task_id: str, output_name: str) -> bool:
-    """Whether an artifact is archived only once somebody has accepted it."""
-    release = sheet.policies.release
+def needs_acceptance(plan: PlanDefinition, task_id: str, output_name: str) -> bool:
+    """Whether an artifact is archived only once a validator or a person has accepted it."""
+    release = plan.policies.release
     return (
         release is not None
         and bool(release.accepted_by)
@@ -46,14 +46,14 @@ def needs_acceptance(sheet: PlanDefinition, task_id: str, output_name: str) -> b
 
 
 def needs_acceptance_in_plan(tx: Tx, plan_id: str, task_id: str, output_name: str) -> bool:
-    """The same, of an artifact that came through a folder."""
+    """Whether an artifact that came through a folder needs that, too."""
     rows = tx.run(RUN, plan_id=plan_id)
     return bool(rows) and needs_acceptance(read_definition(plan_id, rows[0]), task_id, output_name)
 
 
 @dataclass(frozen=True, slots=True)
 class Validator:
-    """Who judges, and in which task."""
+    """A validator, and the task in which it judges."""
 
     plan_id: str
     task_id: str
@@ -61,7 +61,7 @@ class Validator:
 
 
 def record_results(tx: Tx, validator: Validator, contents: Iterable[str], *, at: str) -> None:
-    """A validator delivered its result: what it is about is accepted and archived, or refused and not archived."""
+    """Record the results that a validator delivered: accept and archive what each one names, or refuse it."""
     for content in contents:
         why = _counted(tx, validator, content, at)
         body = {"validator": validator.agent_id, "result_sha256": content, "counts": why is None, "why": why}
@@ -69,7 +69,7 @@ def record_results(tx: Tx, validator: Validator, contents: Iterable[str], *, at:
 
 
 def _counted(tx: Tx, by: Validator, content: str, at: str) -> str | None:
-    """Let a result count; else why it does not."""
+    """Record a result that counts. Return why it does not count, if it does not."""
     rows = tx.run(GET_BLOB, hash=content)
     if not rows or rows[0].content is None:
         return "it is too large to be read"
@@ -95,18 +95,18 @@ def _counted(tx: Tx, by: Validator, content: str, at: str) -> str | None:
 
 
 def _artifact(rows: Iterable[NamedArtifactRow], task_id: str) -> tuple[str, dict[str, str]] | None:
-    """The newest version of a task's output: its maker and its files."""
+    """Return the maker and the files of the newest version of a task's output."""
     newest = next((row for row in rows if row.task_id == task_id), None)
     return (newest.producer, files_of(bytes(newest.envelope))) if newest else None
 
 
 def record_input_judgements(tx: Tx, job: Job, judgements: Mapping[str, Judgement], *, model: str, at: str) -> None:
-    """A consumer judged its inputs before it used them, by a model; of what it made itself it cannot."""
+    """Record what a consumer's model judged of its inputs before it used them. Its own work it cannot judge."""
     by = Validator(job.plan_id, job.task_id, job.agent_id)
     for each in job.command.resolved_inputs or ():
         judgement = judgements.get(each.input_name)
         if judgement is None or judgement.unusable or each.input_name in job.own_inputs:
-            continue  # a person judged it
+            continue  # a person has judged it already
         hashes = {file.path: file.sha256 for file in job.inputs if file.input_name == each.input_name}
         artifacts: dict[tuple[str, str], dict[str, str]] = {}
         lies = map_input_paths(each.paths)
@@ -127,7 +127,7 @@ def _put_judgement(
 
 
 def list_other_outputs(job: Job) -> list[str]:
-    """Outputs of other tasks that a job's promise wants to see."""
+    """List the outputs of other tasks that a job's promise has to see."""
     promise = job.command.promise
     checks = promise.checks if promise else ()
     return [each.output for each in checks if isinstance(each, ArtifactCheck) and each.output not in job.outputs]
@@ -136,7 +136,7 @@ def list_other_outputs(job: Job) -> list[str]:
 async def read_stored_outputs(
     store: Store, blobs: Blobs, plan_id: str, names: Iterable[str]
 ) -> dict[str, StoredOutput]:
-    """Outputs as they are stored, and who has accepted them."""
+    """Return outputs as they are stored, and who has accepted them."""
     found = {}
     for name in names:
         rows = await store.read(ARTIFACTS_NAMED, plan_id=plan_id, output_name=name)

@@ -1,8 +1,8 @@
-"""The end of a plan that proved something: it ends only when all of that still holds.
+"""The closing of a plan that proved something: it ends only when all of its proofs still hold.
 
-When nothing of such a plan is open any more, it is looked at once more, at the tip of its branch: what is stale is
-verified again; what is red goes back to whoever broke it, and the plan goes on. All of it can be cut off anywhere and
-done again: a plan that is closing is one that runs and in which nothing is open.
+When no task of such a plan is open any more, its proofs are checked once more at the tip of its branch: stale checks
+run again, a broken check goes back to the task that broke it, and the plan goes on. A crash anywhere does no harm,
+because all of it can be repeated: a plan that is closing is one that runs and has no open task.
 """
 
 from __future__ import annotations
@@ -30,38 +30,38 @@ from agenttalk.rules.proof.evidence import CheckResult
 
 LOG = logging.getLogger(__name__)
 TRIES: Final = 3
-"""How often it is tried before somebody is told that it does not work."""
+"""How often it is tried before people get an alert."""
 PAUSE: Final = 1.0
-"""Seconds after which it is tried again."""
+"""Seconds until the next try."""
 ENGINE: Final = "engine"
 T = TypeVar("T")
 
 
 class TransactionRunner(Protocol):
-    """Does something in a transaction of a board, and what follows from it."""
+    """Does something in a transaction of a board, and then what follows from the commit."""
 
     async def __call__(self, do: Callable[[PlanTransaction], T]) -> T:
-        """Do it."""
+        """Call a function in a transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanCloser:
-    """Looks again at what a plan proved."""
+    """Checks the proofs of a plan once more."""
 
     store: Store
-    sheets: DefinitionCache
+    definitions: DefinitionCache
     prover: Prover | None
     step: TransactionRunner
     plan_id: str
     without_secrets: Callable[[CheckResult], CheckResult]
-    """Takes secrets out of what a check printed."""
+    """Takes secrets out of the output of a check."""
     operator: OperatorIsolation
-    """What the operator says of isolation, now and later."""
+    """The operator's settings for isolation, which can change."""
     at_once: int = 1
     """How many checks may run at the same time."""
 
     async def close(self) -> None:
-        """End the plan, or have it go on. If the machine does not let it be looked at, it is paused and people told."""
+        """End the plan, or let it go on. If the machine cannot check it, the plan is paused and people get an alert."""
         for tries in range(1, TRIES + 1):
             try:
                 while await self._try_to_end():
@@ -77,14 +77,14 @@ class PlanCloser:
                 return
 
     async def _try_to_end(self) -> bool:
-        """Look at everything; whether it has to be looked at again."""
+        """Check all proofs once. Return whether they have to be checked again."""
         found = await self._reverify(None)
         if await self.step(partial(regressions.record_rechecks, plan_id=self.plan_id, review=found)):
-            return False  # somebody mends it, and then it closes again
+            return False  # a task mends it, and then the plan closes again
         return bool(found.red) or await self.step(partial(regressions.end_plan, plan_id=self.plan_id)) == "stale"
 
     async def verify(self, task_id: str | None = None) -> dict[str, Any]:
-        """Look now, whether or not the plan has ended; what came of each check, and who has to mend what."""
+        """Check all proofs now. Report each check, and the tasks that have to mend something."""
         found = await self._reverify(task_id)
         reopened = await self.step(partial(regressions.record_rechecks, plan_id=self.plan_id, review=found))
         if any(each.why for each in found.seen) and not reopened:
@@ -103,7 +103,7 @@ class PlanCloser:
         if not head:  # the branch was deleted, so nothing can be merged without a new check
             await self.store.transact(lambda tx: tx.run(LEAVE_BRANCH, plan_id=self.plan_id))
             return False
-        found = await staleness.find_stale(self.store, self.sheets, self.prover, self.plan_id, self.operator.words)
+        found = await staleness.find_stale(self.store, self.definitions, self.prover, self.plan_id, self.operator.words)
         await self.step(partial(_mark_and_watch, plan_id=self.plan_id, review=found, head=head))
         return any(each.why for each in found.seen)
 
@@ -111,7 +111,7 @@ class PlanCloser:
         """Return the tasks that `check_branch` would find stale. Writes nothing."""
         if not await self._find_moved_head(repo):
             return frozenset()
-        found = await staleness.find_stale(self.store, self.sheets, self.prover, self.plan_id, self.operator.words)
+        found = await staleness.find_stale(self.store, self.definitions, self.prover, self.plan_id, self.operator.words)
         return frozenset(seen.kept.task_id for seen in found.seen if seen.why)
 
     async def _find_moved_head(self, repo: Workspace) -> str | None:
@@ -123,10 +123,10 @@ class PlanCloser:
         return None if head == rows[0].head else head or ""
 
     async def find_stale_after_merge(self) -> StalenessReport | None:
-        """See what is stale since something was merged; None if that does not work: then closing sees it."""
+        """Find what a merge made stale. None if that fails: then the closing of the plan finds it."""
         try:
             return await staleness.find_stale(
-                self.store, self.sheets, self.prover, self.plan_id, self.operator.words, fresh_only=True
+                self.store, self.definitions, self.prover, self.plan_id, self.operator.words, fresh_only=True
             )
         except AgentTalkError as error:
             LOG.warning("%s: %s", self.plan_id, error.message, extra={"action": "closing.look"})
@@ -134,7 +134,7 @@ class PlanCloser:
 
     async def _reverify(self, task_id: str | None) -> StalenessReport:
         found = await staleness.find_stale(
-            self.store, self.sheets, self.prover, self.plan_id, self.operator.words, task_id=task_id
+            self.store, self.definitions, self.prover, self.plan_id, self.operator.words, task_id=task_id
         )
         if self.prover is None or not any(each.why for each in found.seen):
             return found
@@ -150,7 +150,7 @@ def _mark_and_watch(moves: PlanTransaction, plan_id: str, review: StalenessRepor
 
 
 def recheck_to_json(seen: EvidenceRecheck) -> dict[str, Any]:
-    """What came of looking at evidence again, for people and programs."""
+    """Report rechecked evidence to people and programs."""
     result = seen.result
     body: dict[str, Any] = {
         "task_id": seen.kept.task_id,
@@ -164,7 +164,7 @@ def recheck_to_json(seen: EvidenceRecheck) -> dict[str, Any]:
 
 
 def _stop(moves: PlanTransaction, plan_id: str, why: str) -> None:
-    """A plan that cannot be looked at again does not end; somebody has to see to it."""
+    """Pause a plan whose proofs cannot be checked, and raise an alert: people have to see to it."""
     if not moves.is_running(plan_id):
         return
     control.pause(moves.tx, plan_id, by=ENGINE, at=moves.now)

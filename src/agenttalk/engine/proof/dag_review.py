@@ -1,6 +1,6 @@
-"""Having a DAG reviewed: the reviewers work in a plan of their own, and what they say is decided on by rule.
+"""The review of a DAG: the reviewers work in a plan of their own, and a rule decides on their verdicts.
 
-Everything is found again after a crash: a review is a row, its plan has a name that follows from the DAG, and the
+After a crash everything is found again: a review is a row, its plan has a name that follows from the DAG, and the
 decision and the start of the plan's tasks are one transaction.
 """
 
@@ -36,52 +36,52 @@ from agenttalk.rules.proof import dag_review as rules
 from agenttalk.rules.proof.dag_review import DagReviewDecision
 
 PATIENCE: Final = 3600
-"""Seconds that reviewers have where the plan does not say."""
+"""Seconds that reviewers have, unless the plan sets a limit."""
 FOLDER: Final = "folder"
 T = TypeVar("T")
 
 
 class ReviewTransactionRunner(Protocol):
-    """Does something in a transaction, and what follows from it."""
+    """Does something in a transaction, and then what follows from the commit."""
 
     async def __call__(self, do: Callable[[PlanTransaction], T]) -> T:
-        """Do it."""
+        """Call a function in a transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class DagReviewCoordinator:
-    """Looks after the reviews of a board."""
+    """Carries out the reviews of a board."""
 
     deps: Deps
     store: Store
     step: ReviewTransactionRunner
     cancel: Callable[[str], Awaitable[object]]
-    """Calls a plan off."""
+    """Cancels a plan."""
 
     async def advance_review(self, plan_id: str, review: DagReviewRecord) -> bool:
-        """Begin the review of a plan, or decide on it if that can be done; whether anything changed."""
+        """Begin the review of a plan, or decide on it if that is possible. Return whether anything changed."""
         if review.state == "waits":
             return await self._apply_answer(plan_id, review)
-        sheet = read_definition(plan_id, (await self.store.read(RUN, plan_id=plan_id))[0])
-        if sheet.policies.review is None:
+        plan = read_definition(plan_id, (await self.store.read(RUN, plan_id=plan_id))[0])
+        if plan.policies.review is None:
             return False
         runs = await self.store.read(RUN, plan_id=review.review_plan)
         if not runs:
-            return await self._begin(sheet, sheet.policies.review, review)
-        late = _is_late(review, sheet.policies, self.deps.stamp())
+            return await self._begin(plan, plan.policies.review, review)
+        late = _is_late(review, plan.policies, self.deps.stamp())
         if runs[0].state != "ENDED" and not late:
             return False
-        await self._decide(sheet, sheet.policies.review, review)
+        await self._decide(plan, plan.policies.review, review)
         if runs[0].state != "ENDED":
             await self.cancel(review.review_plan)
         return True
 
-    async def _begin(self, sheet: PlanDefinition, policy: ReviewPolicy, review: DagReviewRecord) -> bool:
-        """Submit the plan of a review. Doing it again changes nothing."""
-        limit = _limit(sheet.policies)
+    async def _begin(self, plan: PlanDefinition, policy: ReviewPolicy, review: DagReviewRecord) -> bool:
+        """Submit the plan of a review. Repeating it changes nothing."""
+        limit = _limit(plan.policies)
         timeout = limit.timeout_seconds if limit else PATIENCE
         named = [*policy.reviewers, *([policy.coordinator] if policy.coordinator else [])]
-        profiles = {str(name): sheet.profile(name) for name in named}
+        profiles = {str(name): plan.profile(name) for name in named}
         locale = profiles[named[0]].locale
         document = rules.make_review_plan(
             review.review_plan,
@@ -92,7 +92,7 @@ class DagReviewCoordinator:
             timeout=timeout,
         )
         compiled = compile_plan(reader.plan_of(YamlSource(document)), agents=profiles)
-        dag = bytes((await self.store.read(PLAN_DOCUMENTS, plan_id=sheet.plan_id))[0].dag)
+        dag = bytes((await self.store.read(PLAN_DOCUMENTS, plan_id=plan.plan_id))[0].dag)
         sha256 = await (await self.deps.stores.blobs(self.store.name)).put(dag)
         at = self.deps.stamp()
 
@@ -110,7 +110,7 @@ class DagReviewCoordinator:
             self.deps, compiled.dag, compiled.manifest, compiled.profiles, board=board, also=hand_in
         )
 
-    async def _decide(self, sheet: PlanDefinition, policy: ReviewPolicy, review: DagReviewRecord) -> None:
+    async def _decide(self, plan: PlanDefinition, policy: ReviewPolicy, review: DagReviewRecord) -> None:
         said: dict[str, rules.DagReview | str] = {}
         files = []
         for number, reviewer in enumerate(policy.reviewers, 1):
@@ -122,13 +122,13 @@ class DagReviewCoordinator:
         if policy.coordinator is not None:
             data, _ = await self._read_deliverable(review.review_plan, "decide", policy.coordinator, rules.DECISION)
             decided = data if isinstance(data, str) else rules.read_decision(data)
-        limit = _limit(sheet.policies)
+        limit = _limit(plan.policies)
         ruling = rules.decide(policy, said, decided, default=limit.default_decision if limit else None)
         told = [each.as_json() for each in said.values() if isinstance(each, rules.DagReview)]
-        await self.step(lambda moves: record_ruling(moves, sheet.plan_id, review, ruling, told, files))
+        await self.step(lambda moves: record_ruling(moves, plan.plan_id, review, ruling, told, files))
 
     async def _read_deliverable(self, plan_id: str, task_id: str, agent_id: str, name: str) -> tuple[bytes | str, str]:
-        """What a task of the review delivered, and its hash; else why nothing counts."""
+        """Return what a task of the review delivered, and its hash; or the reason why it does not count."""
         rows = await self.store.read(RELEASE_TASK, plan_id=plan_id, task_id=task_id)
         if not rows or rows[0].state != "COMPLETED" or rows[0].agent_id != agent_id:
             return f"its task is {rows[0].state if rows else 'gone'}", ""
@@ -143,7 +143,7 @@ class DagReviewCoordinator:
         return f"it delivered no {name}", ""
 
     async def _apply_answer(self, plan_id: str, review: DagReviewRecord) -> bool:
-        """See whether a person has decided about a DAG that was not approved."""
+        """Check whether a person has decided about a DAG that was not approved."""
         rows = await self.store.read(REQUEST, request_id=review.request_id)
         if not rows or rows[0].state != "answered" or rows[0].response is None:
             return False
@@ -179,7 +179,7 @@ def record_ruling(
     said: list[dict[str, Any]],
     files: list[tuple[str, str]],
 ) -> bool:
-    """Write a decision down; only APPROVE lets the plan begin. False when it is decided, or about another revision."""
+    """Write a decision. Only APPROVE lets the plan begin. False when it is decided, or about another revision."""
     tx = moves.tx
     now = dag_reviews.read_latest(tx, plan_id)
     if now is None or not now.is_undecided or now.revision != review.revision or now.state != review.state:
@@ -264,7 +264,7 @@ def _ask(moves: PlanTransaction, plan_id: str, review: DagReviewRecord, ruling: 
     request_id = records.derive_id("req", f"{plan_id}/{review.review_plan}")
     reasons = "\n".join(f"- {each}" for each in ruling.reasons)
     question = f"{ruling.decision} by {ruling.by}:\n{reasons}\nThe DAG has the hash {review.dag_sha256}."
-    choices = [{"key": "approve", "label": "begin all the same"}, {"key": "give up", "label": "call it off"}]
+    choices = [{"key": "approve", "label": "begin anyway"}, {"key": "give up", "label": "call it off"}]
     body: dict[str, Any] = {
         "schema_version": "1.0",
         "request_id": request_id,
@@ -273,7 +273,7 @@ def _ask(moves: PlanTransaction, plan_id: str, review: DagReviewRecord, ruling: 
         "created_by": {"agent_id": rules.ENGINE},
         "severity": "HIGH",
         "type": "APPROVAL",
-        "title": f"The DAG of {plan_id} is not approved. Shall it begin all the same?"[:200],
+        "title": f"The DAG of {plan_id} is not approved. Should it begin anyway?"[:200],
         "blocking": True,
         "needed": {"decision": {"question": question[-4000:], "options": choices}},
     }

@@ -1,4 +1,4 @@
-"""Disputing a check: an agent says that it is wrong, and a person is asked. The task goes on as before."""
+"""Disputes of checks: an agent says that a check is wrong, and a person is asked. The task goes on as before."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from agenttalk.rules.proof.disputes import Dispute
 
 _OPTIONS: Final = (
     (disputes.UPHELD, "the check is wrong", "it stays in force until you change the plan: agenttalk plan apply FILE"),
-    (disputes.DISMISSED, "the check is right", "the agent is told so, with your note, when it goes on"),
+    (disputes.DISMISSED, "the check is right", "the agent gets this with your note when it continues"),
 )
 
 
 async def dispute(deps: Deps, task: TaskName, caller: Caller, check_id: str, reason: str) -> dict[str, Any]:
-    """Put it to a person that a check of the caller's own task is wrong; the same check is disputed once at a time.
+    """Ask a person whether a check of the caller's own task is wrong. Only one dispute of a check can be open.
 
-    Raises UsageError when that may not be said now, or the attempt is over.
+    Raises UsageError when the check cannot be disputed now, or the attempt is over.
     """
     reason = deps.secret_guard.secrets.redact(reason)
     store, at = await task_comments.board_of_task(deps, task), deps.stamp()
@@ -50,7 +50,7 @@ async def dispute(deps: Deps, task: TaskName, caller: Caller, check_id: str, rea
 
 
 def accept_dispute_file(tx: Tx, deps: Deps, said: CheckDispute, *, plan_id: str, at: str) -> Rejection | None:
-    """A dispute that an agent who works in folders left in its outbox; or why it does not count."""
+    """Return a dispute that an agent left in its folder's outbox, or the reason why it does not count."""
     rows = tx.run(TASK, plan_id=plan_id, task_id=said.task_id)
     if not rows:
         return Rejection(Code.TASK_NOT_IN_DAG, f"the plan has no task {said.task_id!r}")
@@ -66,8 +66,8 @@ def accept_dispute_file(tx: Tx, deps: Deps, said: CheckDispute, *, plan_id: str,
 def _raise(tx: Tx, plan_id: str, task_id: str, agent_id: str, check_id: str, reason: str, at: str) -> Dispute | Problem:
     if not tx.run(RUN, plan_id=plan_id):
         return Problem(Code.TASK_NOT_FOUND, "task", f"the engine runs no plan {plan_id!r}, so it checks nothing of it")
-    sheet = DefinitionCache().load(tx, plan_id)
-    checks = {each.id: each.as_json() for each in sheet.promise(sheet.node(tx, task_id)).checks}
+    plan = DefinitionCache().load(tx, plan_id)
+    checks = {each.id: each.as_json() for each in plan.promise(plan.node(tx, task_id)).checks}
     known = kept.list_disputes(tx, plan_id, task_id)
     [(seq,)] = tx.run(LAST_SEQ, plan_id=plan_id, task_id=task_id)
     found = disputes.judge(known, checks, check_id=check_id, seq=seq, reason=reason)
@@ -112,7 +112,7 @@ def _raise(tx: Tx, plan_id: str, task_id: str, agent_id: str, check_id: str, rea
 
 
 def _last(tx: Tx, plan_id: str, task_id: str, check_id: str) -> dict[str, Any] | None:
-    """What came of a check when it was made last, as the engine wrote it down."""
+    """Return the last result of a check, as the engine recorded it."""
     fact = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0].fact
     while fact is not None:
         told: Any = wire.read(bytes(tx.run(FACT, seq=fact)[0].body), limit=wire.DOCUMENT_LIMIT)

@@ -1,4 +1,4 @@
-"""Evidence that is kept: what shows that tasks are done, results by what they rest on, and how checks stood before."""
+"""The store of evidence: what proves tasks, results by what they rest on, and how checks stood before the work."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from agenttalk.rules.proof.performance import WorkProof
 
 @dataclass(frozen=True, slots=True)
 class StoredFindings:
-    """What was found out before, in the store of its board. Implements the port `CheckResultStore`."""
+    """Earlier results, in the store of a board. Implements the port `CheckResultStore`."""
 
     deps: Deps
 
     async def find_baseline(self, job: Job) -> Baseline | None:
-        """How checks stood before the work; see the port."""
+        """Return how checks stood before the work; see the port."""
         board = await self.deps.stores.board(job.board)
         rows = await board.read(BASELINE, plan_id=job.plan_id, task_id=job.task_id)
         if not rows:
@@ -41,7 +41,7 @@ class StoredFindings:
         return Baseline(rows[0].onto, {name: findings_json.read_cache_entry(each) for name, each in said.items()})
 
     async def keep_baseline(self, job: Job, baseline: Baseline) -> None:
-        """Keep that; see the port."""
+        """Store how checks stood before the work; see the port."""
         hide = self.deps.secret_guard.redact_result
         results = wire.write(
             {name: findings_json.to_cache_entry(hide(each)) for name, each in baseline.results.items()}
@@ -51,7 +51,7 @@ class StoredFindings:
         await board.transact(lambda tx: tx.run(KEEP_BASELINE, results=results, **about))
 
     async def find_result(self, job: Job, key: str, check_id: str) -> CheckResult | None:
-        """What came of a check that rests on the same; see the port."""
+        """Return a result of a check that rests on the same; see the port."""
         board = await self.deps.stores.board(job.board)
         rows = await board.read(CHECK_RESULT, key=key)
         if not rows:
@@ -60,7 +60,7 @@ class StoredFindings:
         return findings_json.reuse_result(said, check_id, at=rows[0].at, made_for=rows[0].made_by)
 
     async def keep_result(self, job: Job, key: str, result: CheckResult) -> None:
-        """Keep a result under its key; see the port."""
+        """Store a result under its key; see the port."""
         about: dict[str, Value] = {
             "key": key,
             "result": wire.write(findings_json.to_cache_entry(self.deps.secret_guard.redact_result(result))),
@@ -72,14 +72,14 @@ class StoredFindings:
 
 
 async def read_claims(deps: Deps, store: Store, job: Job) -> list[str | EvidenceEntry]:
-    """What the agent of a job claimed meanwhile by the API: the claims of its reports."""
+    """Return what the agent of a job claimed meanwhile in reports to the API."""
     rows = await store.read(CLAIMS_OF, plan_id=job.plan_id, task_id=job.task_id, epoch=job.epoch, author=job.agent_id)
     hide = deps.secret_guard.secrets.redact_json
     return [each for (said,) in rows for each in evidence.read_claims(hide(wire.read(bytes(said))))]
 
 
 def write_evidence(tx: Tx, job: Job, proof: WorkProof, *, at: str) -> None:
-    """Write down what shows that a task is done, in the place of what did so before."""
+    """Write the evidence of a task, in place of what it had before."""
     about = {"plan_id": job.plan_id, "task_id": job.task_id}
     tx.run(DROP_EVIDENCE, **about)
     for result in proof.results:

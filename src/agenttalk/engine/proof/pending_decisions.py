@@ -1,4 +1,4 @@
-"""What a plan waits for besides its tasks: the review of its DAG before them, and its release after them."""
+"""Decisions that a plan waits for besides its tasks: the review of its DAG before them, and its release after them."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ from agenttalk.ports.storage import Store
 
 LOG = logging.getLogger(__name__)
 StoreTransactionRunner = Callable[[Store, Callable[[PlanTransaction], object]], Awaitable[object]]
-"""Does something in a transaction of a board, and what follows from it."""
+"""Does something in a transaction of a board, and then what follows from the commit."""
 
 
 class ReleaseListener(Protocol):
-    """Hears that a release was decided on, or could not be."""
+    """Learns that a release was decided, or could not be."""
 
     def __call__(self, *, again: bool) -> None:
-        """`again` asks for another look at once."""
+        """`again` asks for another pass at once."""
 
 
 @dataclass(slots=True)
 class PendingDecisions:
-    """Finds what has to be decided, and has it decided. What is cut off is found again."""
+    """Finds decisions that are due, and has them made. One that was cut off is found again."""
 
     deps: Deps
     prover: Prover | None
     step: StoreTransactionRunner
     cancel: Callable[[str], Awaitable[object]]
-    """Calls a plan off."""
+    """Cancels a plan."""
     tell: ReleaseListener
-    """Says that something has changed, and whether to look again at once."""
+    """Reports that something has changed, and whether another pass is needed at once."""
     _releases: dict[tuple[str, str], asyncio.Task[bool]] = field(default_factory=dict)
     _reviews: set[str] = field(default_factory=set)
     """Plans in which reviewers work."""
 
     @property
     def plans_in_release(self) -> frozenset[str]:
-        """Plans whose release is being decided on."""
+        """Plans whose release is being decided."""
         return frozenset(plan_id for _, plan_id in self._releases)
 
     def has_review_among(self, ended: Iterable[str]) -> bool:
-        """Whether one of the plans that have ended is a review, which is decided on now."""
+        """Whether one of the plans that ended is a review, so that it can be decided now."""
         return not self._reviews.isdisjoint(ended)
 
     async def decide_pending(self, store: Store) -> bool:
-        """Look at everything of a board that is not decided; whether there is more to do at once."""
+        """Start all decisions of a board that are due. Return whether there is more to do at once."""
         more = False
         for kind, plan_id in await store.read(UNDECIDED):
             if kind == "review":
@@ -68,7 +68,7 @@ class PendingDecisions:
         return more
 
     def _finish_release(self, key: tuple[str, str], task: asyncio.Task[bool]) -> None:
-        """Another one may have become due meanwhile."""
+        """Wake a pass when a decision has ended: another one may have become due meanwhile."""
         self._releases.pop(key, None)
         if not task.cancelled():
             self.tell(again=task.result())
@@ -89,7 +89,7 @@ class PendingDecisions:
             return False
 
     async def _release(self, store: Store, plan_id: str) -> bool:
-        """Decide on a release; False when that did not work. Then it stays due, and a later look tries again."""
+        """Decide a release. False when that fails: then it stays due, and a later pass tries again."""
         try:
             await release.decide_release(self.deps, store, plan_id, self.prover)
         except AgentTalkError as error:
@@ -101,7 +101,7 @@ class PendingDecisions:
         return True
 
     async def close(self) -> None:
-        """End what is under way. It begins anew with the next start."""
+        """Cancel decisions that are being made. The next start makes them again."""
         while tasks := list(self._releases.values()):
             for task in tasks:
                 task.cancel()

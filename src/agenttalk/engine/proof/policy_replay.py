@@ -1,4 +1,4 @@
-"""Holding past work against a policy, page by page, the newest first. It reads only, and a page costs what it holds."""
+"""Judges past work by a policy, page by page, the newest first. It only reads, and a page bounds its cost."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ from agenttalk.rules.proof.policy_replay import ReplayedWork, ReplayVerdict
 PAGE: Final = 200
 """Pieces of work that are judged for one page."""
 _WINDOW: Final = 2_000
-"""Facts that are looked at in one statement."""
+"""Facts that one statement reads."""
 _LOOKED_AT: Final = 20_000
-"""Facts that are looked at for one page."""
+"""Facts that are read for one page."""
 _JOURNAL: Final = "deliveries/"
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayQuery:
-    """What is to be judged."""
+    """The policy, and the work to judge."""
 
     policy: AuditPolicy
     since: datetime | None = None
     plan_id: str = ""
     board: str = ""
-    """Where to go on; with `before` as the page before said it."""
+    """The start of the page: `before` as the previous page returned it."""
     before: int = 0
 
 
 async def replay_page(deps: Deps, asked: ReplayQuery) -> dict[str, Any]:
-    """What a policy says of some of what was called done, how much of each, and where to go on (None: that was all)."""
+    """The verdicts of a policy on work that was called done, their sums, and the next page (None: there is none)."""
     found: list[dict[str, Any]] = []
     looked = 0
     stores = sorted(await list_boards(deps), key=lambda each: each.name)
@@ -85,14 +85,14 @@ async def replay_page(deps: Deps, asked: ReplayQuery) -> dict[str, Any]:
 
 
 def parse_since(text: str | None) -> datetime | None:
-    """From when on; a day is meant from its first second, in UTC. Raises UsageError."""
+    """Read the start of the time to judge. A day begins at its first second, in UTC. Raises UsageError."""
     if not text:
         return None
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
         hint = "write 2026-11-01 or 2026-11-01T09:00:00Z"
-        raise UsageError(Code.OPTION_INVALID, f"{text[:40]!r} is no time", hint=hint) from error
+        raise UsageError(Code.OPTION_INVALID, f"{text[:40]!r} is not a time", hint=hint) from error
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
@@ -105,7 +105,7 @@ def _page_to_json(found: list[dict[str, Any]], following: dict[str, Any] | None)
 async def _judge_fact(
     deps: Deps, store: Store, asked: ReplayQuery, fact: tuple[int, str, str, str], body: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """What a policy says of one fact; None when nothing was called done by it, or it is of another plan."""
+    """Judge the work of one fact. None when the fact did not call anything done, or is of another plan."""
     seq, at, kind, subject = fact
     if kind != rework_rounds.ACCEPTED and body.get("cause") != "FULFILLED":
         return None
@@ -172,7 +172,7 @@ async def _work(
 
 
 async def _promise(store: Store, plan_id: str, task_id: str, body: Mapping[str, Any]) -> CompletionPromise | None:
-    """What was promised then: what the command said, or what followed from its node."""
+    """Return the promise of that time: that of the command, or the one that followed from its node."""
     message_id = body.get("message_id")
     orders = await store.read(ORDER_NAMED, plan_id=plan_id, message_id=message_id) if message_id else []
     if orders:
@@ -187,7 +187,7 @@ async def _promise(store: Store, plan_id: str, task_id: str, body: Mapping[str, 
 
 
 async def _accepted(store: Store, plan_id: str, task_id: str, at: str, body: Mapping[str, Any]) -> tuple[Evidence, ...]:
-    """What there was when a person took refused work as it was, and what that person confirmed."""
+    """Return the evidence of refused work that a person accepted, and what that person confirmed."""
     last: Mapping[str, Any] = {}
     for each in await _history(store, plan_id, task_id):
         if each.kind == rework_rounds.EXHAUSTED and each.at <= at:
@@ -198,7 +198,7 @@ async def _accepted(store: Store, plan_id: str, task_id: str, at: str, body: Map
 
 
 async def _rounds(store: Store, plan_id: str, task_id: str, at: str) -> int:
-    """Rounds of rework until then."""
+    """Return the rounds of rework until then."""
     counted = [each.body.get("round") for each in await _history(store, plan_id, task_id) if each.at <= at]
     return max([each for each in counted if isinstance(each, int)], default=0)
 

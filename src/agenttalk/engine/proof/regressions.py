@@ -1,6 +1,6 @@
-"""Writing down what came of looking again: what is stale or fresh, and who has to mend what was broken.
+"""Records the results of repeated checks: which evidence is stale or fresh, and which tasks have to mend something.
 
-Everything here happens in one transaction. Evidence that was replaced since it was looked at is left alone.
+Everything here happens in one transaction. Evidence that was replaced since it was read is left alone.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from agenttalk.rules.text.catalogue import with_messages
 from agenttalk.rules.text.message import join
 
 _PRINTED: Final = 2_000
-"""Characters of what a check printed that are sent back."""
+"""Characters of a check's output that are sent back."""
 
 
 def mark_freshness(moves: PlanTransaction, plan_id: str, review: StalenessReport) -> list[str]:
-    """Write down which evidence is stale, and which is as it was once more; the tasks whose freshness that changed."""
+    """Record which evidence is stale, and which is fresh again. Return the tasks whose freshness changed."""
     changed = [each for each in review.seen if each.kept.fresh is bool(each.why)]
     changed = [each for each in changed if _set_fresh(moves, plan_id, each, fresh=not each.why)]
     for task_id, seen in _by_task(changed).items():
@@ -56,14 +56,14 @@ def mark_freshness(moves: PlanTransaction, plan_id: str, review: StalenessReport
 
 
 def _go_on(moves: PlanTransaction, plan_id: str, task_id: str) -> None:
-    """A plan has not ended while something that it proved is stale."""
+    """Reopen a plan that has ended while something that it proved is stale."""
     if moves.tx.run(RUN_STATE, plan_id=plan_id) == [("ENDED",)]:
         moves.tx.run(SET_RUN_STATE, plan_id=plan_id, state="RUNNING", at=moves.now)
         moves.tx.record("plan.reopened", plan_id, {"stale": task_id})
 
 
 def record_rechecks(moves: PlanTransaction, plan_id: str, review: StalenessReport) -> list[str]:
-    """Write down what came of making checks again; the tasks that are reopened because of it."""
+    """Record the results of repeated checks. Return the tasks that are reopened because of them."""
     mark_freshness(moves, plan_id, review)
     renewed = [each for each in review.seen if each.state == "verified" and _renew(moves, plan_id, each, review.commit)]
     for task_id, seen in _by_task(renewed).items():
@@ -75,7 +75,7 @@ def record_rechecks(moves: PlanTransaction, plan_id: str, review: StalenessRepor
 
 
 def end_plan(moves: PlanTransaction, plan_id: str) -> Literal["ended", "open", "stale"]:
-    """End a plan in which nothing is open and nothing stale; what is in the way. One that is paused stays open."""
+    """End a plan in which nothing is open or stale. Return what is in the way, if anything. A paused plan stays."""
     tx = moves.tx
     run = tx.run(RUN, plan_id=plan_id)[0]
     if run.state != "RUNNING" or run.open:
@@ -109,12 +109,12 @@ def _set_fresh(moves: PlanTransaction, plan_id: str, seen: EvidenceRecheck, *, f
 
 
 def _is_current(moves: PlanTransaction, plan_id: str, seen: EvidenceRecheck) -> bool:
-    """Whether what was looked at is still what shows that the task is done."""
+    """Whether the evidence that was checked is still the one that proves the task."""
     return bool(moves.tx.run(IS_STILL_EVIDENCE, **_about(plan_id, seen)))
 
 
 def _renew(moves: PlanTransaction, plan_id: str, seen: EvidenceRecheck, commit: str) -> bool:
-    """Evidence that passed again is about the tip from now on."""
+    """Renew evidence that passed again: from now on it is about the tip."""
     result = seen.result
     if result is None:
         return False
@@ -131,7 +131,7 @@ def _renew(moves: PlanTransaction, plan_id: str, seen: EvidenceRecheck, commit: 
 
 
 def _reopen(moves: PlanTransaction, plan_id: str, broken: Sequence[EvidenceRecheck]) -> list[str]:
-    """Have whoever broke checks mend them, each with all that it broke; who that is."""
+    """Reopen the tasks that broke checks, each with all that it broke. Return these tasks."""
     tx = moves.tx
     checks = ", ".join(sorted({each.kept.check.id for each in broken}))
     releases.revoke(tx, plan_id, f"what was proven does not hold any more: {checks}", at=moves.now)
@@ -150,22 +150,22 @@ def _reopen(moves: PlanTransaction, plan_id: str, broken: Sequence[EvidenceReche
 
 
 def _send_back(moves: PlanTransaction, plan_id: str, task_id: str, broken: Sequence[EvidenceRecheck]) -> bool:
-    """Reopen one task; False when another round makes no sense, and it has failed."""
+    """Reopen one task. False when another round makes no sense, and it has failed."""
     tx = moves.tx
     _join(moves, plan_id, task_id, broken)
-    sheet = moves.definitions.load(tx, plan_id)
+    plan = moves.definitions.load(tx, plan_id)
     reason = join(dict.fromkeys(_describe_reopening(task_id, recheck) for recheck in broken))
     body = {**with_messages({"reason": reason}), "broken": [_broken_check_to_json(each) for each in broken]}
     tx.record("regression.found", f"{plan_id}/{task_id}", body)
     kept = broken[0].kept
     judgement = Judgement(False, 0, reason, tuple(_issues(task_id, broken)))
     refusal = WorkRefusal(ENGINE, kept.owner if kept.owner != task_id else None, kept.command_id, judgement)
-    rework.refuse_work(moves, sheet, task_id, refusal, "REGRESSION")
+    rework.refuse_work(moves, plan, task_id, refusal, "REGRESSION")
     return bool(tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0].state != "FAILED")
 
 
 def _join(moves: PlanTransaction, plan_id: str, task_id: str, broken: Sequence[EvidenceRecheck]) -> None:
-    """From now on the promise of whoever broke checks of others demands them."""
+    """Add checks of others to the promise of a task that broke them."""
     others = [each.kept for each in broken if each.kept.owner != task_id]
     for kept in others:
         name = kept.check.id if kept.task_id == kept.owner else kept.check.id.removeprefix(f"{kept.owner}/")
@@ -177,7 +177,7 @@ def _join(moves: PlanTransaction, plan_id: str, task_id: str, broken: Sequence[E
 
 
 def _describe_reopening(task_id: str, seen: EvidenceRecheck) -> str:
-    """Why a task is reopened."""
+    """Describe why a task is reopened."""
     kept = seen.kept
     name = kept.check.id
     name = name if kept.owner == task_id else verdict_words.CHECK_OF(check=name, task=kept.owner)
@@ -191,7 +191,7 @@ def _describe_reopening(task_id: str, seen: EvidenceRecheck) -> str:
 
 
 def _broken_check_to_json(seen: EvidenceRecheck) -> dict[str, Any]:
-    """A check that does not hold any more, for the ledger."""
+    """Describe a check that does not hold any more, for the ledger."""
     result = findings_json.to_json(seen.result) if seen.result is not None else {}
     cause = {"commit": seen.broke, "task_id": seen.merged}
     return {"task_id": seen.kept.task_id, "owner": seen.kept.owner, "cause": cause, "check": result}

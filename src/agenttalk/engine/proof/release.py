@@ -1,6 +1,6 @@
-"""Deciding whether a plan's results are shipped. The engine does it; agents only deliver what it looks at.
+"""Decides whether a plan's results are released. The engine decides; agents only deliver what it checks.
 
-Checks are made outside of any transaction. The decision is one transaction, which is given up and tried again if
+Checks are made before the transaction. The decision is one transaction, which is given up and tried again if
 anything that it rests on has changed meanwhile. The same footing is decided once, also after a crash.
 """
 
@@ -41,7 +41,7 @@ from agenttalk.rules.proof import release as rules
 from agenttalk.rules.proof.release import DeliverableState, GateFinding, ReleaseDecision
 
 _TRIES: Final = 5
-"""How often a decision is begun anew because something changed while results were obtained."""
+"""How often a decision is started again because something changed while checks ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class _ReleaseBasis:
     """How many of the plan's tasks rest on something that ran without a sandbox."""
 
     def compute_hash(self, commit: str) -> str:
-        """The hash of all of it, and of where the plan's branch stands."""
+        """The hash of all of it, and of the head of the plan's branch."""
         return wire.sha256(
             wire.write(
                 {
@@ -90,9 +90,9 @@ class _ReleaseBasis:
 async def decide_release(
     deps: Deps, store: Store, plan_id: str, prover: Prover | None, *, again: bool = False, by: str = rules.ENGINE
 ) -> Release | None:
-    """Decide on the release of a plan whose tasks have all ended; None when it ships nothing.
+    """Decide the release of a plan whose tasks have all ended. None when it ships nothing.
 
-    The same as before is not decided again, unless an approval was taken back or somebody asks for it (`again`).
+    The same state is not decided again, unless an approval was taken back or a person asks for it (`again`).
     """
     if again:
         at = deps.stamp()
@@ -137,29 +137,29 @@ def _ask_again(tx: Tx, plan_id: str, *, by: str, at: str) -> None:
 
 
 def _not_due(tx: Tx, plan_id: str) -> None:
-    """Tasks are open again: it is decided when they have ended."""
+    """Leave the decision until the tasks that are open again have ended."""
     known = releases.read_latest(tx, plan_id)
     if known is not None and known.state == "due":
         tx.run(DROP_DUE_RELEASE, plan_id=plan_id, number=known.number)
 
 
 def _read_basis(tx: Tx, plan_id: str) -> _ReleaseBasis | None:
-    sheet = DefinitionCache().load(tx, plan_id)
-    policy = sheet.policies.release
+    plan = DefinitionCache().load(tx, plan_id)
+    policy = plan.policies.release
     if policy is None:
         return None
     made, files = [], {}
     for each in policy.deliverables:
         task_id = str(each.from_task_id)
-        one, contents = _read_deliverable(tx, sheet, task_id, each.name)
+        one, contents = _read_deliverable(tx, plan, task_id, each.name)
         made.append(one)
         files[task_id, each.name] = contents
-    documents = tuple(_documents(tx, sheet))
+    documents = tuple(_documents(tx, plan))
     run = tx.run(RUN, plan_id=plan_id)[0]
     return _ReleaseBasis(
-        sheet.policies,
-        tuple(sheet.profiles),
-        sheet.workspace,
+        plan.policies,
+        tuple(plan.profiles),
+        plan.workspace,
         tuple(made),
         files,
         documents,
@@ -169,23 +169,21 @@ def _read_basis(tx: Tx, plan_id: str) -> _ReleaseBasis | None:
     )
 
 
-def _read_deliverable(
-    tx: Tx, sheet: PlanDefinition, task_id: str, name: str
-) -> tuple[DeliverableState, dict[str, str]]:
-    """What has become of a deliverable."""
-    rows = tx.run(RELEASE_TASK, plan_id=sheet.plan_id, task_id=task_id)
+def _read_deliverable(tx: Tx, plan: PlanDefinition, task_id: str, name: str) -> tuple[DeliverableState, dict[str, str]]:
+    """Return the state of a deliverable."""
+    rows = tx.run(RELEASE_TASK, plan_id=plan.plan_id, task_id=task_id)
     if not rows:
         return DeliverableState(name, task_id, "PENDING"), {}
     state, cause, fresh, _, unisolated = rows[0]
-    node = sheet.node(tx, task_id)
+    node = plan.node(tx, task_id)
     needed = _is_needed(node, name) and not (state == "SKIPPED" and cause == "BRANCH_NOT_TAKEN")
-    versions = tx.run(ARTIFACTS_NAMED, plan_id=sheet.plan_id, output_name=name)
+    versions = tx.run(ARTIFACTS_NAMED, plan_id=plan.plan_id, output_name=name)
     row = next((row for row in versions if row.task_id == task_id), None)
     if row is None:
         return DeliverableState(name, task_id, state, bool(fresh), needed), {}
     files = validator_verdicts.files_of(bytes(row.envelope))
     sha256 = hash_files(files)
-    said = [one for one in tx.run(JUDGEMENTS_OF, plan_id=sheet.plan_id, sha256=sha256) if one.validator != row.producer]
+    said = [one for one in tx.run(JUDGEMENTS_OF, plan_id=plan.plan_id, sha256=sha256) if one.validator != row.producer]
     made = DeliverableState(
         name,
         task_id,
@@ -194,7 +192,7 @@ def _read_deliverable(
         needed,
         row.producer,
         sha256,
-        sheet.promise(node).id,
+        plan.promise(node).id,
         refused_by=tuple(validator for validator, accepted, _ in said if not accepted),
         accepted_by=tuple(validator for validator, accepted, _ in said if accepted),
         isolated=not unisolated,
@@ -206,46 +204,46 @@ def _is_needed(node: Node, name: str) -> bool:
     return any(each.name == name and each.when is None and not each.optional for each in node.outputs)
 
 
-def _documents(tx: Tx, sheet: PlanDefinition) -> list[_Document]:
-    """The newest results of gates that tasks delivered, and whether they saw all that was merged."""
-    merged = _merged_at(tx, sheet)
+def _documents(tx: Tx, plan: PlanDefinition) -> list[_Document]:
+    """List the newest results of gates that tasks delivered, and whether they saw all that was merged."""
+    merged = _merged_at(tx, plan)
     found: dict[tuple[str, str], _Document] = {}
-    for task_id, output_name, producer, _, envelope in tx.run(GATE_RESULTS, plan_id=sheet.plan_id):
+    for task_id, output_name, producer, _, envelope in tx.run(GATE_RESULTS, plan_id=plan.plan_id):
         if rules.find_named_gate(output_name) is None or (task_id, output_name) in found:
             continue
-        rows = tx.run(RELEASE_TASK, plan_id=sheet.plan_id, task_id=task_id)
+        rows = tx.run(RELEASE_TASK, plan_id=plan.plan_id, task_id=task_id)
         if not rows:
             continue
         state, _, fresh, agent_id, _ = rows[0]
         files = validator_verdicts.files_of(bytes(envelope))
         content = next(iter(files.values())) if len(files) == 1 else ""
         by = producer if producer == agent_id else f"{producer}, whose task it is not"
-        began = _began(tx, sheet.plan_id, task_id)
+        began = _began(tx, plan.plan_id, task_id)
         late = any(at > began for each, at in merged.items() if each != task_id)
         holds = state == "COMPLETED" and bool(fresh) and not late
         found[task_id, output_name] = _Document(output_name, by, content, holds)
     return list(found.values())
 
 
-def _merged_at(tx: Tx, sheet: PlanDefinition) -> dict[str, str]:
-    """Tasks that work on the repository → when their work was merged last."""
-    if sheet.workspace is None:
+def _merged_at(tx: Tx, plan: PlanDefinition) -> dict[str, str]:
+    """Map tasks that work on the repository to when their work was merged last."""
+    if plan.workspace is None:
         return {}
     return {
         row.task_id: row.finished_at
-        for row in tx.run(FINISHED_TASKS, plan_id=sheet.plan_id)
-        if sheet.node(tx, row.task_id).workspace == "repo"
+        for row in tx.run(FINISHED_TASKS, plan_id=plan.plan_id)
+        if plan.node(tx, row.task_id).workspace == "repo"
     }
 
 
 def _began(tx: Tx, plan_id: str, task_id: str) -> str:
-    """When a task got the command that it ended with; empty if that is not known, which is before everything."""
+    """Return when a task got the command that it ended with. Unknown is empty, which sorts before everything."""
     rows = tx.run(COMMAND_TAKEN_AT, plan_id=plan_id, task_id=task_id)
     return str(rows[0].consumed_at or "") if rows else ""
 
 
 def _shipment(board: str, plan_id: str, ground: _ReleaseBasis) -> Shipment:
-    """What is shipped, laid out: an artifact that is one file by its name, others in a folder of that name."""
+    """Lay out what is shipped: an artifact of one file by its name, others in a folder of that name."""
     shipped = [each for each in ground.made if each.sha256 and each.state == "COMPLETED"]
     names = [each.name for each in shipped]
     files: dict[str, str] = {}
@@ -258,7 +256,7 @@ def _shipment(board: str, plan_id: str, ground: _ReleaseBasis) -> Shipment:
 
 
 async def _examine(prover: Prover | None, shipment: Shipment, policies: Policies) -> ShipmentReport:
-    """Have the engine's own checks made, for as long as the plan allows. What did not end has not passed."""
+    """Run the engine's own checks, for as long as the plan allows. A check that did not end has not passed."""
     policy = policies.release
     wanted = (
         {} if policy is None else {name: policy.gates[name] for name in _required(policies) if name in policy.gates}
@@ -273,7 +271,7 @@ async def _examine(prover: Prover | None, shipment: Shipment, policies: Policies
     except TimeoutError:
         return ShipmentReport(faults=(f"the gates took more than {limit.timeout_seconds if limit else 0} seconds",))
     except AgentTalkError as error:
-        return ShipmentReport(faults=(f"the gates could not be looked at: {error.message}",))
+        return ShipmentReport(faults=(f"the gates could not be checked: {error.message}",))
 
 
 def _required(policies: Policies) -> tuple[str, ...]:
@@ -285,7 +283,7 @@ def _limit(policies: Policies) -> PhaseTimeout | None:
 
 
 def _own_findings(ground: _ReleaseBasis, examined: ShipmentReport) -> list[GateFinding]:
-    """What the engine's own checks said, of everything that is shipped."""
+    """Return the results of the engine's own checks, about everything that is shipped."""
     subjects = frozenset(each.sha256 for each in ground.made if each.sha256 and each.state == "COMPLETED")
     return [
         GateFinding(
@@ -302,7 +300,7 @@ def _own_findings(ground: _ReleaseBasis, examined: ShipmentReport) -> list[GateF
 
 
 async def _read(deps: Deps, store: Store, ground: _ReleaseBasis) -> tuple[list[GateFinding], list[str]]:
-    """What tasks delivered as results of gates, and what of it cannot be read."""
+    """Read the gate results that tasks delivered. Return them, and what cannot be read."""
     found: list[GateFinding] = []
     faults: list[str] = []
     blobs = await deps.stores.blobs(store.name)
@@ -331,7 +329,7 @@ def _decide(
     found: Sequence[GateFinding],
     faults: Sequence[str],
 ) -> bool:
-    """Write the decision down, if it still rests on what there is; False when it does not."""
+    """Write the decision, if the state it rests on has not changed. False when it has."""
     now = _read_basis(tx, plan_id)
     if now != ground or now.policies.release is None:
         return False
@@ -400,7 +398,7 @@ def _write(
 def _record(
     plan_id: str, release_id: str, manifest: Mapping[str, Any], decision: ReleaseDecision, when: str
 ) -> dict[str, Any]:
-    """The decision as a document."""
+    """Make the document of the decision."""
     return {
         "schema_version": "1.0",
         "plan_id": plan_id,
@@ -477,7 +475,7 @@ def _manifest(
 
 
 def _archive(tx: Tx, plan_id: str, release_id: str, ground: _ReleaseBasis, decision: ReleaseDecision) -> None:
-    """Have what is shipped written where it stays. The store's contents are held against their hashes on the way."""
+    """Archive what is shipped. The store's contents are compared with their hashes on the way."""
     for each in decision.shipped:
         folder = (
             f"{releases.archive_folder_of(plan_id, release_id)}/{each.task_id}/{root_layout.path_segment(each.name)}"

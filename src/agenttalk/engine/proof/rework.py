@@ -1,4 +1,4 @@
-"""Work that flows back: a consumer or the verifier refused it, so whoever made it does it again, with the issues.
+"""Rework: a consumer or the verifier refused work, so the task that made it runs again, with the issues.
 
 When another round makes no sense the task has failed, and a person decides (see `rework_decisions`).
 """
@@ -40,7 +40,7 @@ from agenttalk.rules.text import verdict_words
 from agenttalk.rules.text.catalogue import read_text, to_columns
 
 _FILES: Final = 200
-"""Files of a refused version that come along with the next command."""
+"""Files of a refused version that come with the next command."""
 _ASKED: Final = 20
 """Issues of each round that a question shows."""
 OPTIONS: Final = ("grant 1", "grant 2", "grant 3", "accept", "abort")
@@ -50,7 +50,7 @@ FileRecords = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class WorkRefusal:
-    """Somebody's word that what a task made is not good enough."""
+    """A consumer's refusal of what a task made."""
 
     validator: str
     consumer: str | None
@@ -58,21 +58,21 @@ class WorkRefusal:
     command_id: str
     judgement: Judgement
     model: str = ""
-    """By which it was judged, as far as that is known."""
+    """The model that judged it, as far as that is known."""
 
 
 def send_back(
     moves: PlanTransaction,
-    sheet: PlanDefinition,
+    plan: PlanDefinition,
     granted: LeasedAttempt,
     judgements: Mapping[str, Judgement],
     model: str,
 ) -> None:
-    """Have the tasks whose outputs were refused done again. Who refused waits for the new versions."""
+    """Send tasks back whose outputs were refused. The task that refused them waits for the new versions."""
     job = granted.job
     moves.tx.run(
         WAIT_FOR_INPUT,
-        plan_id=sheet.plan_id,
+        plan_id=plan.plan_id,
         task_id=job.task_id,
         missing=wire.write([name for name, each in judgements.items() if not each.accepted]),
         at=moves.now,
@@ -81,13 +81,13 @@ def send_back(
         if not judgement.accepted:
             refusal = WorkRefusal(job.agent_id, job.task_id, job.command.command_id, judgement, model)
             for producer in dict.fromkeys(path.partition("/")[0] for path in _paths(granted, name)):
-                refuse_work(moves, sheet, producer, refusal)
+                refuse_work(moves, plan, producer, refusal)
 
 
 def record_judgements(
     moves: PlanTransaction, granted: LeasedAttempt, judgements: Mapping[str, Judgement], model: str
 ) -> None:
-    """Write down what was said of inputs, and by which model."""
+    """Record the judgements of inputs, and the model that made them."""
     job = granted.job
     body = {
         "validator": job.agent_id,
@@ -106,22 +106,22 @@ def _paths(granted: LeasedAttempt, name: str) -> list[str]:
 
 
 def refuse_work(
-    moves: PlanTransaction, sheet: PlanDefinition, producer: str, refusal: WorkRefusal, cause: Cause = "REWORK"
+    moves: PlanTransaction, plan: PlanDefinition, producer: str, refusal: WorkRefusal, cause: Cause = "REWORK"
 ) -> bool:
-    """Send one task back, unless it went back for another reason meanwhile, or another round makes no sense.
+    """Send one task back, unless it was sent back for another reason meanwhile, or another round makes no sense.
 
-    False when it is not done, so that there is nothing to refuse.
+    False when the task is not done, so that there is nothing to refuse.
     """
-    tx, plan_id = moves.tx, sheet.plan_id
+    tx, plan_id = moves.tx, plan.plan_id
     rows = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=producer)
     if not rows or rows[0].state != "COMPLETED":
         return False
-    row, node = rows[0], sheet.node(tx, producer)
+    row, node = rows[0], plan.node(tx, producer)
     issues = refusal.judgement.issues
     fingerprint = rework.fingerprint_issues(issues)
-    rounds = rework_rounds.read_round_history(tx, sheet, node, used=row.reexecutions, consumer=refusal.consumer)
+    rounds = rework_rounds.read_round_history(tx, plan, node, used=row.reexecutions, consumer=refusal.consumer)
     answer = rework.decide_another_round(rounds, fingerprint)
-    files = read_files_in_force(moves, sheet, producer)
+    files = read_files_in_force(moves, plan, producer)
     told = {
         "by": refusal.validator,
         "consumer": refusal.consumer,
@@ -135,14 +135,14 @@ def refuse_work(
     }
     tx.run(COUNT_RUN, plan_id=plan_id, open=1, completed=-1, failed=0, skipped=0)
     if answer != "yes":
-        _give_up(moves, sheet, node, told, stuck=answer == "stuck")
+        _give_up(moves, plan, node, told, stuck=answer == "stuck")
         return True
     [(number,)] = tx.run(ADD_ROUND, plan_id=plan_id, task_id=producer, rounds=1)
     tx.record(rework_rounds.ORDERED, rework_rounds.ledger_subject(plan_id, producer), {"round": number, **told})
     result = refusal.judgement.as_result(refusal.validator)
     again = build_reexecution(plan_id, producer, row.agent_id, number, result, files, moves)
-    _order_next_command(moves, sheet, node, row, "COMPLETED", cause, again)
-    transitions.update_consumers(moves, sheet, producer)
+    _order_next_command(moves, plan, node, row, "COMPLETED", cause, again)
+    transitions.update_consumers(moves, plan, producer)
     return True
 
 
@@ -155,7 +155,7 @@ def build_reexecution(
     files: FileRecords,
     moves: PlanTransaction,
 ) -> dict[str, Any]:
-    """The part of a command that says what was refused, and why; and what people said of checks that are disputed."""
+    """Make the part of a command that says what was refused and why, and what people decided about disputed checks."""
     disputed = dispute_rows.make_issues(moves.tx, plan_id, task_id)
     if disputed:
         result = {**result, "issues": [*result.get("issues", ()), *disputed]}
@@ -171,34 +171,34 @@ def build_reexecution(
 
 def _order_next_command(
     moves: PlanTransaction,
-    sheet: PlanDefinition,
+    plan: PlanDefinition,
     node: Node,
     row: EngineTaskRow,
     state: Any,
     cause: Cause,
     again: dict[str, Any],
 ) -> None:
-    """Make the next command of a task, with the inputs that it had; if those are not there any more, it waits."""
+    """Make the next command of a task, with the inputs that it had. It waits if those are not there any more."""
     inputs = commands.inputs_of(moves.tx, row.delivery) if row.delivery is not None else ()
-    if versions.has_lost_input(moves.tx, sheet, inputs):
-        moves.move_task(sheet, node.task_id, state, cause)
-        transitions.wait_for_inputs(moves, sheet, node.task_id)
+    if versions.has_lost_input(moves.tx, plan, inputs):
+        moves.move_task(plan, node.task_id, state, cause)
+        transitions.wait_for_inputs(moves, plan, node.task_id)
         return
     picked = PickedInputs(inputs=inputs, sources={}, absent=())
-    moves.queue_command(sheet, node, picked, state, cause, rework=again, agent_id=row.agent_id)
+    moves.queue_command(plan, node, picked, state, cause, rework=again, agent_id=row.agent_id)
 
 
 def rerun_failed(
-    moves: PlanTransaction, sheet: PlanDefinition, node: Node, row: EngineTaskRow, reexecute: dict[str, Any]
+    moves: PlanTransaction, plan: PlanDefinition, node: Node, row: EngineTaskRow, reexecute: dict[str, Any]
 ) -> None:
-    """Have a task that failed done once more."""
-    _order_next_command(moves, sheet, node, row, "FAILED", "OPERATOR_RETRY", reexecute)
+    """Run a task that failed once more."""
+    _order_next_command(moves, plan, node, row, "FAILED", "OPERATOR_RETRY", reexecute)
 
 
-def read_files_in_force(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> FileRecords:
-    """The files of what a task made last, as far as nobody refused it."""
+def read_files_in_force(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> FileRecords:
+    """Return the files of the last version of a task's outputs that was not refused."""
     found: dict[str, FileRecords] = {}
-    for row in versions.list_versions_in_force(moves.tx, sheet.plan_id, task_id):
+    for row in versions.list_versions_in_force(moves.tx, plan.plan_id, task_id):
         listed = [
             {"output_name": row.output_name, "path": path, "sha256": sha256, "size_bytes": size}
             for path, sha256, size in versions.files_of(row.envelope)
@@ -207,31 +207,31 @@ def read_files_in_force(moves: PlanTransaction, sheet: PlanDefinition, task_id: 
     return [each for listed in found.values() for each in listed]
 
 
-def _give_up(moves: PlanTransaction, sheet: PlanDefinition, node: Node, told: dict[str, Any], *, stuck: bool) -> None:
-    """Another round makes no sense: the work has failed, and people are told."""
+def _give_up(moves: PlanTransaction, plan: PlanDefinition, node: Node, told: dict[str, Any], *, stuck: bool) -> None:
+    """Fail work for which another round makes no sense, and ask a person."""
     refused = verdict_words.REFUSED_UNCHANGED if stuck else verdict_words.REFUSED_LAST
     reason = refused(by=told["by"], why=read_text(told, "reason"))
-    moves.move_task(sheet, node.task_id, "COMPLETED", "REWORK_EXHAUSTED", reason=reason)
+    moves.move_task(plan, node.task_id, "COMPLETED", "REWORK_EXHAUSTED", reason=reason)
     records.alert(
         moves.tx,
         at=moves.now,
-        plan_id=sheet.plan_id,
+        plan_id=plan.plan_id,
         code=Code.COMMAND_FAILED,
         message=f"task {node.task_id!r} failed: {reason}",
         key=f"{node.task_id}/{told['command_id']}",
         source=records.RecordSource(told["by"], node.task_id, told["command_id"]),
         details={key: told[key] for key in ("decision", "score", "reason", "issues")},
     )
-    transitions.update_consumers(moves, sheet, node.task_id)
-    transitions.mark_failed(moves, sheet, node.task_id)
-    mark_exhausted(moves, sheet, node, reason, {**told, "stuck": stuck})
+    transitions.update_consumers(moves, plan, node.task_id)
+    transitions.mark_failed(moves, plan, node.task_id)
+    mark_exhausted(moves, plan, node, reason, {**told, "stuck": stuck})
 
 
 def mark_exhausted(
-    moves: PlanTransaction, sheet: PlanDefinition, node: Node, reason: str, told: dict[str, Any], *, diff: str = ""
+    moves: PlanTransaction, plan: PlanDefinition, node: Node, reason: str, told: dict[str, Any], *, diff: str = ""
 ) -> None:
-    """Write down that a task has no round left, and ask a person what is to become of it."""
-    tx, plan_id, task_id = moves.tx, sheet.plan_id, node.task_id
+    """Record that a task has no round left, and ask a person what to do with it."""
+    tx, plan_id, task_id = moves.tx, plan.plan_id, node.task_id
     why = "came back with the same issues unchanged" if told.get("stuck") else "has no round of rework left"
     question = f"{task_id} {why}. Grant more rounds, accept it as it is, or abort?"
     seen = {f"{each['output_name']}/{each['path']}": each["sha256"] for each in told["files"]}
@@ -245,14 +245,14 @@ def mark_exhausted(
         **({"diff": diff} if diff else {}),
     }
     request_id = questions.ask_about_task(
-        tx, sheet, node, "REEXECUTE_LIMIT", question, f"{question} {reason}", OPTIONS, at=moves.now, criteria=criteria
+        tx, plan, node, "REEXECUTE_LIMIT", question, f"{question} {reason}", OPTIONS, at=moves.now, criteria=criteria
     )
     tx.run(NOTE_REQUEST, plan_id=plan_id, task_id=task_id, request_id=request_id, **to_columns(reason))
 
 
 def order_rework(
     moves: PlanTransaction,
-    sheet: PlanDefinition,
+    plan: PlanDefinition,
     node: Node,
     granted: LeasedAttempt,
     performance: Performance,
@@ -265,7 +265,7 @@ def order_rework(
 ) -> None:
     """Send a task back to its agent, or to another one, with what is missing and what it left."""
     tx, job = moves.tx, granted.job
-    counts = int(cause != "CONFLICT")  # that somebody else was quicker is nobody's fault
+    counts = int(cause != "CONFLICT")  # another merge came first, which is not the agent's fault
     [(number,)] = tx.run(ADD_ROUND, plan_id=job.plan_id, task_id=job.task_id, rounds=counts)
     judgement = turn_outcome.build_engine_judgement(reason, verdict, proof)
     files = keep_left_files(moves, performance)
@@ -283,22 +283,22 @@ def order_rework(
     }
     tx.record(rework_rounds.ORDERED, rework_rounds.ledger_subject(job.plan_id, job.task_id), told)
     inputs = rework.list_own_inputs(job.command)
-    if versions.has_lost_input(tx, sheet, inputs):
-        transitions.wait_for_inputs(moves, sheet, job.task_id)
+    if versions.has_lost_input(tx, plan, inputs):
+        transitions.wait_for_inputs(moves, plan, job.task_id)
         return
     picked = PickedInputs(inputs=inputs, sources={}, absent=())
     result = judgement.as_result("engine")
     again = build_reexecution(job.plan_id, job.task_id, job.agent_id, number, result, files, moves)
-    moves.queue_command(sheet, node, picked, "RUNNING", cause, rework=again, agent_id=hand_to or job.agent_id)
+    moves.queue_command(plan, node, picked, "RUNNING", cause, rework=again, agent_id=hand_to or job.agent_id)
 
 
 def read_disputes(tx: Tx, plan_id: str, task_id: str) -> tuple[Issue, ...]:
-    """Read what became of checks that an agent disputes: it is news to the agent, so it is sent with every refusal."""
+    """Read decisions about checks that an agent disputes. They are news to the agent, so every refusal has them."""
     return tuple(Issue.model_validate(each) for each in dispute_rows.make_issues(tx, plan_id, task_id))
 
 
 def keep_left_files(moves: PlanTransaction, performance: Performance) -> FileRecords:
-    """What a turn left that is not good enough. It is kept, because the next one is to mend it."""
+    """Keep the files of a turn that are not good enough: the next turn is to mend them."""
     found = []
     for each in performance.outputs[:_FILES]:
         if each.data is not None:
@@ -311,7 +311,7 @@ def keep_left_files(moves: PlanTransaction, performance: Performance) -> FileRec
 
 def end_without_rounds(
     moves: PlanTransaction,
-    sheet: PlanDefinition,
+    plan: PlanDefinition,
     node: Node,
     granted: LeasedAttempt,
     performance: Performance,
@@ -322,7 +322,7 @@ def end_without_rounds(
     evidence: Sequence[Evidence],
     stuck: bool = False,
 ) -> None:
-    """A task that the verifier refuses has no round left, or is `stuck`: the same came back."""
+    """Record that a task refused by the verifier has no round left, or is `stuck`: it left the same as before."""
     job = granted.job
     judgement = turn_outcome.build_engine_judgement(reason, verdict, proof)
     told = {
@@ -339,11 +339,11 @@ def end_without_rounds(
         "evidence": [asdict(each) for each in evidence],
         "stuck": stuck,
     }
-    mark_exhausted(moves, sheet, node, reason, told, diff=proof.diff)
+    mark_exhausted(moves, plan, node, reason, told, diff=proof.diff)
 
 
 def group_by_output(files: FileRecords) -> dict[str, list[OutputContent]]:
-    """Files of a version by their output, as they are sent."""
+    """Group the files of a version by output, as they are sent."""
     found: dict[str, list[OutputContent]] = {}
     for each in files:
         one = OutputContent(each["output_name"], each["path"], each["sha256"], each["size_bytes"], None)

@@ -1,7 +1,7 @@
-"""What a person decides of a task that has no round of rework left: more rounds, accept it as it is, or abort.
+"""Decisions of a person on a task without a round of rework left: more rounds, accept it as it is, or abort.
 
 An answer to the question and the operator's command do the same. Accepting goes through `rules.proof.done.decide` like
-everything that is done: what the person confirms becomes evidence, bound to the hash of what was shown.
+every other way to done: what the person confirms becomes evidence, bound to the hash of what was shown.
 """
 
 from __future__ import annotations
@@ -40,33 +40,33 @@ from agenttalk.rules.text.catalogue import read_column, to_columns
 _HINT: Final = "'agenttalk explain {}/{}' shows every round, 'agenttalk retry' tries a failed task again"
 
 
-def find_unmerged_work(tx: Tx, sheet: PlanDefinition, task_id: str) -> AcceptedWork | None:
-    """What has to be merged when a task is accepted as it is; None when there is nothing."""
-    _read_exhausted_task(tx, sheet, task_id)
-    told = _last(tx, sheet, task_id)
-    node = sheet.node(tx, task_id)
-    if not told.get("left") or sheet.workspace is None or node.workspace != "repo":
+def find_unmerged_work(tx: Tx, plan: PlanDefinition, task_id: str) -> AcceptedWork | None:
+    """Return what has to be merged when a task is accepted as it is. None when there is nothing."""
+    _read_exhausted_task(tx, plan, task_id)
+    told = _last(tx, plan, task_id)
+    node = plan.node(tx, task_id)
+    if not told.get("left") or plan.workspace is None or node.workspace != "repo":
         return None
-    promise = sheet.promise(node, told.get("made_score"))
-    others = sheet.other_promises(tx, task_id)
-    return AcceptedWork(sheet.plan_id, task_id, sheet.workspace, promise, told["command_id"], told["attempt"], others)
+    promise = plan.promise(node, told.get("made_score"))
+    others = plan.other_promises(tx, task_id)
+    return AcceptedWork(plan.plan_id, task_id, plan.workspace, promise, told["command_id"], told["attempt"], others)
 
 
 def apply_decision(
-    moves: PlanTransaction, sheet: PlanDefinition, task_id: str, decision: ReworkDecision, *, by: str, commit: str = ""
+    moves: PlanTransaction, plan: PlanDefinition, task_id: str, decision: ReworkDecision, *, by: str, commit: str = ""
 ) -> None:
-    """Do what a person decided. Raises UsageError when the task is not waiting for that, or cannot be accepted."""
-    row = _read_exhausted_task(moves.tx, sheet, task_id)
+    """Carry out a person's decision. Raises UsageError when the task does not wait for it, or cannot be accepted."""
+    row = _read_exhausted_task(moves.tx, plan, task_id)
     match decision:
         case RoundGrant(rounds=number):
-            _grant(moves, sheet, task_id, row, number, by)
+            _grant(moves, plan, task_id, row, number, by)
         case WorkAcceptance():
-            _accept(moves, sheet, task_id, row, by, commit)
+            _accept(moves, plan, task_id, row, by, commit)
         case TaskAbandonment():
-            moves.tx.record(rework_rounds.ABORTED, rework_rounds.ledger_subject(sheet.plan_id, task_id), {"by": by})
+            moves.tx.record(rework_rounds.ABORTED, rework_rounds.ledger_subject(plan.plan_id, task_id), {"by": by})
             moves.tx.run(
                 NOTE_REQUEST,
-                plan_id=sheet.plan_id,
+                plan_id=plan.plan_id,
                 task_id=task_id,
                 request_id=None,
                 **to_columns(task_words.ABORTED_BY(why=read_column(row.reason, row.reason_message), by=by)),
@@ -75,19 +75,19 @@ def apply_decision(
         people_questions.close(moves.tx, row.request_id, f"{by} decided: {decision}", at=moves.now)
 
 
-def ask_again(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, answered: str, why: str) -> None:
-    """An answer could not be carried out: the question is put once more, and says why."""
+def ask_again(moves: PlanTransaction, plan: PlanDefinition, task_id: str, answered: str, why: str) -> None:
+    """Ask again, with the reason, because an answer could not be carried out."""
     tx = moves.tx
-    row = tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=task_id)[0]
+    row = tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0]
     if row.request_id != answered:
-        return  # somebody decided otherwise meanwhile
+        return  # another decision was made meanwhile
     [asked] = tx.run(REQUEST, request_id=answered)
     body = people_questions.read_request(asked)
     needed = body.needed
     request_id = questions.ask_about_task(
         tx,
-        sheet,
-        sheet.node(tx, task_id),
+        plan,
+        plan.node(tx, task_id),
         "REEXECUTE_LIMIT",
         body.title,
         f"{body.title} (the last answer could not be carried out: {why})",
@@ -97,35 +97,35 @@ def ask_again(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, answe
     )
     tx.run(
         NOTE_REQUEST,
-        plan_id=sheet.plan_id,
+        plan_id=plan.plan_id,
         task_id=task_id,
         request_id=request_id,
         **to_columns(read_column(row.reason, row.reason_message)),
     )
 
 
-def _read_exhausted_task(tx: Tx, sheet: PlanDefinition, task_id: str) -> EngineTaskRow:
-    """The row of a task that has no round left."""
-    rows = tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=task_id)
-    hint = _HINT.format(sheet.plan_id, task_id)
+def _read_exhausted_task(tx: Tx, plan: PlanDefinition, task_id: str) -> EngineTaskRow:
+    """Return the row of a task without a round left. Raises UsageError if it is not such a task."""
+    rows = tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)
+    hint = _HINT.format(plan.plan_id, task_id)
     if not rows:
-        raise UsageError(Code.TASK_NOT_FOUND, f"plan {sheet.plan_id!r} has no task {task_id!r}", hint=hint)
+        raise UsageError(Code.TASK_NOT_FOUND, f"plan {plan.plan_id!r} has no task {task_id!r}", hint=hint)
     if rows[0].state != "FAILED" or rows[0].cause != "REWORK_EXHAUSTED":
         what = f"{task_id} is {rows[0].state}, and this is for tasks that have no round of rework left"
         raise UsageError(Code.ILLEGAL_TRANSITION, what, hint=hint)
     return rows[0]
 
 
-def _last(tx: Tx, sheet: PlanDefinition, task_id: str) -> dict[str, Any]:
-    """What was found when the last round was used up."""
-    return rework_rounds.find_latest(tx, sheet.plan_id, task_id, rework_rounds.EXHAUSTED) or {"files": []}
+def _last(tx: Tx, plan: PlanDefinition, task_id: str) -> dict[str, Any]:
+    """Return the findings of the last round."""
+    return rework_rounds.find_latest(tx, plan.plan_id, task_id, rework_rounds.EXHAUSTED) or {"files": []}
 
 
 def _grant(
-    moves: PlanTransaction, sheet: PlanDefinition, task_id: str, row: EngineTaskRow, number: int, by: str
+    moves: PlanTransaction, plan: PlanDefinition, task_id: str, row: EngineTaskRow, number: int, by: str
 ) -> None:
-    tx, plan_id = moves.tx, sheet.plan_id
-    told = _last(tx, sheet, task_id)
+    tx, plan_id = moves.tx, plan.plan_id
+    told = _last(tx, plan, task_id)
     tx.record(
         rework_rounds.GRANTED,
         rework_rounds.ledger_subject(plan_id, task_id),
@@ -137,16 +137,16 @@ def _grant(
     keys = ("score", "reason", "issues", "expectations")
     result = {"validator": told["by"], **{key: told[key] for key in keys if key in told}}
     again = proof_rework.build_reexecution(plan_id, task_id, row.agent_id, used, result, told["files"], moves)
-    proof_rework.rerun_failed(moves, sheet, sheet.node(tx, task_id), row, again)
-    _wake(moves, sheet, task_id)
+    proof_rework.rerun_failed(moves, plan, plan.node(tx, task_id), row, again)
+    _wake(moves, plan, task_id)
 
 
 def _accept(
-    moves: PlanTransaction, sheet: PlanDefinition, task_id: str, row: EngineTaskRow, by: str, commit: str
+    moves: PlanTransaction, plan: PlanDefinition, task_id: str, row: EngineTaskRow, by: str, commit: str
 ) -> None:
-    tx, plan_id = moves.tx, sheet.plan_id
-    told = _last(tx, sheet, task_id)
-    verdict, confirmed = verdict_of(moves, sheet, task_id, told, by)
+    tx, plan_id = moves.tx, plan.plan_id
+    told = _last(tx, plan, task_id)
+    verdict, confirmed = verdict_of(moves, plan, task_id, told, by)
     cause = turn_outcome.find_done_cause(verdict, accepted=True)
     if cause is None:
         why = "; ".join([*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)])
@@ -167,52 +167,50 @@ def _accept(
         body | ({"commit": commit} if commit else {}),
     )
     _reopen_plan(moves, plan_id)
-    moves.move_task(sheet, task_id, "FAILED", cause, reason=task_words.ACCEPTED_BY(by=by))
+    moves.move_task(plan, task_id, "FAILED", cause, reason=task_words.ACCEPTED_BY(by=by))
     moves.count(plan_id, "failed", -1)
     moves.count(plan_id, "completed")
-    _send(moves, sheet, task_id, row, told)
-    transitions.mark_completed(moves, sheet, task_id)
-    transitions.update_consumers(moves, sheet, task_id)
-    _wake(moves, sheet, task_id)
+    _send(moves, plan, task_id, row, told)
+    transitions.mark_completed(moves, plan, task_id)
+    transitions.update_consumers(moves, plan, task_id)
+    _wake(moves, plan, task_id)
 
 
 def verdict_of(
-    moves: PlanTransaction, sheet: PlanDefinition, task_id: str, told: dict[str, Any], by: str
+    moves: PlanTransaction, plan: PlanDefinition, task_id: str, told: dict[str, Any], by: str
 ) -> tuple[Verdict, list[Evidence]]:
-    """What the promise comes to with what a person confirms on top; and that."""
-    promise = sheet.promise(sheet.node(moves.tx, task_id), told.get("made_score"))
+    """Decide the promise with what a person confirms added. Return the verdict and these confirmations."""
+    promise = plan.promise(plan.node(moves.tx, task_id), told.get("made_score"))
     found = [Evidence(**each) for each in told.get("evidence", ())]
-    trust: Trust = "attested" if people_questions.exposed_agents(moves.tx, moves.deps, sheet.plan_id) else "confirmed"
+    trust: Trust = "attested" if people_questions.exposed_agents(moves.tx, moves.deps, plan.plan_id) else "confirmed"
     confirmed = rework.make_confirmations(promise, found, by=by, at=moves.now, shown=told["shown"], trust=trust)
     return done.decide(
         promise, [*found, *confirmed], (), aborted=told.get("refused") or None, confirmed=True, word=trust
     ), confirmed
 
 
-def _send(
-    moves: PlanTransaction, sheet: PlanDefinition, task_id: str, row: EngineTaskRow, told: dict[str, Any]
-) -> None:
+def _send(moves: PlanTransaction, plan: PlanDefinition, task_id: str, row: EngineTaskRow, told: dict[str, Any]) -> None:
     """Deliver what was refused, as new messages: the old ones went no further."""
     tx = moves.tx
     [(message_id, envelope)] = tx.run(COMMAND_OF_DELIVERY, id=row.delivery)
     command = CommandEnvelope.model_validate_json(bytes(envelope)).payload.command
-    work = _Work(sheet.plan_id, task_id, row.agent_id, command)
-    outputs = {each.name: each for each in sheet.node(tx, task_id).outputs}
+    work = _Work(plan.plan_id, task_id, row.agent_id, command)
+    outputs = {each.name: each for each in plan.node(tx, task_id).outputs}
     lines: list[str] = []
     for name, files in proof_rework.group_by_output(told["files"]).items():
         if name in outputs:
             key = f"accepted/{message_id}/{told['shown']}"
-            parcel = artifacts.pack(sheet, work, outputs[name], files, told.get("made_score"), at=moves.now, key=key)
-            parcel.send(moves, sheet, work)
+            parcel = artifacts.pack(plan, work, outputs[name], files, told.get("made_score"), at=moves.now, key=key)
+            parcel.send(moves, plan, work)
             lines += parcel.lines
     if lines:
         body = {"lines": f"[{','.join(lines)}]", "task_id": wire.to_text(task_id)}
-        moves.append_journal_fact("outputs.accepted", sheet.plan_id, wire.encode(wire.object_of(body)))
+        moves.append_journal_fact("outputs.accepted", plan.plan_id, wire.encode(wire.object_of(body)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """Whose outputs they are."""
+    """The task and command that made the outputs."""
 
     plan_id: str
     task_id: str
@@ -226,8 +224,8 @@ def _reopen_plan(moves: PlanTransaction, plan_id: str) -> None:
     moves.note_due_tasks()
 
 
-def _wake(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> None:
-    """Those that the failure stopped wait again, for whatever is open before them. Nobody needs to decide on them."""
-    for woken in control.wake_stopped(moves, sheet, task_id):
-        transitions.recount_waits(moves, sheet, woken)
-        transitions.close_questions(moves, sheet, woken)
+def _wake(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> None:
+    """Have tasks that the failure stopped wait for what is open before them. The questions about them are closed."""
+    for woken in control.wake_stopped(moves, plan, task_id):
+        transitions.recount_waits(moves, plan, woken)
+        transitions.close_questions(moves, plan, woken)

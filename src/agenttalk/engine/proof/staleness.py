@@ -1,6 +1,6 @@
-"""Looking again at what was proven: what of it is stale, whether it still holds, and whose merge broke what does not.
+"""Finds proofs that are stale, checks whether they still hold, and finds whose merge broke those that do not.
 
-Nothing is written here; `regressions` writes down what came of it.
+Nothing is written here; `regressions` records the results.
 """
 
 from __future__ import annotations
@@ -32,42 +32,42 @@ _SEQ: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class StoredEvidence:
-    """Evidence that shows that a task is done."""
+    """Evidence that proves a task."""
 
     job: Job
-    """A job for its task, which nobody carries out: it says where to look."""
+    """A job for its task, which is not run: it names the workspace and the profile."""
     check: AnyCheck
     owner: str
     """The task whose check it is, which another one may have to keep."""
     command_id: str
     commit: str
-    """Where it was seen last."""
+    """The commit at which it was seen last."""
     fingerprint: Fingerprint
     fresh: bool
 
     @property
     def task_id(self) -> str:
-        """The task that it shows to be done."""
+        """The task that it proves."""
         return self.job.task_id
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceRecheck:
-    """What came of looking at evidence again."""
+    """The result of checking evidence again."""
 
     kept: StoredEvidence
     why: tuple[str, ...] = ()
-    """What of the things that it covers has changed."""
+    """The things it covers that have changed."""
     result: CheckResult | None = None
-    """What the check said at the tip; None where nothing changed, or nobody asked."""
+    """The result of the check at the tip. None where nothing changed, or where the check was not asked for."""
     broke: str | None = None
     """The commit at which the check turned red first."""
     merged: str | None = None
-    """The task whose work that commit is."""
+    """The task that merged that commit."""
 
     @property
     def state(self) -> str:
-        """What came of it, in a word."""
+        """Return the result in one word."""
         if not self.why:
             return "fresh"
         return "stale" if self.result is None else "verified" if self.result.passed else "red"
@@ -75,7 +75,7 @@ class EvidenceRecheck:
 
 @dataclass(frozen=True, slots=True)
 class StalenessReport:
-    """A look at all evidence of a plan."""
+    """The staleness of all evidence of a plan."""
 
     commit: str
     """The tip of the plan's branch."""
@@ -83,13 +83,13 @@ class StalenessReport:
 
     @property
     def red(self) -> list[EvidenceRecheck]:
-        """What does not hold any more."""
+        """Return the checks that do not hold any more."""
         return [each for each in self.seen if each.state == "red"]
 
 
 async def find_stale(
     store: Store,
-    sheets: DefinitionCache,
+    definitions: DefinitionCache,
     prover: Prover | None,
     plan_id: str,
     words: IsolationSettings,
@@ -97,10 +97,10 @@ async def find_stale(
     task_id: str | None = None,
     fresh_only: bool = False,
 ) -> StalenessReport:
-    """See which evidence of a plan's done tasks is stale. Nothing is run for that.
+    """Find stale evidence of a plan's done tasks. No check is run for that.
 
-    The operator's `words` say how checks are confined that are made again, as they did for the work itself.
-    With `fresh_only`, what is known to be stale is not looked at.
+    The operator's `words` say how repeated checks are confined, as they did for the work itself.
+    With `fresh_only`, evidence that is known to be stale is skipped.
     """
     rows = await store.read(EVIDENCE_OF_PLAN, plan_id=plan_id)
     rows = [
@@ -109,21 +109,21 @@ async def find_stale(
         if row.commit_id is not None and task_id in {None, row.task_id} and (row.fresh or not fresh_only)
     ]
     kept = (
-        await store.transact(partial(_read_evidence, sheets=sheets, plan_id=plan_id, rows=rows, words=words))
+        await store.transact(partial(_read_evidence, definitions=definitions, plan_id=plan_id, rows=rows, words=words))
         if rows
         else []
     )
     if not kept:
         return StalenessReport("")
     if prover is None:
-        raise MachineError(Code.ENGINE_UNREACHABLE, "checks are made by an engine, and this is none")
+        raise MachineError(Code.ENGINE_UNREACHABLE, "this process does not run checks")
     globs = dict.fromkeys(glob for each in kept for glob in each.check.covers or ())
     tip = await prover.find_tip(kept[0].job, list(globs))
     return StalenessReport(tip.commit, tuple(EvidenceRecheck(each, _changed(each, tip)) for each in kept))
 
 
 def _changed(kept: StoredEvidence, tip: BranchTip) -> tuple[str, ...]:
-    """What has changed of the things that evidence covers.
+    """Find what has changed of the things that evidence covers.
 
     A task whose inputs were replaced runs again, so those are as they were.
     """
@@ -158,7 +158,7 @@ async def reverify(prover: Prover, found: StalenessReport, *, at_once: int = 1) 
 
 
 async def _repeat_check(prover: Prover, kept: StoredEvidence, commit: str) -> CheckResult:
-    """What a check says at the tip. Raises MachineError when it says nothing of the work."""
+    """Return the result of a check at the tip. Raises MachineError when it says nothing about the work."""
     result = await prover.recheck(kept.job, kept.check, kept.fingerprint, commit)
     if not result.passed and not is_about_work(result):
         what = f"the check {kept.check.id!r} of {kept.task_id} cannot be made again"
@@ -177,7 +177,7 @@ async def _trace_breakage(prover: Prover, seen: EvidenceRecheck) -> EvidenceRech
 
 
 async def _passes_at(prover: Prover, kept: StoredEvidence, commit: str) -> bool | None:
-    """How a check stands at a commit; None when nobody can tell."""
+    """Return whether a check passes at a commit. None when that cannot be found out."""
     try:
         result = await prover.recheck(kept.job, kept.check, kept.fingerprint, commit)
     except AgentTalkError:
@@ -186,15 +186,15 @@ async def _passes_at(prover: Prover, kept: StoredEvidence, commit: str) -> bool 
 
 
 def _read_evidence(
-    tx: Tx, sheets: DefinitionCache, plan_id: str, rows: Sequence[PlanEvidenceRow], words: IsolationSettings
+    tx: Tx, definitions: DefinitionCache, plan_id: str, rows: Sequence[PlanEvidenceRow], words: IsolationSettings
 ) -> list[StoredEvidence]:
-    """The evidence of done tasks (`rows`). Checks that no promise has any more are left out."""
-    sheet = sheets.load(tx, plan_id)
+    """Read the evidence of done tasks (`rows`). Checks that no promise has any more are left out."""
+    plan = definitions.load(tx, plan_id)
     found: list[StoredEvidence] = []
     known: dict[str, dict[str, tuple[Job, AnyCheck, str]]] = {}
     for name, check_id, command_id, commit, _, body, _, fresh, _ in rows:
         if name not in known:
-            known[name] = _checks(tx, sheet, name, words)
+            known[name] = _checks(tx, plan, name, words)
         if check_id in known[name]:
             job, check, owner = known[name][check_id]
             said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
@@ -204,23 +204,23 @@ def _read_evidence(
 
 
 def _checks(
-    tx: Tx, sheet: PlanDefinition, task_id: str, words: IsolationSettings
+    tx: Tx, plan: PlanDefinition, task_id: str, words: IsolationSettings
 ) -> dict[str, tuple[Job, AnyCheck, str]]:
-    """The checks of a done task by their ids, each with the task whose check it is; none if it is not done."""
-    row = tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=task_id)[0]
-    if row.state != "COMPLETED" or sheet.workspace is None:
+    """Return the checks of a done task by id, each with the task whose check it is; none if it is not done."""
+    row = tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0]
+    if row.state != "COMPLETED" or plan.workspace is None:
         return {}
-    job = _job(tx, sheet, task_id, words.apply_to(sheet.profile(row.agent_id)))
-    owners = {each.id: each.owner for each in sheet.joined_checks.get(task_id, ())}
+    job = _job(tx, plan, task_id, words.apply_to(plan.profile(row.agent_id)))
+    owners = {each.id: each.owner for each in plan.joined_checks.get(task_id, ())}
     checks: Sequence[AnyCheck] = job.command.promise.checks if job.command.promise else ()
     return {check.id: (job, check, owners.get(check.id, task_id)) for check in checks}
 
 
-def _job(tx: Tx, sheet: PlanDefinition, task_id: str, profile: AgentProfile) -> Job:
-    """A job that nobody carries out, for whoever makes checks."""
-    _, command = commands.compose(sheet, sheet.node(tx, task_id), (), _SEQ)
+def _job(tx: Tx, plan: PlanDefinition, task_id: str, profile: AgentProfile) -> Job:
+    """Make a job that is not run, for the port that runs checks."""
+    _, command = commands.compose(plan, plan.node(tx, task_id), (), _SEQ)
     return Job(
-        plan_id=sheet.plan_id,
+        plan_id=plan.plan_id,
         task_id=task_id,
         agent_id=profile.agent_id,
         board=tx.board,
@@ -232,5 +232,5 @@ def _job(tx: Tx, sheet: PlanDefinition, task_id: str, profile: AgentProfile) -> 
         command=command,
         prompt="",
         timeout=0.0,
-        repo=sheet.workspace,
+        repo=plan.workspace,
     )

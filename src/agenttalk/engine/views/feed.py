@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, JsonError, MachineError
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
@@ -22,61 +23,65 @@ from agenttalk.ports.statements.views import FACTS_AFTER, FactAfterRow
 from agenttalk.rules.operation import feed
 
 LOOK: Final = 2.0
-"""Seconds after which it is looked for news that nobody told of."""
+"""Seconds after which the ledger is read even if no event announced a change."""
 PACE: Final = 0.1
-"""Seconds between two looks, however much is going on."""
+"""Seconds between two reads, however much is written."""
 PAGE: Final = 200
-"""Facts that are read at once."""
+"""How many facts are read at once."""
 FAR: Final = 5_000
-"""Who has missed more than this begins anew: looking at everything is quicker then."""
+"""A follower that missed more facts than this starts again: reading every page is quicker then."""
 MOST: Final = 100
 """How many can follow at the same time."""
 
 
 @contextmanager
 def silent_changes() -> Iterator[asyncio.Event]:
-    """Nobody tells when something changed."""
+    """Yield an event that is never set."""
     yield asyncio.Event()
 
 
 @dataclass(slots=True)
 class Feed:
-    """Tells of news. While nobody follows, it does nothing."""
+    """Streams new facts. Without followers it does nothing."""
 
     deps: Deps
     followed: Callable[[], AbstractContextManager[asyncio.Event]] = silent_changes
-    """Gives an event that is set when something changed."""
+    """Yields an event that is set after a change."""
     _followers: set[asyncio.Event] = field(default_factory=set)
     _looking: asyncio.Task[None] | None = None
     _recent: RecentNews | None = None
-    """What was read for all, while somebody follows."""
+    """The newest facts, read once for all followers."""
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     _told: asyncio.Event = field(default_factory=asyncio.Event)
     closed: bool = False
 
     def nudge(self) -> None:
-        """Something was written."""
+        """Announce that something was written."""
         self._told.set()
 
     def close(self) -> None:
-        """The engine ends: so do all who follow."""
+        """End every follower, because the engine ends."""
         self.closed = True
         for each in self._followers:
             each.set()
 
     async def read_position(self) -> dict[str, int]:
-        """How far everything has come."""
+        """Return the newest fact of each board."""
         return {board.name: (await board.read(NEWEST_FACT))[0].newest for board in await list_boards(self.deps)}
 
     async def follow(
         self, position: dict[str, int] | None, plan_id: str = "", *, wait: bool = True
     ) -> AsyncGenerator[list[News | FeedReset]]:
-        """Lists of news from a position on (None: from now on), as they come; an empty one says that nothing did.
+        """Yield lists of news from a position on (None: from now on); an empty list says that nothing happened.
 
-        Without `wait` it ends when there is nothing more. Raises MachineError when too many follow already.
+        Without `wait` it ends when there is no more news. Raises MachineError when there are too many followers.
         """
         if len(self._followers) >= MOST:
-            raise MachineError(Code.ENGINE_UNREACHABLE, f"{MOST} follow already", hint="close a page or two")
+            raise MachineError(
+                Code.ENGINE_UNREACHABLE,
+                f"{MOST} followers are connected, which is the limit",
+                hint="close a page that follows the engine",
+            )
         with self._joined() as woken:
             recent = await self._caught_up()
             here = dict(recent.here)
@@ -106,7 +111,7 @@ class Feed:
                         yield []
 
     async def _page(self, known: dict[str, int], upto: dict[str, int] | None) -> tuple[list[News], bool]:
-        """The next news, by which `known` moves on, up to a position; whether there are more."""
+        """Return the next news up to a position, and whether there is more; `known` moves on."""
         found: list[News] = []
         more = False
         for board in await list_boards(self.deps):
@@ -138,7 +143,7 @@ class Feed:
                 self._recent = None
 
     async def _poll(self) -> None:
-        """Read what was written and wake those who follow; the slow look finds what nobody told of."""
+        """Read new facts and wake followers; the slow poll finds facts that no event announced."""
         with self.followed() as changed:
             while True:
                 await _either(changed, self._told, LOOK)
@@ -149,7 +154,7 @@ class Feed:
                 await asyncio.sleep(PACE)
 
     async def _caught_up(self) -> RecentNews:
-        """Read on, once for all who follow, and wake them if there was anything."""
+        """Read new facts once for all followers, and wake them if there are any."""
         async with self._reading:
             if self._recent is None:
                 self._recent = RecentNews(await self.read_position())
@@ -173,11 +178,11 @@ async def _either(one: asyncio.Event, other: asyncio.Event, seconds: float) -> N
 
 
 RECENT_LIMIT: Final = 1_000
-"""Facts that are kept for those who follow closely."""
+"""How many facts are kept for followers that are up to date."""
 
 
 class News(NamedTuple):
-    """A fact, as far as those who follow are told."""
+    """A fact as followers get it."""
 
     id: str
     """The position behind it."""
@@ -188,19 +193,19 @@ class News(NamedTuple):
     subject: str
     plan_id: str
     tasks: tuple[str, ...] = ()
-    """The tasks of the plan that it changed, when it changed nothing else."""
+    """The tasks of the plan that it changed, if it changed nothing else."""
 
 
 class FeedReset(NamedTuple):
-    """Too much was missed: whoever follows has to look at everything and goes on from here."""
+    """Tells a follower that it missed too much: it has to read every page again, and goes on from here."""
 
     id: str
 
 
 def news_of(row: FactAfterRow, board: str, position: Mapping[str, int]) -> News:
-    """What is told of a fact (the query `facts_after`); `position` is the one behind it."""
-    told = _read(row.body) if row.body is not None else None
-    named = told.get("plan_id") if told is not None and "/" not in row.subject else None
+    """Make the news of a fact; `position` is the one behind it."""
+    body = _read(row.body) if row.body is not None else None
+    named = body.get("plan_id") if body is not None and "/" not in row.subject else None
     about = feed.plan_of(row.subject, named)
     return News(
         feed.encode_cursor(position),
@@ -210,30 +215,30 @@ def news_of(row: FactAfterRow, board: str, position: Mapping[str, int]) -> News:
         row.kind,
         row.subject,
         about,
-        feed.tasks_of(row.kind, row.subject, told),
+        feed.tasks_of(row.kind, row.subject, body),
     )
 
 
-def _read(body: Any) -> dict[str, Any] | None:
+def _read(data: bytes) -> JsonObject | None:
     try:
-        told: Any = wire.read(bytes(body))
+        body: Any = wire.read(bytes(data))
     except JsonError:
         return None
-    return told if isinstance(told, dict) else None
+    return body if isinstance(body, dict) else None
 
 
 class RecentNews:
-    """News in their order, the oldest of which are forgotten."""
+    """The newest news, in order."""
 
     def __init__(self, here: Mapping[str, int]) -> None:
         self.here = dict(here)
-        """The position behind the newest."""
+        """The position behind the newest news."""
         self._floor = dict(here)
-        """The position before the oldest."""
+        """The position before the oldest news."""
         self._news: deque[News] = deque()
 
     def add(self, found: Sequence[News], here: Mapping[str, int]) -> None:
-        """What was read behind `self.here`, and the position that it leads to."""
+        """Add news that was read behind `self.here`, and the position behind it."""
         self.here = dict(here)
         for board in here:
             self._floor.setdefault(board, 0)
@@ -243,7 +248,7 @@ class RecentNews:
             self._floor[oldest.board] = oldest.seq
 
     def after(self, known: dict[str, int]) -> list[News] | None:
-        """The news behind a position, which moves on; None when it lies before the oldest that is kept."""
+        """Return the news behind a position, which moves on; None when the position lies before the oldest news."""
         if any(known.get(board, 0) < seq for board, seq in self._floor.items()):
             return None
         last = feed.encode_cursor(known)

@@ -1,12 +1,13 @@
-"""What people and agents see of letters: lists, threads, single letters. Agents see their own alone."""
+"""Shows letters and threads to people and agents. An agent sees only letters that it wrote or received."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, get_args
+from typing import Any, Final, cast, get_args
 
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.mail.letters import letter_of, row_of, unknown_letter_error
+from agenttalk.engine.views.models.mail import AddresseeView, LetterPage, LetterView, ThreadPage, ThreadView
 from agenttalk.engine.views.toolchain import STATUSES, require_one_of, status_of
 from agenttalk.ports.statements.mail import (
     MAIL_HAS_WORD,
@@ -30,18 +31,18 @@ from agenttalk.rules.mail.letters import BOARD
 PAGE: Final = 50
 LONGEST_PAGE: Final = 200
 _TOP: Final = 2**62
-"""Before this number are all letters."""
+"""More than the number of any letter."""
 _LOOKED_AT: Final = 2_000
-"""Letters that one request looks at for those that it wants; then the next page goes on."""
+"""How many letters one request examines; the next page goes on from there."""
 _MOST_UNREAD: Final = 1_000
-"""Up to so many unread letters are counted."""
+"""How many unread letters are counted at most."""
 OPEN: Final = "open"
 CLOSED: Final = "closed"
 
 
 @dataclass(frozen=True, slots=True)
 class MailQuery:
-    """Which letters somebody wants to see. What is empty does not matter."""
+    """A search for letters. Empty fields match every letter."""
 
     sender: str = ""
     to: str = ""
@@ -50,38 +51,39 @@ class MailQuery:
     """`open`, `closed`, or a status such as `pending`, `working`, `done`, `failed` at one of its addressees."""
     thread: str = ""
     search: str = ""
-    """Words that a letter must have, all of them."""
+    """Words that a letter must contain, all of them."""
     unread: bool = False
-    """Only those that `to` has not read."""
+    """Whether only letters that `to` has not read are wanted."""
     before: int = 0
     limit: int = PAGE
 
 
-async def list_letters(deps: Deps, asked: MailQuery, viewer: str | None = None) -> dict[str, Any]:
-    """Letters, the newest first, and from where the next page goes on. A `viewer` sees those it wrote or got.
+async def list_letters(deps: Deps, asked: MailQuery, viewer: str | None = None) -> LetterPage:
+    """List letters, newest first, and where the next page begins. A `viewer` sees those it wrote or received.
 
-    Raises UsageError for a kind or a status that there is not.
+    Raises UsageError for an unknown kind or status.
     """
     require_one_of("kind", asked.kind, get_args(letters.Kind))
     require_one_of("status", asked.status, STATUSES)
     counted = asked.to or viewer
     if not deps.stores.has_board(BOARD):
-        return {"mails": [], "next": None, **({"unread": 0} if counted else {})}
+        empty: LetterPage = {"mails": [], "next": None}
+        return empty | {"unread": 0} if counted else empty
     store = await deps.stores.board(BOARD)
-    found, after = await _search(store, asked, viewer)
-    answer: dict[str, Any] = {"mails": found, "next": after}
+    letters_found, after = await _search(store, asked, viewer)
+    answer: LetterPage = {"mails": letters_found, "next": after}
     if counted:
         answer["unread"] = len(await store.read(MAIL_UNREAD, party=counted, limit=_MOST_UNREAD))
     return answer
 
 
-async def _search(store: Store, asked: MailQuery, viewer: str | None) -> tuple[list[dict[str, Any]], int | None]:
+async def _search(store: Store, asked: MailQuery, viewer: str | None) -> tuple[list[LetterView], int | None]:
     limit = max(1, min(asked.limit, LONGEST_PAGE))
     words = letters.split_query(asked.search)
     if asked.search and not words:
         return [], None
     before, seen = asked.before or _TOP, 0
-    found: list[dict[str, Any]] = []
+    found: list[LetterView] = []
     while seen < _LOOKED_AT:
         rows = await _rows(store, asked, words, before, limit)
         for row in rows:
@@ -97,7 +99,7 @@ async def _search(store: Store, asked: MailQuery, viewer: str | None) -> tuple[l
 
 
 async def _rows(store: Store, asked: MailQuery, words: list[str], before: int, limit: int) -> list[LetterPageRow]:
-    """The next rows through the index that leaves the fewest to look at."""
+    """Read the next rows by the most selective index."""
     about = {"before": before, "limit": limit}
     if asked.thread:
         return await store.read(MAIL_PAGE_THREAD, thread=asked.thread, **about)
@@ -114,72 +116,69 @@ async def _rows(store: Store, asked: MailQuery, words: list[str], before: int, l
 
 async def _wanted(
     store: Store, row: LetterPageRow, asked: MailQuery, words: list[str], viewer: str | None
-) -> dict[str, Any] | None:
-    """A letter as a list shows it, if it is one that was asked for and may be seen."""
+) -> LetterView | None:
+    """Return a letter as a list shows it, if it fits the search and the viewer may see it."""
     if asked.sender not in {"", row.sender} or asked.kind not in {"", row.kind}:
         return None
     for word in words:
         if not await store.read(MAIL_HAS_WORD, word=word, mail=row.id):
             return None
     items = await store.read(MAIL_ITEMS_OF, mail=row.id)
-    if viewer is not None and viewer not in {row.sender, *(each.addressee for each in items)}:
+    if viewer is not None and viewer not in {row.sender, *(item.addressee for item in items)}:
         return None
-    mine = [each for each in items if asked.to in {"", each.addressee}]
-    if not mine or (asked.unread and all(each.read_at is not None for each in mine)):
+    wanted = [item for item in items if asked.to in {"", item.addressee}]
+    if not wanted or (asked.unread and all(item.read_at is not None for item in wanted)):
         return None
-    letter = _shown(row, items)
-    told = [each for each in letter["addressees"] if asked.to in {"", each["addressee"]}]
-    return letter if _fits(told, asked.status) else None
+    letter = _describe_letter(row, items)
+    addressees = [addressee for addressee in letter["addressees"] if asked.to in {"", addressee["addressee"]}]
+    return letter if _fits(addressees, asked.status) else None
 
 
-def _fits(told: list[dict[str, Any]], wanted: str) -> bool:
+def _fits(addressees: list[AddresseeView], wanted: str) -> bool:
     if wanted in {OPEN, CLOSED}:
-        return any((each["closed_at"] is None) == (wanted == OPEN) for each in told)
-    return not wanted or any(each["status"] == wanted for each in told)
+        return any((addressee["closed_at"] is None) == (wanted == OPEN) for addressee in addressees)
+    return not wanted or any(addressee["status"] == wanted for addressee in addressees)
 
 
-async def read_letter(deps: Deps, mail_id: str, viewer: str | None = None) -> dict[str, Any]:
-    """A letter with its body. Raises UsageError when there is none that the viewer wrote or got."""
+async def read_letter(deps: Deps, mail_id: str, viewer: str | None = None) -> LetterView:
+    """Return a letter with its body. Raises UsageError unless the viewer wrote or received it."""
     row = await row_of(deps, mail_id)
     items = await (await deps.stores.board(BOARD)).read(MAIL_ITEMS_OF, mail=row.id)
-    if viewer is not None and viewer not in {row.sender, *(each.addressee for each in items)}:
+    if viewer is not None and viewer not in {row.sender, *(item.addressee for item in items)}:
         raise unknown_letter_error(mail_id)
-    return {**_shown(row, items), "body": bytes(row.body).decode()}
+    return _describe_letter(row, items) | {"body": bytes(row.body).decode()}
 
 
-async def list_threads(deps: Deps, viewer: str | None = None, *, before: int = 0, limit: int = PAGE) -> dict[str, Any]:
-    """Threads, those with the newest letters first. A `viewer` sees those in which it takes part."""
+async def list_threads(deps: Deps, viewer: str | None = None, *, before: int = 0, limit: int = PAGE) -> ThreadPage:
+    """List threads, those with the newest letters first. A `viewer` sees those in which it takes part."""
     if not deps.stores.has_board(BOARD):
         return {"threads": [], "next": None}
     store = await deps.stores.board(BOARD)
     limit = max(1, min(limit, LONGEST_PAGE))
     rows = await store.read(MAIL_THREADS, party=viewer or "*", before=before or _TOP, limit=limit)
-    found = [
+    threads: list[ThreadView] = [
         {
-            "thread": each.thread,
-            "letters": each.letters,
-            "subject": each.subject,
-            "from": each.sender,
-            "began_at": each.at,
-            "latest": each.latest_mail_id,
-            "latest_from": each.latest_sender,
-            "latest_at": each.latest_at,
+            "thread": row.thread,
+            "letters": row.letters,
+            "subject": row.subject,
+            "from": row.sender,
+            "began_at": row.at,
+            "latest": row.latest_mail_id,
+            "latest_from": row.latest_sender,
+            "latest_at": row.latest_at,
         }
-        for each in rows
+        for row in rows
     ]
-    return {"threads": found, "next": rows[-1].latest if len(rows) == limit else None}
+    return {"threads": threads, "next": rows[-1].latest if len(rows) == limit else None}
 
 
-def _shown(row: LetterRow | LetterPageRow, items: list[AddresseeRow]) -> dict[str, Any]:
-    return {
-        **letter_of(row, [each.addressee for each in items]),
-        "number": row.id,
-        "size": row.size,
-        "addressees": [_addressee(each) for each in items],
-    }
+def _describe_letter(row: LetterRow | LetterPageRow, items: list[AddresseeRow]) -> LetterView:
+    letter: Any = letter_of(row, [item.addressee for item in items])
+    addressees = [_describe_addressee(item) for item in items]
+    return cast("LetterView", letter | {"number": row.id, "size": row.size, "addressees": addressees})
 
 
-def _addressee(row: AddresseeRow) -> dict[str, Any]:
+def _describe_addressee(row: AddresseeRow) -> AddresseeView:
     return {
         "addressee": row.addressee,
         "task_id": row.task_id,

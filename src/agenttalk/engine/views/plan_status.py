@@ -98,7 +98,7 @@ def _has_stale(tasks: Iterable[TaskView], stale: Collection[str]) -> bool:
 
 
 async def _describe_foreign_plan(store: Store, plan: PlanRow) -> PlanView:
-    """Return the status of a plan that the engine does not run: what its agents say of their tasks."""
+    """Return the status of a plan that the engine does not run: its tasks are as their agents report them."""
     counts = await count_foreign_tasks(store, plan.plan_id)
     summary = _summarize(store, plan, "FOREIGN", "foreign", counts, None, None)
     return await _complete(store, summary, await _read_tasks(store, plan.plan_id, NOT_STALE))

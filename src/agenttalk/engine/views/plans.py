@@ -46,6 +46,7 @@ from agenttalk.ports.statements.views import (
     TASK_STATUSES,
     ForeignPlanRow,
     OrderTimesRow,
+    PlanAckRow,
     PlanArtifactRow,
     RunPageRow,
     TaskStatusRow,
@@ -56,39 +57,39 @@ from agenttalk.rules.plans.timeline import TimelineSpan
 PAGE: Final = 100
 LONGEST_PAGE: Final = 500
 LOOKED_AT: Final = 5_000
-"""Rows that one request looks at for those that it wants; then the next page goes on."""
+"""How many rows one request examines; the next page goes on from there."""
 STATES: Final = ("open", "submitted", "running", "paused", "ended", "foreign")
-"""By which plans can be asked for."""
+"""States by which plans can be searched."""
 _OPEN: Final = frozenset(STATES[:4])
 _TOP: Final = ("9999", "")
 _LAST: Final = "\U0010ffff"
 _NO_END: Final = {
-    "_toolchain": "'GET /api/toolchain/tasks' lists what forge events came to",
+    "_toolchain": "'GET /api/toolchain/tasks' lists its tasks",
     "_mail": "'GET /api/mail' lists letters",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class PlanQuery:
-    """Which plans somebody wants to see."""
+    """A search for plans. Empty fields match every plan."""
 
     state: str = ""
     board: str = ""
     text: str = ""
-    """What their names hold."""
+    """A text that their names contain."""
     after: str = ""
-    """Where the page before ended."""
+    """Where the previous page ended."""
     limit: int = PAGE
 
     @property
     def size(self) -> int:
-        """How many at once."""
+        """How many plans one page has."""
         return max(1, min(self.limit, LONGEST_PAGE))
 
 
 @dataclass(frozen=True, slots=True)
 class _PlanCursor:
-    """How far a list of plans was shown: those that the engine runs come first, by when they began."""
+    """Where a page of plans ended: plans that the engine runs come first, by when they began."""
 
     began_at: str
     plan_id: str
@@ -102,8 +103,8 @@ async def list_plans(deps: Deps, asked: PlanQuery) -> PlanPage:
     """List plans, the newest first, then foreign plans, and where the next page begins."""
     if asked.state and asked.state not in STATES:
         near = find_nearest(asked.state, STATES)
-        hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(STATES)}"
-        raise UsageError(Code.FIELD_VALUE, f"there is no state {asked.state[:40]!r} of a plan", hint=hint)
+        hint = f"did you mean {near!r}?" if near else f"use one of: {', '.join(STATES)}"
+        raise UsageError(Code.FIELD_VALUE, f"unknown plan state {asked.state[:40]!r}", hint=hint)
     stores = await _boards(deps, asked.board)
     place: _PlanCursor | None = _place(asked.after)
     found: list[PlanSummary] = []
@@ -197,10 +198,13 @@ def _fits(row: PlanSummary, asked: PlanQuery) -> bool:
 
 
 async def find_plan_board(deps: Deps, plan_id: str, *, ends: bool = True) -> Store:
-    """The board of a plan. Raises UsageError when there is no such plan, or one that never `ends` is no plan here."""
+    """Return the board of a plan. Raises UsageError when there is no such plan.
+
+    With `ends`, a board that never ends does not count as a plan.
+    """
     if ends and plan_id in VIRTUAL | deps.kinds.keys():
-        hint = _NO_END.get(plan_id, "look at its tasks")
-        raise UsageError(Code.NAME_UNKNOWN, f"{plan_id} is a board that never ends, and no plan", hint=hint)
+        hint = _NO_END.get(plan_id, "list its tasks instead")
+        raise UsageError(Code.NAME_UNKNOWN, f"{plan_id} is a board that never ends, not a plan", hint=hint)
     if plan_id in VIRTUAL and not deps.stores.has_board(plan_id):
         raise _unknown(plan_id)
     store = await board_of(deps, plan_id)
@@ -242,11 +246,11 @@ async def describe_graph(deps: Deps, plan_id: str, stale: Collection[str] = ()) 
 
 
 async def _edges(store: Store, plan_id: str, nodes: Sequence[Node]) -> list[tuple[str, str]]:
-    """Which task waits for which; of a plan that the engine does not run only its DAG tells."""
+    """Return which task waits for which. Of a foreign plan only its DAG shows it."""
     rows = await store.read(PLAN_EDGES, plan_id=plan_id)
     if not rows and not await store.read(RUN_STATE, plan_id=plan_id):
         return [(one, node.task_id) for node in nodes for one in node.depends_on]
-    return [(source, target) for source, target in rows]
+    return [(row.task_id, row.dependant) for row in rows]
 
 
 async def _nodes(store: Store, plan_id: str) -> list[Node]:
@@ -287,7 +291,7 @@ async def list_tasks(
     after: str = "",
     limit: int = PAGE,
 ) -> TaskPage:
-    """List tasks of a plan by name, from after one on. `state` is a state, or the word of boards for it."""
+    """List tasks of a plan by name. `state` is a state, or the word in which people see it."""
     store = await find_plan_board(deps, plan_id, ends=False)
     size = max(1, min(limit, LONGEST_PAGE))
     shown: list[TaskView] = []
@@ -307,7 +311,7 @@ async def list_tasks(
 
 
 async def list_deliveries(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> DeliveryPage:
-    """List what became of each message of a plan: the lines of its journal."""
+    """List the lines of a plan's journal: the deliveries of its messages."""
     store = await find_plan_board(deps, plan_id, ends=False)
     size = max(1, min(limit, LONGEST_PAGE))
     rows = await store.read(FACTS_OF, subject=records.journal_subject(plan_id), after=after, limit=size)
@@ -320,9 +324,27 @@ async def list_acks(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PA
     store = await find_plan_board(deps, plan_id)
     size = max(1, min(limit, LONGEST_PAGE))
     rows = await store.read(PLAN_ACKS, plan_id=plan_id, after=after, limit=size)
-    keys = tuple(CommandProgress.__annotations__)  # the columns stand in this order
-    acks: list[Any] = [dict(zip(keys, row[1:], strict=True)) for row in rows]
+    acks = [_describe_progress(row) for row in rows]
     return {"acks": acks, "next": rows[-1].id if len(rows) == size else None}
+
+
+def _describe_progress(row: PlanAckRow) -> CommandProgress:
+    return {
+        "message_id": row.message_id,
+        "task_id": row.task_id,
+        "command_id": row.command_id,
+        "command_seq": row.seq,
+        "consumer_agent_id": row.receiver,
+        "state": row.state,
+        "status": row.ack,
+        "stored_at": row.stored_at,
+        "injected_at": row.injected_at,
+        "acted_at": row.acted_at,
+        "consumed_at": row.consumed_at,
+        "finished_at": row.finished_at,
+        "details": row.details,
+        "prompt_sha256": row.prompt_sha256,
+    }
 
 
 async def list_artifacts(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> ArtifactPage:
@@ -330,21 +352,21 @@ async def list_artifacts(deps: Deps, plan_id: str, *, after: int = 0, limit: int
     store = await find_plan_board(deps, plan_id)
     size = max(1, min(limit, LONGEST_PAGE))
     rows = await store.read(PLAN_ARTIFACTS, plan_id=plan_id, after=after, limit=size)
-    return {"artifacts": [_artifact(row) for row in rows], "next": rows[-1].id if len(rows) == size else None}
+    return {"artifacts": [_describe_artifact(row) for row in rows], "next": rows[-1].id if len(rows) == size else None}
 
 
-def _artifact(row: PlanArtifactRow) -> ArtifactSummary:
-    _, message_id, task_id, output_name, seq, producer, state, at, envelope = row
+def _describe_artifact(row: PlanArtifactRow) -> ArtifactSummary:
     return {
-        "message_id": message_id,
-        "task_id": task_id,
-        "output_name": output_name,
-        "seq": seq,
-        "agent_id": producer,
-        "state": state,
-        "at": at,
+        "message_id": row.message_id,
+        "task_id": row.task_id,
+        "output_name": row.output_name,
+        "seq": row.seq,
+        "agent_id": row.producer,
+        "state": row.state,
+        "at": row.accepted_at,
         "files": [
-            {"path": path, "sha256": sha256, "size_bytes": size} for path, sha256, size in files_of(bytes(envelope))
+            {"path": file.path, "sha256": file.sha256, "size_bytes": file.size_bytes}
+            for file in files_of(bytes(row.envelope))
         ],
     }
 
@@ -357,6 +379,8 @@ async def describe_repository(deps: Deps, plan_id: str) -> RepositorySummary:
     workspace = PlanManifest.model_validate_json(bytes(manifest)).workspace if manifest else None
     if workspace is None:
         raise UsageError(
-            Code.NAME_UNKNOWN, f"plan {plan_id!r} works on no repository", hint="a plan file names it as workspace.repo"
+            Code.NAME_UNKNOWN,
+            f"plan {plan_id!r} has no repository",
+            hint="a plan file names its repository as workspace.repo",
         )
     return {"repo": workspace.repo, "base": workspace.base, "link": list(workspace.link)}

@@ -1,9 +1,8 @@
-"""What an attempt still lacks, told before its turn ends. Nothing is decided here: that is done when it is over."""
+"""Shows an attempt what its promise still lacks, before its turn ends. The engine decides after the turn."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import root_layout, wire
@@ -15,6 +14,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import PAGE, TaskName, board_of_task
 from agenttalk.engine.plans.definition import read_definition
 from agenttalk.engine.toolchain.board import BOARD
+from agenttalk.engine.views.models.tasks import PromisePreview
 from agenttalk.ports.statements.agents import HANDED_IN
 from agenttalk.ports.statements.core import COMMENTS_OF
 from agenttalk.ports.statements.mail import MAIL_ITEM
@@ -29,53 +29,54 @@ from agenttalk.rules.proof.performance import OutputContent, Performance
 from agenttalk.rules.proof.score_gates import ScoreGateResult
 from agenttalk.rules.toolchain import demands
 
-NOTE = "The engine decides when your turn has ended, from what it finds itself. This only says what it would miss now."
+NOTE = "The engine decides when your turn has ended, from what it finds itself. This only lists what is missing now."
 
 
-async def preview_promise(deps: Deps, task: TaskName) -> dict[str, Any]:
-    """What a task promises, and what of it is not there yet. Raises UsageError when nothing is promised here."""
+async def preview_promise(deps: Deps, task: TaskName) -> PromisePreview:
+    """Return what a task promises, and what is missing. Raises UsageError when the engine does not run the task."""
     store = await board_of_task(deps, task)
     rows = await store.read(ENGINE_TASK, plan_id=task.plan_id, task_id=task.task_id)
     nodes = await store.read(NODE, plan_id=task.plan_id, task_id=task.task_id)
     run = await store.read(RUN, plan_id=task.plan_id)
     if not rows or not nodes or not run:
         hint = "only plans that the engine runs have promises"
-        raise UsageError(Code.TASK_NOT_FOUND, f"the engine runs no task {task.subject}", hint=hint)
+        raise UsageError(Code.TASK_NOT_FOUND, f"the engine does not run task {task.subject}", hint=hint)
     node = Node.model_validate_json(bytes(nodes[0].node))
-    agent_id, state, epoch, _, delivery, attempt, *_ = rows[0]
+    row = rows[0]
+    agent_id, epoch = row.agent_id, row.epoch
     sheet = read_definition(task.plan_id, run[0], await store.read(JOINED_CHECKS, plan_id=task.plan_id))
     promise = sheet.promise(node)
-    command = await _command(store, delivery)
-    outputs = await _outputs(deps, store, task, agent_id, epoch, attempt, command)
-    said = await store.read(CLAIMS_OF, plan_id=task.plan_id, task_id=task.task_id, epoch=epoch, author=agent_id)
-    claimed = [each for (text,) in said for each in read_claims(wire.read(bytes(text)))]
+    command = await _command(store, row.delivery)
+    outputs = await _outputs(deps, store, task, agent_id, epoch, row.attempt, command)
+    claim_rows = await store.read(CLAIMS_OF, plan_id=task.plan_id, task_id=task.task_id, epoch=epoch, author=agent_id)
+    claims = [claim for claim_row in claim_rows for claim in read_claims(wire.read(bytes(claim_row.claims)))]
     made = tuple(OutputContent(name, name, "", 0, None) for name in sorted(outputs))
     at = deps.stamp()
-    # A result is handed in last of all, so that it is not there yet is nothing to be told.
-    seen = turn_outcome.observe_evidence(
+    # A result is handed in at the very end, so the preview takes it as present.
+    evidence = turn_outcome.observe_evidence(
         node, Performance("finished", result="soon", outputs=made), ScoreGateResult(met=True), at
     )
-    told = collect_claims(promise, claimed, by=agent_id, at=at, seen={each.id for each in seen})
-    verdict = done.decide(promise, [*seen, *told.evidence, *await _on_board(store, task, epoch, at)], ())
-    over = state == "COMPLETED"  # of what is done nothing is missing, whatever can be seen of it now
-    checks = {each.id for each in promise.checks}
+    collected = collect_claims(promise, claims, by=agent_id, at=at, seen={item.id for item in evidence})
+    verdict = done.decide(promise, [*evidence, *collected.evidence, *await _on_board(store, task, epoch, at)], ())
+    over = row.state == "COMPLETED"  # then nothing is missing, even if less evidence can be seen now
+    checks = {check.id for check in promise.checks}
     return {
         "task": task.subject,
         "promise_id": promise.id,
         "objective": promise.objective,
-        "criteria": [{"id": each.id, "description": each.description} for each in promise.acceptance],
+        "criteria": [{"id": criterion.id, "description": criterion.description} for criterion in promise.acceptance],
         "allowed_scope": list(promise.allowed_scope),
         "disallowed_scope": list(promise.disallowed_scope),
-        "checks": [{"id": each.id, "kind": each.kind} for each in promise.checks],
+        "checks": [{"id": check.id, "kind": check.kind} for check in promise.checks],
         "outputs_there": sorted(outputs),
-        "missing": [] if over else [each for each in verdict.missing if each not in checks],
+        "missing": [] if over else [name for name in verdict.missing if name not in checks],
         "not_shown_yet": [] if over else list(verdict.blockers),
         "note": NOTE,
     }
 
 
 async def _on_board(store: Store, task: TaskName, epoch: int, at: str) -> list[done.Evidence]:
-    """What is seen so far of a task of a board that is no plan: reports, and answers to letters."""
+    """Return the evidence so far of a task of a board that never ends: reports, and answers to letters."""
     if task.board == letters.BOARD:
         rows = await store.read(MAIL_ITEM, task_id=task.task_id)
         return [
@@ -104,7 +105,7 @@ async def _command(store: Store, delivery: int | None) -> Command | None:
 async def _outputs(
     deps: Deps, store: Store, task: TaskName, agent_id: str, epoch: int, attempt: int, command: Command | None
 ) -> set[str]:
-    """Names of outputs that are there: handed in from elsewhere, or lying in the folder of the attempt."""
+    """Return the names of outputs that are there: handed in by a remote agent, or in the folder of the attempt."""
     rows = await store.read(HANDED_IN, plan_id=task.plan_id, task_id=task.task_id, epoch=epoch)
     if rows or command is None:
         return {row.name for row in rows if row.kind == "artifact"}

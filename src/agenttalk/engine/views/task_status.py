@@ -1,4 +1,4 @@
-"""Shows the status of a task. Every view of a task, of whatever plan, starts from this one."""
+"""Shows the status of a task, of the engine's plans and of foreign ones. Every view of a task starts from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people and agents see of the board `_toolchain`."""
+"""Shows the board `_toolchain`: its tasks, its warnings, and the texts that the engine writes at forges."""
 
 from __future__ import annotations
 
@@ -8,13 +8,23 @@ from typing import Any, Final
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.problems import find_nearest
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.toolchain import ACTION_TYPES
 from agenttalk.engine.core.boards import TOOLCHAIN as BOARD
 from agenttalk.engine.core.boards import open_if_readable
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
-from agenttalk.engine.views.models.toolchain import BoardSummary, ToolchainWarning, WarningPage
+from agenttalk.engine.views.models.toolchain import (
+    BoardSummary,
+    BoardTask,
+    OutgoingPage,
+    SourceOutage,
+    ToolchainTask,
+    ToolchainTaskPage,
+    ToolchainWarning,
+    WarningPage,
+)
 from agenttalk.ports.statements.toolchain import (
     BREAKERS,
     OUTGOING_PAGE,
@@ -28,20 +38,21 @@ from agenttalk.ports.statements.toolchain import (
 )
 from agenttalk.ports.storage import Store
 from agenttalk.rules.core import task_states
+from agenttalk.rules.core.task_states import Phase, State
 
 PAGE: Final = 100
 LONGEST_PAGE: Final = 500
 STATUSES: Final = ("open", "closed", "pending", "working", "review", "blocked", "done", "failed", "withdrawn")
 _LOOKED_AT: Final = 5_000
-"""Rows that one request looks at for those that it wants; then the next page goes on."""
+"""How many rows one request examines; the next page goes on from there."""
 
 _BEYOND: Final = 2**62
-"""More than any number of a row."""
+"""More than the number of any row."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolchainQuery:
-    """Which tasks somebody wants to see."""
+    """A search for tasks. Empty fields match every task."""
 
     assignee: str = ""
     status: str = ""
@@ -50,21 +61,21 @@ class ToolchainQuery:
     after: int = 0
     limit: int = PAGE
     newest: bool = False
-    """The newest first; `after` is the one before which the page begins, 0 for the very newest."""
+    """Whether the newest come first; then the page begins before the number `after`, or at the newest if that is 0."""
 
 
-def require_one_of(what: str, said: str, known: Collection[str]) -> None:
-    """Raise UsageError for a value that nothing can have: a slip would be answered by an empty list."""
-    if said and said not in known:
-        near = find_nearest(said, known)
-        hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
-        raise UsageError(Code.FIELD_VALUE, f"there is no {what} {said[:40]!r}", hint=hint)
+def require_one_of(what: str, value: str, known: Collection[str]) -> None:
+    """Raise UsageError for an unknown value: a typing error must not be answered by an empty list."""
+    if value and value not in known:
+        near = find_nearest(value, known)
+        hint = f"did you mean {near!r}?" if near else f"use one of: {', '.join(known)}"
+        raise UsageError(Code.FIELD_VALUE, f"unknown {what} {value[:40]!r}", hint=hint)
 
 
-async def list_toolchain_tasks(deps: Deps, asked: ToolchainQuery) -> dict[str, Any]:
-    """Tasks in the order in which they were made, and from where the next page goes on.
+async def list_toolchain_tasks(deps: Deps, asked: ToolchainQuery) -> ToolchainTaskPage:
+    """List tasks in the order in which they were made, and where the next page begins.
 
-    Raises UsageError for a status or an action type that there is not.
+    Raises UsageError for an unknown status or action type.
     """
     require_one_of("status", asked.status, STATUSES)
     require_one_of("action_type", asked.action_type, ACTION_TYPES)
@@ -72,7 +83,7 @@ async def list_toolchain_tasks(deps: Deps, asked: ToolchainQuery) -> dict[str, A
         return {"tasks": [], "next": None}
     store = await deps.stores.board(BOARD)
     limit = max(1, min(asked.limit, LONGEST_PAGE))
-    found: list[dict[str, Any]] = []
+    found: list[ToolchainTask] = []
     after, seen = asked.after, 0
     while seen < _LOOKED_AT:
         rows = await _rows(store, asked, after, limit)
@@ -89,7 +100,7 @@ async def list_toolchain_tasks(deps: Deps, asked: ToolchainQuery) -> dict[str, A
 
 
 async def _rows(store: Store, asked: ToolchainQuery, after: int, limit: int) -> list[ToolchainPageRow]:
-    """The next rows through the index that leaves the fewest to look at."""
+    """Read the next rows by the most selective index."""
     if asked.newest:
         return await store.read(TOOLCHAIN_NEWEST, before=after or _BEYOND, limit=limit)
     if asked.assignee:
@@ -99,13 +110,13 @@ async def _rows(store: Store, asked: ToolchainQuery, after: int, limit: int) -> 
     return await store.read(TOOLCHAIN_PAGE, after=after, limit=limit)
 
 
-def _wanted(task: dict[str, Any], asked: ToolchainQuery) -> bool:
+def _wanted(task: ToolchainTask, asked: ToolchainQuery) -> bool:
     is_open = task["closed_at"] is None
     fits = {"": True, "open": is_open, "closed": not is_open}.get(asked.status, task["status"] == asked.status)
-    return bool(fits) and asked.action_type in {"", task["must_haves"]["action_type"]}
+    return fits and asked.action_type in {"", task["must_haves"]["action_type"]}
 
 
-def _task(row: ToolchainPageRow) -> dict[str, Any]:
+def _task(row: ToolchainPageRow) -> ToolchainTask:
     return {
         "id": row.task_id,
         "title": row.title,
@@ -116,7 +127,7 @@ def _task(row: ToolchainPageRow) -> dict[str, Any]:
         "status": status_of(row.state, row.phase),
         "phase": row.phase,
         "state": row.state,
-        "must_haves": wire.read(bytes(row.must_haves), limit=wire.DOCUMENT_LIMIT),
+        "must_haves": _read_must_haves(row.must_haves),
         "source": row.source,
         "object": row.object,
         "made_at": row.made_at,
@@ -128,19 +139,24 @@ def _task(row: ToolchainPageRow) -> dict[str, Any]:
     }
 
 
-def status_of(state: Any, phase: Any) -> str:
-    """What people call a state; a task that was taken back is withdrawn."""
+def _read_must_haves(data: bytes) -> JsonObject:
+    must_haves: Any = wire.read(bytes(data), limit=wire.DOCUMENT_LIMIT)
+    return dict(must_haves)
+
+
+def status_of(state: State, phase: Phase | None) -> str:
+    """Return the state in a word, as people see it; a task that was taken back is withdrawn."""
     return "withdrawn" if state == "SKIPPED" else task_states.board_status(state, phase)
 
 
-async def read_toolchain_fields(deps: Deps, task: TaskName) -> dict[str, Any]:
-    """What a task of the board has besides what all tasks have."""
+async def read_toolchain_fields(deps: Deps, task: TaskName) -> BoardTask | None:
+    """Return the fields that only tasks of this board have; None for a task of another board."""
     if task.board != BOARD or not deps.stores.has_board(BOARD):
-        return {}
+        return None
     store = await deps.stores.board(BOARD)
     rows = await store.read(TOOLCHAIN_TASK, task_id=task.task_id)
     if not rows:
-        return {}
+        return None
     row = rows[0]
     return {
         "id": row.task_id,
@@ -150,15 +166,15 @@ async def read_toolchain_fields(deps: Deps, task: TaskName) -> dict[str, Any]:
         "assigned_by": row.assigned_by,
         "task_type": "toolchain",
         "status": status_of(row.state, row.phase),
-        "must_haves": wire.read(bytes(row.must_haves), limit=wire.DOCUMENT_LIMIT),
+        "must_haves": _read_must_haves(row.must_haves),
         "closed_why": row.closed_why,
         "trust": row.closed_why if row.state == "COMPLETED" else None,
         "proven": is_proven(row.state, row.closed_why),
     }
 
 
-def is_proven(state: Any, why: Any) -> bool | None:
-    """Whether a done task rests on more than what its agent said; None while it is not done."""
+def is_proven(state: State, why: str | None) -> bool | None:
+    """Return whether a completed task is so by more than its agent's word; None while it is not completed."""
     return why != "claimed" if state == "COMPLETED" else None
 
 
@@ -170,38 +186,32 @@ async def list_warnings(deps: Deps, after: int = 0) -> WarningPage:
     rows = await store.read(TOOLCHAIN_WARNINGS, after=after, limit=PAGE)
     warnings: list[ToolchainWarning] = [
         {
-            "id": number,
-            "code": code,
-            "message": message,
-            "hint": hint,
-            "times": times,
-            "first_at": first_at,
-            "last_at": last_at,
+            "id": row.id,
+            "code": row.code,
+            "message": row.message,
+            "hint": row.hint,
+            "times": row.times,
+            "first_at": row.first_at,
+            "last_at": row.last_at,
         }
-        for number, code, message, hint, times, first_at, last_at in rows
+        for row in rows
     ]
     return {"warnings": warnings, "next": rows[-1].id if len(rows) == PAGE else None}
 
 
-async def list_outgoing(deps: Deps, after: int = 0) -> dict[str, Any]:
-    """What the engine has to say at forges and what came of it, and sources that do not answer."""
+async def list_outgoing(deps: Deps, after: int = 0) -> OutgoingPage:
+    """List the texts that the engine writes at forges with their results, and the sources that do not answer."""
     if not deps.stores.has_board(BOARD):
         return {"outgoing": [], "away": [], "next": None}
     store = await deps.stores.board(BOARD)
     rows = await store.read(OUTGOING_PAGE, after=after, limit=PAGE)
-    away = [
-        {"source": source, "since": opened_at, "failures": failures, "asked_again_at": not_before}
-        for source, failures, opened_at, not_before, _ in await store.read(BREAKERS)
-        if opened_at is not None
+    away: list[SourceOutage] = [
+        {"source": row.source, "since": row.opened_at, "failures": row.failures, "asked_again_at": row.not_before}
+        for row in await store.read(BREAKERS)
+        if row.opened_at is not None
     ]
-    found = [dict(zip(_OUTGOING, each, strict=True)) for each in rows]
-    return {"outgoing": found, "away": away, "next": rows[-1].id if len(rows) == PAGE else None}
-
-
-_OUTGOING: Final = (
-    "id", "kind", "source", "object", "repository", "number", "title", "assignee", "task_id", "state", "tries",
-    "not_before", "made_at", "ended_at", "posted", "why", "request_id",
-)  # fmt: skip
+    outgoing: list[Any] = [row._asdict() for row in rows]
+    return {"outgoing": outgoing, "away": away, "next": rows[-1].id if len(rows) == PAGE else None}
 
 
 async def summarize_board(deps: Deps) -> BoardSummary | None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SubmittedRow(NamedTuple):
-    """What there is of a plan that is to be submitted."""
+    """The state of a plan that is to be submitted."""
 
     origin: str | None
     dag_sha256: str | None
@@ -45,7 +45,7 @@ class OpenRunRow(NamedTuple):
 
 
 class RunTallyRow(NamedTuple):
-    """How many tasks of a plan are where, after a change."""
+    """The numbers of a plan's tasks by state, after a change."""
 
     open: int
     closing: int
@@ -56,7 +56,7 @@ class RunTallyRow(NamedTuple):
 
 
 class NodeRow(NamedTuple):
-    """The node of a task, and its conditional neighbours."""
+    """The node of a task, its conditional tasks and its activators."""
 
     node: bytes
     wards: bytes | None
@@ -194,7 +194,7 @@ class RoundsRow(NamedTuple):
 
 
 class ActivityRow(NamedTuple):
-    """What of a plan goes on by itself, and the state of the plan."""
+    """The work of a plan that continues by itself, and the state of the plan."""
 
     working: int
     queued: int
@@ -204,7 +204,7 @@ class ActivityRow(NamedTuple):
 
 
 class StandingRow(NamedTuple):
-    """How far a task has come."""
+    """The state of a task."""
 
     task_id: str
     agent_id: str
@@ -232,7 +232,7 @@ class StandingRow(NamedTuple):
 
 
 class CursorRow(NamedTuple):
-    """How far something has come."""
+    """The progress of a task or delivery."""
 
     value: int
 

@@ -74,7 +74,7 @@ def test_one_turn_is_run_and_everything_is_shown(root: Path, capsys: pytest.Capt
         "→ tool    Write made.txt",
         "1,200 tokens, $0.25",
         "I did: Say hello.",
-        "it left: made.txt",
+        "files: made.txt",
     ):
         assert words in said
     assert "✓ succeeded" in said

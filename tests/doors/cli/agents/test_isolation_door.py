@@ -199,7 +199,7 @@ def test_who_is_not_logged_in_is_told_so_before_the_turn_and_by_the_task_that_fa
     done = preloaded.run("run", file, "--root", str(place / "root"), **more)
     assert done.returncode == 1
     [warning] = [line for line in done.stderr.splitlines() if "agents.dev" in line]
-    assert "nobody is logged in" in warning
+    assert "there is no login" in warning
     assert "claude setup-token" in warning
     assert "claude setup-token" in told(place)["reason"]
 
@@ -215,7 +215,7 @@ def test_doctor_tries_a_coding_agent_in_its_sandbox_and_sees_whether_anything_le
     [claude] = [each for each in found["probes"] if each["name"] == "driver cli claude"]
     assert claude["ok"] is logged_in, claude
     assert claude["detail"].startswith("1.0 (Claude Code)"), "it was started where it sees nothing else of the person"
-    assert ("lent" in claude["detail"]) == logged_in
+    assert ("copied into" in claude["detail"]) == logged_in
     assert logged_in or "setup-token" in claude["remedy"]
 
 

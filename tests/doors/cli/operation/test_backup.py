@@ -183,7 +183,7 @@ def small(home: Home, capsys: pytest.CaptureFixture[str]) -> Home:
     """A root in which something was sent, with its backup."""
     assert call(["mail", "send", "How are you?", "--to", "ada", "--subject", "Hello", "--root", str(home.root)]) == 0
     assert call(["backup", str(home.file), "--root", str(home.root)]) == 0
-    assert "written and read again" in capsys.readouterr().out
+    assert "written and verified" in capsys.readouterr().out
     return home
 
 

@@ -74,7 +74,7 @@ def test_what_an_agent_is_to_run_in_must_work(
     assert "Operation not permitted" in found["bubblewrap"]["detail"]
     assert "user namespaces" in found["bubblewrap"]["remedy"]
     assert (found["git"]["ok"], found["git"]["detail"]) == (False, "2.20.1")
-    assert "'no-such' is not found" in found["agent dev"]["detail"]
+    assert "'no-such' was not found" in found["agent dev"]["detail"]
 
 
 def test_a_store_that_does_not_answer_and_settings_that_are_wrong_are_failures(

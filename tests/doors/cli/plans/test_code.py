@@ -87,7 +87,7 @@ def test_explain_says_what_was_proven(shop: Path) -> None:
     told = agenttalk(shop, "explain", "shop/fix")
     assert "✓ right (executed" in told
     assert "merged as" in told
-    assert "works on no repository" not in told
+    assert "has no repository" not in told
     assert "the engine runs no task" in agenttalk(shop, "diff", "shop/nothing", code=2)
 
 

@@ -117,7 +117,7 @@ def test_a_task_that_is_held_up_is_let_go_by_its_operator(desk: Desk, *, beside:
         assert "agenttalk override shop/held" in said(desk, "explain", "shop/held")
         assert "pre-plan" in desk.refused("override", "shop/held", "--checkpoint", "pre-act", "--reason", "fine")
         assert "no checkpoint" in desk.refused("override", "shop/held", "--checkpoint", "never", "--reason", "fine")
-        assert "says nothing" in desk.refused("override", "shop/held", "--checkpoint", "pre-plan", "--reason", " ")
+        assert "is empty" in desk.refused("override", "shop/held", "--checkpoint", "pre-plan", "--reason", " ")
         answer = told(desk, "override", "shop/held", "--checkpoint", "pre-plan", "--reason", "only docs there")
         assert answer["reasons"] == ["disallowedScope: allowed and disallowed at once: src/**"]
         assert desk.json("run", plan)["result"] == "done"

@@ -94,9 +94,9 @@ def test_what_nobody_runs_is_not_said_to_run(desk: Desk) -> None:
     child.kill()
     child.communicate()
     waited(lambda: desk.alive() == [])
-    assert "no engine runs here, so nothing of it goes on" in desk("status", "shop")
+    assert "no engine runs here, so no work continues" in desk("status", "shop")
     assert desk.json("status", "shop")["served"] is False
-    assert "no engine runs here, so nothing of it goes on" in desk("explain", "shop/slow")
+    assert "no engine runs here, so no work continues" in desk("explain", "shop/slow")
     desk.let("go")
     desk("run", plan)
 
@@ -126,5 +126,5 @@ def test_an_mcp_server_without_an_engine_says_what_is_missing(desk: Desk) -> Non
 @pytest.mark.mends("B7")
 def test_one_of_a_thing_is_said_as_one(desk: Desk) -> None:
     desk("run", refusing(desk, "a", "b", max_reexecute_times=1), code=1)
-    assert "1 round of rework" in desk("honesty")
+    assert "1 rework round" in desk("honesty")
     assert "1 rounds" not in desk("honesty") + desk("status") + desk("explain", "shop/write")

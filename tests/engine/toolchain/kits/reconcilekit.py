@@ -136,10 +136,10 @@ class Scene:
         [source] = found["sources"]
         return {**source, "ok": found["ok"]}
 
-    async def tasks(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (
-            await toolchain.list_toolchain_tasks(self.deps, toolchain.ToolchainQuery(limit=500))
-        )["tasks"]
+    async def tasks(self) -> list[Any]:
+        found: list[Any] = (await toolchain.list_toolchain_tasks(self.deps, toolchain.ToolchainQuery(limit=500)))[
+            "tasks"
+        ]
         return found
 
     async def live(self) -> list[tuple[str, str]]:

@@ -160,18 +160,18 @@ class Stage:
             await running
         return found
 
-    async def tasks(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (
-            await toolchain.list_toolchain_tasks(self.deps, toolchain.ToolchainQuery(limit=500))
-        )["tasks"]
+    async def tasks(self) -> list[Any]:
+        found: list[Any] = (await toolchain.list_toolchain_tasks(self.deps, toolchain.ToolchainQuery(limit=500)))[
+            "tasks"
+        ]
         return found
 
-    async def rows(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (await toolchain.list_outgoing(self.deps))["outgoing"]
+    async def rows(self) -> list[Any]:
+        found: list[Any] = (await toolchain.list_outgoing(self.deps))["outgoing"]
         return found
 
-    async def away(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (await toolchain.list_outgoing(self.deps))["away"]
+    async def away(self) -> list[Any]:
+        found: list[Any] = (await toolchain.list_outgoing(self.deps))["away"]
         return found
 
     async def asked(self) -> list[str]:

@@ -108,7 +108,7 @@ async def get_task(service: Service, request: Request, _: Caller, task: TaskName
     """Show a task with its comments and outputs."""
     after = read_number(request.query_params, "after")
     shown = await task_comments.read_task(service.deps, task, after=after)
-    return to_json_response({**shown, **await toolchain.read_toolchain_fields(service.deps, task)})
+    return to_json_response({**shown, **(await toolchain.read_toolchain_fields(service.deps, task) or {})})
 
 
 async def add_comment(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:

@@ -69,7 +69,7 @@ class PlanProgress(TypedDict):
 
 
 class MessageCounts(TypedDict):
-    """What became of the messages of a plan."""
+    """How many messages of a plan are in which state."""
 
     sent: int
     delivered: int
@@ -127,7 +127,7 @@ class CommandProgress(TypedDict):
 
     message_id: str
     task_id: str
-    command_id: str
+    command_id: str | None
     command_seq: int
     consumer_agent_id: str
     state: str

@@ -40,20 +40,17 @@ class TroubledTask(TypedDict):
     updated_at: str
 
 
-class _TakenTask(TypedDict):
+class RunningTask(TypedDict):
+    """A task that is being worked on."""
+
     board: str
     plan_id: str
     task_id: str
+    agent_id: str
     state: str
     phase: str | None
     attempt: int
     since: str | None
-
-
-class RunningTask(_TakenTask):
-    """A task that is being worked on."""
-
-    agent_id: str
 
 
 class RootOverview(TypedDict):
@@ -89,7 +86,7 @@ class AgentSummary(TypedDict):
     agent_id: str
     health: str | None
     last_heartbeat: str | None
-    current: list[_TakenTask]
+    current: list[RunningTask]
     queued: int
     honesty: JsonObject
     usage: JsonObject

@@ -7,7 +7,9 @@ from typing import Literal, NotRequired, TypedDict
 from agenttalk.contracts.core.wire import JsonObject
 
 
-class _BoardTask(TypedDict):
+class BoardTask(TypedDict):
+    """The fields that every view of a task of the board has."""
+
     id: str
     title: str
     description: str
@@ -21,7 +23,7 @@ class _BoardTask(TypedDict):
     proven: bool | None
 
 
-class ToolchainTask(_BoardTask):
+class ToolchainTask(BoardTask):
     """A task in a list of the board."""
 
     phase: str | None
@@ -127,7 +129,9 @@ class CommentView(TypedDict):
     claims: NotRequired[list[JsonObject]]
 
 
-class _EndedTurn(TypedDict):
+class AuditedTurn(TypedDict):
+    """A turn: what its agent reported, and what the engine read at the forge."""
+
     epoch: int
     command_id: str
     how: str
@@ -135,15 +139,10 @@ class _EndedTurn(TypedDict):
     reason: str | None
     seen: list[JsonObject]
     verify: VerificationView | None
-
-
-class AuditedTurn(_EndedTurn):
-    """A turn: what its agent reported, and what the engine read at the forge."""
-
     said: list[CommentView]
 
 
-class ToolchainAudit(_BoardTask):
+class ToolchainAudit(BoardTask):
     """A task with each of its turns."""
 
     turns: list[AuditedTurn]
