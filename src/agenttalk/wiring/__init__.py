@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from agenttalk.wiring.local_service import make_local_service
     from agenttalk.wiring.machine import RandomIds, SystemClock
     from agenttalk.wiring.opening import open_configured_root, open_root, sweep_root
+    from agenttalk.wiring.provers import find_stale_tasks
 
 __all__ = [
     "RandomIds",
     "SystemClock",
     "agent_api",
     "collect_periodically",
+    "find_stale_tasks",
     "make_local_service",
     "open_configured_root",
     "open_root",
@@ -35,6 +37,7 @@ _HOMES = {
     "SystemClock": "machine",
     "agent_api": "http_door",
     "collect_periodically": "engine",
+    "find_stale_tasks": "provers",
     "make_local_service": "local_service",
     "open_root": "opening",
     "open_configured_root": "opening",

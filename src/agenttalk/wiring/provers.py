@@ -7,12 +7,24 @@ from pathlib import Path
 
 from agenttalk.adapters.checking.checker import AskForge, Checker
 from agenttalk.adapters.checking.command import CheckContext
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.proving import WorkspaceProver
 from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.plans.definition import DefinitionCache
+from agenttalk.engine.proof import watched_branches
 from agenttalk.engine.proof.evidence_store import StoredFindings
+from agenttalk.engine.proof.watched_branches import StaleTasks
 from agenttalk.ports.agents import Driver
 from agenttalk.rules.core.http_addresses import read_allowed
+from agenttalk.wiring.settings import Settings
 from agenttalk.wiring.settings.tables import CheckSettings
+
+
+async def find_stale_tasks(root: Path, deps: Deps, settings: Settings, plan_id: str | None = None) -> StaleTasks:
+    """Return the tasks of ended plans that are stale because a branch has moved, where no engine watches it."""
+    prover = make_prover(root, deps, ScriptDriver(LocalProcesses()), settings.checks)
+    return await watched_branches.find_stale_tasks(deps, prover, lambda _: DefinitionCache(), plan_id)
 
 
 def make_prover(

@@ -15,8 +15,8 @@ from agenttalk.engine.core import boards, trace_context
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.passes import Passes
 from agenttalk.engine.plans import submission
+from agenttalk.engine.proof.watched_branches import StaleTasks
 from agenttalk.engine.runs import plan_actions
-from agenttalk.engine.runs.branch_watch import StaleTasks
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.runs.plan_actions import PlanAction
 from agenttalk.engine.views import explain, plan_status

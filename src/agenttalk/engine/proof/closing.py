@@ -20,10 +20,10 @@ from agenttalk.engine.core import records
 from agenttalk.engine.plans import control
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.transaction import PlanTransaction
-from agenttalk.engine.proof import regressions, staleness
+from agenttalk.engine.proof import regressions, staleness, watched_branches
 from agenttalk.engine.proof.staleness import EvidenceRecheck, StalenessReport
 from agenttalk.ports.proof import Prover
-from agenttalk.ports.statements.proof import LEAVE_BRANCH, WATCH_BRANCH, WATCHED_BRANCH
+from agenttalk.ports.statements.proof import LEAVE_BRANCH, WATCH_BRANCH
 from agenttalk.ports.storage import Store
 from agenttalk.rules.core.isolation import OperatorIsolation
 from agenttalk.rules.proof.evidence import CheckResult
@@ -97,7 +97,7 @@ class PlanCloser:
 
         No check is run for it, and only the head of the branch is read while it has not moved.
         """
-        head = await self._find_moved_head(repo)
+        head = await watched_branches.find_moved_head(self.store, self.prover, self.plan_id, repo)
         if head is None:
             return False
         if not head:  # the branch was deleted, so nothing can be merged without a new check
@@ -106,21 +106,6 @@ class PlanCloser:
         found = await staleness.find_stale(self.store, self.definitions, self.prover, self.plan_id, self.operator.words)
         await self.step(partial(_mark_and_watch, plan_id=self.plan_id, review=found, head=head))
         return any(each.why for each in found.seen)
-
-    async def find_stale_tasks(self, repo: Workspace) -> frozenset[str]:
-        """Return the tasks that `check_branch` would find stale. Writes nothing."""
-        if not await self._find_moved_head(repo):
-            return frozenset()
-        found = await staleness.find_stale(self.store, self.definitions, self.prover, self.plan_id, self.operator.words)
-        return frozenset(seen.kept.task_id for seen in found.seen if seen.why)
-
-    async def _find_moved_head(self, repo: Workspace) -> str | None:
-        """Return the head of a watched branch that has moved; None if it has not, and "" if the branch is gone."""
-        rows = await self.store.read(WATCHED_BRANCH, plan_id=self.plan_id)
-        if not rows or self.prover is None:
-            return None
-        head = await self.prover.find_head(self.plan_id, repo)
-        return None if head == rows[0].head else head or ""
 
     async def find_stale_after_merge(self) -> StalenessReport | None:
         """Find what a merge made stale. None if that fails: then the closing of the plan finds it."""

@@ -70,8 +70,10 @@ class LocalRoot:
 
         boards = await list_boards(self.deps)
         if not any([await board.read(WATCHED_BRANCHES, plan_id="", limit=1) for board in boards]):
-            return {}  # the service, and all that reads repositories, need not be loaded
-        return await self.service.plans.find_all_stale_tasks(plan_id or None)
+            return {}  # what reads repositories need not be loaded
+        from agenttalk import wiring
+
+        return await wiring.find_stale_tasks(self.folder, self.deps, self.settings, plan_id or None)
 
     async def prove_operator(self) -> AnswerProof:
         """Return the proof that the operator is here: the token in a folder that no agent in a sandbox sees.
