@@ -134,7 +134,7 @@ def test_what_was_missed_is_not_made_up_for_where_nobody_wants_that(tmp_path: Pa
         assert await bench.plans() == []
         assert await bench.facts() == [("skipped", "sums")]
         [told] = await engine.describe_all()
-        assert told["last_problem"] == "2026-11-16T13-00: nobody was there when it was due"
+        assert told["last_problem"] == "2026-11-16T13-00: no engine ran when it was due"
         bench.clock.set("14:00")
         await engine.pass_()
         assert await bench.plans() == ["sums-2026-11-16T14-00"]

@@ -35,7 +35,7 @@ Model = TypeVar("Model", bound="Body")
 
 
 class Body(BaseModel):
-    """What a request says. Fields that nobody knows are errors: a misspelt one would do nothing."""
+    """The body of a request. Unknown fields are errors: a misspelt field would be ignored."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
@@ -55,7 +55,7 @@ class AnswerBody(Body):
     answers: list[Any] = Field(default_factory=list)
     notes: str | None = None
     seen_sha256: Text
-    """The hash of the question that was shown to whoever answers."""
+    """The hash of the question as the person saw it."""
     by: Text | None = None
     """Who answers, in the operator's words; the label of the token when it is not said."""
 
@@ -119,7 +119,7 @@ class SteerBody(Body):
 
 
 class VerifyBody(Body):
-    """Which task of a plan is looked at again; all without it."""
+    """The task to verify again; without it, all tasks of the plan."""
 
     task: TaskIdText | None = None
 
@@ -131,7 +131,7 @@ class MergedBody(Body):
     into: Text | None = None
     """The branch that it was merged into; the one that was checked out when it is not said."""
     stale: bool = False
-    """Whether nobody looked first if what was proven still holds."""
+    """Whether it was merged without checking that everything proven still holds."""
     by: Text | None = None
 
 
@@ -167,7 +167,7 @@ class SendBody(Body):
 
 
 class LogBody(Body):
-    """How a command came out that somebody made or checked for this root."""
+    """The result of making or checking a command for this root."""
 
     what: CommandLogKind
     subject: Text
@@ -177,7 +177,7 @@ class LogBody(Body):
 
 
 class CommentBody(Body):
-    """What is said about a task."""
+    """A comment on a task."""
 
     author: IdText
     comment_type: CommentType

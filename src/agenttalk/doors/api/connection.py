@@ -1,7 +1,7 @@
-"""One connection: what is a request, and how long and how large its head may be.
+"""A connection: limits the time and the size of a request head, and refuses requests that are not for this server.
 
-uvicorn leaves the reading to httptools, which is several times as fast as a parser in Python, and strict about what two
-programs could understand differently. What it leaves open is closed here.
+uvicorn leaves parsing to httptools, which is several times as fast as a parser in Python, and strict about input that
+two programs could understand differently. This module adds the limits that httptools does not have.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from agenttalk.doors.api.guard import AGENT
 
 HEAD_SECONDS: Final = 15.0
-"""Seconds in which the head of a request has to be here."""
+"""Seconds in which the head of a request has to arrive."""
 HEAD_BYTES: Final = 64 * 1024
-"""Bytes of a head, and of what may come between two pieces of a body."""
+"""How many bytes a head may have, and what comes between two pieces of a body."""
 _MUCH: Final = 65536
-"""Bytes of an answer that are not held back to be sent with others."""
+"""An answer with more bytes than this is sent at once, and not held back to be sent with others."""
 PeerJudge: TypeAlias = "Callable[[socket.socket], str]"
-"""Says of who opened a connection how it is known to be an agent's process; empty when it is none."""
+"""Returns how the process at the other end is known to be an agent's; empty if it is not an agent's process."""
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
 
 
 class NoRequestError(Exception):
-    """What came is no request that we take. The parser passes it on as an error of its own."""
+    """Raised for bytes that are not a request for this server. The parser passes it on as an error of its own."""
 
 
 class BatchingTransport:
-    """A transport that sends what is written in one turn of the event loop at once.
+    """A transport that sends everything written in one turn of the event loop at once.
 
-    uvicorn writes the head and the body of an answer apart; that would be two calls of the system for each request.
+    uvicorn writes the head and the body of an answer separately, which would cost two system calls for each request.
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
@@ -43,7 +43,7 @@ class BatchingTransport:
         self._size = 0
 
     def write(self, data: bytes) -> None:
-        """Send it before the next turn."""
+        """Send the data before the next turn of the event loop."""
         if not self._parts:
             self._loop.call_soon(self.flush)
         self._parts.append(data)
@@ -58,12 +58,12 @@ class BatchingTransport:
             self._transport.write(b"".join(parts))
 
     def close(self) -> None:
-        """Send what was written, and hang up."""
+        """Send what was written, and close the connection."""
         self.flush()
         self._transport.close()
 
     def is_closing(self) -> bool:
-        """Whether it is being hung up."""
+        """Return whether the connection is being closed."""
         return self._transport.is_closing()
 
     def __getattr__(self, name: str) -> Any:
@@ -71,36 +71,36 @@ class BatchingTransport:
 
 
 class HttpConnection(HttpToolsProtocol):
-    """One connection. Whoever does not send a whole head in time is hung up on, however slowly he goes on sending.
+    """A connection. It is closed unless a complete head arrives within HEAD_SECONDS (slow-loris protection).
 
-    uvicorn itself waits for ever for a first request, and for the rest of a head that has begun; and it takes heads,
-    and trailers behind a body, of any size.
+    uvicorn itself waits without a limit for a first request and for the rest of a head, and accepts heads, and trailers
+    behind a body, of any size.
     """
 
     judge: PeerJudge | None = None
     _agent: str | None = None
-    """What was judged of the other end, once that was done."""
+    """The judgement about the other end, once it was made."""
     _bound: Any = None
     _waiting: asyncio.TimerHandle | None = None
     _in_head = False
     _came_on = False
-    """Whether what came ended a head, or brought some of a body."""
+    """Whether the last bytes ended a head, or were part of a body."""
     _size = 0
-    """Bytes of the head so far, as far as its lines are whole."""
+    """How many bytes the complete lines of the head have so far."""
     _since = 0
-    """Bytes that came since it came on."""
+    """How many bytes came since then."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Somebody is there."""
+        """Start a connection, and judge the other end if it is a local socket."""
         super().connection_made(transport)
         self.transport = cast("asyncio.Transport", BatchingTransport(transport, self.loop))
         self._bound = transport.get_extra_info("socket")
         if self.judge is not None and self._bound.family == socket.AF_UNIX:
-            self._judged()  # now: later it may be gone, and nobody knows what it was
+            self._judged()  # now: the process may be gone later, and could not be judged any more
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes are there."""
+        """Parse bytes, and close the connection when a head does not end."""
         self._came_on = False
         super().data_received(data)
         self._since = 0 if self._came_on else self._since + len(data)
@@ -109,19 +109,19 @@ class HttpConnection(HttpToolsProtocol):
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """Stop the clock."""
         self._rest()
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Start a request."""
         super().on_message_begin()
         if self.judge is not None:
             self.scope["state"][AGENT] = self._judged
         self._in_head, self._size = True, 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A line of a head. Those that come behind a body are nobody's business."""
+        """Add a line of a head. Lines behind a body are counted, and dropped."""
         self._size += len(name) + len(value)
         if self._size > HEAD_BYTES:
             raise NoRequestError("the head is too large")
@@ -129,33 +129,33 @@ class HttpConnection(HttpToolsProtocol):
             return
         super().on_header(name, value)
         if len(name) == 17 and self.headers[-1][0] == b"transfer-encoding" and value.lower() != b"chunked":
-            raise NoRequestError("a coding that nobody here knows")
+            raise NoRequestError("unknown transfer coding")
 
     def on_headers_complete(self) -> None:
-        """A head has come to its end."""
+        """End a head, and refuse a request for another server."""
         self._in_head, self._came_on = False, True
         if not self.url.startswith(b"/") or self.parser.get_http_version() not in _VERSIONS:
             raise NoRequestError("not a request for one of our own addresses")
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Some of a body."""
+        """Add a piece of a body."""
         self._came_on = True
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """A request has come to its end."""
+        """End a request."""
         self._came_on = True
         super().on_message_complete()
 
     def _judged(self) -> str:
-        """How the other end is known to be an agent's; empty when it is nobody's. It is looked up once."""
+        """Return how the other end is known to be an agent's; empty if it is not. It is judged once."""
         if self._agent is None:
             self._agent = self.judge(self._bound) if self.judge is not None else ""
         return self._agent
 
     def _watch(self) -> None:
-        """The clock runs while no request is being answered, and further bytes do not set it back."""
+        """Run the clock while no request is being answered. Further bytes do not set it back."""
         if self.cycle is not None and not self.cycle.response_complete:
             self._rest()
         elif self._waiting is None and not self.transport.is_closing():

@@ -65,7 +65,7 @@ class DeliveryQuota:
         self.peak_memory = max(self.peak_memory, self._memory)
 
     def release(self, source: str, size: int, memory: int) -> None:
-        """A body has come to its end, or nobody waits for it any more."""
+        """End a body: it is complete, or its reader has gone."""
         self.open[source] -= 1
         self.held[source] -= size
         self.count_memory(-memory)
@@ -121,7 +121,7 @@ class IncomingBody:
         return self._rest.read()
 
     def close(self) -> None:
-        """Nobody needs it any more."""
+        """Release the body."""
         if self._rest is not None:
             self._rest.close()
         self._unfinished.release(self._source, self._size, self._memory)

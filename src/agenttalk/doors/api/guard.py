@@ -1,7 +1,7 @@
-"""Before anything is routed: under which name, and from which page, a request comes.
+"""Checks the host and the origin of a request before it is routed.
 
-A page of somebody else that a browser shows can send requests to a loopback address, and by DNS also under a
-name of its own (rebinding). Both are told by headers that such a page cannot choose.
+A foreign page in a browser can send requests to a loopback address, and by DNS also under a name of its own
+(rebinding). Both show in headers that such a page cannot choose.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class HostGuard:
 class AgentTokenGuard:
     """Keeps agents to the tokens of attempts: on the socket of a turn to its own, elsewhere to any of an attempt's.
 
-    Whatever else they may have got hold of, an operator's token or the session of a browser, is not looked at.
+    Another credential that they may have found, an operator's token or the session of a browser, is ignored.
     """
 
     def __init__(self, app: ASGIApp) -> None:

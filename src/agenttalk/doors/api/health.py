@@ -1,4 +1,4 @@
-"""Whether an engine lives, and whether it can do its work. Both are open to everybody, and tell nothing else."""
+"""Routes without a token: whether an engine lives, and whether it can do its work. They show nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agenttalk.ports.statements.core import NEWEST_FACT
 PATIENCE: Final = 2.0
 """Seconds within which the store has to answer."""
 FRESH: Final = 1.0
-"""Seconds for which an answer of the store is good: anybody may ask, and as often as they like."""
+"""Seconds for which an answer of the store is reused: these routes need no token and may be called often."""
 
 
 async def report_alive(_: Request) -> Response:

@@ -76,7 +76,7 @@ def to_problem_response(
 
 
 def to_error_response(error: Exception, hide: Callable[[Any], Any]) -> Response:
-    """The answer to a request that raised something: whoever asked gets one, and the log says the rest."""
+    """Return the answer to a request that raised an error; the details go to the log."""
     if isinstance(error, AgentTalkError):
         return to_problem_response(error, hide=hide)
     LOG.error("a request failed", extra={"action": "api.request"}, exc_info=error)

@@ -59,8 +59,8 @@ async def serve_app(
     """Answer requests until the block ends. Port 0 takes a free one.
 
     An address that others can reach is refused unless `public` says that this is wanted; `names` are further
-    names under which it is asked for then. `judge` says of who opened a connection how it is known to be an agent's:
-    such a process gets no further than its attempt's token. Raises MachineError when address or socket is taken.
+    names of the server then. `judge` returns how the process at the other end is known to be an agent's: such a process
+    may use only the token of its attempt. Raises MachineError when address or socket is taken.
     """
     if not public and not _is_loopback(host):
         raise UsageError(
@@ -93,7 +93,7 @@ def _connection_class(judge: PeerJudge) -> type[HttpConnection]:
 
 
 class TurnSockets:
-    """Sockets for turns, one for each: whatever is shown there, nothing but the token of that attempt is taken."""
+    """Sockets for turns, one for each turn: only the token of that attempt is accepted there."""
 
     def __init__(self, app: ASGIApp, folder: Path) -> None:
         self._config = _make_config(app, HttpConnection)
@@ -136,7 +136,7 @@ async def _running(doors: list[_BoundServer]) -> AsyncIterator[None]:
 
 
 class EmbeddedServer(uvicorn.Server):
-    """uvicorn that leaves signals to whoever runs it, and says when it listens."""
+    """A uvicorn server that leaves signals to its caller, and reports when it listens."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -200,7 +200,7 @@ def _tcp(host: str, port: int) -> Iterator[socket.socket]:
 
 @contextmanager
 def _unix(path: Path) -> Iterator[socket.socket]:
-    """A socket of that name, which nobody but us can have: it lies in a folder of our own."""
+    """Open a socket of that name in a folder that only we can use."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as bound:
         try:
             path.unlink(missing_ok=True)  # what a killed process left
@@ -221,7 +221,7 @@ def socket_folder(name: str) -> Path:
     """The folder for the sockets of a root, made with rights for its owner alone.
 
     It lies under $XDG_RUNTIME_DIR, or in the temporary folder where there is none. Raises MachineError when
-    somebody else's folder is there.
+    the folder belongs to another user.
     """
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     bases = [Path(runtime) / "agenttalk"] if runtime.startswith("/") and Path(runtime).is_dir() else []

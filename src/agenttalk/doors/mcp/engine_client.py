@@ -1,4 +1,4 @@
-"""How tools reach the engine: by its HTTP API, with the token of whoever calls them. They can do nothing else."""
+"""Connects tools to the engine: by its HTTP API, with the token of the caller. They can do nothing else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agenttalk.contracts.errors import Code, JsonError
 
 LARGEST: Final = 64 * 1024 * 1024
 TIMEOUT: Final = 120.0
-"""Seconds for an answer; whoever waits for work waits a minute at most."""
+"""Seconds for an answer; a request that waits for work waits a minute at most."""
 Connect = Callable[[], httpx2.AsyncClient]
 """Makes a client of the engine, wherever that listens by now."""
 
@@ -28,7 +28,7 @@ class ToolRefusal(Exception):  # noqa: N818 - an answer, not a fault of ours
         self.problems = problems
 
     def to_json(self) -> dict[str, Any]:
-        """For whoever called the tool."""
+        """Return the answer for the caller of the tool."""
         told: dict[str, Any] = {"code": self.code, "message": self.message, "hint": self.hint}
         return {**told, "problems": list(self.problems)} if self.problems else told
 

@@ -39,7 +39,7 @@ class OwnAttempt:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str], look: Callable[[], list[str]] = list) -> OwnAttempt | None:
-        """The one that the variables of an attempt name; None outside of one."""
+        """Return the attempt that the environment variables name; None without an attempt."""
         names = ("COMMAND", "INPUTS", "OUTPUTS", "RESULT")
         found = [Path(environ.get(f"AGENTTALK_{name}", "")) for name in names]
         command, inputs, outputs, result = found
@@ -91,7 +91,7 @@ class OwnAttempt:
         return {"output": name, "path": path, "sha256": wire.sha256(data), "size": len(data)}
 
     def write_result(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """Write the result where it is looked for. It counts when the agent has ended."""
+        """Write the result to the file that the engine reads. It counts when the agent has ended."""
         data = json.dumps(dict(said), ensure_ascii=False).encode()
         self._write(self.result, data)
         return {"written": True, "sha256": wire.sha256(data), "note": "it counts when you end your turn"}
@@ -136,5 +136,5 @@ def _inside(path: str) -> str:
     except ValidationError:
         safe = False
     if not safe:
-        raise ToolRefusal(Code.PATH_OUTSIDE_FOLDER, f"{path[:200]!r} is no path inside of it")
+        raise ToolRefusal(Code.PATH_OUTSIDE_FOLDER, f"{path[:200]!r} is not a path inside it")
     return path

@@ -49,7 +49,7 @@ class Tool:
         return {"type": "object", "properties": takes, "required": required, "additionalProperties": False}
 
     def find_faults(self, role: str, given: Arguments) -> list[str]:
-        """What is wrong with arguments, before anybody is asked."""
+        """Return what is wrong with arguments, before a request is sent."""
         schema = self.to_schema(role)
         known, found = schema["properties"], []
         found += [f"there is no argument {name[:80]!r}" for name in given if name not in known]

@@ -24,7 +24,7 @@ class ToolCall:
     """Whom the token belongs to, as the engine says."""
     arguments: Arguments
     attempt: OwnAttempt | None = None
-    """The attempt that the server runs inside of."""
+    """The attempt in which the server runs."""
 
     @property
     def own_attempt(self) -> OwnAttempt | None:
@@ -61,5 +61,5 @@ class ToolCall:
 
 
 def quote_segment(text: object) -> str:
-    """A part of a path, whatever is in it."""
+    """Return a text as one quoted part of a path."""
     return quote(str(text), safe="")

@@ -16,7 +16,7 @@ from agenttalk.rules.planfile.compiler import compile_plan
 _SHOWN: Final = 1024 * 1024
 """Bytes of an input that a tool shows."""
 _MOST_WAIT: Final = 60
-"""Seconds that somebody may wait for a task."""
+"""Seconds that a caller may wait for a task."""
 
 
 async def whoami(call: ToolCall) -> Any:
@@ -25,7 +25,7 @@ async def whoami(call: ToolCall) -> Any:
 
 
 async def my_tasks(call: ToolCall) -> Any:
-    """The caller's own tasks; inside of an attempt that is one."""
+    """Return the caller's own tasks; within an attempt there is exactly one."""
     if call.role == "remote":
         return await call.client.get("/api/agent/tasks")
     return {"taken": [await call.client.get(call.task_path())], "offered": [], "queued": []}
@@ -47,7 +47,7 @@ async def heartbeat(call: ToolCall) -> Any:
 
 
 async def get_task(call: ToolCall) -> Any:
-    """A task with what was said about it."""
+    """Return a task with its comments and reports."""
     return await call.client.get(call.task_path())
 
 
@@ -157,7 +157,7 @@ async def explain(call: ToolCall) -> Any:
 
 
 async def submit_plan(call: ToolCall) -> Any:
-    """A plan file, compiled here. Every problem that it has is told at once."""
+    """Compile a plan file here. The answer lists every problem of it."""
     try:
         compiled = compile_plan(reader.read_plan_file(call.arguments["plan"].encode(), yaml=True))
     except ContractError as error:

@@ -1,4 +1,4 @@
-"""What forms have the engine do, in the name of whoever is logged in: the same use cases that the command line has."""
+"""Carries out forms in the name of the logged-in person, by the use cases that the command line has, too."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def steer(service: Service, request: Request, reader: PageContext, sent: F
     """Pause, go on, cancel, try again, stop, override, or decide on rework."""
     plan_id, action, task_id = request.path_params["id"], _text(sent, "action"), _text(sent, "task")
     if action not in _STEERED:
-        raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action[:40]!r} a plan")
+        raise UsageError(Code.NAME_UNKNOWN, f"unknown action {action[:40]!r} for a plan")
     answer = _text(sent, "answer")
     if answer == "grant":
         answer = f"grant {_text(sent, 'rounds')}"
@@ -82,7 +82,7 @@ async def answer(service: Service, request: Request, reader: PageContext, sent: 
     decision = _DECISIONS.get(_text(sent, "decision"))
     seen = _text(sent, "seen_sha256")
     if decision is None or not seen:
-        raise UsageError(Code.OPTION_INVALID, "this is no answer", hint="answer with a button of the page")
+        raise UsageError(Code.OPTION_INVALID, "the form has no valid answer", hint="answer with a button of the page")
     name, notes = request.path_params["id"], _text(sent, "notes")[:_NOTE]
     try:
         await service.messages.answer(
@@ -142,7 +142,7 @@ async def act_on_schedule(service: Service, request: Request, reader: PageContex
     """Pause, resume or run a schedule."""
     action = _text(sent, "action")
     if action not in _SCHEDULED:
-        raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action[:40]!r} a schedule here")
+        raise UsageError(Code.NAME_UNKNOWN, f"unknown action {action[:40]!r} for a schedule")
     await service.scheduling.apply_action(request.path_params["id"], action, by=_name(reader))
     return FormResult(say(reader.language, "done_it", what=_text(sent, "label") or action), "/schedules")
 
@@ -153,7 +153,7 @@ async def limit_day(service: Service, _: Request, reader: PageContext, sent: For
     try:
         most = float(said) if said else None
     except ValueError:
-        raise UsageError(Code.FIELD_VALUE, f"{said[:40]!r} is no number of dollars") from None
+        raise UsageError(Code.FIELD_VALUE, f"{said[:40]!r} is not an amount in dollars") from None
     await service.day.set_limit(most, by=_name(reader), reset=_text(sent, "reset") == "yes")
     return FormResult(say(reader.language, "done_it", what=say(reader.language, "day_limit")), "/")
 

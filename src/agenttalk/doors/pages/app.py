@@ -33,7 +33,7 @@ def routes(service: Service) -> list[Route]:
 
 
 async def _asset(request: Request) -> Response:
-    """One of our own files, which tell nobody anything."""
+    """Send a static file. It is public and contains no data of the root."""
     name = request.path_params["name"]
     if name not in _KINDS:
         return Response(status_code=404, headers=HEADERS)

@@ -1,4 +1,4 @@
-"""Files of agents as something to be kept, and never to be shown: nobody knows what is in them."""
+"""Sends files of agents as downloads, never to be displayed by the browser: their content is not trusted."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _headers(name: str) -> dict[str, str]:
 
 
 def _range(said: str, size: int) -> tuple[int, int]:
-    """The first and the last byte that are asked for; what is no range asks for all, an impossible one for none."""
+    """Return the first and last byte of a range: all bytes for an invalid header, none for an impossible range."""
     match = _RANGE.match(said)
     if match is None or match[0] == "bytes=-":
         return 0, size - 1
@@ -66,7 +66,7 @@ def _range(said: str, size: int) -> tuple[int, int]:
 
 
 async def _pieces(blobs: Blobs, digest: str, first: int, last: int, *, check: bool) -> AsyncIterator[bytes]:
-    """The bytes. What is not what was put in comes to no end, so that nobody takes it for whole."""
+    """Yield the bytes. If they do not match the hash, the answer stays incomplete, so that no client accepts it."""
     hasher = sha256()
     place = first
     while place <= last:

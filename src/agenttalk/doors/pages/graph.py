@@ -1,7 +1,7 @@
-"""A plan as a graph: what is drawn of each task, and the lines between them.
+"""Draws a plan as a graph: a node for each task, and the edges between them.
 
-Drawn are plans of thousands of tasks, by each who looks. So what does not change with the states is made once for all,
-and what is said of a task is made once for each state that it comes to.
+Plans have thousands of tasks and many readers. So the parts that do not depend on states are drawn once for all
+readers, and each node is drawn once for each of its states.
 """
 
 from __future__ import annotations

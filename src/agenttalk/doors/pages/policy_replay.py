@@ -22,7 +22,7 @@ _FIELDS: Final = ("since", "plan", "board", "before")
 
 
 def routes(service: Service) -> list[Route]:
-    """The form, and what comes of it. Whoever may ask the API may ask here."""
+    """Show the form and its result, to readers who may use the same route of the API."""
     return [make_page_route(service, "/ledger/replay", show_form), make_form_route(service, "/ledger/replay", replay)]
 
 

@@ -45,7 +45,7 @@ _UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"))
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
-    """Who looks, and how."""
+    """The reader of a page, and its settings."""
 
     language: Language = "en"
     theme: Theme = "auto"
@@ -55,7 +55,7 @@ class PageContext:
     cursor: str = ""
     """How far the ledger had come when the page was made: the script follows from there."""
     waiting: int = 0
-    """Questions that wait for somebody."""
+    """How many questions wait for an answer."""
     told: str = ""
     """What came of the last form."""
 
@@ -87,7 +87,7 @@ def render_page(name: str, reader: PageContext, status: int = 200, /, **values: 
 
 @cache
 def _environment() -> jinja2.Environment:
-    import jinja2  # for the first page only: an engine that nobody looks at needs none
+    import jinja2  # for the first page only: an engine without readers needs no templates
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER / "templates"),
@@ -172,12 +172,12 @@ def format_age(at: str | None, now: datetime | None) -> str:
 
 
 def board_of(task: Mapping[str, Any]) -> str:
-    """What people call the state of a task; done that nobody verified is said to be so, and done that changed, too."""
+    """Return the word for the state of a task. Completed tasks that are unproven or stale have words of their own."""
     if task.get("freshness") == "stale":
         return "stale"
     if task.get("proven") is False:
         return "claimed"
-    if task.get("phase") in {"asking", "offered", "awaiting"}:  # somebody else has to do something
+    if task.get("phase") in {"asking", "offered", "awaiting"}:  # a person or another program has to act
         return "waiting"
     return str(task.get("board") or task.get("status") or "pending")
 

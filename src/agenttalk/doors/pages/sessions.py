@@ -47,7 +47,7 @@ _STATUS: Final = {
 
 
 class FormResult(NamedTuple):
-    """What is said once something was done, and the address of ours where it is said."""
+    """A message after an action, and the page that shows it."""
 
     text: str
     where: str
@@ -58,7 +58,7 @@ class PageRoute(Route):
 
 
 def make_page_route(service: Service, path: str, view: View) -> Route:
-    """A page. Who is not logged in is told how to come in."""
+    """Show a page. A browser that is not logged in gets a page that says how to log in."""
 
     async def work(request: Request, reader: PageContext, _: Session) -> Response:
         return _forget_notice(request, await view(service, request, reader))
@@ -90,7 +90,7 @@ def make_form_route(service: Service, path: str, act: FormAction) -> Route:
 def _require_session(
     service: Service, what: str, work: Callable[[Request, PageContext, Session], Awaitable[Response]]
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Do something for whoever is logged in; what goes wrong is told on a page."""
+    """Carry out a form for a logged-in browser; an error is shown on a page."""
 
     async def guarded(request: Request) -> Response:
         reader = await _reader(service, request)
@@ -211,7 +211,7 @@ def _theme(request: Request) -> Theme:
 
 
 def _forget_notice(request: Request, answer: Response) -> Response:
-    """What was told is told once, and not to the script that looks for news."""
+    """Show a message once, and not to the script that polls for news."""
     if _cookie_name(request, "told") in request.cookies and "x-fragment" not in request.headers:
         answer.delete_cookie(_cookie_name(request, "told"), **_KEPT)
     return answer

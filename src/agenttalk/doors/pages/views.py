@@ -1,4 +1,4 @@
-"""What each page shows."""
+"""The pages and what each of them shows."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from agenttalk.engine.views.models.plans import PlanDetail
 from agenttalk.rules.plans import timeline
 
 ROWS: Final = 200
-"""Rows of a timeline that are drawn, the last to begin."""
+"""How many rows of a timeline are drawn, the newest."""
 LISTED: Final = 200
-"""Tasks of a plan that are listed on one page."""
+"""How many tasks of a plan are listed on one page."""
 MOST_PARTS: Final = 100
-"""Tasks that are asked for at once."""
+"""How many tasks one request may name."""
 _BOARDS: Final = {"_toolchain": "/toolchain", "_mail": "/mail"}
 """Boards that have pages of their own."""
 
 
 def routes(service: Service) -> list[Route]:
-    """Every page that is looked at."""
+    """Return the route of every page."""
     views = {
         "/": overview,
         "/plans": plans,
@@ -70,12 +70,12 @@ def routes(service: Service) -> list[Route]:
 
 
 async def overview(service: Service, _: Request, reader: PageContext) -> Response:
-    """What needs somebody, at a glance."""
+    """Show the overview of the root."""
     return render_page("overview", reader, **await glance.build_overview(service.deps), day=await service.day.read())
 
 
 async def plans(service: Service, request: Request, reader: PageContext) -> Response:
-    """Plans, a page of them, those that began last first."""
+    """Show a page of plans, newest first."""
     query = request.query_params
     asked = view_plans.PlanQuery(
         state=query.get("state", ""), text=query.get("text", "")[:200], after=query.get("after", "")
@@ -85,7 +85,7 @@ async def plans(service: Service, request: Request, reader: PageContext) -> Resp
 
 
 async def plan(service: Service, request: Request, reader: PageContext) -> Response:
-    """A plan, drawn."""
+    """Show a plan as a graph with its tasks."""
     if request.path_params["id"] in _BOARDS:
         return RedirectResponse(_BOARDS[request.path_params["id"]], 303, headers=HEADERS)
     stale = await service.plans.find_stale_tasks(request.path_params["id"])
@@ -128,7 +128,7 @@ def _plan(
 
 
 async def render_parts(service: Service, request: Request, reader: PageContext) -> Response:
-    """Some tasks of a plan as its page shows them, to be put in place of what it showed before."""
+    """Show some tasks of a plan again, to replace parts of its page."""
     names = request.query_params.getlist("task")[:MOST_PARTS]
     stale = await service.plans.find_stale_tasks(request.path_params["id"])
     found = await plan_status.read_progress(service.deps, request.path_params["id"], names, stale)
@@ -136,7 +136,7 @@ async def render_parts(service: Service, request: Request, reader: PageContext) 
 
 
 async def task(service: Service, request: Request, reader: PageContext) -> Response:
-    """A task, and why it is in its state."""
+    """Show a task, and explain its state."""
     plan_id, task_id = request.path_params["id"], request.path_params["task"]
     stale = await service.plans.find_stale_tasks(plan_id)
     found = await task_detail.describe_task(service.deps, plan_id, task_id, stale)
@@ -149,7 +149,7 @@ async def task(service: Service, request: Request, reader: PageContext) -> Respo
 
 
 async def preview(service: Service, request: Request, reader: PageContext) -> Response:
-    """A file as text, escaped; nothing of it is ever run or laid out."""
+    """Show a file as escaped text. Its content is never run or rendered."""
     asked = request.path_params
     board, name = await task_detail.find_task_file(service.deps, asked["id"], asked["task"], asked["sha256"])
     blobs = await service.deps.stores.blobs(board)
@@ -169,27 +169,27 @@ async def preview(service: Service, request: Request, reader: PageContext) -> Re
 
 
 async def download(service: Service, request: Request, _: PageContext) -> Response:
-    """A file to be kept, never to be shown by the browser itself."""
+    """Send a file as a download."""
     asked = request.path_params
     board, name = await task_detail.find_task_file(service.deps, asked["id"], asked["task"], asked["sha256"])
     return await files.respond_with_blob(await service.deps.stores.blobs(board), asked["sha256"], name)
 
 
 async def inbox(service: Service, request: Request, reader: PageContext) -> Response:
-    """What people are asked, a page of it."""
+    """Show a page of open questions."""
     found = await questions.read_page(service.deps, after=request.query_params.get("after", ""))
     return render_page("inbox", reader, requests=[each.as_json() for each in found.requests], next=found.next)
 
 
 async def question(service: Service, request: Request, reader: PageContext) -> Response:
-    """One question, with the form that answers it."""
+    """Show a question with the form that answers it."""
     return await render_question(service, reader, request.path_params["id"])
 
 
 async def render_question(
     service: Service, reader: PageContext, request_id: str, status: int = 200, *, why_not: str = "", notes: str = ""
 ) -> Response:
-    """A question as it stands now; with `why_not`, why the answer that was just given does not count."""
+    """Show a question; `why_not` says why the last answer was refused."""
     found = await service.messages.find_question(request_id)
     exhibit = await exhibits.read_exhibit(service.deps, found)
     for each in exhibit["files"]:
@@ -209,20 +209,20 @@ async def render_question(
 
 
 async def download_exhibit(service: Service, request: Request, _: PageContext) -> Response:
-    """A file that a question is about, to be kept."""
+    """Send a file of a question as a download."""
     digest = request.path_params["sha256"]
     board, name = await exhibits.find_file(service.deps, request.path_params["id"], digest)
     return await files.respond_with_blob(await service.deps.stores.blobs(board), digest, name)
 
 
 async def deadletters(service: Service, request: Request, reader: PageContext) -> Response:
-    """What was refused, a page of it."""
+    """Show a page of dead letters."""
     found = await refused.read_page(service.deps, after=request.query_params.get("after", ""))
     return render_page("deadletters", reader, letters=[each.as_json() for each in found.letters], next=found.next)
 
 
 async def deadletter(service: Service, request: Request, reader: PageContext) -> Response:
-    """One message that was refused, with its original."""
+    """Show a dead letter with its original."""
     found = await service.messages.read_dead_letter(request.path_params["id"])
     data = base64.b64decode(found["content"]) if found["content"] is not None else None
     size = len(data) if data is not None else None
@@ -232,18 +232,18 @@ async def deadletter(service: Service, request: Request, reader: PageContext) ->
 
 
 async def download_original(service: Service, request: Request, _: PageContext) -> Response:
-    """The original of a dead letter, to be kept."""
+    """Send the original of a dead letter as a download."""
     found = await service.messages.read_dead_letter(request.path_params["id"])
     return files.respond_with_file(base64.b64decode(found["content"] or ""), "original.bin")
 
 
 async def agents(service: Service, _: Request, reader: PageContext) -> Response:
-    """Who works here, and how far they can be believed."""
+    """Show the agents, and how many of their claims held."""
     return render_page("agents", reader, agents=await glance.describe_agents(service.deps))
 
 
 async def toolchain(service: Service, request: Request, reader: PageContext) -> Response:
-    """Tasks of forge events, what could not be given to anybody, and what was said at forges."""
+    """Show the board of forge events: its tasks, its warnings, and the texts written at forges."""
     status = request.query_params.get("status", "")
     asked = view_toolchain.ToolchainQuery(status=status, after=_number(request, "after"), newest=True)
     return render_page(
@@ -258,14 +258,14 @@ async def toolchain(service: Service, request: Request, reader: PageContext) -> 
 
 
 async def toolchain_task(service: Service, request: Request, reader: PageContext) -> Response:
-    """A forge event's task: what was reported of it beside what was read."""
+    """Show a task of a forge event: the reports of its agent beside what the engine read at the forge."""
     return render_page(
         "toolchain_task", reader, task=await forge_audit.audit_task(service.deps, request.path_params["id"])
     )
 
 
 async def mail(service: Service, request: Request, reader: PageContext) -> Response:
-    """Letters, the newest first."""
+    """Show letters, newest first."""
     query = request.query_params
     asked = MailQuery(
         sender=query.get("from", ""),
@@ -278,7 +278,7 @@ async def mail(service: Service, request: Request, reader: PageContext) -> Respo
 
 
 async def letter(service: Service, request: Request, reader: PageContext) -> Response:
-    """A letter with the others of its thread."""
+    """Show a letter with its thread."""
     found = await view_mail.read_letter(service.deps, request.path_params["id"])
     thread = await view_mail.list_letters(service.deps, MailQuery(thread=found["thread"], limit=100))
     letters = [await view_mail.read_letter(service.deps, each["message_id"]) for each in thread["mails"][::-1]]
@@ -286,7 +286,7 @@ async def letter(service: Service, request: Request, reader: PageContext) -> Res
 
 
 async def ledger(service: Service, request: Request, reader: PageContext) -> Response:
-    """Facts, the newest first."""
+    """Show facts of the ledger, newest first."""
     query = request.query_params
     board, plan_id, kind = query.get("board", DEFAULT), query.get("plan", ""), query.get("kind", "")
     before = _number(request, "before")
@@ -296,13 +296,13 @@ async def ledger(service: Service, request: Request, reader: PageContext) -> Res
 
 
 async def deliveries(service: Service, request: Request, reader: PageContext) -> Response:
-    """What forges delivered, and what came of it."""
+    """Show deliveries of forges and their results."""
     found = await view_ledger.list_webhooks(service.deps, before=_number(request, "before"))
     return render_page("deliveries", reader, listed=found)
 
 
 async def schedules(service: Service, _: Request, reader: PageContext) -> Response:
-    """What is done again and again."""
+    """Show the schedules."""
     known = await service.tools.schedules.describe_all() if service.tools.schedules is not None else None
     return render_page("schedules", reader, schedules=known)
 

@@ -1,8 +1,8 @@
 """After a restore: what the root may have done since its backup is not done again by itself.
 
-Plans and boards are paused until somebody has them go on. Leases are nobody's, under a new name, so that programs of
-the old root are neither ended nor waited for. What is to be said at forges is looked for there first. Notices that
-waited are not sent: they may have been.
+Plans and boards are paused until a person resumes them. Leases get an owner that does not exist, so that programs of
+the old root are neither ended nor waited for. Texts for forges are searched for at the forge before they are written.
+Waiting notices are dropped, because they may have been sent.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class RestoreReport:
     """What was found in a restored root."""
 
     paused: tuple[str, ...] = ()
-    """Plans and boards that go on when somebody says so."""
+    """Plans and boards that a person has to resume."""
     leases: int = 0
     """Turns that ran when the backup was made."""
     in_doubt: int = 0
     """Texts for forges that may have been posted since."""
     schedules: tuple[str, ...] = ()
-    """Schedules that go on when somebody says so."""
+    """Schedules that a person has to resume."""
 
     def as_json(self) -> dict[str, Any]:
         """For doors."""

@@ -289,7 +289,7 @@ class Engine:
             await self._monitor.pass_()
 
     async def _count(self) -> int:
-        if await self.dispatcher.days.refresh():  # another server may have been told
+        if await self.dispatcher.days.refresh():  # the limit may have been changed at another server
             self.dispatcher.nudge()
         return await honesty.count_new_facts(self._deps, most=honesty.REPORT_LIMIT)
 
@@ -340,7 +340,7 @@ class Engine:
             self._forges.nudge()
 
     def _acted(self) -> None:
-        """Somebody sent or answered something."""
+        """Wake the loops that react to a message or an answer."""
         self._look_soon()
         self._look_at_forges()
 

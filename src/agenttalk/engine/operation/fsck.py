@@ -115,7 +115,7 @@ async def _journal(board: Store, plan_id: str, duplicates: int) -> AsyncIterator
         await asyncio.sleep(0)
     for (message_id, receiver), count in arrived.items():
         if count > 1:
-            yield f"message {message_id} was delivered to {receiver or 'nobody'} {count} times"
+            yield f"message {message_id} was delivered to {receiver or 'no agent'} {count} times"
     if skipped != duplicates:
         yield f"{duplicates} duplicates are counted, but {skipped} were logged"
 

@@ -28,7 +28,7 @@ from agenttalk.rules.messages.control_files import ControlFile
 from agenttalk.rules.messages.routing import Rejection
 
 UNREADABLE: Final = "UNREADABLE"
-"""What is said of an agent whose sign of life cannot be read."""
+"""The status of an agent whose sign of life cannot be read."""
 STALE: Final = timedelta(seconds=90)
 """A heartbeat that is older than three slow polls is a bad sign."""
 _LIMIT: Final = 64 * 1024
@@ -43,7 +43,7 @@ class MonitorReport:
     agents: dict[str, str] = field(default_factory=dict)
     """Agent → health."""
     lost: int = 0
-    """Messages that nobody can account for."""
+    """Messages that are in no state, or in two."""
     problems: list[dict[str, str]] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class Monitor:
         return seen
 
     async def _read_states(self, plans: dict[str, RoutedPlan]) -> None:
-        """Take over what agents of foreign plans say of their tasks: another router may bring the messages."""
+        """Take over the states that agents of foreign plans report: another router may bring the messages."""
         root, agents = self._deps.root, sorted(self._plans.agents)
         found = await asyncio.to_thread(outbox_reader.read_outboxes, root, agents, self._quiet, self._standing.keys)
         for plan_id, files in found.files.items():

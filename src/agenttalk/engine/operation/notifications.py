@@ -1,7 +1,7 @@
-"""Telling people elsewhere: facts become notices, each is queued once with the cursor that has seen it, and sent.
+"""Sends notices: facts become notices, each is queued once, in one commit with the cursor, and sent.
 
-The ledger is read from where it was read last, by those alone who have somebody to tell. What is queued is an effect:
-it is sent at least once, under the same id each time, later if need be, and never holds up anything else.
+The ledger is read from the cursor on, only by engines with receivers. A queued notice is an effect: it is sent at least
+once, under the same id each time, later if its receiver does not answer, and never delays anything else.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _PROBE: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class NotificationTarget:
-    """Somebody who is told."""
+    """A receiver of notices."""
 
     name: str
     url: str
@@ -61,11 +61,11 @@ class NotificationTarget:
     events: frozenset[NoticeEvent]
     secret: str | None = field(default=None, repr=False)
     allow: tuple[str, ...] = ()
-    """Addresses that are not public, and may be told all the same."""
+    """Private addresses to which notices may be sent."""
 
 
 class NoticeResult(NamedTuple):
-    """What came of telling somebody."""
+    """The result of sending a notice."""
 
     ok: bool
     why: str = ""
@@ -74,7 +74,7 @@ class NoticeResult(NamedTuple):
 
 
 NoticeSender: TypeAlias = "Callable[[NotificationTarget, Mapping[str, str], bytes], Awaitable[NoticeResult]]"
-"""Tells somebody: headers and a body. It takes its time, and never raises."""
+"""Sends headers and a body to a receiver. It blocks, and never raises."""
 
 
 class Notifier:
@@ -88,7 +88,7 @@ class Notifier:
         self._breakers: dict[str, CircuitBreaker] = {}
 
     async def begin(self) -> None:
-        """What is there before the first engine that tells somebody is old."""
+        """Start behind the facts that were written before there were receivers."""
         for board in await list_boards(self._deps):
             if await _read_cursor(board) is None:
                 rows = await board.read(LEDGER_HEAD)
@@ -116,7 +116,7 @@ class Notifier:
         def work(tx: Tx) -> None:
             known = tx.run(CURSOR_VALUE, name=CURSOR)
             if (known[0].value if known else 0) != after:
-                return  # somebody else has taken it in
+                return  # another process has queued it
             for fact in facts:
                 self._queue_fact(tx, fact)
             tx.run(SET_CURSOR, name=CURSOR, value=facts[-1].link)
@@ -158,7 +158,7 @@ class Notifier:
     async def _send_notice(
         self, board: Store, target: NotificationTarget, number: int, said: Mapping[str, Any], attempts: int
     ) -> None:
-        """Tell one thing, if whoever is told answers at present; else later."""
+        """Send one notice, unless its receiver does not answer at present; then it is sent later."""
         now = self._deps.now()
         if not self._may_ask(target):
             await self._later(board, number, _PROBE)

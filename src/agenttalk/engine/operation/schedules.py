@@ -1,7 +1,7 @@
-"""Schedules: what is done again and again, each time as a plan of its own, once, whatever dies meanwhile.
+"""Runs schedules: submits a plan at each time that is due, exactly once, also after a crash.
 
-That a time is due is written down with the id of its plan before the plan is submitted, by whoever finds it first.
-Submitting a plan twice submits it once, so whoever finds it unfinished goes on with it.
+The first process that finds a due time stores it with the id of its plan, and then submits the plan. Submitting a plan
+twice submits it once, so any process that finds the time unfinished can go on with it.
 """
 
 from __future__ import annotations
@@ -178,8 +178,8 @@ class Scheduler:
             return await self._run_now(found, by=by)
         statement = _ACTIONS.get(action)
         if statement is None:
-            hint = "there are: pause, resume, remove, run"
-            raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action[:40]!r} a schedule", hint=hint)
+            hint = "use one of: pause, resume, remove, run"
+            raise UsageError(Code.NAME_UNKNOWN, f"unknown action {action[:40]!r} for a schedule", hint=hint)
         if action == "remove" and found.configured:
             hint = "take it out of agenttalk.toml, or pause it"
             raise UsageError(Code.NOT_ALLOWED, f"{name} stands in the settings", hint=hint)
@@ -225,7 +225,7 @@ class Scheduler:
         return {"name": found.name, "plan_id": plan_id}
 
     async def pass_(self) -> float:
-        """Begin what is due; seconds until there is something to do again, if nobody asks before."""
+        """Start the plans that are due. Returns seconds until the next time is due."""
         pause = IDLE
         await self._store_new()
         for each in await self.read_states():
@@ -257,7 +257,7 @@ class Scheduler:
         if slot is None:
             return
         plan_id = schedules.make_plan_id(each.name, slot)
-        why = "" if found.run else "nobody was there when it was due"
+        why = "" if found.run else "no engine ran when it was due"
         if found.run and each.plan_id and await self._runs(each.plan_id):
             why = f"{each.plan_id} has not ended yet"
         body = {"slot": slot.label, "at": format_instant(slot.at), "plan_id": plan_id, "missed_others": found.missed}
@@ -282,12 +282,12 @@ class Scheduler:
         return bool(rows) and rows[0].state != "ENDED"
 
     async def _begin(self, system: Store, each: ScheduleState, plan_id: str) -> AgentTalkError | None:
-        """Submit the plan of a time that is due. What is wrong with it is told, and not tried again."""
+        """Submit the plan of a due time. An invalid plan is reported, and not tried again."""
         problem: AgentTalkError | None = None
         try:
             await self._submit(each.schedule, plan_id)
         except InputError as error:
-            if not await self._is_there(plan_id):  # else somebody else submitted it, from a file of another moment
+            if not await self._is_there(plan_id):  # else another process submitted it, from another version of the file
                 problem = error
         why = problem.message if problem else ""
 
@@ -331,7 +331,7 @@ def timezone_of(schedule: Schedule) -> tzinfo:
 
 
 def manual_run_suffix(new_id: str) -> str:
-    """The end of the id of a run that somebody asked for."""
+    """The end of the id of a run that a person asked for."""
     return f"by-hand-{new_id[-6:]}"
 
 

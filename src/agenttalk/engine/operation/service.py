@@ -54,6 +54,9 @@ NO_TOOLS: Final = EngineTools()
 class Service:
     """The use cases of an engine, or of a part that serves its agents.
 
+    It has what needs a running part: a dispatcher, a lock, a wake-up, a setting. Doors call a view or a use case that
+    needs nothing but the store directly with `deps`; a method that only passes the call on does not belong here.
+
     `passes` are the parts that can be asked for a pass, `nudge` wakes the router, and `turn` is held while files are
     moved that the router moves, too. `is_ready` says whether work is being done.
     """

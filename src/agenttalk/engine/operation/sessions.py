@@ -1,4 +1,4 @@
-"""Who looks at the pages: links that open them once, and sessions that follow.
+"""Sessions of browsers: links that open the pages once, and the sessions that follow.
 
 A link is known to the engine that made it and dies with it. A session outlives a restart; only its hash is stored.
 """
@@ -21,7 +21,7 @@ SessionRole = Literal["operator", "viewer"]
 LINK: Final = timedelta(minutes=10)
 """So long a link opens the pages, once."""
 FIRST_LINK: Final = timedelta(hours=12)
-"""The same of the link that an engine tells when it starts: nobody can say when it is read."""
+"""How long the link of a starting engine is valid: it may be read much later."""
 SESSION: Final = timedelta(hours=12)
 """So long a browser stays logged in."""
 MOST_LINKS: Final = 100
@@ -30,7 +30,7 @@ _LONGEST: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Somebody who looks at the pages."""
+    """A browser that is logged in."""
 
     role: SessionRole
     name: str

@@ -1,8 +1,8 @@
-"""Telling a tracing system what happened: the ledger is read from where it was read last, and its facts become spans.
+"""Exports traces: reads the ledger from its cursor on, and sends its facts as spans to a tracing system.
 
-A part of the ledger is told, and only then the cursor moves, together with what is remembered of things that have
-begun. Whatever ends in between, the same spans are told again under the same ids. While the system is away nothing
-piles up but the ledger, which is there anyway.
+The cursor moves after the spans were sent, in one commit with the state of spans that have begun. If the process ends
+in between, the same spans are sent again under the same ids. While the tracing system is away, nothing grows but the
+ledger, which is kept anyway.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ CURSOR: Final = "traces"
 TOGETHER: Final = 200
 """Facts that are read at once."""
 AT_ONCE: Final = 256
-"""Spans that are told at once."""
+"""How many spans are sent at once."""
 MOST_CALLS: Final = 500
-"""Calls of tools that are told of one attempt."""
+"""How many tool calls of one attempt are sent."""
 _FAILURES: Final = 2
 _PROBE: Final = 5.0
 
@@ -69,12 +69,12 @@ class SpanCounts:
     sent: int = 0
     dropped: int = 0
     failures: int = 0
-    """Times in a row that nobody took them."""
+    """How often in a row sending failed."""
 
 
 @dataclass(slots=True)
 class _TraceCursor:
-    """How far a board has been read, and what is still to be told of it."""
+    """The cursor of a board, and its spans that are not sent yet."""
 
     book: TraceBuilder
     stored: int
@@ -82,7 +82,7 @@ class _TraceCursor:
     seen: int
     """How far was read since."""
     spans: list[Span] = field(default_factory=list)
-    """What is to be told before the cursor moves."""
+    """Spans to send before the cursor moves."""
 
 
 class TraceExporter:
@@ -101,14 +101,14 @@ class TraceExporter:
         self.counts = SpanCounts()
 
     async def begin(self) -> None:
-        """What is there before the first engine that tells somebody is old."""
+        """Start behind the facts that were written before traces were exported."""
         for board in await list_boards(self._deps):
             if not await board.read(CURSOR_VALUE, name=CURSOR):
                 rows = await board.read(LEDGER_HEAD)
                 await board.transact(partial(_move, value=rows[0].link if rows else 0))
 
     async def pass_(self) -> float:
-        """Tell what is new, as far as somebody takes it; seconds until the next look."""
+        """Send new spans while the tracing system takes them. Returns seconds until the next pass."""
         for board in await list_boards(self._deps):
             while await self._export_board(board):
                 pass
@@ -158,7 +158,7 @@ class TraceExporter:
         return spans.calls_of(events, fact.at)[:MOST_CALLS]
 
     async def _send_spans(self, board: Store, reading: _TraceCursor) -> bool:
-        """Tell what is to be told; whether all of it is."""
+        """Send the waiting spans. Returns whether all were taken."""
         while reading.spans:
             now = self._deps.now()
             if circuit_breaker.may_ask(self._breaker, now) == "no":
@@ -181,7 +181,7 @@ class TraceExporter:
 
     def _fail(self, why: str) -> None:
         if not self.counts.failures:
-            LOG.warning("nobody takes spans; they are told later: %s", why, extra={"action": "telemetry.away"})
+            LOG.warning("spans are not taken, and are sent later: %s", why, extra={"action": "telemetry.away"})
         self.counts.failures += 1
         self._breaker = circuit_breaker.record_failure(
             self._breaker, self._deps.now(), most=_FAILURES, probe_after=_PROBE
@@ -200,7 +200,7 @@ class TraceExporter:
         def work(tx: Tx) -> bool:
             rows = tx.run(CURSOR_VALUE, name=CURSOR)
             if (rows[0].value if rows else 0) != reading.stored:
-                return False  # somebody else tells of this board, too
+                return False  # another process exports this board, too
             for name, row in changes.items():
                 if row is None:
                     tx.run(DROP_TRACED, name=name)

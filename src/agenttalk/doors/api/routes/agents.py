@@ -37,7 +37,7 @@ class TokenBody(Body):
     name: IdText | None = None
     """What the holder of a role is called in the ledger."""
     token: str = Field(min_length=20, max_length=200, pattern=r"^[A-Za-z0-9_-]+$")
-    """Made by whoever asks, so that it travels once."""
+    """A token that the caller made, so that it travels only once."""
 
 
 async def me(service: Service, _: Request, caller: Caller) -> Response:

@@ -1,4 +1,4 @@
-"""News as they come: facts of the ledger as server-sent events, from where somebody has come to."""
+"""Streams facts of the ledger as server-sent events, from the position of the client on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agenttalk.rules.operation import feed
 PATIENCE: Final = 30.0
 """Seconds within which a client has to take what it is sent; then it is hung up on."""
 AGAIN: Final = 5.0
-"""Seconds after which it is asked once more, before anything else is told, whether somebody may still look."""
+"""Seconds after which the client's permission is checked again, before anything else is sent."""
 _LONGEST: Final = 64 * 1024
 _BEAT: Final = b": still here\n\n"
 
@@ -32,7 +32,7 @@ _BEAT: Final = b": still here\n\n"
 async def events(service: Service, request: Request, caller: Caller) -> Response:
     """Follow the ledger. `Last-Event-ID`, or `after`, says from where; `plan` whose news; `wait=0` waits for none.
 
-    It ends when whoever follows may not look any more: a token was revoked, or a session is over.
+    It ends when the client loses its permission: its token was revoked, or its session is over.
     """
     query = request.query_params
     plan_id = query.get("plan", "")
@@ -62,7 +62,7 @@ async def _stream_events(
     allowed: Callable[[], Awaitable[bool]] = _always,
 ) -> AsyncGenerator[bytes]:
     clock = asyncio.get_running_loop().time
-    async with aclosing(found):  # whoever is let go follows no longer
+    async with aclosing(found):  # a client that is disconnected follows no longer
         yield b"retry: 2000\n\n" + _encode_events(first)
         looked = clock()
         async for each in found:

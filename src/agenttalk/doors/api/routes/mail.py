@@ -91,7 +91,7 @@ async def list_letters(service: Service, request: Request, caller: Caller) -> Re
 
 
 async def get_letter(service: Service, request: Request, caller: Caller) -> Response:
-    """A letter. Whoever it is for has read it then."""
+    """Return a letter, and mark it as read if its addressee asks."""
     mail_id, viewer = request.path_params["id"], _viewer(caller)
     await showing.read_letter(service.deps, mail_id, viewer)
     if caller.role in {"agent", "operator"}:
@@ -125,5 +125,5 @@ def _viewer(caller: Caller) -> str | None:
 
 
 def _writer(caller: Caller) -> Caller:
-    """In whose name somebody writes and reads: agents in their own, operators in that of all operators."""
+    """Return the party in whose name a caller writes and reads: an agent itself, or all operators."""
     return caller if caller.role == "agent" else Caller(caller.role, OPERATOR)

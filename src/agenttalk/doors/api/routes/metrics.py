@@ -112,7 +112,7 @@ def _commits(service: Service) -> list[Metric]:
 
 
 def _spans(service: Service) -> list[Metric]:
-    """What became of spans, where a tracing system is told."""
+    """Return counters of spans, where traces are exported."""
     if service.tools.tracing is None:
         return []
     counts = service.tools.tracing.counts
@@ -120,7 +120,7 @@ def _spans(service: Service) -> list[Metric]:
     return [
         Metric("spans_sent_total", "Spans that the tracing system took.", "counter", (Sample((), counts.sent),)),
         Metric("spans_dropped_total", "Spans that it will never take.", "counter", (Sample((), counts.dropped),)),
-        Metric("spans_failures", "Times in a row that it could not be told.", "gauge", (failures,)),
+        Metric("spans_failures", "How often in a row sending spans failed.", "gauge", (failures,)),
     ]
 
 

@@ -20,12 +20,12 @@ from agenttalk.rules.people.attestation import AnswerProof
 
 
 async def status(service: Service, _: Request, __: Caller) -> Response:
-    """Where everything stands."""
+    """Return the status of the root."""
     return to_json_response(await service.read_status())
 
 
 async def submit(service: Service, request: Request, _: Caller) -> Response:
-    """Have a plan run."""
+    """Submit a plan."""
     body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
     dag, manifest, profiles = body.read_documents()
     bodies.require_valid_dag(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
@@ -38,7 +38,7 @@ async def submit(service: Service, request: Request, _: Caller) -> Response:
 
 
 async def apply(service: Service, request: Request, caller: Caller) -> Response:
-    """Put a changed plan in force."""
+    """Apply a new revision of a plan."""
     body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
     dag, manifest, profiles = body.read_documents()
     bodies.require_valid_dag(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
@@ -57,18 +57,18 @@ async def settle(service: Service, request: Request, _: Caller) -> Response:
 
 
 async def explain(service: Service, request: Request, _: Caller) -> Response:
-    """Why a task is in its state."""
+    """Explain the state of a task."""
     return to_json_response(await service.plans.explain(request.path_params["id"], request.path_params["task"]))
 
 
 async def verify(service: Service, request: Request, caller: Caller) -> Response:
-    """Look now whether what was proven still holds."""
+    """Check again whether everything proven still holds."""
     body = await bodies.read(request, bodies.VerifyBody)
     return to_json_response(await service.plans.verify(request.path_params["id"], body.task, by=caller.name))
 
 
 async def note_merge(service: Service, request: Request, caller: Caller) -> Response:
-    """Note that a person merged what a plan has done."""
+    """Record that a person merged the work of a plan."""
     body = await bodies.read(request, bodies.MergedBody)
     by = body.by or caller.name
     plan_id = request.path_params["id"]
@@ -77,18 +77,18 @@ async def note_merge(service: Service, request: Request, caller: Caller) -> Resp
 
 
 async def repository(service: Service, request: Request, _: Caller) -> Response:
-    """The repository that a plan works on."""
+    """Return the repository of a plan."""
     return to_json_response(await view_plans.describe_repository(service.deps, request.path_params["id"]))
 
 
 async def release(service: Service, request: Request, _: Caller) -> Response:
-    """What was decided last about a release, which is not approved any more when something that it rests on changed."""
+    """Return the last decision about the release of a plan."""
     plan_id = request.path_params["id"]
     return to_json_response((await releases.require_release(service.deps, plan_id)).as_json())
 
 
 async def release_manifest(service: Service, request: Request, _: Caller) -> Response:
-    """The manifest of the last release."""
+    """Return the manifest of the last release of a plan."""
     plan_id = request.path_params["id"]
     manifest = (await releases.require_release(service.deps, plan_id)).manifest
     if manifest is None:
@@ -97,7 +97,7 @@ async def release_manifest(service: Service, request: Request, _: Caller) -> Res
 
 
 async def steer(service: Service, request: Request, caller: Caller) -> Response:
-    """Pause, go on, cancel, try again, stop, override, or decide on rework."""
+    """Carry out an action on a plan or a task."""
     body = await bodies.read(request, bodies.SteerBody)
     action = PlanAction(
         name=request.path_params["action"],
@@ -113,7 +113,7 @@ async def steer(service: Service, request: Request, caller: Caller) -> Response:
 
 
 async def run_pass(service: Service, request: Request, _: Caller) -> Response:
-    """Have a part make a pass."""
+    """Run a pass of a part."""
     body = await bodies.read(request, bodies.PassBody)
     return to_json_response(await service.passes.run(body.part, body.agent))
 
@@ -127,7 +127,7 @@ async def send(service: Service, request: Request, _: Caller) -> Response:
 
 
 async def log(service: Service, request: Request, _: Caller) -> Response:
-    """Note how a command came out."""
+    """Log the result of making or checking a command."""
     body = await bodies.read(request, bodies.LogBody)
     await sent_commands.log_command(
         service.deps, body.what, body.subject, body.model_dump(include={"ok", "repairs", "errors"})
@@ -136,12 +136,12 @@ async def log(service: Service, request: Request, _: Caller) -> Response:
 
 
 async def fsck(service: Service, _: Request, __: Caller) -> Response:
-    """What is not sound."""
+    """Check the root, and return its faults."""
     return to_json_response({"faults": [fault.as_json() for fault in await check_root(service.deps)]})
 
 
 async def gc(service: Service, request: Request, _: Caller) -> Response:
-    """Remove what nobody needs any more."""
+    """Remove what plans left behind."""
     body = await bodies.read(request, bodies.GcBody)
     if service.tools.collect is None:
         hint = "ask the engine of the root"
@@ -150,7 +150,7 @@ async def gc(service: Service, request: Request, _: Caller) -> Response:
 
 
 async def republish(service: Service, _: Request, __: Caller) -> Response:
-    """Write everything that is published anew."""
+    """Write every published file again."""
     return to_json_response({"written": await service.messages.republish()})
 
 

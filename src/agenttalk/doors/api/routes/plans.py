@@ -19,7 +19,7 @@ from agenttalk.engine.views import ledger, plans, task_detail
 
 
 async def list_plans(service: Service, request: Request, _: Caller) -> Response:
-    """Plans, a page of them."""
+    """Return a page of plans."""
     query = request.query_params
     asked = plans.PlanQuery(
         state=query.get("state", "").lower(),
@@ -32,14 +32,14 @@ async def list_plans(service: Service, request: Request, _: Caller) -> Response:
 
 
 async def graph(service: Service, request: Request, _: Caller) -> Response:
-    """The tasks of a plan, and the lines between them."""
+    """Return the tasks of a plan, and the edges between them."""
     plan_id = request.path_params["id"]
     stale = await service.plans.find_stale_tasks(plan_id)
     return to_json_response(await plans.describe_graph(service.deps, plan_id, stale))
 
 
 async def tasks(service: Service, request: Request, _: Caller) -> Response:
-    """Tasks of a plan, a page of them."""
+    """Return a page of a plan's tasks."""
     query = request.query_params
     found = await plans.list_tasks(
         service.deps,
@@ -54,14 +54,14 @@ async def tasks(service: Service, request: Request, _: Caller) -> Response:
 
 
 async def task(service: Service, request: Request, _: Caller) -> Response:
-    """One task, with everything that is known of it."""
+    """Return everything about a task."""
     named = request.path_params
     stale = await service.plans.find_stale_tasks(named["id"])
     return to_json_response(await task_detail.describe_task(service.deps, named["id"], named["task"], stale))
 
 
 async def log(service: Service, request: Request, _: Caller) -> Response:
-    """What an agent told while it ran, a page of it."""
+    """Return a page of the events that an agent reported."""
     query = request.query_params
     found = await task_detail.read_transcript(
         service.deps,
@@ -75,7 +75,7 @@ async def log(service: Service, request: Request, _: Caller) -> Response:
 
 
 async def prompt(service: Service, request: Request, _: Caller) -> Response:
-    """The prompt of a command, as its agent got it."""
+    """Return the prompt of a command, as its agent got it."""
     query = request.query_params
     named = request.path_params
     found = await prompt_record.read_prompt(service.deps, named["id"], named["task"], query.get("command", ""))
@@ -83,27 +83,27 @@ async def prompt(service: Service, request: Request, _: Caller) -> Response:
 
 
 async def deliveries(service: Service, request: Request, _: Caller) -> Response:
-    """What became of messages, a page of it."""
+    """Return a page of deliveries."""
     return to_json_response(await plans.list_deliveries(service.deps, request.path_params["id"], **_page(request)))
 
 
 async def acks(service: Service, request: Request, _: Caller) -> Response:
-    """Receipts, a page of them."""
+    """Return a page of receipts."""
     return to_json_response(await plans.list_acks(service.deps, request.path_params["id"], **_page(request)))
 
 
 async def decisions(service: Service, request: Request, _: Caller) -> Response:
-    """What was decided, a page of it."""
+    """Return a page of decisions."""
     return to_json_response(await ledger.list_decisions(service.deps, request.path_params["id"], **_page(request)))
 
 
 async def facts(service: Service, request: Request, _: Caller) -> Response:
-    """The ledger of a plan, a page of it."""
+    """Return a page of a plan's facts."""
     return to_json_response(await ledger.list_facts(service.deps, request.path_params["id"], **_page(request)))
 
 
 async def artifacts(service: Service, request: Request, _: Caller) -> Response:
-    """What the tasks of a plan made, a page of it."""
+    """Return a page of the artifacts of a plan."""
     return to_json_response(await plans.list_artifacts(service.deps, request.path_params["id"], **_page(request)))
 
 
@@ -113,7 +113,7 @@ def _page(request: Request) -> dict[str, Any]:
 
 
 async def file(service: Service, request: Request, _: Caller) -> Response:
-    """A file that a task was given or made, as something to be kept and never to be shown: nobody knows what is in it.
+    """Return a file that a task was given or made, as a download and never to be displayed: its content is not trusted.
 
     It is read and sent piece by piece. One range of bytes may be asked for.
     """
@@ -121,7 +121,9 @@ async def file(service: Service, request: Request, _: Caller) -> Response:
     digest = named["sha256"] if named["sha256"].startswith("sha256:") else f"sha256:{named['sha256']}"
     if not is_hash(digest):
         raise UsageError(
-            Code.HASH_INVALID, "this is no hash", hint="write 64 hex digits, with or without sha256: before"
+            Code.HASH_INVALID,
+            f"{digest[:80]!r} is not a hash",
+            hint="write 64 hex digits, with or without the prefix sha256:",
         )
     board, name = await task_detail.find_task_file(service.deps, named["id"], named["task"], digest)
     blobs = await service.deps.stores.blobs(board)

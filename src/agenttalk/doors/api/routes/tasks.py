@@ -268,7 +268,7 @@ async def _known(service: Service, said: JsonObject) -> Known:
     found = await asyncio.to_thread(root_reader.read_known, service.deps.root.path, plan_id, task_id)
     if not isinstance(plan_id, str) or not isinstance(task_id, str) or not is_id(plan_id) or not is_id(task_id):
         return found
-    # What lies in folders follows the store within a second; a command that is not there yet counts all the same.
+    # Folders follow the store within a second; a command that has no file yet counts, too.
     board = await boards.board_of(service.deps, plan_id)
     last = (await board.read(LAST_SEQ, plan_id=plan_id, task_id=task_id))[0].seq
     newer = {make_command_id(task_id, seq) for seq in range(found.last_seq + 1, last + 1)}

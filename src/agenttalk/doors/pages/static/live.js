@@ -19,7 +19,7 @@
     if (sign.textContent !== text) sign.textContent = text;
   };
 
-  // Somebody is writing in it, or has something of it open.
+  // The reader is writing in it, or has a part of it open.
   const inUse = (part) =>
     part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select") ||
     [...part.querySelectorAll("input:not([type=hidden]), textarea")].some((each) => each.value !== each.defaultValue) ||
