@@ -215,6 +215,9 @@ class Dispatcher:
         # the next start. If the store fails here, the next start finds the leases.
         with suppress(AgentTalkError):
             await self._recovery.recover(stopping=True)
+        if self._state.prover is not None:
+            with suppress(AgentTalkError):
+                await self._state.prover.close()
 
     @property
     def plans_in_release(self) -> frozenset[str]:
