@@ -148,6 +148,12 @@ class Prover(Protocol):
     def release_attempt(self, job: Job) -> None:
         """An attempt is over. Those go on who waited for it because it had conflicted with others before."""
 
+    def end_plan(self, plan_id: str) -> None:
+        """Free what is kept to be quick with a plan, now that it has ended. It comes back when it is needed."""
+
+    async def close(self) -> None:
+        """Free that of all plans, and wait for it. Nothing may be proven meanwhile."""
+
     async def find_head(self, plan_id: str, repo: Workspace) -> str:
         """Where the branch of a plan stands; empty when it is gone. It makes nothing and reads nothing else."""
 

@@ -586,7 +586,7 @@ def test_review_comments_of_agents_end_too() -> None:
 
 def test_events_of_other_repositories_are_ignored() -> None:
     world = run([pr_event("pull_request_opened")], registry(repositories=("other/*",)))
-    assert (world.outcome(), world.last.ignored) == ([], "acme/widgets is none of our repositories")
+    assert (world.outcome(), world.last.ignored) == ([], "acme/widgets is not one of our repositories")
 
 
 @pytest.mark.shows("T03")

@@ -169,11 +169,14 @@ def test_words_are_work_only_from_those_who_may_write_or_are_listed() -> None:
         return event_tasks.decide(said, strict, World(strict).known(said))
 
     stranger = comment("@agent-dev please")
-    assert "nobody could tell whether it may write" in seen(stranger).ignored
+    assert "it is unknown whether it may write" in seen(stranger).ignored
     assert "no write access" in seen(stranger.model_copy(update={"writer": False})).ignored
     assert [each.action_type for each in seen(stranger.model_copy(update={"writer": True})).tasks] == ["mention"]
     assert [each.action_type for each in seen(comment("@agent-dev please", sender="agent-ops")).tasks] == ["mention"]
-    assert "nobody cannot call agents" in seen(comment("@agent-dev please").model_copy(update={"sender": None})).ignored
+    assert (
+        "an unknown account cannot call agents"
+        in seen(comment("@agent-dev please").model_copy(update={"sender": None})).ignored
+    )
     approved = review("APPROVED", sender="total-stranger")
     assert [each.action_type for each in seen(approved).tasks] == []
     listed = registry(callers={SOURCE: ("al*",)})

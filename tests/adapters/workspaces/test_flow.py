@@ -222,6 +222,7 @@ def test_modes_symlinks_and_odd_names_survive(space: PlanWorkspace) -> None:
             assert (path / "bin.dat").read_bytes() == bytes(range(256))
             assert (path / "src" / "link").readlink() == Path("../README.md")
             assert not (path / ".git").exists()
+        await space.release()
         assert not path.parent.exists()
 
     run(look())

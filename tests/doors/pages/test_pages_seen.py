@@ -437,7 +437,7 @@ def test_what_is_done_by_claims_alone_looks_unproven_everywhere(tmp_path: Path) 
             )
             assert rows == {"said": "unproven", "mixed": "good"}, path
         one = await ada.page("/plans/said/tasks/one")
-        assert "Nobody has verified it" in one
+        assert "It is not verified" in one
         assert 'class="badge good"' not in re.sub(r'<section class="card" id="attempts".*', "", one, flags=re.DOTALL)
         assert (await task_detail.describe_task(ada.engine.deps, "said", "one"))["proven"] is False
 

@@ -41,7 +41,7 @@ def test_it_tells_what_a_policy_would_have_refused_and_changes_nothing(tmp_path:
         before = await facts(ada)
         found = await ada.post("/ledger/replay", policy=STRICT)
         assert found.status_code == 200
-        assert "0 kept, 2 would be refused, 0 cannot be told" in text(found)
+        assert "0 kept, 2 would be refused, 0 unknown" in text(found)
         assert 'href="/plans/p/tasks/proven"' in found.text
         assert "executed" in text(found)
         assert STRICT.strip() in found.text, "it stays in the form"

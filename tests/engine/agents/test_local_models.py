@@ -86,7 +86,7 @@ def test_a_score_out_of_range_goes_back_with_the_reason_in_one_turn(library: Pat
 
 
 WRONG = {
-    "words": ("return 'Well, I think'", "ANSWER_INVALID: the answer is no JSON"),
+    "words": ("return 'Well, I think'", "ANSWER_INVALID: the answer is not JSON"),
     "cut": ('return \'{"result": "wel...\'', "ANSWER_INVALID: the answer was cut off at 512 tokens"),
     "blank": ("return ' '", "AGENT_SILENT: the answer is empty"),
     "crash": ("os.kill(os.getpid(), signal.SIGSEGV)", "ended by SIGSEGV"),

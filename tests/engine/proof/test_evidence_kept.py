@@ -147,7 +147,7 @@ def test_who_changes_what_a_check_does_not_cover_gains_nothing_by_what_was_found
         return await explain_json(engine.deps, "p", "second")
 
     told = play(repo.parent / "root", use, proving=True)
-    assert "1 of the baseline are gone" in told["reason"]
+    assert "1 tests of the baseline are gone" in told["reason"]
 
 
 def test_a_restart_knows_how_checks_stood_before_the_work(repo: Path) -> None:

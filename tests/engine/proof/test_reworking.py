@@ -446,7 +446,7 @@ def test_an_answer_that_means_nothing_is_asked_again(tmp_path: Path) -> None:
         return str(request.document.needed.decision.question)
 
     said = play(tmp_path, use, proving=True, w=agents.writer(), j=agents.reader(lambda _: bad()))
-    assert "none of what was offered" in said
+    assert "not one of those offered" in said
 
 
 def test_whoever_was_done_with_what_is_lost_in_the_end_is_not_done_any_more(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def by_hand(at: Scene, pull: Any) -> None:
 GONE: list[tuple[str, Callable[[Scene, Any], None], list[str], list[tuple[str, str]]]] = [
     ("review", close, ["the pull request is closed"], []),
     ("review", merge, ["the pull request is closed"], [("review_merged", "agent-dev")]),
-    ("review", unasked, ["somebody else is asked for the review"], [("review_request", "agent-reviewer")]),
+    ("review", unasked, ["another reviewer is asked for the review"], [("review_request", "agent-reviewer")]),
     ("review", pushed, ["another task takes its place"], [("review_updated", "agent-second")]),
     ("review", by_hand, [reconciliation.REVIEWED], [("review_comment", "agent-dev")]),
     ("red", green, [reconciliation.GREEN], []),

@@ -115,7 +115,7 @@ def test_a_review_needs_only_a_score_and_a_decision() -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"[]", "no JSON object"),
+        (b"[]", "not a JSON object"),
         (b"{", ""),
         (b'{"score": 200, "decision": "APPROVE"}', "score"),
         (said(dag={"file_name": "x", "sha256": wire.sha256(b"x")}), "another DAG"),
@@ -133,8 +133,8 @@ def test_what_is_no_review_says_why(data: bytes, why: str) -> None:
     [
         (b'{"decision": "REVISE", "reason": " more tests "}', ("REVISE", "more tests")),
         (b'{"decision": "APPROVE"}', ("APPROVE", "")),
-        (b'{"decision": "PASS"}', "its decision is none of APPROVE, REVISE, REJECT"),
-        (b"[]", "its decision is none of APPROVE, REVISE, REJECT"),
+        (b'{"decision": "PASS"}', "its decision is not one of APPROVE, REVISE, REJECT"),
+        (b"[]", "its decision is not one of APPROVE, REVISE, REJECT"),
     ],
 )
 def test_a_coordinators_decision_is_read(data: bytes, found: Any) -> None:

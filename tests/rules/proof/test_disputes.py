@@ -121,9 +121,9 @@ def test_an_agent_is_told_of_each_check_what_was_said_last() -> None:
     ]
     said = describe_disputes(known)
     assert len(said) == 3
-    assert "ada looked at it and dismissed that (Read the spec.). The check stands" in said[0]
+    assert "ada examined it and dismissed that (Read the spec.). The check stands" in said[0]
     assert "ada agrees that it is wrong. It is in force until the plan is changed" in said[1]
-    assert "Nobody has decided" in said[2]
+    assert "No person has decided" in said[2]
     assert describe_disputes([]) == []
 
 

@@ -102,7 +102,7 @@ def test_a_threshold_that_nobody_knows_hides_no_other() -> None:
         node(gates={"required": True, "thresholds": {"quality": 0, "t_min_score": 80}}), scores={"t": 10}, evidence=()
     )
     assert gate.unmet == (
-        "nobody knows the threshold 'quality'; one is named <task_id>_min_score",
+        "the threshold 'quality' is unknown; a threshold is named <task_id>_min_score",
         "'t' has the score 10, and at least 80 is needed",
     )
 

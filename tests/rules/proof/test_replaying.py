@@ -62,7 +62,7 @@ def changed(name: str, **more: Any) -> tuple[dict[str, Any], ...]:
         ({"refuse": ["not_isolated"]}, of(isolated=False), "the agent's program was not isolated"),
         ({"refuse": ["unverified"]}, of(), "nothing proves criterion:nice"),
         ({"refuse": ["unverified"]}, of(unverified=("x",)), "nothing proves x, criterion:nice"),
-        ({"refuse": ["overridden"]}, of(overridden=True), "somebody overrode a checkpoint"),
+        ({"refuse": ["overridden"]}, of(overridden=True), "an operator overrode a checkpoint"),
         ({"refuse": ["accepted"]}, of(accepted_by="ada"), "ada took refused work as it was"),
         ({"max_rounds": 1}, of(rounds=2), "it took 2 rounds of rework, and 1 may be"),
         ({"max_age_days": 1}, of(age_days=2.04), "it was proven 2.0 days ago, and 1 may be"),
@@ -99,7 +99,7 @@ def test_what_cannot_be_told_is_never_kept() -> None:
     assert "cannot be put together again: criterion 'tests-pass'" in lost.reasons[0]
     silent = replace(of(), checks=())
     asked = judge(policy_of({"red_first": "required"}), silent)
-    assert asked == ("unknown", ("nobody wrote down how the check 'works' stood before the work",))
+    assert asked == ("unknown", ("the record does not say how the check 'works' stood before the work",))
     assert judge(policy_of({"refuse": ["weak"]}), silent).standing == "unknown"
 
 

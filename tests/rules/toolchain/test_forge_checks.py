@@ -65,7 +65,7 @@ def check(**fields: Any) -> ForgeCheck:
         ({"pull_request": 5, "status_success": "ci"}, True, "ci"),
         ({"pull_request": 5, "status_success": "*"}, True, "1 of"),
         ({"pull_request": 6, "status_success": "*"}, False, "there is no pull request"),
-        ({"ref": "main", "status_success": "ci"}, False, "is no success"),
+        ({"ref": "main", "status_success": "ci"}, False, "is not a success"),
         ({"pull_request": 5, "comment_by": "dev"}, True, "wrote comment 1"),
         ({"issue": 4, "comment_by": "dev"}, False, "since ever"),
         ({"issue": 4, "issue_closed": True}, True, "is closed"),

@@ -109,9 +109,9 @@ THREADS = [{"path": "x.py", "line": 3}, {"path": "x.py", "line": 9}, {"path": "x
             False,
             "merged by ann, not by Agent-Dev",
         ),
-        (order("review_result", result="APPROVED"), {"pull": pull(merged=True)}, False, "by nobody knows whom"),
+        (order("review_result", result="APPROVED"), {"pull": pull(merged=True)}, False, "by an unknown account"),
         (order("review_result"), {"pull": MERGED}, False, "was still bbbbbbbbbb when it was closed"),
-        (order("review_result"), {"pull": MERGED, "head": None}, False, "nobody knows which head"),
+        (order("review_result"), {"pull": MERGED, "head": None}, False, "it is unknown which head"),
         (order("ci_failure"), PUSHED | {"content": "old"}, False, "all its files are as at bbbb"),
         (order("ci_failure"), PUSHED | {"content": None}, False, "does not show what differs from bbbb"),
         (order("ci_failure"), PUSHED | {"pushes": [Push(by=ANN, commits=(NEW,))]}, False, "were brought by ann"),
@@ -125,7 +125,7 @@ THREADS = [{"path": "x.py", "line": 3}, {"path": "x.py", "line": 9}, {"path": "x
         (order("ci_failure"), PUSHED, True, "1 commit after bbbb"),
         (order("ci_failure"), {"pull": pull()}, False, "is still bbbb"),
         (order("ci_failure"), {"pull": None}, False, "there is no pull request"),
-        (order("ci_failure"), {"pull": pull(head_sha="")}, False, "nobody knows which head"),
+        (order("ci_failure"), {"pull": pull(head_sha="")}, False, "it is unknown which head"),
         (order("ci_failure"), PUSHED | {"compare": Comparison()}, False, "adds nothing to"),
         (order("ci_failure"), PUSHED | {"compare": None}, False, "adds nothing to"),
         (
@@ -295,7 +295,7 @@ SAYS: list[tuple[Claim, dict[str, Any], bool, str]] = [
     (Claim("push", sha=OLD), PUSHED | {"compare": Comparison(commits=(OLD, NEW))}, True, "new head"),
     (Claim("push", sha=NEW), {"pull": None}, False, "there is no pull request"),
     (Claim("pull_request", number=5), {"pull": pull()}, True, "is by Agent-Dev, opened at"),
-    (Claim("pull_request", number=5), {"pull": pull(created_at="")}, True, "nobody knows"),
+    (Claim("pull_request", number=5), {"pull": pull(created_at="")}, True, "an unknown time"),
     (Claim("pull_request", number=5), {"pull": pull(author=ANN)}, False, "is ann's, not Agent-Dev's"),
     (Claim("pull_request", number=5), {"pull": None}, False, "there is no pull request"),
     (Claim("pull_request"), {}, False, "it names no pull request"),
@@ -306,7 +306,7 @@ SAYS: list[tuple[Claim, dict[str, Any], bool, str]] = [
     (Claim("deploy", sha="main", context="deploy / prod"), {"statuses": [status()]}, True, "deploy / prod"),
     (Claim("deploy", sha="main", context="x"), {"statuses": [status()]}, False, "there is no status 'x'"),
     (Claim("deploy", sha="main"), {"statuses": []}, False, "has no status"),
-    (Claim("deploy", sha="main"), {"statuses": [status(outcome="other")]}, False, "is no success"),
+    (Claim("deploy", sha="main"), {"statuses": [status(outcome="other")]}, False, "is not a success"),
 ]
 
 
@@ -541,13 +541,18 @@ def test_no_report_makes_done_what_the_forge_does_not_show(said: list[Any], merg
         ("review_result", "APPROVED", {}, ""),
         ("review_result", "APPROVED", {"reviews": [review("REQUEST_CHANGES", author=ANN)]}, "against ann, who asks"),
         ("review_result", "APPROVED", {"head": NEW}, "does not show which head that was"),
-        ("review_result", "APPROVED", {"head": NEW, "commit": Commit(sha=MERGE, parents=(OLD,))}, "nobody approved"),
-        ("review_result", "APPROVED", {"reviews": [review(author=ANN, dismissed=True)]}, "which nobody approved"),
+        (
+            "review_result",
+            "APPROVED",
+            {"head": NEW, "commit": Commit(sha=MERGE, parents=(OLD,))},
+            "without an approval",
+        ),
+        ("review_result", "APPROVED", {"reviews": [review(author=ANN, dismissed=True)]}, "without an approval"),
         ("ci_failure", None, {"reviews": [review(author=ANN)], "head": HEAD}, ""),
-        ("ci_failure", None, {"reviews": [review(author=ANN, commit=OLD)]}, "which nobody approved"),
-        ("ci_failure", None, {"reviews": [review(author=ANN, dismissed=True)]}, "which nobody approved"),
-        ("ci_failure", None, {"reviews": [review()]}, "which nobody approved"),  # one's own
-        ("review_comment", None, {"reviews": [review("COMMENT", author=ANN)]}, "which nobody approved"),
+        ("ci_failure", None, {"reviews": [review(author=ANN, commit=OLD)]}, "without an approval"),
+        ("ci_failure", None, {"reviews": [review(author=ANN, dismissed=True)]}, "without an approval"),
+        ("ci_failure", None, {"reviews": [review()]}, "without an approval"),  # one's own
+        ("review_comment", None, {"reviews": [review("COMMENT", author=ANN)]}, "without an approval"),
         ("review_request", None, {"reviews": []}, ""),  # a reviewer's task is the review
     ],
 )

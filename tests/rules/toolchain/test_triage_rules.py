@@ -84,7 +84,7 @@ def test_the_agent_is_told_by_its_account_where_that_can_be() -> None:
         ({"action_type": "infrastructure_failure"}, True, {}, "an outage"),
         ({}, False, {}, "no token"),
         ({"context": {}}, True, {}, "no repository"),
-        ({}, True, {"lead": None}, "nobody is the lead"),
+        ({}, True, {"lead": None}, "no agent is the lead"),
         ({"agent": "agent-lead"}, True, {}, "the lead could not"),
         ({"hop": 4}, True, {}, "5 such issues"),
     ],

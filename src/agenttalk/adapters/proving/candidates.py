@@ -5,10 +5,12 @@ Attempts of one plan that are ready at the same time form a train (`merge_train.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from agenttalk.adapters.checking.checker import CheckFacts
 from agenttalk.adapters.proving import evidence_inputs as inputs
@@ -30,6 +32,7 @@ from agenttalk.rules.proof.performance import Performance, WorkProof
 from agenttalk.rules.proof.protection import FileTree, Protection
 from agenttalk.rules.text.message import join
 
+LOG = logging.getLogger(__name__)
 _SHOWN: Final = 48 * 1024
 """Bytes of a diff that people see who decide about it."""
 
@@ -93,6 +96,25 @@ class CandidateProver:
         self._clock = clock
         self._trains: dict[str, MergeTrain] = {}
         """By plan."""
+        self._cleaning: set[asyncio.Future[None]] = set()
+
+    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Clean up while others go on. What fails is left for `gc`."""
+
+        async def clean() -> None:
+            try:
+                await work
+            except AgentTalkError as error:
+                LOG.warning("%s", error.message, extra={"action": "workspaces.clean"})
+
+        task = asyncio.ensure_future(clean())
+        self._cleaning.add(task)
+        task.add_done_callback(self._cleaning.discard)
+
+    async def finish_cleaning(self) -> None:
+        """Wait until everything that goes on in the background has ended."""
+        while self._cleaning:
+            await asyncio.wait(self._cleaning)
 
     async def hold(self, space: PlanWorkspace, lease: str) -> None:
         """Have no other attempt merge until this one is over; see `MergeTrain.hold`."""
@@ -111,7 +133,7 @@ class CandidateProver:
     async def prove(self, work: AttemptWork) -> WorkProof:
         """Check an attempt as a member of the plan's merge train, and merge it if it is done.
 
-        A person is asked before it joins, so that nobody behind it waits for the answer. If its own changes become
+        A person is asked before it joins, so that no task behind it waits for the answer. If its own changes become
         others in the train, it leaves it, the person is asked about them, and it joins again.
         """
         lease, train = work.job.lease, self._train_of(work.space)
@@ -160,6 +182,7 @@ class CandidateProver:
         landed = await place.land(partial(self._advance, work, candidate, trial.proof))
         if landed is None:
             return None
+        self.in_background(work.space.attempts.drop(work.taken.attempt))  # its work is kept, and merged
         before = None
         if candidate.commit == candidate.onto:  # nothing was left to merge: an earlier engine may have merged it
             before = await work.space.find_merge(work.job.command.command_id)
@@ -230,7 +253,7 @@ class CandidateProver:
         return await self._checks.ask_people(work.job, facts, changes, results, work.done, confirm)
 
     async def _advance(self, work: AttemptWork, candidate: MergeCandidate, proof: WorkProof, tip: str) -> str | None:
-        """Move the branch from its tip to the tree of a candidate; None when somebody else has moved it."""
+        """Move the branch from its tip to the tree of a candidate; None when another program has moved it."""
         vouched = [f"{item.id} {item.trust}" for item in proof.evidence if item.passed and item.fresh]
         candidate = await work.space.vouch(candidate, work.taken, vouched, at=self._clock.now(), onto=tip)
         return candidate.commit if await work.space.advance(candidate) else None

@@ -111,7 +111,7 @@ class CheckRunner:
     async def _run_and_keep(
         self, job: Job, check: AnyCheck, facts: CheckFacts, checkout: CheckoutOpener, flight: tuple[str, str]
     ) -> CheckResult:
-        """Run a check, and keep its result under its key. Whoever needs the same meanwhile waits for it."""
+        """Run a check, and keep its result. Other tasks that need the same result meanwhile wait for it."""
         key = flight[1]
         ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._flights.setdefault(flight, ended)
@@ -123,7 +123,7 @@ class CheckRunner:
             return result
         finally:
             if not ended.done():
-                ended.set_result(False)  # it was stopped: somebody else has to run it
+                ended.set_result(False)  # it was stopped: a task that waits has to run it
             if self._flights.get(flight) is ended:
                 del self._flights[flight]
 

@@ -76,7 +76,7 @@ class MergeTrain:
             self._commits = {number: commit for number, commit in self._commits.items() if number in numbers}
 
     async def read_tip(self) -> str:
-        """Return the tip of the branch. If somebody else moved it, every candidate is built again."""
+        """Return the tip of the branch. If another program moved it, every candidate is built again."""
         tip = await self._read_tip()
         if tip != self._landed:
             self._landed = tip
@@ -191,7 +191,7 @@ class TrainPlace:
         """Wait for the turn, move the branch to the candidate, and return its commit.
 
         None when the candidate has to be built again. `advance` gets the tip that everything before has led to. It
-        returns the new one, or None when somebody else has moved the branch.
+        returns the new one, or None when another program has moved the branch.
         """
         while not self.is_outdated:
             if self._train.may_land(self._lease):

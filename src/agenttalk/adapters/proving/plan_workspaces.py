@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -34,20 +35,27 @@ class PlanWorkspaces:
         self._folder = root.absolute() / FOLDER
         self._open: dict[str, PlanWorkspace] = {}
         self._trees: dict[str, FileTree] = {}
+        self._opening = asyncio.Lock()
 
     async def open(self, plan_id: str, repo: Repository) -> PlanWorkspace:
         """Return the workspace of a plan."""
-        space = self._open.get(plan_id)
-        if space is None:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # other users must not read clones
-            take = repo.uncommitted == "take"
-            settings = WorkspaceSettings(
-                Path(repo.repo), plan_id, self._folder / plan_id, repo.base, take, tuple(repo.link)
-            )
-            space = await PlanWorkspace.open(settings)
-            # Another task may have opened it meanwhile: all must use the same one, which holds locks.
-            space = self._open.setdefault(plan_id, space)
+        async with self._opening:  # all must use the same one, which holds locks
+            space = self._open.get(plan_id)
+            if space is None:
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # other users must not read clones
+                take = repo.uncommitted == "take"
+                settings = WorkspaceSettings(
+                    Path(repo.repo), plan_id, self._folder / plan_id, repo.base, take, tuple(repo.link)
+                )
+                space = self._open[plan_id] = await PlanWorkspace.open(settings)
+                await space.remove_incomplete()
         return space
+
+    async def release(self, plan_id: str | None = None) -> None:
+        """Free what the workspace of a plan keeps for the next call; without a plan, those of all plans."""
+        for space in [self._open.get(plan_id)] if plan_id is not None else list(self._open.values()):
+            if space is not None:
+                await space.release()
 
     async def open_for(self, job: Job) -> PlanWorkspace:
         """Return the workspace that a job works in. Raises InputError when its plan has none."""

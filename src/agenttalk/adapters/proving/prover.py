@@ -149,6 +149,15 @@ class WorkspaceProver:
         """Let other attempts merge; see the port."""
         self._candidates.let_go(job.plan_id, job.lease)
 
+    def end_plan(self, plan_id: str) -> None:
+        """Free what is kept for a plan; see the port."""
+        self._candidates.in_background(self._workspaces.release(plan_id))
+
+    async def close(self) -> None:
+        """Free what is kept for all plans; see the port."""
+        await self._candidates.finish_cleaning()
+        await self._workspaces.release()
+
     async def examine(self, shipment: Shipment, checks: Sequence[tuple[AnyCheck, str]]) -> ShipmentReport:
         """Run checks on a shipment; see the port."""
         space = await self._workspaces.open(shipment.plan_id, shipment.repo) if shipment.repo is not None else None

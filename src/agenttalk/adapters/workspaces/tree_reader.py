@@ -94,18 +94,30 @@ class FolderRecord:
             return cls()
 
 
-def note_files(top: Path, listing: Listing, mark: Path) -> bytes:
+NO_RECORD: Final = FolderRecord()
+
+
+def record_files(top: Path, listing: Listing, mark: Path, before: FolderRecord = NO_RECORD) -> FolderRecord:
     """Record how the files of a folder are recognised; nothing else may write to it meanwhile.
 
-    For `FolderRecord.read`. `mark` is a file that is made on the same file system, to learn its time.
+    Files in the record from `before` are not read again. `mark` is a file that is made on the same file system, to
+    learn its time.
     """
-    files = []
+    files = dict(before.files)
     for path, item in listing.items():
-        if item.mode in {FILE, PROGRAM}:
-            status = (top / path).lstat()
-            files.append([path, item.oid, *FileStatus.from_stat(status)])
+        if item.mode in {FILE, PROGRAM} and path not in files:
+            files[path] = (item.oid, FileStatus.from_stat((top / path).lstat()))
+    mark.unlink(missing_ok=True)
     mark.write_bytes(b"")
-    return json.dumps({"noted": mark.stat().st_mtime_ns, "files": files}).encode()
+    return FolderRecord(mark.stat().st_mtime_ns, files)
+
+
+def note_files(top: Path, listing: Listing, mark: Path) -> bytes:
+    """Record how the files of a folder are recognised, for `FolderRecord.read`; see `record_files`."""
+    record = record_files(top, listing, mark)
+    return json.dumps(
+        {"noted": record.noted, "files": [[path, oid, *status] for path, (oid, status) in record.files.items()]}
+    ).encode()
 
 
 BlobSink = Callable[[bytes], None]
@@ -123,7 +135,7 @@ class TreeRules:
     """Returns the id of a content."""
     foreign: Collection[str] = ()
     """Paths that are ours, not the tree's."""
-    record: FolderRecord = FolderRecord()
+    record: FolderRecord = NO_RECORD
     limits: TreeLimits = TreeLimits()
     known_links: Callable[[], Mapping[str, str]] = dict
     """Path → target of the symlinks that were there at first."""

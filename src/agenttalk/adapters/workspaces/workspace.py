@@ -77,7 +77,7 @@ class PlanTrees:
 
     @threaded
     def hash_own_changes(self, before: str, after: str) -> str:
-        """Hash what a change says, whatever else has changed in the same files: its lines, and those next to them."""
+        """Hash the lines of a change and those next to them. Other changes of the same files do not matter."""
         return self._objects.hash_patch(before, after)
 
     @threaded
@@ -254,6 +254,18 @@ class PlanWorkspace:
         return self._landing.land(commit or self._branch.tip(), into, self.plan, at)
 
     # Leftovers
+
+    async def release(self) -> None:
+        """Free what is kept for the next call: folders for trees, and processes of git. Both come back when needed."""
+        await self.checkouts.remove_idle()
+        await in_thread(self._objects.close)
+
+    @threaded
+    def remove_incomplete(self) -> None:
+        """Remove folders that a process left which died. Call it first, before any other method."""
+        for path in (self._home.temporary, self._home.trash):
+            folders.empty_folder(path)
+        self.checkouts.remove_leftovers()
 
     @threaded
     def sweep(self, keep: Collection[WorkspaceAttempt] = ()) -> None:

@@ -1,6 +1,6 @@
-"""What the engine says in codes and fixed sentences, as people say it, in English and Chinese.
+"""The words for the codes of the engine, in English and Chinese, and its messages in the language of the reader.
 
-Texts of agents and of people are shown as they are; these come from tables that are known beforehand.
+Texts of agents and of people are shown as they are.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ CODES: Final[dict[Group, dict[str, tuple[str, str]]]] = {
         "INPUTS_AMBIGUOUS": ("several inputs would fit", "有多个输入符合"),
         "INPUTS_LOST": ("an input is gone", "输入已不存在"),
         "DEPENDENCY_SKIP": ("something before it failed", "前置任务失败，跳过"),
-        "DEPENDENCY_BLOCK": ("something before it failed: somebody decides", "前置任务失败，等待裁定"),
+        "DEPENDENCY_BLOCK": ("something before it failed: a person decides", "前置任务失败，等待裁定"),
         "DEPENDENCY_REPLAN": ("something before it failed: another plan is needed", "前置任务失败，需要新计划"),
         "DEPENDENCY_RETRIED": ("what failed before it is tried again", "前置任务正在重试"),
-        "BRANCH_NOT_TAKEN": ("nothing called for it", "未被触发"),
+        "BRANCH_NOT_TAKEN": ("no task called for it", "未被触发"),
         "LEASED": ("its agent took it", "智能体已领取"),
         "SUPERSEDED": ("a newer command took its place", "被更新的命令取代"),
         "SOFT_DENIED": ("held up by a checkpoint", "被检查点拦下"),
@@ -60,14 +60,14 @@ CODES: Final[dict[Group, dict[str, tuple[str, str]]]] = {
         "ENGINE_ENDED_TOO_OFTEN": ("the engine ended over it too often", "引擎多次因此停止"),
         "MOOT": ("not needed any more", "已无需处理"),
         "NEEDS_PERSON": ("needs a person", "需要人工处理"),
-        "INPUT_REJECTED": ("it refused what it was given", "拒绝了输入"),
-        "INPUT_ARRIVED": ("what it waited for is there", "等待的输入已到"),
-        "DECIDED": ("somebody decided", "已裁定"),
-        "ANSWERED": ("somebody answered", "已答复"),
-        "GIVEN_UP": ("somebody said no", "已被放弃"),
+        "INPUT_REJECTED": ("it refused its inputs", "拒绝了输入"),
+        "INPUT_ARRIVED": ("its missing input is there", "等待的输入已到"),
+        "DECIDED": ("a person decided", "已裁定"),
+        "ANSWERED": ("a person answered", "已答复"),
+        "GIVEN_UP": ("a person said no", "已被放弃"),
         "WAIT_TIMEOUT": ("waited too long", "等待超时"),
-        "STALE": ("what it rests on has changed", "依据已变化"),
-        "REWORK": ("refused by who uses it", "被使用者退回"),
+        "STALE": ("its evidence has changed", "依据已变化"),
+        "REWORK": ("refused by its consumer", "被使用者退回"),
         "REGRESSION": ("it broke the check of another", "破坏了其他任务的检查"),
         "CONFLICT": ("conflicts with the plan's branch", "与计划分支冲突"),
         "CANCELLED": ("called off", "已取消"),
@@ -137,7 +137,7 @@ CODES: Final[dict[Group, dict[str, tuple[str, str]]]] = {
 
 
 def label_code(language: Language, group: Group, code: object) -> str:
-    """What people call a code; one that is not known is said as it is."""
+    """Return the words for a code; an unknown code is shown as it is."""
     known = CODES[group].get(str(code)) if code is not None else None
     return known[LANGUAGES.index(language)] if known else str(code or "")
 

@@ -1,4 +1,4 @@
-"""Every word that the pages say of their own, in English and Chinese. What agents and the engine said is not theirs."""
+"""The pages' own words, in English and Chinese. Texts of agents and of the engine are not among them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     # Logging in
     "login_title": ("Open the pages", "打开页面"),
     "login_text": (
-        "These pages are open to whoever runs the engine. Have a link made on its machine and open it here:",
+        "These pages are for the operator of the engine. Make a link on its machine and open it here:",
         "这些页面只对运行引擎的人开放。请在引擎所在的机器上生成链接，然后在这里打开：",
     ),
     "login_bad": (
@@ -141,7 +141,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "why_not_done": ("Why it is not done", "为何尚未完成"),
     "why_unproven": ("Why it is unproven", "为何未证明"),
     "only_said": (
-        "Its agent says that it is done. Nobody has verified it.",
+        "Its agent says that it is done. It is not verified.",
         "智能体自称完成，尚无人验证。",
     ),
     "n_unproven": ("{n} unproven", "{n} 个未证明"),
@@ -162,11 +162,11 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "Every line of its promise holds ({n}). The weakest evidence behind it: {trust}.",
         "承诺的每一条都成立（共 {n} 条），其中最弱的证据为：{trust}。",
     ),
-    "not_verified": ("Claimed and verified by nobody", "仅有声明、无人验证"),
+    "not_verified": ("Claimed and not verified", "仅有声明、无人验证"),
     "moves_on": ("What moves it on", "如何推进"),
     "promise": ("Promise", "承诺"),
     "objective": ("Objective", "目标"),
-    "derived": ("follows from the plan; nobody wrote it", "由计划推导，无人撰写"),
+    "derived": ("follows from the plan; not written by hand", "由计划推导，无人撰写"),
     "no_promise": ("The engine does not run this plan, so nothing is promised.", "引擎未运行此计划，因此没有承诺。"),
     "by_whom": ("by", "由"),
     "wants": ("any of", "任一"),
@@ -217,7 +217,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "download": ("Download", "下载"),
     "preview_cut": ("Only the beginning is shown.", "仅显示开头部分。"),
     "not_text": ("This is not text; it can only be downloaded.", "这不是文本，只能下载。"),
-    "no_attempts": ("Nobody has begun it yet.", "尚未开始。"),
+    "no_attempts": ("It has not begun yet.", "尚未开始。"),
     "attempt": ("Attempt", "尝试"),
     "said": ("It said", "它说"),
     "checks": ("Checks", "检查"),
@@ -235,7 +235,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "a_retry": ("Try again", "重试"),
     "a_abort": ("Stop it", "中止"),
     "a_verify": ("Verify again", "重新验证"),
-    "a_override": ("Let it begin all the same", "仍然放行"),
+    "a_override": ("Let it begin anyway", "仍然放行"),
     "a_pause": ("Pause", "暂停"),
     "a_resume": ("Go on", "继续"),
     "a_cancel": ("Cancel the plan", "取消计划"),
@@ -249,7 +249,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "done_it": ("Done: {what}.", "完成：{what}。"),
     "refused_it": ("Not done: {what}", "未执行：{what}"),
     # The inbox
-    "no_requests": ("Nobody asks anything.", "没有人提问。"),
+    "no_requests": ("No open questions.", "没有人提问。"),
     "asks": ("asks", "提问"),
     "needed_decision": ("What is to be decided", "需要决定"),
     "option": ("Option", "选项"),
@@ -314,7 +314,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "assignee": ("Assignee", "负责人"),
     "warnings": ("Warnings", "警告"),
     "outgoing": ("Said at forges", "发往平台"),
-    "no_outgoing": ("Nothing had to be said at a forge.", "没有需要发往平台的内容。"),
+    "no_outgoing": ("Nothing had to be posted at a forge.", "没有需要发往平台的内容。"),
     "read_there": ("What was read at the forge", "在平台上读到的"),
     "reported": ("What its agent reported", "智能体的报告"),
     "steps": ("Steps", "步骤"),
@@ -356,12 +356,12 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "since": ("Since", "自"),
     "a_judge": ("Judge", "衡量"),
     "replay_totals": (
-        "{kept} kept, {refused} would be refused, {unknown} cannot be told",
+        "{kept} kept, {refused} would be refused, {unknown} unknown",
         "{kept} 项保留，{refused} 项会被拒绝，{unknown} 项无法判断",
     ),
     "replay_standing": ("By this policy", "按此策略"),
     "replay_refused": ("would be refused", "会被拒绝"),
-    "replay_unknown": ("cannot be told", "无法判断"),
+    "replay_unknown": ("unknown", "无法判断"),
     "replay_past": ("replaced since", "之后已被取代"),
     "replay_all_kept": ("Everything here would still be done.", "这里的工作都仍算完成。"),
     "replay_nothing": ("Nothing was called done here.", "这里没有被判定完成的工作。"),

@@ -42,6 +42,11 @@ class RecordSource:
         return {key: value for key, value in fields.items() if value is not None}
 
 
+def build_turn_subject(plan_id: str, message_id: str) -> str:
+    """Name the subject under which the ledger keeps the turns of a command."""
+    return f"turns/{plan_id}/{message_id}"
+
+
 def derive_id(prefix: str, key: str) -> str:
     """Derive an id from a key, so that the same thing found twice has one name."""
     return f"{prefix}_{hashlib.sha256(key.encode()).hexdigest()[:24]}"

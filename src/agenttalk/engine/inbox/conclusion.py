@@ -18,7 +18,6 @@ from agenttalk.engine.inbox.ready_commands import ClaimedCommand, build_question
 from agenttalk.engine.messages import plan_journal
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
-from agenttalk.engine.runs.attempt import build_turn_subject
 from agenttalk.engine.runs.conclusion import end_turn
 from agenttalk.ports.statements.inbox import DELIVERY_STATE, FINISH_DELIVERY, STOP_WAITING
 from agenttalk.ports.storage import Tx
@@ -177,7 +176,7 @@ def _conclude(
     [(delivery_state, _)] = tx.run(DELIVERY_STATE, id=order.delivery)
     replaced = delivery_state != "claimed"
     outcome = _DROPPED if replaced else outcome
-    subject = build_turn_subject(seat.plan_id, order.message_id)
+    subject = records.build_turn_subject(seat.plan_id, order.message_id)
     body = {**fact, "cause": outcome.cause, "state": outcome.state}
     seq = tx.record("turn.dropped" if replaced else "turn.ended", subject, body)
     end_turn(tx, at, granted, performance, outcome, fact=seq, in_queue=False)

@@ -12,7 +12,7 @@ from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox.ready_commands import ReadyCommand
-from agenttalk.engine.runs.attempt import AttemptBuilder, build_turn_subject
+from agenttalk.engine.runs.attempt import AttemptBuilder
 from agenttalk.engine.runs.conclusion import build_orphan_end
 from agenttalk.engine.runs.recovery import is_orphaned
 from agenttalk.ports.agents import Processes
@@ -82,7 +82,7 @@ def _lease(tx: Tx, seat: AgentInPlan, ready: ReadyCommand, owner: str, profile: 
         "missing": list(missing),
         **about,
     }
-    tx.record("lease.granted", build_turn_subject(seat.plan_id, order.message_id), body)
+    tx.record("lease.granted", records.build_turn_subject(seat.plan_id, order.message_id), body)
     outbox_writer.report_state(
         tx,
         seat,
@@ -131,7 +131,7 @@ def _release(tx: Tx, deps: Deps, row: CommandLeaseRow, killed: int) -> None:
     if tx.run(END_TURN, **end):
         [(message_id,)] = tx.run(MESSAGE_OF_DELIVERY, id=row.delivery)
         body = {"lease": row.lease, "epoch": row.epoch, "killed": killed, "task_id": row.task_id}
-        tx.record("lease.ended", build_turn_subject(row.plan_id, message_id), body)
+        tx.record("lease.ended", records.build_turn_subject(row.plan_id, message_id), body)
 
 
 def _report_stuck(tx: Tx, deps: Deps, agent_id: str, row: CommandLeaseRow, why: str) -> None:

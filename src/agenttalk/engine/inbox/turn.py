@@ -20,7 +20,7 @@ from agenttalk.engine.inbox import conclusion
 from agenttalk.engine.inbox.archive import show_file
 from agenttalk.engine.inbox.ready_commands import ClaimedCommand, InputSource, ReadyCommand
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
-from agenttalk.engine.runs.attempt import AttemptBuilder, build_turn_subject
+from agenttalk.engine.runs.attempt import AttemptBuilder
 from agenttalk.engine.runs.job_runner import JobRunner
 from agenttalk.ports.agents import InputContent
 from agenttalk.ports.statements.inbox import DELIVERY_STATE, MARK_ARTIFACT_INJECTED, MARK_INJECTED
@@ -151,5 +151,5 @@ def _inject(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, granted: LeasedAtt
         tx.run(MARK_ARTIFACT_INJECTED, plan_id=seat.plan_id, message_id=message_id, receiver=seat.agent_id, at=at)
     files = [{"name": file.input_name, "sha256": file.sha256} for file in inputs.files]
     body = {"lease": job.lease, "epoch": job.epoch, "prompt_sha256": sha256, "inputs": files}
-    tx.record("turn.injected", build_turn_subject(seat.plan_id, order.message_id), body)
+    tx.record("turn.injected", records.build_turn_subject(seat.plan_id, order.message_id), body)
     return True

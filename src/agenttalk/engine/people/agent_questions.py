@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import parse_instant, write_time
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine.core import records, task_comments
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
@@ -26,18 +24,15 @@ async def ask(deps: Deps, task: TaskName, caller: Caller, question: str) -> dict
     store, at = await task_comments.board_of_task(deps, task), deps.stamp()
     epoch = caller.attempt.epoch if caller.attempt else 0
     wanted = records.derive_id("req", f"{task.subject}/{epoch}/{wire.sha256(question.encode())}")
-    request = HumanInterventionRequest.from_json(
-        {
-            "schema_version": "1.0",
-            "request_id": wanted,
-            "created_at": write_time(parse_instant(at)),
-            "created_by": {"agent_id": caller.name, "task_id": task.task_id},
-            "severity": "MEDIUM",
-            "type": "CLARIFY",
-            "title": question.splitlines()[0][:200],
-            "blocking": False,
-            "needed": {"decision": {"question": question}},
-        }
+    request = questions.new_request(
+        wanted,
+        "CLARIFY",
+        question.splitlines()[0][:200],
+        {"decision": {"question": question}},
+        author={"agent_id": caller.name, "task_id": task.task_id},
+        now=at,
+        severity="MEDIUM",
+        blocking=False,
     )
 
     def work(tx: Tx) -> str:

@@ -8,8 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agenttalk.contracts.core.base import parse_instant, write_time
-from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
+from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.contracts.promise import HumanCheck
 from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import board_of
@@ -67,18 +66,17 @@ async def wait_for_answer(store: Store, request_id: str) -> tuple[HumanIntervent
 
 def ask_about_job(tx: Tx, deps: Deps, job: Job, request_id: str, kind: str, title: str, needed: dict[str, Any]) -> str:
     """Put a question about a job. Return its id."""
-    request: dict[str, Any] = {
-        "schema_version": "1.0",
-        "request_id": request_id,
-        "created_at": write_time(parse_instant(deps.stamp())),
-        "created_by": {"agent_id": job.agent_id, "task_id": job.task_id, "command_id": job.command.command_id},
-        "severity": "MEDIUM",
-        "type": kind,
-        "title": title[:200],
-        "blocking": True,
-        "needed": needed,
-    }
-    return questions.ask_own(tx, HumanInterventionRequest.from_json(request), plan_id=job.plan_id, at=deps.stamp())
+    now = deps.stamp()
+    request = questions.new_request(
+        request_id,
+        kind,
+        title[:200],
+        needed,
+        author={"agent_id": job.agent_id, "task_id": job.task_id, "command_id": job.command.command_id},
+        now=now,
+        severity="MEDIUM",
+    )
+    return questions.ask_own(tx, request, plan_id=job.plan_id, at=now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,6 +137,33 @@ def is_asked(tx: Tx, request: HumanInterventionRequest, *, plan_id: str) -> bool
     return bool(known_plan == plan_id and sha256 == wire.sha256(wire.write(request.as_json())))
 
 
+def new_request(
+    request_id: str,
+    kind: str,
+    title: str,
+    needed: dict[str, Any],
+    *,
+    author: dict[str, str],
+    now: str,
+    plan_id: str | None = None,
+    severity: str = "HIGH",
+    blocking: bool = True,
+) -> HumanInterventionRequest:
+    """Make a question to people; `needed` is what an answer has to bring."""
+    body: dict[str, Any] = {
+        "schema_version": "1.0",
+        "request_id": request_id,
+        "created_at": records.format_time(now),
+        "created_by": author,
+        "severity": severity,
+        "type": kind,
+        "title": title,
+        "blocking": blocking,
+        "needed": needed,
+    }
+    return HumanInterventionRequest.from_json(body | ({"plan_id": plan_id} if plan_id else {}))
+
+
 def ask_own(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> str:
     """Ask a question of the engine's own, and return its id. The same question is put once.
 

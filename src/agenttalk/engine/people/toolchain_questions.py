@@ -7,7 +7,6 @@ from itertools import count
 from typing import Any, Final
 
 from agenttalk.contracts.core import root_layout
-from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
 from agenttalk.ports.statements.people import REQUEST
@@ -30,22 +29,21 @@ def ask(
     criteria: Any = None,
 ) -> str:
     """Put a question, once for each key. Return its id."""
-    body: dict[str, Any] = {
-        "schema_version": "1.0",
-        "request_id": _id(key),
-        "plan_id": tx.board,
-        "created_at": records.format_time(at),
-        "created_by": {"agent_id": agent, **({"task_id": task_id} if task_id else {})},
-        "severity": "HIGH",
-        "type": "DECISION",
-        "title": title[:_LONGEST],
-        "blocking": False,
-        "needed": {
-            "decision": {"question": question, "options": [{"key": each, "label": each} for each in options]},
-            **({"criteria": criteria} if criteria is not None else {}),
-        },
-    }
-    return questions.ask_own(tx, HumanInterventionRequest.from_json(body), plan_id=tx.board, at=at)
+    choices = [{"key": option, "label": option} for option in options]
+    needed: dict[str, Any] = {"decision": {"question": question, "options": choices}}
+    if criteria is not None:
+        needed["criteria"] = criteria
+    request = questions.new_request(
+        _id(key),
+        "DECISION",
+        title[:_LONGEST],
+        needed,
+        author={"agent_id": agent, **({"task_id": task_id} if task_id else {})},
+        now=at,
+        plan_id=tx.board,
+        blocking=False,
+    )
+    return questions.ask_own(tx, request, plan_id=tx.board, at=at)
 
 
 def ask_once(tx: Tx, subject: str, title: str, question: str, options: Sequence[str] = SEEN, *, at: str) -> str | None:

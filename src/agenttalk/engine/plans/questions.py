@@ -7,7 +7,7 @@ from typing import Any
 
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.dag import Node
-from agenttalk.contracts.human import HumanInterventionRequest, ReplanRequest
+from agenttalk.contracts.human import ReplanRequest
 from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans.definition import PlanDefinition
@@ -98,21 +98,12 @@ def ask_about_task(
 ) -> str:
     """Put a question about a task to people. Return its id. `criteria` is what they should know to answer it."""
     request_id = records.derive_id("req", f"{plan.plan_id}/{node.task_id}/{title}/{at}")
-    body: dict[str, Any] = {
-        "schema_version": "1.0",
-        "request_id": request_id,
-        "plan_id": plan.plan_id,
-        "created_at": records.format_time(at),
-        "created_by": {"agent_id": node.assigned_agent_id, "task_id": node.task_id},
-        "severity": "HIGH",
-        "type": kind,
-        "title": title,
-        "blocking": True,
-        "needed": {"files": list(files)},
-    }
+    needed: dict[str, Any] = {"files": list(files)}
     if options:
-        choices = [{"key": each, "label": each} for each in options]
-        body["needed"]["decision"] = {"question": description or title, "options": choices}
+        choices = [{"key": option, "label": option} for option in options]
+        needed["decision"] = {"question": description or title, "options": choices}
     if criteria is not None:
-        body["needed"]["criteria"] = criteria
-    return questions.ask_own(tx, HumanInterventionRequest.from_json(body), plan_id=plan.plan_id, at=at)
+        needed["criteria"] = criteria
+    author = {"agent_id": node.assigned_agent_id, "task_id": node.task_id}
+    request = questions.new_request(request_id, kind, title, needed, author=author, now=at, plan_id=plan.plan_id)
+    return questions.ask_own(tx, request, plan_id=plan.plan_id, at=at)

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, TypeVar
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import parse_instant
 from agenttalk.contracts.errors import AgentTalkError, Code
-from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
+from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.contracts.plan import PhaseTimeout, Policies, ReviewPolicy
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import YamlSource
@@ -265,16 +265,13 @@ def _ask(moves: PlanTransaction, plan_id: str, review: DagReviewRecord, ruling: 
     reasons = "\n".join(f"- {each}" for each in ruling.reasons)
     question = f"{ruling.decision} by {ruling.by}:\n{reasons}\nThe DAG has the hash {review.dag_sha256}."
     choices = [{"key": "approve", "label": "begin anyway"}, {"key": "give up", "label": "call it off"}]
-    body: dict[str, Any] = {
-        "schema_version": "1.0",
-        "request_id": request_id,
-        "plan_id": plan_id,
-        "created_at": records.format_time(moves.now),
-        "created_by": {"agent_id": rules.ENGINE},
-        "severity": "HIGH",
-        "type": "APPROVAL",
-        "title": f"The DAG of {plan_id} is not approved. Should it begin anyway?"[:200],
-        "blocking": True,
-        "needed": {"decision": {"question": question[-4000:], "options": choices}},
-    }
-    return questions.ask_own(moves.tx, HumanInterventionRequest.from_json(body), plan_id=plan_id, at=moves.now)
+    request = questions.new_request(
+        request_id,
+        "APPROVAL",
+        f"The DAG of {plan_id} is not approved. Should it begin anyway?"[:200],
+        {"decision": {"question": question[-4000:], "options": choices}},
+        author={"agent_id": rules.ENGINE},
+        now=moves.now,
+        plan_id=plan_id,
+    )
+    return questions.ask_own(moves.tx, request, plan_id=plan_id, at=moves.now)

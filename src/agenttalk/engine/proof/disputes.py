@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import parse_instant, write_time
 from agenttalk.contracts.errors import Code, Problem, UsageError
-from agenttalk.contracts.human import CheckDispute, HumanInterventionRequest
+from agenttalk.contracts.human import CheckDispute
 from agenttalk.engine.core import records, task_comments
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
@@ -75,24 +74,21 @@ def _raise(tx: Tx, plan_id: str, task_id: str, agent_id: str, check_id: str, rea
         return found
     check, last = checks[check_id], _last(tx, plan_id, task_id, check_id)
     subject = f"{plan_id}/{task_id}"
-    request = HumanInterventionRequest.from_json(
+    request = questions.new_request(
+        records.derive_id("req", f"dispute/{subject}/{check_id}/{seq}"),
+        "DECISION",
+        f"{agent_id} says that the check {check_id!r} of {task_id} is wrong"[:200],
         {
-            "schema_version": "1.0",
-            "request_id": records.derive_id("req", f"dispute/{subject}/{check_id}/{seq}"),
-            "created_at": write_time(parse_instant(at)),
-            "created_by": {"agent_id": agent_id, "task_id": task_id},
-            "severity": "MEDIUM",
-            "type": "DECISION",
-            "title": f"{agent_id} says that the check {check_id!r} of {task_id} is wrong"[:200],
-            "blocking": False,
-            "needed": {
-                "decision": {
-                    "question": disputes.render_question(subject, agent_id, reason, check, last),
-                    "options": [{"key": key, "label": label, "impact": impact} for key, label, impact in _OPTIONS],
-                },
-                "criteria": {"dispute": {"check": check, "last": last, "reason": reason}},
+            "decision": {
+                "question": disputes.render_question(subject, agent_id, reason, check, last),
+                "options": [{"key": key, "label": label, "impact": impact} for key, label, impact in _OPTIONS],
             },
-        }
+            "criteria": {"dispute": {"check": check, "last": last, "reason": reason}},
+        },
+        author={"agent_id": agent_id, "task_id": task_id},
+        now=at,
+        severity="MEDIUM",
+        blocking=False,
     )
     request_id = questions.ask_own(tx, request, plan_id=plan_id, at=at)
     tx.run(

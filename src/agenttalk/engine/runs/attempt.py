@@ -52,11 +52,6 @@ def hash_token(job: Job) -> str:
     return token_hash(job.token)
 
 
-def build_turn_subject(plan_id: str, message_id: str) -> str:
-    """Name the subject under which the ledger keeps the turns of a command."""
-    return f"turns/{plan_id}/{message_id}"
-
-
 @dataclass(slots=True)
 class AttemptBuilder:
     """One attempt at a command, under a lease of its own."""

@@ -21,7 +21,6 @@ from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import evidence_store as kept
 from agenttalk.engine.proof import rework
-from agenttalk.engine.runs.attempt import build_turn_subject
 from agenttalk.engine.runs.resume import UNCOUNTED, VERIFYING, OrphanedLease
 from agenttalk.engine.runs.turn_fact import decide_receipt, render_fact
 from agenttalk.engine.runs.turn_outcome import decide_outcome, model_of
@@ -202,7 +201,7 @@ def end_orphaned_lease(
         tx.run(DROP_PERFORMANCE, plan_id=plan_id, task_id=task_id)
     [(message_id, _)] = tx.run(COMMAND_OF_DELIVERY, id=left.delivery)
     body = {"lease": left.lease, "epoch": left.epoch, "cause": cause}
-    tx.record("lease.ended", build_turn_subject(plan_id, message_id), body)
+    tx.record("lease.ended", records.build_turn_subject(plan_id, message_id), body)
     if revoked:
         transitions.return_to_waiting(moves, sheet, task_id, left.delivery)
     elif state == "READY":

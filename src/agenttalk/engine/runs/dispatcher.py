@@ -206,12 +206,18 @@ class Dispatcher:
     async def close(self) -> None:
         """End every turn under way and give its task back."""
         await self._deciding.close()
+        # A loop, because a commit that was under way can still start turns while the others are cancelled.
         while turns := [*self._state.turns.values(), *self._state.closings.values()]:
             for turn in turns:
                 turn.cancel()
             await asyncio.gather(*turns, return_exceptions=True)
+        # The turns are over, so their leases are orphaned now: give their tasks back, or leave what is verified to
+        # the next start. If the store fails here, the next start finds the leases.
         with suppress(AgentTalkError):
             await self._recovery.recover(stopping=True)
+        if self._state.prover is not None:
+            with suppress(AgentTalkError):
+                await self._state.prover.close()
 
     @property
     def plans_in_release(self) -> frozenset[str]:

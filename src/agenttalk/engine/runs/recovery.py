@@ -35,18 +35,21 @@ class Recovery:
     async def recover(self, *, unwanted: Collection[tuple[str, str]] = (), stopping: bool = False) -> int:
         """End orphaned leases, once their processes are confirmed dead. Returns how many there were.
 
-        What was being verified is verified again, or left to the next start by who is `stopping`; not so the
-        `unwanted`, by plan and task.
+        Work that was being verified is verified again. One that is `stopping` leaves it to the next start. Work of
+        `unwanted` tasks, named by plan and task, is dropped.
         """
         count = 0
         for store in await list_boards(self._state.deps):
             board = self._state.board(store)
             for plan_id, task_id, agent_id, epoch, lease, owner, delivery, phase in await store.read(WORKING_TASKS):
-                if stopping and owner == resume.NO_OWNER:
+                if stopping and owner == resume.NO_OWNER:  # left for the next start already
                     continue
                 if not is_orphaned(self._state.processes, lease, owner, held=self._state.ours):
                     continue
+                # First the processes, then the row: while one of them lives it could write into the workspace, and
+                # the next attempt would run beside it. If this fails, the lease stays for the next recovery.
                 await self._state.processes.end(lease)
+                # The end counts against the task if its engine died or our own code failed, not if we were stopped.
                 died = owner not in {self._state.desk.owner, resume.NO_OWNER} or lease in self._state.lost
                 left = OrphanedLease(plan_id, task_id, agent_id, epoch, lease, delivery, phase, died)
                 await self._settle(board, left, wanted=(plan_id, task_id) not in unwanted, stopping=stopping)
@@ -62,9 +65,11 @@ class Recovery:
             "remote" in self._state.jobs.performers if apart else self._can_verify(board.store.name)
         )
         needs = (apart or left.phase == "verifying") and wanted and not leaves
+        # Work that is verified again holds its agent's slot, or the agent would get another task beside it.
         ticket = self._state.slots.acquire(left.agent_id, apart=apart) if needs else None
         found: list[tuple[LeasedAttempt, Performance | None]] = []
 
+        # A turn that this process ended left its usage in `unpaid`; of a dead engine only the transcript knows.
         allowance, used = self._state.unpaid.pop(left.lease, (None, NOTHING))
         if left.died and used == NOTHING:
             used = await self._read_transcribed_use(board, left)
@@ -82,6 +87,7 @@ class Recovery:
                 conclusion.end_orphaned_lease(moves, left, used, limited)
             else:
                 found.append(taken)
+                # Before the commit: a pass that reads the new lease right after it must not take it for orphaned.
                 self._state.ours.add(taken[0].job.lease)
             moves.finish()
             folders.append(moves.in_folders)
@@ -89,7 +95,7 @@ class Recovery:
         folders: list[bool] = []
         try:
             await board.store.transact(work)
-        except BaseException:
+        except BaseException:  # rolled back: the new leases do not exist
             self._state.drop([granted for granted, _ in found])
             found.clear()
             raise

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from agenttalk.contracts.core import wire
 from agenttalk.engine.agents.remote import OFFERED
+from agenttalk.engine.core import records
 from agenttalk.engine.core.access import ELSEWHERE
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import PlanTransaction
@@ -84,6 +85,7 @@ def _take_back(
     """Take care again of an attempt that a remote agent has: the same attempt, under the same epoch."""
     tx = moves.tx
     [task] = tx.run(ENGINE_TASK, plan_id=left.plan_id, task_id=left.task_id)
+    # The row was read before this transaction began: another end, or a newer command, may have come since.
     if task.lease != left.lease or task.cause == "SUPERSEDED":
         return None
     granted = leasing.take_back_attempt(moves, desk, left.agent_id, left.delivery, ticket, task)
@@ -112,6 +114,8 @@ def resume_lease(
         return None
     said: Any = wire.read(bytes(rows[0].body), limit=wire.DOCUMENT_LIMIT)
     inputs = tuple(InputContent(*_content(each)) for each in said["inputs"])
+    # A new lease with a higher epoch: the old turn can write nothing from here on. The number of the
+    # attempt stays, because the agent did its part once.
     granted = leasing.take_over_attempt(moves, desk, left.agent_id, left.delivery, inputs, ticket, task)
     job = granted.job
     if rows[0].command_id != job.command.command_id or not tx.run(
@@ -127,7 +131,7 @@ def resume_lease(
     ):
         return None
     body = {"lease": job.lease, "before": left.lease, "epoch": job.epoch, "attempt": job.attempt, "died": left.died}
-    tx.record("turn.resumed", attempt.build_turn_subject(left.plan_id, granted.message_id), body)
+    tx.record("turn.resumed", records.build_turn_subject(left.plan_id, granted.message_id), body)
     return granted, _read_performance(said)
 
 

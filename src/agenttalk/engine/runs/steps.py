@@ -99,6 +99,9 @@ class StepWriter:
         for plan_id in moves.closing:
             self.close_plan(board, plan_id)
         self._state.ended.update(moves.closed)
+        if self._state.prover is not None:
+            for plan_id in moves.closed:
+                self._state.prover.end_plan(plan_id)
         if moves.has_more_due or moves.undecided or self._decides_review(moves.closed):
             self._state.wake.set()
         for each in after:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.runs.attempt import build_turn_subject
 from agenttalk.engine.views import explain_engine_task
 from agenttalk.engine.views.task_status import describe_status
 from agenttalk.ports.statements.inbox import ENDED_TURNS
@@ -111,7 +111,7 @@ async def _read_command(store: Store, plan_id: str, agent_id: str, delivery: int
 async def _read_turns(store: Store, plan_id: str, message_id: str) -> list[JsonObject]:
     """Return how each attempt at a command ended, in order."""
     turns = []
-    for row in await store.read(ENDED_TURNS, subject=build_turn_subject(plan_id, message_id)):
+    for row in await store.read(ENDED_TURNS, subject=records.build_turn_subject(plan_id, message_id)):
         body: Any = wire.read(bytes(row.body), limit=wire.DOCUMENT_LIMIT)
         body["reason"] = read_text(body, "error") if "error" in body else None
         turns.append({key: body[key] for key in _TURN_FIELDS if body.get(key) is not None})

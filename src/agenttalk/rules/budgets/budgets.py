@@ -71,7 +71,7 @@ class Overrun(NamedTuple):
 
     @property
     def abort(self) -> Abort:
-        """Why a turn is stopped that passes it. A day's limit is nobody's fault: another day, it goes on."""
+        """Why a turn is stopped that passes it. The limit of a day only pauses the task until another day."""
         return Abort("budget-exhausted", self.words, pauses=self.limit.scope == "day")
 
 

@@ -11,7 +11,7 @@ from agenttalk.rules.budgets import aborts
 from agenttalk.rules.text import budget_words
 
 REPEATS: Final = 20
-"""How often the same may be told in a row."""
+"""How often the same steps may repeat."""
 _ROUNDS: Final = (1, 2, 3)
 """Steps of which a circle may consist: the same, two things by turns, or three."""
 _TARGET = re.compile(r"([1-9][0-9]{0,8})(s|m|x)?\Z")
@@ -19,7 +19,7 @@ _TARGET = re.compile(r"([1-9][0-9]{0,8})(s|m|x)?\Z")
 
 @dataclass(frozen=True, slots=True)
 class StuckRule:
-    """When a run counts as stuck. Without `repeats` or `seconds` that is not looked at."""
+    """When a run counts as stuck. Without `repeats` or `seconds` that is not checked."""
 
     repeats: int | None = REPEATS
     seconds: float | None = None
@@ -31,7 +31,7 @@ OFF: Final = StuckRule(repeats=None)
 
 
 def rule_of(promise: CompletionPromise | None) -> StuckRule:
-    """What a promise says of being stuck.
+    """Return when a promise counts its run as stuck.
 
     Its target may be `300s` or `5m` without news, `20` or `20x` the same; other words are for people.
     """
@@ -53,7 +53,7 @@ def rule_of(promise: CompletionPromise | None) -> StuckRule:
 
 @dataclass(frozen=True, slots=True)
 class ActivityTrail:
-    """What was told last, and since when it is a circle."""
+    """The last steps of a run, and since when they repeat."""
 
     last: tuple[str, ...] = ()
     """The newest first."""

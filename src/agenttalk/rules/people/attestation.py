@@ -11,7 +11,7 @@ from agenttalk.contracts.promise import Trust
 
 AnswerChannel = Literal["page", "token", "operator", "file", "engine", "unknown"]
 """How an answer came: by the session of a page, a token, the operator's own folder, a file of the gateway's outbox; or
-it is the engine's own, for a question that nobody needs to answer any more."""
+it is the engine's own, for a question that needs no answer any more."""
 _OURS: Final = frozenset({"llm", "local", "human"})
 """Drivers whose programs are ours, or that start none."""
 _STARTED: Final = frozenset({"script", "cli", "acp"})
@@ -30,7 +30,7 @@ class AnswerProof:
 
     @property
     def trust(self) -> Trust:
-        """What the answer is worth as evidence: where an agent could have given it, it is only said to be one's."""
+        """What the answer is worth as evidence: where an agent could have given it, it is only attested."""
         return "confirmed" if self.isolated and self.how in {"page", "token", "operator"} else "attested"
 
     def as_json(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def read_proof(said: object) -> AnswerProof:
 
 
 def list_exposed_agents(profiles: Iterable[AgentProfile]) -> list[str]:
-    """Agents that nothing keeps from what people decide with: no sandbox, or nobody knows what runs them."""
+    """Agents that nothing keeps from what people decide with: they have no sandbox, or run in an unknown place."""
     return sorted(each.agent_id for each in profiles if not _is_confined(each))
 
 

@@ -287,7 +287,7 @@ def _unreceived_outputs(graph: DagGraph) -> Iterator[Problem]:
                 yield _problem(
                     Code.DAG_OUTPUT_UNRECEIVED,
                     f"{place}.outputs[{at}]",
-                    f"nobody receives the output {output.name!r} of task {node.task_id!r}",
+                    f"no task receives the output {output.name!r} of task {node.task_id!r}",
                     "name who gets it in deliver_to, or mark it as a deliverable",
                 )
 

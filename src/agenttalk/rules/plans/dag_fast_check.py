@@ -46,7 +46,7 @@ def _is_supplied(node: Node, known: dict[str, tuple[Output, ...]]) -> bool:
                 break
         else:
             return False
-    return bool(node.inputs) or not node.required_inputs  # what is said in the older way is left to the checks
+    return bool(node.inputs) or not node.required_inputs  # the older spelling is left to the checks
 
 
 def _brings(outputs: tuple[Output, ...], name: str, agent_id: str) -> bool:
@@ -57,7 +57,7 @@ def _brings(outputs: tuple[Output, ...], name: str, agent_id: str) -> bool:
 
 
 def _are_received(outputs: tuple[Output, ...], receivers: frozenset[str] | None) -> bool:
-    """Whether outputs have names of their own, and somebody who gets them."""
+    """Return whether outputs have names of their own, and a receiver."""
     if len(outputs) > 1 and len({output.name for output in outputs}) < len(outputs):
         return False
     for output in outputs:

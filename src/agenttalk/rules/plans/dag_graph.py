@@ -53,7 +53,7 @@ class DagGraph:
                     self.activators[task_id].append(node.task_id)
 
     def suggest_name(self, what: str, name: str, known: Collection[str]) -> str:
-        """A hint for a misspelt name; looked for once per name, and not at all in huge plans or for very many names."""
+        """A hint for a misspelt name; computed once per name, and not at all in huge plans or for very many names."""
         key = (what, name)
         if key not in self._near:
             worth = len(known) <= 1000 and len(self._near) < 50

@@ -19,7 +19,7 @@ TALLEST: Final = 40
 BENDS: Final = 4_000
 """Lines are led around tasks while this is not used up; those of plans with more are straight."""
 SWEEPS: Final = 4
-"""How often the order in the layers is looked at again; each time takes fewer crossings out."""
+"""How often the order in the layers is improved; each pass removes fewer crossings."""
 
 
 class Box(NamedTuple):
@@ -63,7 +63,7 @@ class _Layers:
 def draw(tasks: Iterable[str], edges: Iterable[tuple[str, str]]) -> Drawing:
     """Where each task stands, and how the lines run. Lines of unknown tasks, and of a task to itself, are left out.
 
-    What is in a circle stands in the first layer that is left for it: such a plan cannot run, but it can be looked at.
+    What is in a circle stands in the first layer that is left for it: such a plan cannot run, but it can be drawn.
     """
     known = dict.fromkeys(tasks)
     lines = list(
@@ -120,7 +120,7 @@ def _bent(
 
 
 def _ordered(layers: _Layers) -> None:
-    """Put everybody near the middle of those it is joined to, back and forth, which takes crossings out."""
+    """Move each task towards the middle of its neighbours, back and forth, which removes crossings."""
     place = {name: float(number) for row in layers.rows for number, name in enumerate(row)}
     for sweep in range(SWEEPS):
         forth = sweep % 2 == 0

@@ -30,7 +30,7 @@ class ReplanConsequence:
 
 @dataclass(frozen=True, slots=True)
 class FallbackConsequence:
-    """Another task takes the failed one's place."""
+    """Another task takes the place of the failed task."""
 
     task_id: str
 

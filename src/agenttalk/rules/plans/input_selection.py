@@ -63,7 +63,7 @@ class MissingInputs:
 
     names: tuple[str, ...]
     waiting: bool
-    """Whether somebody who could fill them has not finished."""
+    """Whether a task that could fill them has not finished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def pick_inputs(
 
     `final` are the tasks that have ended. `producers` are tasks that could fill an input although the task does
     not depend on them. Of each output only the artifacts of the newest command count. While a required input is
-    missing nothing is said of doubts, because what is still to come may end them.
+    missing doubts are not reported, because outputs that are still to come may end them.
     """
     if len(candidates) == 1 and len(node.needs) == 1 and (only := _pick_only(node, node.needs[0], candidates[0])):
         return only
@@ -155,7 +155,7 @@ def pick_available(
 
 
 def adapt_to_given_files(node: Node, candidates: Sequence[InputCandidate]) -> Node:
-    """The task, when people gave files for its inputs: each is the file of its name then, whatever was expected."""
+    """The task, when people gave files for its inputs: each then counts as the file of its name."""
     given = {each.output_name for each in candidates if _is_given(node, each)}
     return _with_inputs(node, given, _change_to_given) if given else node
 
@@ -195,7 +195,7 @@ def _newest(candidates: Sequence[InputCandidate]) -> list[InputCandidate]:
 
 
 def _matches(node: Node, need: Input, candidates: list[InputCandidate]) -> list[_Match]:
-    """The artifacts that an input means. A task does not feed itself, but anybody may bring what is external."""
+    """The artifacts that an input means. A task does not feed itself, but any agent may bring what is external."""
     others = [each for each in candidates if need.external or each.task_id != node.task_id]
     selector = need.selector
     if isinstance(selector, ByMessageType):
@@ -320,7 +320,7 @@ def _microseconds(text: str | None) -> int | None:
 def _resolved(
     need: Input, matches: tuple[_Match, ...]
 ) -> tuple[tuple[InputCandidate, ...], ResolvedInput] | AmbiguousInput:
-    """What a command says of an input, which names each file once and only one content under a name."""
+    """Return an input as a command has it: each file once, and only one content under a name."""
     chosen = _candidates(list(matches))
     hashes: dict[str, str] = {}
     for each in matches:

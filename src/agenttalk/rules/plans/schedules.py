@@ -36,7 +36,7 @@ class ScheduleDecision(NamedTuple):
     run: bool
     """Whether it is to be run; else its time has passed."""
     missed: bool
-    """Whether there were others before it that nobody ran."""
+    """Whether slots before it were missed."""
     upcoming: ScheduleSlot | None
     """When it is due next."""
 

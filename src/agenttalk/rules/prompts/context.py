@@ -39,7 +39,7 @@ class PromptContext:
     source: str = ""
     """The configured source of the event."""
     promised: tuple[str, ...] = ()
-    """What is looked at in the end, in words."""
+    """What is checked in the end, in words."""
     token_variable: str = ""
     """The variable that holds the agent's own token for the source."""
     marker: str = ""

@@ -1,4 +1,4 @@
-"""The prompts with which agents are told to review a DAG, and to decide on what reviewers said."""
+"""The prompts that ask agents to review a DAG, and to decide on the reviews."""
 # ruff: noqa: RUF001 - Chinese punctuation
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class ReviewWording(NamedTuple):
 REVIEW: Final[dict[Locale, ReviewWording]] = {
     "en": ReviewWording(
         review=(
-            "Review the plan in the input task_dag before anybody works on it. Look for tasks that are missing or not "
-            "needed, wrong order, inputs that nobody makes, work given to the wrong agent, and tasks whose promise "
+            "Review the plan in the input task_dag before the work begins. Look for tasks that are missing or not "
+            "needed, wrong order, inputs that no task makes, work given to the wrong agent, and tasks whose promise "
             "would not show that they are done."
         ),
         criteria="Measure it by this: {text}",
@@ -64,13 +64,13 @@ REVIEW: Final[dict[Locale, ReviewWording]] = {
 
 
 def render_review_prompt(criteria: str | None, min_score: float, *, locale: Locale = "en") -> str:
-    """What a reviewer is told."""
+    """Render the prompt of a reviewer."""
     words = REVIEW[locale]
     lines = [words.review, *([words.criteria.format(text=criteria)] if criteria else [])]
     return "\n".join([*lines, words.threshold.format(score=f"{min_score:g}"), words.answer])
 
 
 def render_coordination_prompt(*, locale: Locale = "en") -> str:
-    """What a coordinator is told."""
+    """Render the prompt of a coordinator."""
     words = REVIEW[locale]
     return f"{words.decide}\n{words.decision}"

@@ -1,4 +1,4 @@
-"""The prompt with which an agent is told to carry out a command."""
+"""The prompt that asks an agent to carry out a command."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def render_execute_prompt(
 ) -> str:
     """The prompt: role, task, inputs, missing inputs, how to hand over, what to mend; always in this order.
 
-    An agent that `may_refuse` is told before the inputs to judge first how fit it is.
+    An agent that `may_refuse` is asked before the inputs to judge first how fit it is.
 
     Role and command are instructions. What others wrote (inputs, reasons of a refusal) stands between lines with
     the marker `fence`: 12 to 64 letters, digits or _, which should be random (ValueError if it is not of that
@@ -103,14 +103,14 @@ def render_execute_prompt(
 
 
 def render_previous_attempt(path: str, *, locale: Locale = "en") -> str:
-    """What an agent that works on a repository is told of its previous attempt, after the prompt."""
+    """Render the note on the previous attempt, for an agent that works on a repository."""
     return f"\n{PATCH[locale].format(path=_line(path))}\n"
 
 
 def render_limits(promise: CompletionPromise, *, in_tree: bool, again: bool = False, locale: Locale = "en") -> str:
-    """What an agent is told of its scope, of what is protected, and of its checks, after the prompt.
+    """Render the note on the agent's scope, on what is protected, and on its checks.
 
-    `in_tree` says whether it works on a repository. Who mends something was told of the commands before, and is told
+    `in_tree` says whether it works on a repository. An agent that repairs its work knows the commands, and gets
     those that failed with what they printed. Empty for a task that nothing limits and nothing checks.
     """
     words = LIMITS[locale]
@@ -149,12 +149,12 @@ def render_long_inputs(inputs: Sequence[InputText], prompt: str, *, fence: str, 
 
 
 def render_remote_note(*, locale: Locale = "en") -> str:
-    """What an agent that works elsewhere is told after the prompt: how files get here and there."""
+    """Render the note for an agent that works elsewhere: how files get here and there."""
     return f"\n{ELSEWHERE[locale]}\n"
 
 
 def render_tools_note(*, locale: Locale = "en") -> str:
-    """What an agent that is given our MCP server is told after the prompt."""
+    """Render the note for an agent that has our MCP server."""
     return f"\n{TOOLS[locale]}\n"
 
 
@@ -214,7 +214,7 @@ def _refusal(rework: Reexecution, wording: ExecuteWording) -> Iterator[str]:
     result = rework.validation_result
     listed = [issue.description for issue in result.issues]
     parts = [part for part in _PARTS.split(result.reason) if not any(part in each for each in listed)]
-    if parts or not listed:  # what the list says need not be said twice
+    if parts or not listed:  # the list says it already
         yield wording.reason.format(text="; ".join(parts))
     for number, issue in enumerate(result.issues, 1):
         category = f"{issue.category}: " if issue.category else ""

@@ -1,4 +1,4 @@
-"""The prompt with which an agent is told to judge an input before it uses it."""
+"""The prompt that asks an agent to judge an input before it uses it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from agenttalk.rules.prompts.wording import JUDGE, Locale
 
 
 def render_judge_prompt(name: str, criteria: ValidationCriteria, *, locale: Locale = "en", again: bool = False) -> str:
-    """What the agent is told, besides the task itself and its inputs; `again` after an answer that was none."""
+    """Render the prompt, besides the task and its inputs; `again` after an answer that was not a judgement."""
     words = JUDGE[locale]
     lines = [words.task.format(name=name)]
     if criteria.completeness is not None:

@@ -1,4 +1,4 @@
-"""What a model is told whose answer cannot be used."""
+"""The prompt for a model whose answer cannot be used."""
 # ruff: noqa: RUF001 - Chinese punctuation
 
 from __future__ import annotations

@@ -54,11 +54,11 @@ WORDING: Final[dict[Locale, FailureWording]] = {
         ask="{task} ({action_type}, {place}) failed: {reason}. Shall it be tried again?",
         capped="{count} comments were written on {object} within an hour. Shall those that wait be posted?",
         refused="{source} does not take what is to be posted on {object}: {reason}. Shall it be tried again?",
-        unassigned="{source} opened {object} but did not assign it to {login}. Who looks after it?",
-        nobody="{source} cannot be reached, and nobody is configured as toolchain.ops: {reason}. Who restores it?",
+        unassigned="{source} opened {object} but did not assign it to {login}. Who takes care of it?",
+        nobody="{source} cannot be reached, and no agent is configured as toolchain.ops: {reason}. Who restores it?",
         outage="{source} cannot be reached",
         unseen_title="The engine's account does not see {repo} at {source}",
-        unseen="Nobody can tell whether work in {repo} at {source} is done, so tasks there wait: {reason}. A forge "
+        unseen="It is unknown whether work in {repo} at {source} is done, so tasks there wait: {reason}. A forge "
         "answers the same for a repository that is hidden and for one that was deleted. If it is there, give the "
         "account of the source's token read access to it; what was done is then found. If it was deleted, answer "
         "'{gone}': its tasks then end.",
@@ -90,13 +90,13 @@ WORDING: Final[dict[Locale, FailureWording]] = {
 
 
 def render_comment(head: str, title: str, lines: Sequence[str], tail: str, markers: Sequence[str]) -> str:
-    """A text for a forge: what is the matter, facts in a block that calls nobody, and hidden markers."""
+    """Render a text for a forge: a title, facts in a block that calls no account, and hidden markers."""
     parts = [head, f"{title}\n\n{render_block(lines)}" if lines else "", tail, "\n".join(markers)]
     return "\n\n".join(part for part in parts if part)
 
 
 def render_block(lines: Sequence[str]) -> str:
-    """Lines as a block of code, whatever stands in them: they call nobody, end no block and hide nothing."""
+    """Render any lines as a block of code: they call no account, end no block and hide nothing."""
     shown = [render_line(each) for each in lines[:MOST_LINES]]
     shown += ["…"] if len(lines) > MOST_LINES else []
     longest = max((len(found) for each in shown for found in _TICKS.findall(each)), default=2)
@@ -111,5 +111,5 @@ def render_line(text: str) -> str:
 
 
 def render_inline(text: str) -> str:
-    """A text of others inside a sentence of ours: it calls nobody."""
+    """Render a text of others inside a sentence of ours: it calls no account."""
     return render_line(text).replace("@", "@\u200b").replace("`", "'")

@@ -1,4 +1,4 @@
-"""What is looked at when a toolchain task ends, in words."""
+"""What is checked when a toolchain task ends, in words."""
 # ruff: noqa: RUF001 - Chinese punctuation
 
 from __future__ import annotations

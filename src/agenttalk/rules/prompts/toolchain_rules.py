@@ -53,7 +53,7 @@ ENGLISH: Final = SectionWording(
         "issue_assigned": "An issue was assigned to you.",
         "deploy_failure": "A deployment failed, and you run deployments.",
         "mention": "You were called by name.",
-        "infrastructure_failure": "Something that everybody depends on is down, and you run it.",
+        "infrastructure_failure": "Something that all agents depend on is down, and you run it.",
     },
     hint="An event at the forge calls for your work.",
     work="This is work to carry out, not a notice. It stays open until every step below has really happened.",
@@ -83,16 +83,16 @@ ENGLISH: Final = SectionWording(
     rebuttal="Why it is wrong",
     red_flags=(
         ("This is only a notice.", "It is a task with steps. Notices never reach you as one."),
-        ("There is nothing to do here.", "There are steps above. Each is looked for at the forge or in your report."),
+        ("There is nothing to do here.", "There are steps above. Each is checked at the forge or in your report."),
         ("I will do it later.", "There is no later: this turn is the only one, and it is checked when it ends."),
         (
             "I know this already.",
             "Knowing is not doing. What counts is what happened after this task was given to you.",
         ),
-        ("A few of the steps are enough.", "All of them are looked at. One that is missing sends the task back."),
+        ("A few of the steps are enough.", "All of them are checked. One that is missing sends the task back."),
         ("This does not apply to me.", "You are the assignee. Declare the step with a reason, or carry it out."),
         ("Saying that it is done is enough.", "A report that the forge denies fails, and names the difference."),
-        ("Somebody else will do it.", "Nobody else has this task. It waits for you alone."),
+        ("Another agent will do it.", "No other agent has this task. It waits for you alone."),
     ),
     api_title="Where to report",
     report="The action report (`author` is you; the token is in your environment):",
@@ -104,7 +104,7 @@ ENGLISH: Final = SectionWording(
     ),
     output="Each thing that you made and that is not at the forge, as an output:",
     output_body="…",
-    read="This task, with everything that was said about it: `{place}`, with the same token.",
+    read="This task, with all comments on it: `{place}`, with the same token.",
     help=(
         "Help is asked for with a comment on the pull request or issue itself, where people see it. "
         "Your token works for this task alone, and only until your turn ends."
@@ -113,7 +113,7 @@ ENGLISH: Final = SectionWording(
     promise_title="What will be checked",
     promise="When your turn ends, the engine itself checks that the work was carried out, by:",
     decided=(
-        "You do not decide that it is done, and neither does anybody you talk to: the engine does. If what is asked "
+        "You do not decide that it is done, and neither does any agent you talk to: the engine does. If what is asked "
         "for is not found, the task comes back to you with what is missing."
     ),
 )

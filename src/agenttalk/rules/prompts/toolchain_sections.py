@@ -1,4 +1,4 @@
-"""The prompt of a toolchain task: what happened, what must be kept to, where to report, and what will be looked at.
+"""The prompt of a toolchain task: what happened, what must be kept to, where to report, and what will be checked.
 
 The facts of an event were written by others. They stand as JSON between two lines with a random marker that occurs
 nowhere else, so that no text of theirs can pass for one of ours.

@@ -1,7 +1,7 @@
 """What a toolchain task tells its agent: a title, a line about what happened, and numbered steps with real values.
 
 Texts that others wrote at the forge never become a step: steps say where in the facts a text stands, and prompts fence
-the facts. What may stand in a step all the same is said in `toolchain_values`.
+the facts. `toolchain_values` says what may still stand in a step.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ForgeAddresses:
 
 @dataclass(frozen=True, slots=True)
 class TaskText:
-    """A task as its agent is told it."""
+    """A task as its agent gets it."""
 
     title: str
     description: str
@@ -77,7 +77,7 @@ class TaskText:
 
 @dataclass(frozen=True, slots=True)
 class StepStyle:
-    """How tasks are told."""
+    """The style in which tasks are written."""
 
     locale: Locale = "en"
     steps: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -1,8 +1,8 @@
 """Which values of an event may stand in a step, outside the fence.
 
-A step is the engine's own word. Numbers, commits, names of repositories and agents have a form in which nobody can
-write a sentence, and addresses lie below those that the operator configured. Everything else, titles, branches, names
-of jobs, labels and texts, is only referred to: it stands in the fenced facts.
+A step is the engine's own word. Numbers, commits, names of repositories and agents have a form that cannot be a
+sentence, and addresses lie below those that the operator configured. Everything else, titles, branches, names of jobs,
+labels and texts, is only referred to: it stands in the fenced facts.
 """
 
 from __future__ import annotations

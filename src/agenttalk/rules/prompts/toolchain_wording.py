@@ -121,7 +121,7 @@ ENGLISH: Final = ToolchainWording(
         ),
         "deploy_failure": (
             "Read the whole log of the failed deployment: {log_url}",
-            "Find the cause: what was told of it is `reason` of the facts",
+            "Find the cause: `reason` of the facts has what is known of it",
             "Fix it and deploy {repo} again",
         ),
         "mention": ("{response_guidance}",),
@@ -133,7 +133,7 @@ ENGLISH: Final = ToolchainWording(
                 '{{"author": "{assignee}", "comment_type": "action_report", "body": "what you did, and its outcome"}}'
             ),
         ),
-        "end": ("End your turn: whatever comes of it at the forge calls you again",),
+        "end": ("End your turn: what follows from it at the forge calls you again",),
     },
     guidance={
         "question": "Answer the question that `content_snippet` of the facts puts, with a comment: {comment_call}",

@@ -1,4 +1,4 @@
-"""Whether a check passed, from what was seen. Whatever is not known to be fine is not fine."""
+"""Decide whether a check passed, from the facts that were collected. What is not known to be fine is not fine."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Confirmation:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """A file that was looked at."""
+    """The facts of a file that a check read."""
 
     size: int
     sha256: str
@@ -196,7 +196,7 @@ def is_worth_another_run(finding: CheckFinding, ran: ProgramExit) -> bool:
 def merge_rerun(before: Outcomes, again: Outcomes) -> tuple[Outcomes, frozenset[str]]:
     """The tests once the failed ones were run again, and those of them that passed now.
 
-    Only what had failed is looked at: what had passed cannot get better or worse, and a failed test that is not
+    Only tests that had failed count: those that had passed cannot get better or worse, and a failed test that is not
     there any more has still failed.
     """
     recovered = before.failed & again.passed
@@ -291,7 +291,7 @@ def judge_http(check: HttpCheck, answer: HttpAnswer) -> CheckFinding:
 
 
 def judge_artifact(check: ArtifactCheck, stored: StoredOutput | None) -> CheckFinding:
-    """An output passes when it is stored as declared and, where asked, accepted just so by somebody else."""
+    """An output passes when it is stored as declared and, where asked, accepted unchanged by another agent."""
     if stored is None or not stored.found:
         return CheckFinding(False, "missing", check_words.NOT_STORED(name=check.output))
     if stored.found != stored.declared:

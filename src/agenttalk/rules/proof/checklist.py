@@ -15,7 +15,7 @@ ItemStanding = Literal["proven", "claimed", "stale", "failed", "open"]
 
 @dataclass(frozen=True, slots=True)
 class CheckSummary:
-    """What came of a check, as far as people are told."""
+    """The result of a check, as people see it."""
 
     id: str
     passed: bool
@@ -49,7 +49,7 @@ def build_checklist(
     stale: bool,
     ended_at: str | None,
 ) -> list[ChecklistItem]:
-    """How each criterion stands. Nothing is decided here: what was decided is told line by line.
+    """Return how each criterion stands. Nothing is decided here: the decision is shown line by line.
 
     What is not known to be proven is not shown as proven.
     """
@@ -89,7 +89,7 @@ def _standing(best: CheckSummary) -> ItemStanding:
 def _by_verdict(
     criterion: AcceptanceCriterion, verdict: Mapping[str, Any] | None, *, stale: bool
 ) -> tuple[ItemStanding, str | None]:
-    """What the verdict says of a criterion whose evidence is not kept by itself."""
+    """Return what the verdict says about a criterion whose evidence is not kept by itself."""
     if verdict is None:
         return "open", None
     unverified = verdict.get("unverified") or ()

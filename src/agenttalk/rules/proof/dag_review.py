@@ -27,7 +27,7 @@ _LONGEST: Final = 90
 
 @dataclass(frozen=True, slots=True)
 class DagReview:
-    """What a reviewer says of a DAG."""
+    """A reviewer's verdict on a DAG."""
 
     reviewer: str
     score: float
@@ -96,11 +96,11 @@ def make_dag_file_name(task_id: str) -> str:
 
 
 def read_review(data: bytes, reviewer: str, dag_sha256: str) -> DagReview | str:
-    """What a reviewer delivered; else why that is no review of this DAG. Who it is and what it was given, we know."""
+    """Read the review that a reviewer delivered, or return why it is not a review of this DAG. Its author is known."""
     try:
         said: Any = wire.read(data, limit=_LIMIT)
         if not isinstance(said, dict):
-            return "it is no JSON object"
+            return "it is not a JSON object"
         known = {"review_id": "review", "reviewer_agent_id": reviewer, "dag": {"file_name": DAG, "sha256": dag_sha256}}
         document = DagReviewResult.from_json({"schema_version": "1.0", **known, **said})
     except AgentTalkError as error:
@@ -113,14 +113,14 @@ def read_review(data: bytes, reviewer: str, dag_sha256: str) -> DagReview | str:
 
 
 def read_decision(data: bytes) -> tuple[ReviewVerdict, str] | str:
-    """What a coordinator decided and why; else why that is no decision."""
+    """Read what a coordinator decided and why, or return why that is not a decision."""
     try:
         said: Any = wire.read(data, limit=_LIMIT)
     except AgentTalkError as error:
         return error.message
     decision = said.get("decision") if isinstance(said, dict) else None
     if decision not in VERDICTS:
-        return f"its decision is none of {', '.join(VERDICTS)}"
+        return f"its decision is not one of {', '.join(VERDICTS)}"
     reason = said.get("reason")
     return cast("ReviewVerdict", decision), reason.strip() if isinstance(reason, str) else ""
 
@@ -132,9 +132,9 @@ def decide(
     *,
     default: str | None = None,
 ) -> DagReviewDecision:
-    """What holds. `reviews` and `coordinator` are what was said, or why nothing was.
+    """Return the decision in force. `reviews` and `coordinator` are verdicts, or the reason why there is none.
 
-    If somebody is missing, `default` holds. It is never milder than those who were heard, and a coordinator is not
+    If a verdict is missing, `default` holds. It is never milder than the given verdicts, and a coordinator is not
     milder than the least score.
     """
     heard = [each for each in reviews.values() if isinstance(each, DagReview)]
@@ -163,7 +163,7 @@ def decide(
 
 
 def _worst(said: Sequence[str]) -> ReviewVerdict:
-    """The least mild of some verdicts; nobody who says anything is not against it."""
+    """Return the strictest of some verdicts; without any, the mildest."""
     return VERDICTS[max([VERDICTS.index(cast("ReviewVerdict", each)) for each in said], default=0)]
 
 

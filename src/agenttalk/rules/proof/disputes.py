@@ -13,7 +13,7 @@ from agenttalk.contracts.errors import Code, Problem
 from agenttalk.rules.text import verdict_words
 
 DisputeState: TypeAlias = Literal["open", "upheld", "dismissed", "closed"]
-"""`closed` is one that nobody has to decide about any more."""
+"""`closed` is one that needs no decision any more."""
 DisputeOutcome: TypeAlias = Literal["upheld", "dismissed", "closed"]
 UPHELD: Final = "upheld"
 DISMISSED: Final = "dismissed"
@@ -22,7 +22,7 @@ LONGEST: Final = 2_000
 MOST: Final = 10
 """Disputes of one task."""
 _NOTE: Final = 1_000
-"""Characters of a person's note that an agent is told."""
+"""Characters of a person's note that the agent gets."""
 _TAIL: Final = 2_000
 """Characters of what a check printed last."""
 _SHOWN: Final = 400
@@ -79,7 +79,7 @@ def judge(
 
 
 def read_outcome(decision: str, answers: Sequence[object], *, by_engine: bool = False) -> DisputeOutcome | None:
-    """What a person's answer makes of a dispute; None when it is no answer to one."""
+    """Return the outcome of a dispute that follows from a person's answer; None when the answer does not settle it."""
     if by_engine or decision == "ABORT":
         return "closed"
     said = [each for each in answers if each in (UPHELD, DISMISSED)]
@@ -132,7 +132,7 @@ def _cut(text: str, longest: int = _SHOWN) -> str:
 
 
 def describe_disputes(known: Iterable[Dispute]) -> list[str]:
-    """What the agent is told of its disputes with its next command: of each check the newest."""
+    """Return what the next command tells the agent about its disputes: the newest of each check."""
     newest = {each.check_id: each for each in known if each.state != "closed"}
     return [_describe_dispute(each) for each in newest.values()]
 

@@ -71,7 +71,7 @@ _NO_MATTER: Final = frozenset({"id", "minTrust", "red_first", "made_by_work"})
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
-    """What a judge says of what was seen."""
+    """The judgement of the facts that a check collected."""
 
     passed: bool
     reason: Reason = ""
@@ -85,7 +85,7 @@ class Fingerprint:
     check: Mapping[str, Any] = field(default_factory=dict)
     """The check, but for what has no influence on its result."""
     tree: str = ""
-    """Hash of the tree that was looked at."""
+    """Hash of the tree that was checked."""
     covered: Mapping[str, str] = field(default_factory=dict)
     """Each glob that the check covers → hash of what it matches. Empty: the whole tree."""
     files: Mapping[str, str] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class CheckResult:
     flaky: tuple[str, ...] = ()
     """What failed first and passed when it was run again."""
     weak: bool = False
-    """Whether it passed before the work began, or nobody looked."""
+    """Whether it passed before the work began, or was not run then."""
     isolated: bool | None = None
     """Whether it ran in a sandbox; None where nothing was run."""
     by: str = ENGINE
@@ -203,7 +203,7 @@ def hash_known_tests(base: Outcomes | None) -> str:
 
 
 def is_about_work(result: CheckResult) -> bool:
-    """Whether a result says anything of the work, and not only of the machine that it was looked at on."""
+    """Return whether a result is about the work, and not only about the machine that ran the check."""
     return result.reason not in _MACHINE
 
 
@@ -234,7 +234,7 @@ def apply_redness(result: CheckResult, redness: Redness) -> CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What an agent says of its own work."""
+    """What an agent claims about its own work."""
 
     evidence: tuple[Evidence, ...] = ()
     """Claims under ids that no check owns. They may be weighed, as claims."""
@@ -250,7 +250,7 @@ def collect_claims(
     at: str,
     seen: Collection[str] = (),
 ) -> Claims:
-    """What an agent submitted, as claims: whatever it says of trust, of who saw it and when, is not taken over.
+    """Return what an agent submitted, as claims. Its statements on trust, observer and time are ignored.
 
     `seen` are ids under which the engine sees for itself, like checks do under theirs.
     """
@@ -301,7 +301,7 @@ def _clean(text: str) -> str:
 
 
 def read_vouched_evidence(entries: Sequence[str | EvidenceEntry]) -> list[Evidence]:
-    """Evidence as whoever asks hands it in: an id alone means that he attests it, an object says what it is."""
+    """Read the evidence of a caller: an id alone means that the caller attests it; an object describes itself."""
     return [
         Evidence(each, passed=True, fresh=True, trust="attested", by="", at="")
         if isinstance(each, str)

@@ -39,9 +39,9 @@ class HonestyTally(NamedTuple):
     refuted: int = 0
     """Those that were not done."""
     overturned: int = 0
-    """What was done, and was found wanting later: by whoever was to use it, or by a check that it broke."""
+    """What was done and found wanting later: by its consumer, or by a check that it broke."""
     stale: int = 0
-    """How often something else changed what a proof rests on. That is nobody's fault."""
+    """How often something else changed what a proof rests on. No agent is at fault."""
     rounds: int = 0
     """Rounds of rework."""
     judged: int = 0
@@ -107,7 +107,7 @@ NOTHING: Final = HonestyTally()
 
 
 class HonestySubject(NamedTuple):
-    """About whom something is said."""
+    """The agent or model that a count is about."""
 
     agent_id: str
     model: str = ""
@@ -178,13 +178,13 @@ def _turn(body: Mapping[str, Any], agent_id: str) -> Iterator[tuple[HonestySubje
 
 
 def count_misled(refuser: str, accepted: Iterable[tuple[str, str]]) -> Iterator[tuple[HonestySubject, HonestyTally]]:
-    """Of those who had accepted what somebody else refuses now, each by a model, that they were."""
+    """Count the acceptances that a later refusal overturned, each with its model."""
     for validator, model in sorted({each for each in accepted if each[0] != refuser}):
         yield HonestySubject(_cut(validator), _cut(model)), HonestyTally(misled=1)
 
 
 def model_of(turn: Mapping[str, Any]) -> str:
-    """The model that a turn was taken with, as far as it was told."""
+    """Return the model that took a turn, as far as the driver reported it."""
     said = turn.get("usage")
     return _cut(said.get("model")) if isinstance(said, Mapping) else ""
 

@@ -36,7 +36,7 @@ class Outcomes:
     repeated: frozenset[str] = frozenset()
     """Ids that stand in the report more than once; they count once."""
     beyond: bool = False
-    """Whether a suite says of failures that no test shows."""
+    """Whether a suite counts failures that no test shows."""
 
     @property
     def ran(self) -> frozenset[str]:
@@ -57,7 +57,7 @@ class UnreadableReport:
 
 
 def parse(data: bytes) -> Outcomes | UnreadableReport:
-    """Read a report. Whatever is not plainly a JUnit report is unreadable."""
+    """Read a report. What is not plainly a JUnit report is unreadable."""
     reader = _ReportReader()
     parser = expat.ParserCreate()
     parser.StartElementHandler = reader.start
@@ -67,7 +67,7 @@ def parse(data: bytes) -> Outcomes | UnreadableReport:
         parser.Parse(data, True)
     except expat.ExpatError as error:
         return UnreadableReport(check_words.NOT_XML(error=error))
-    except (LookupError, ValueError) as error:  # an encoding that nobody knows
+    except (LookupError, ValueError) as error:  # an unknown encoding
         return UnreadableReport(check_words.UNREADABLE(error=error))
     except _RefusedError as error:
         return UnreadableReport(str(error))
@@ -137,7 +137,7 @@ class _ReportReader:
         )
 
     def _mark(self, outcome: Outcome) -> None:
-        """What is said inside a test is about it; what is said outside of all tests is about the suite."""
+        """An element inside a test is about that test; an element beside all tests is about the suite."""
         if self._cases:
             self._cases[-1].outcome = _worse(self._cases[-1].outcome, outcome)
         elif outcome == "failed":

@@ -16,7 +16,7 @@ _RUNS: Final = frozenset({"run", "tests"})
 _OWN: Final = frozenset({"result", "score", "gates"})
 _OUTPUT: Final = "output:"
 _BY: Final = {"confirmed": "a person"}
-"""Whose word it is, where nobody is named."""
+"""Who vouches for evidence that names no one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class ReplayedWork:
     evidence: tuple[Evidence, ...] = ()
     gates: tuple[GateResult, ...] = ()
     checks: tuple[Mapping[str, Any], ...] = ()
-    """What was told of each check."""
+    """The record of each check."""
     isolated: bool | None = None
     """Whether the agent's program ran in a sandbox; None when there was no program of ours."""
     overridden: bool = False
@@ -39,14 +39,14 @@ class ReplayedWork:
 
 
 class ReplayVerdict(NamedTuple):
-    """What a policy says of it."""
+    """The verdict of a policy on it."""
 
     standing: ReplayStanding
     reasons: tuple[str, ...] = ()
 
 
 def judge(policy: AuditPolicy, done: ReplayedWork) -> ReplayVerdict:
-    """Whether a policy would have let something be done. What cannot be told is never kept."""
+    """Return whether a policy would have let something count as done. What cannot be decided is never kept."""
     if done.promise is None:
         return ReplayVerdict("unknown", ("what it promised is not kept any more",))
     then = decide(done.promise, done.evidence, done.gates)
@@ -95,7 +95,7 @@ def _refusals(policy: AuditPolicy, done: ReplayedWork, then: Verdict) -> Iterato
     if "unverified" in refuse and (done.unverified or then.unverified):
         yield f"nothing proves {', '.join(dict.fromkeys([*done.unverified, *then.unverified]))}"
     if "overridden" in refuse and done.overridden:
-        yield "somebody overrode a checkpoint"
+        yield "an operator overrode a checkpoint"
     if "accepted" in refuse and done.accepted_by is not None:
         yield f"{done.accepted_by} took refused work as it was"
     yield from _counted(policy, done)
@@ -112,10 +112,10 @@ def _of_check(told: Mapping[str, Any], refuse: set[str]) -> Iterator[str]:
 
 
 def _never_looked_at(done: ReplayedWork, passed: set[str]) -> Iterator[str]:
-    """Checks that nobody made before the work, because the plan said so: they were not seen to fail either."""
+    """Yield checks that did not run before the work, because the plan said so: they were not seen to fail either."""
     for check in done.promise.checks if done.promise is not None else ():
         if check.kind in _RUNS and check.red_first == "off" and check.id in passed:
-            yield f"the check {check.id!r} was not made before the work (red_first: off), so nobody saw it fail"
+            yield f"the check {check.id!r} was not made before the work (red_first: off), so it was not seen to fail"
 
 
 def _counted(policy: AuditPolicy, done: ReplayedWork) -> Iterator[str]:
@@ -129,12 +129,12 @@ def _counted(policy: AuditPolicy, done: ReplayedWork) -> Iterator[str]:
 
 
 def _unclear(policy: AuditPolicy, done: ReplayedWork) -> Iterator[str]:
-    """What a policy asks for and nobody wrote down."""
+    """Yield what a policy asks for and the record does not have."""
     seen = {each.get("id") for each in done.checks}
     asks = policy.red_first is not None or "weak" in policy.refuse
     for check in done.promise.checks if asks and done.promise is not None else ():
         if check.kind in _RUNS and check.id not in seen:
-            yield f"nobody wrote down how the check {check.id!r} stood before the work"
+            yield f"the record does not say how the check {check.id!r} stood before the work"
 
 
 def rebuild_evidence(
@@ -145,7 +145,7 @@ def rebuild_evidence(
     at: str,
     by: str,
 ) -> tuple[Evidence, ...]:
-    """What a turn that was called done rested on, from what was told of it then.
+    """Return what a turn that counted as done rested on, from its record.
 
     What the engine sees by itself (outputs, result, score, gates) stands in no list: had it not been there, the turn
     would not have been called done. Anything else counts only if it was written down.

@@ -141,7 +141,7 @@ def derive_protection(
 
 
 def _of_promise(promise: CompletionPromise | None, tree: FileTree) -> Protection:
-    """What the checks of a promise protect, whatever its scope says."""
+    """Return what the checks of a promise protect, also against its scope."""
     said: dict[str, None] = {}
     standing: set[str] = set()
     runner = _configurations(promise)
@@ -158,7 +158,7 @@ def _configurations(promise: CompletionPromise | None) -> dict[str, None]:
 
 
 def list_own_files(check: AnyCheck) -> list[str]:
-    """The check's own files as globs: nobody but the plan's author changes them."""
+    """Return the check's own files as globs: only the plan's author changes them."""
     return [scope.quote_path(path) for path in check.files or ()]
 
 
@@ -205,7 +205,7 @@ def _import_folders(check: RunCheck | TestsCheck, tree: FileTree) -> set[str]:
 
 
 def _program_places(check: RunCheck | TestsCheck) -> set[str]:
-    """Where programs that a check runs are looked for in the tree before the system's."""
+    """Folders of the tree in which a check finds programs before those of the system."""
     programs = {each.program for each in _simple(check.run, check.cwd or "")}
     return {posixpath.join(folder, name) for folder in _search_folders(check, "PATH") for name in programs}
 

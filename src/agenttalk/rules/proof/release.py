@@ -1,4 +1,4 @@
-"""Whether a plan's results may be shipped. Nothing that an agent says approves, and whatever is missing rejects."""
+"""Decide whether a plan's results may be shipped. No word of an agent approves, and anything missing rejects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AFTER = re.compile(r"release_gate_result[_.-](?P<gate>.+?)(\.json)?\Z")
 _BEFORE = re.compile(r"(?P<gate>.+)_gate_result(\.json)?\Z")
 _ANY: Final = "release_gate_result"
 NEVER_BY_DEFAULT: Final = "APPROVE"
-"""What a release gate cannot have as the decision that holds when nobody decided."""
+"""Decisions that a release gate cannot have by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class ReleaseDecision:
 
 
 def find_named_gate(output_name: str) -> str | None:
-    """The gate that an output is a result of by its name; empty if only its content says which, None if it is none."""
+    """The gate that an output's name stands for; empty if only its content says which, None if it is not one."""
     if output_name.removesuffix(".json") == _ANY:
         return ""
     found = _AFTER.match(output_name) or _BEFORE.match(output_name)
@@ -97,7 +97,7 @@ def is_for_engine(output_name: str) -> bool:
 def read_gate_result(
     output_name: str, data: bytes, *, by: str, fresh: bool, agents: Sequence[str]
 ) -> GateFinding | str:
-    """A gate's result that a task of agent `by` delivered; else why it is none."""
+    """Read a gate's result that a task of agent `by` delivered, or return why it is not one."""
     try:
         document = ReleaseGateResult.from_bytes(data)
     except (JsonError, ContractError) as error:
@@ -204,4 +204,4 @@ def _not_covered(gate: str, artifact: DeliverableState, trusted: Sequence[GateFi
             yield f"gate {gate!r} says {each.decision} to {what}{detail}"
     passed = [each for each in about if each.decision == "PASS"]
     if passed and not any(each.fresh for each in passed):
-        yield f"gate {gate!r} is stale: something was merged after it looked at {what}"
+        yield f"gate {gate!r} is stale: something was merged after it examined {what}"

@@ -11,7 +11,7 @@ from agenttalk.rules.text import check_words
 from agenttalk.rules.text.message import Template
 
 _NO_PROGRAM: Final = frozenset({126, 127})
-"""What a shell ends with when a program is not there, or is none."""
+"""The exit codes of a shell when a program is missing or is not executable."""
 _PYTEST: Final = re.compile(r"(?<![\w./-])(?:\S*/)?(?:pytest|py\.test)(?![\w.-])")
 _PYTEST_CODES: Final = {4: check_words.PYTEST_USAGE, 5: check_words.NOTHING_COLLECTED}
 """What pytest ends with when there is no test to run: its arguments are wrong, or nothing is found."""

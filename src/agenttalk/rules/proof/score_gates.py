@@ -49,7 +49,7 @@ def holds(condition: str, score: float | None) -> bool:
 def judge_gates(node: Node, *, scores: Mapping[str, float | None], evidence: Collection[str]) -> ScoreGateResult:
     """Whether a task's gates are met, from the scores of tasks and the documents that are there.
 
-    The first branch whose condition holds answers the gate, whatever else is unmet.
+    The first branch whose condition holds answers the gate, also when other conditions are unmet.
     """
     gates = node.gates
     if gates is None:

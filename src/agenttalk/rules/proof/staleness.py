@@ -37,14 +37,14 @@ class EvidenceBasis:
     files: Mapping[str, str] = field(default_factory=dict)
     """The check's own files → hashes."""
     inputs: Mapping[str, str] = field(default_factory=dict)
-    """Whatever else a check may rest on, lock files e.g. → hashes."""
+    """Other files that a check may rest on, e.g. lock files → hashes."""
 
 
 def find_changes(kept: Fingerprint, check: AnyCheck, now: EvidenceBasis) -> tuple[str, ...]:
     """What evidence covers and is not as it was, in words; nothing means that it is fresh.
 
     An address is asked again only if the check says what it covers. The other kinds are about the work of one turn and
-    what somebody said of it, which stay as they were. What is not known any more has changed.
+    judgements of it, which stay as they were. What is not known any more has changed.
     """
     if check.kind not in _AGAIN or (check.kind not in _TREES and not check.covers):
         return ()
@@ -76,13 +76,13 @@ class BreakingCommit:
     commit: str | None
     """None when nothing was merged since it was green: then no merge is the cause."""
     unsure: bool = False
-    """Whether commits before it could not be looked at."""
+    """Whether commits before it could not be checked."""
 
 
 def search_breaking_commit(commits: Sequence[str], seen: Mapping[str, bool | None]) -> CommitProbe | BreakingCommit:
     """Search the commits since a check was green, the oldest first, for the one that broke it; at the last it is red.
 
-    `seen` says how the check stands at those that were looked at: None where nobody can tell. Ends after at most as
+    `seen` says how the check stands at those that were checked: None where that is unknown. Ends after at most as
     many looks as there are commits; where it turned red only once, after the logarithm of that.
     """
     if not commits:
@@ -102,9 +102,9 @@ def search_breaking_commit(commits: Sequence[str], seen: Mapping[str, bool | Non
 
 
 def choose_mender(merged: str | None, owner: str, keeper: str, states: Mapping[str, State]) -> str:
-    """Who mends a broken check: whose merge broke it. If that was no task, or one that is not done, its owner does.
+    """Who mends a broken check: whose merge broke it. If no task that is done made it, the check's owner does.
 
-    `keeper` is whose evidence is red, which is done: the owner, or somebody who has to keep the owner's check.
+    `keeper` is whose evidence is red, which is done: the owner, or a task that has to keep the owner's check.
     """
     return next((each for each in (merged, owner) if each is not None and states.get(each) == "COMPLETED"), keeper)
 
@@ -119,7 +119,7 @@ class InheritedCheck:
 
     @property
     def id(self) -> str:
-        """Its name in the promise of whoever has to keep it."""
+        """Its name in the promise of the task that has to keep it."""
         return f"{self.owner}/{self.check.id}"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 SettingsReader = Callable[[bytes], object]
-"""What of a file must not change: anything that can be compared. Raises ValueError when nobody can tell."""
+"""What of a file must not change: anything that can be compared. Raises ValueError when that cannot be decided."""
 
 
 class RunnerFamily(NamedTuple):
@@ -222,7 +222,7 @@ def _built(data: bytes) -> object:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError("it is no table")  # noqa: TRY004 - of what stands in a file
+        raise ValueError("it is not a table")  # noqa: TRY004 - of what stands in a file
     return value
 
 
@@ -250,7 +250,7 @@ def _part(held: SettingsReader, data: bytes | None) -> object:
     try:
         return held(data)
     except (ValueError, RecursionError):
-        return data  # nobody can tell what it says, so it must not change
+        return data  # unreadable, so it must not change
 
 
 _NOTHING: Final[Mapping[SettingsReader, object]] = {_replaced: [], _built: {}}

@@ -1,4 +1,4 @@
-"""What agents are told of what they answered and left, in English and Chinese."""
+"""What is wrong with an agent's answer or outputs, in English and Chinese."""
 # ruff: noqa: RUF001 - Chinese punctuation
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ EMPTY: Final = Template(
 )
 NO_JSON: Final = Template(
     "answer.no_json",
-    "the answer is no JSON ({error}): {text}",
+    "the answer is not JSON ({error}): {text}",
     "回答不是 JSON（{error}）：{text}",
 )
 NO_OBJECT: Final = Template(
     "answer.no_object",
-    "the answer is no object: {text}",
+    "the answer is not an object: {text}",
     "回答不是对象：{text}",
 )
 UNWRITABLE: Final = Template(
@@ -44,7 +44,7 @@ NO_OUTPUT: Final = Template(
 )
 NOT_ASKED_FOR: Final = Template(
     "answer.not_asked_for",
-    "nobody asked for an output {name!r}; asked for: {names}",
+    "the output {name!r} was not asked for; asked for: {names}",
     "没有要求输出 {name!r}；要求的是：{names}",
 )
 TWICE: Final = Template(
@@ -134,7 +134,7 @@ FILE_TOO_SMALL: Final = Template(
 )
 FILE_NO_JSON: Final = Template(
     "answer.file_no_json",
-    "{path} is no JSON: {error}",
+    "{path} is not JSON: {error}",
     "{path} 不是 JSON：{error}",
 )
 NO_END: Final = Template(

@@ -1,4 +1,4 @@
-"""What checks say of what they found, in English and Chinese."""
+"""The results of checks, in English and Chinese."""
 # ruff: noqa: RUF001 - Chinese punctuation
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from agenttalk.rules.text.message import Template
 
 NOT_BY_ITSELF: Final = Template(
     "check.not_by_itself",
-    "it did not end by itself ({how})",
+    "it did not exit by itself ({how})",
     "没有自行结束（{how}）",
 )
 ENDED_WITH: Final = Template(
@@ -34,7 +34,7 @@ THESE_FAILED: Final = Template(
 )
 FAILURES_BEYOND: Final = Template(
     "check.failures_beyond",
-    "the report tells of failures that no test shows",
+    "the report counts failures that no test shows",
     "报告提到了没有任何测试显示的失败",
 )
 NO_TEST_RAN: Final = Template(
@@ -44,12 +44,12 @@ NO_TEST_RAN: Final = Template(
 )
 TOO_FEW_TESTS: Final = Template(
     "check.too_few_tests",
-    "{count} tests ran, and {least} are the least",
+    "{count} tests ran; at least {least} are required",
     "只运行了 {count} 个测试，至少需要 {least} 个",
 )
 TESTS_GONE: Final = Template(
     "check.tests_gone",
-    "{count} of the baseline are gone: {names} (a plan permits that by may_vanish)",
+    "{count} tests of the baseline are gone: {names} (a plan permits that by may_vanish)",
     "基线中有 {count} 个测试消失：{names}（计划可用 may_vanish 允许）",
 )
 GONE_AS_PERMITTED: Final = Template(
@@ -84,7 +84,7 @@ COUNT_REPEATED: Final = Template(
 )
 TOO_SMALL: Final = Template(
     "check.too_small",
-    "it has {size} bytes, and {least} are the least",
+    "it has {size} bytes; at least {least} are required",
     "只有 {size} 字节，至少需要 {least} 字节",
 )
 OTHER_HASH: Final = Template(
@@ -144,7 +144,7 @@ NO_OWN_REPORT: Final = Template(
 )
 NOBODY_ANSWERED: Final = Template(
     "check.nobody_answered",
-    "nobody has answered yet",
+    "the question is not answered yet",
     "还没有人答复",
 )
 UNKNOWN_ANSWERED: Final = Template(
@@ -239,7 +239,7 @@ ZERO_BYTE: Final = Template(
 )
 NO_ADDRESS: Final = Template(
     "check.no_address",
-    "{address!r} is no address",
+    "{address!r} is not an address",
     "{address!r} 不是地址",
 )
 METADATA_ADDRESS: Final = Template(
@@ -264,7 +264,7 @@ TOO_MANY_HOPS: Final = Template(
 )
 BAD_ADDRESS: Final = Template(
     "check.bad_address",
-    "{url!r} is no address: {error}",
+    "{url!r} is not an address: {error}",
     "{url!r} 不是地址：{error}",
 )
 NOT_HTTP: Final = Template(
@@ -432,7 +432,7 @@ TOO_LARGE: Final = Template(
 )
 CHANGED_ON_BRANCH: Final = Template(
     "check.changed_on_branch",
-    "{path}: somebody changed it on the plan's branch, and it is protected",
+    "{path}: a commit that no task made changed it on the plan's branch, and it is protected",
     "{path}：有人在计划分支上修改了它，而它受保护",
 )
 OTHER_THAN_IN_TREE: Final = Template(
@@ -477,7 +477,7 @@ TOO_MUCH_NEW: Final = Template(
 )
 LINKED_OUTSIDE: Final = Template(
     "check.linked_outside",
-    "the file has another name outside of the tree",
+    "the file has another name beyond the tree",
     "该文件在工作树之外还有另一个名称",
 )
 NO_SUBMODULES: Final = Template(

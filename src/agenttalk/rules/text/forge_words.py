@@ -1,4 +1,4 @@
-"""What the engine says of what it read at a forge, in English and Chinese."""
+"""What the forge shows of an agent's work, in English and Chinese."""
 # ruff: noqa: RUF001 - Chinese punctuation
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MERGED_REJECTED: Final = Template(
 )
 MERGED_UNAPPROVED: Final = Template(
     "forge.merged_unapproved",
-    "{by} merged {place} at {at}, which nobody approved: revert it, or have it reviewed",
+    "{by} merged {place} at {at} without an approval: revert it, or have it reviewed",
     "{by} 在 {at} 合并了 {place}，而没有人批准该提交：请撤销合并，或请人审查",
 )
 MERGED_ELSEWHERE: Final = Template(
@@ -69,7 +69,7 @@ OLD_HEAD: Final = Template(
 )
 UNKNOWN_HEAD: Final = Template(
     "forge.unknown_head",
-    "nobody knows which head {place} had",
+    "it is unknown which head {place} had",
     "不知道 {place} 之前的提交",
 )
 SAME_HEAD: Final = Template(
@@ -140,7 +140,7 @@ NO_STATUS: Final = Template(
 )
 BAD_STATUS: Final = Template(
     "forge.bad_status",
-    "the status {name!r} of {place}, written by {by}, is no success of a service",
+    "the status {name!r} of {place}, written by {by}, is not a success of a service",
     "{place} 的状态 {name!r}（由 {by} 写入）不是服务报告的成功",
 )
 GOOD_STATUSES: Final = Template(
@@ -160,7 +160,7 @@ NO_COMMIT: Final = Template(
 )
 UNKNOWN_WHO: Final = Template(
     "forge.unknown_who",
-    "nobody knows whom",
+    "an unknown account",
     "不知道是谁",
 )
 CANNOT_BE_SEEN: Final = Template(
@@ -365,7 +365,7 @@ BAD_STEP: Final = Template(
 )
 ONE_COMMIT: Final = Template("forge.one_commit", "1 commit", "1 个提交")
 COMMITS: Final = Template("forge.commits", "{count} commits", "{count} 个提交")
-UNKNOWN_TIME: Final = Template("forge.unknown_time", "a time that nobody knows", "未知时间")
+UNKNOWN_TIME: Final = Template("forge.unknown_time", "an unknown time", "未知时间")
 WAS_DELETED: Final = Template(
     "forge.was_deleted",
     "{place} was deleted",

@@ -1,4 +1,4 @@
-"""What the engine says of work: why it is not done, what broke, what became of a dispute, in English and Chinese."""
+"""Why work is not done, what broke, and the state of a dispute, in English and Chinese."""
 # ruff: noqa: RUF001 - Chinese punctuation
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ WHICH_CHECKPOINT: Final = Template(
 )
 UNKNOWN_THRESHOLD: Final = Template(
     "verdict.unknown_threshold",
-    "nobody knows the threshold {name!r}; one is named <task_id>{suffix}",
+    "the threshold {name!r} is unknown; a threshold is named <task_id>{suffix}",
     "不认识阈值 {name!r}；阈值应命名为 <task_id>{suffix}",
 )
 NO_SCORE: Final = Template(
@@ -271,7 +271,7 @@ BROKE_BY_ITSELF: Final = Template(
 )
 BROKEN_BY_COMMIT: Final = Template(
     "verdict.broken_by_commit",
-    "the check {names} does not pass any more, since a commit of somebody else",
+    "the check {names} does not pass any more, since a commit that no task made",
     "检查 {names} 自他人的一次提交起不再通过",
 )
 BROKEN_BY_MERGE: Final = Template(
@@ -286,12 +286,12 @@ REGRESSION: Final = Template(
 )
 DISPUTE_OPEN: Final = Template(
     "verdict.dispute_open",
-    "You disputed the check {name!r}. Nobody has decided about that yet. The check is in force.",
+    "You disputed the check {name!r}. No person has decided about that yet. The check is in force.",
     "你对检查 {name!r} 提出了异议。还没有人裁定，检查仍然有效。",
 )
 DISPUTE_DISMISSED: Final = Template(
     "verdict.dispute_dismissed",
-    "You disputed the check {name!r}. {by} looked at it and dismissed that{note}. "
+    "You disputed the check {name!r}. {by} examined it and dismissed that{note}. "
     "The check stands: do what it asks for.",
     "你对检查 {name!r} 提出了异议。{by} 看过后驳回了异议{note}。检查不变：请按它的要求去做。",
 )

@@ -38,7 +38,7 @@ class CiComment:
     pattern: str
     """A glob for one line of the comment, without regard to case."""
     login: str
-    """The service's account. Nobody else's comments count."""
+    """The service's account. Comments of other accounts do not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ForgeRegistry:
     identities: tuple[ForgeIdentity, ...] = ()
     """Accounts of agents."""
     default_reviewer: str | None = None
-    """The agent that reviews where nobody was asked."""
+    """The agent that reviews where no reviewer was asked."""
     ops: str | None = None
     """The agent that runs things."""
     lead: str | None = None
@@ -64,14 +64,14 @@ class ForgeRegistry:
     engines: Mapping[str, str] = field(default_factory=dict)
     """Source → the name of the engine's own account there."""
     callers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Source → globs for accounts that may call agents though nobody could tell that they may write there."""
+    """Source → globs for accounts that may call agents even if their write access is unknown."""
     hops: int = DEFAULT_HOPS
     """How often agents may answer agents before a person decides."""
     rounds: int = DEFAULT_ROUNDS
     """How often agents may send a pull request back and forth before a person decides."""
 
     def agent_of(self, user: ForgeUser) -> str | None:
-        """The agent behind an account. The forge's own accounts have negative numbers and are nobody's."""
+        """The agent behind an account. The forge's own accounts have negative numbers and belong to no agent."""
         if user.id is not None and user.id < 0:
             return None
         for each in self.identities:
@@ -92,7 +92,7 @@ class ForgeRegistry:
         return None
 
     def may_call(self, user: ForgeUser) -> bool:
-        """Whether an operator listed an account. The forge's own accounts have negative numbers and call nobody."""
+        """Whether an operator listed an account. The forge's own accounts have negative numbers and call no agent."""
         listed = self.callers.get(user.source, ())
         return (user.id is None or user.id >= 0) and matches(listed, [user.login])
 

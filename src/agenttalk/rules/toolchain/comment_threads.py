@@ -28,19 +28,19 @@ class ThreadQuestion(NamedTuple):
     since: str
     """When it was asked, by the forge's clock."""
     asked_in: int = 0
-    """The comment in which it was asked; 0 when it was none."""
+    """The comment in which it was asked; 0 when it was not a comment."""
     points: int = 1
     """How many answers it takes."""
 
 
 def find_comment_number(url: object) -> int:
-    """The comment that an address of a forge leads to; 0 when it is none."""
+    """Return the comment that an address of a forge leads to; 0 when it leads to no comment."""
     found = _COMMENT.search(url) if isinstance(url, str) else None
     return int(found[1]) if found else 0
 
 
 def is_written_by(comment: Comment, user: ForgeUser) -> bool:
-    """Whether somebody said something. What the engine wrote is nobody's deed, also where it shares an account.
+    """Return whether an account wrote a comment. What the engine wrote does not count, also where it shares an account.
 
     A comment that shows nothing to people says nothing.
     """
@@ -72,7 +72,7 @@ def find_answers(
 
 
 def _later(question: ThreadQuestion, comments: Iterable[Comment], reviews: Iterable[Review]) -> list[Comment | None]:
-    """What was said after a question, in order: own comments, and None for each further question."""
+    """Return the comments after a question, in order: own comments, and None for each further question."""
     said: list[tuple[str, int, Comment | None]] = []
     for each in comments:
         if is_written_by(each, question.account) and each.created_at >= question.since:
@@ -91,7 +91,7 @@ def _order(said: tuple[str, int, Any]) -> tuple[str, int]:
 
 
 def _asks(comment: Comment, question: ThreadQuestion) -> bool:
-    """Whether a comment of somebody else's asks the same agent something."""
+    """Return whether a comment of another account asks the same agent something."""
     marker = read_marker(comment.body)
     if same_user(comment.author, question.account) or (marker is not None and marker.by_engine):
         return False

@@ -89,7 +89,7 @@ def mention(event: ForgeEvent, place: str, agent: str) -> str:
 
 
 def comment_of(key: str) -> str:
-    """The comment in which a mention's key says that somebody was called (`comment-7`); empty for other texts."""
+    """The comment in which an agent was called, by a mention's key (`comment-7`); empty for other texts."""
     parts = key.split(":")
     return parts[3] if len(parts) == 5 and parts[3].startswith("comment-") else ""
 
@@ -110,7 +110,7 @@ def ci_failure(source: str, repository: str, sha: str) -> str:
 
 
 def deploy_failure(source: str, repository: str, sha: str, environment: str = "") -> str:
-    """A commit that could not be deployed; where it is told where to, it is one for each place."""
+    """A commit that could not be deployed, one for each place if the place is known."""
     where = (environment.lower(),) if environment else ()
     return _joined(source, "deploy_failure", repository.lower(), sha, *where)
 
@@ -136,7 +136,7 @@ def infrastructure_failure(source: str, outage: str) -> str:
 
 
 def repository(source: str, number: int) -> str:
-    """A repository, whatever it is called."""
+    """A repository, by its number, so that it may be renamed."""
     return _joined(source, "repository", number)
 
 
@@ -161,5 +161,5 @@ def accounts(source: str) -> str:
 
 
 def escalations(source: str, agent: str, action_type: str) -> str:
-    """What the lead was told lately of an agent's tasks of one kind."""
+    """Recent reports to the lead about an agent's tasks of one kind."""
     return _joined(source, "escalations", agent, action_type)

@@ -46,12 +46,12 @@ class NewestCommit:
 
 
 def is_watched(registry: ForgeRegistry) -> bool:
-    """Whether anybody is to hear of deployments, and anything is known to be one."""
+    """Return whether an agent gets failed deployments, and deployments can be recognised."""
     return registry.ops is not None and bool(registry.deploy_patterns)
 
 
 def is_deployment(status: Status, registry: ForgeRegistry) -> bool:
-    """Whether a status tells of a deployment. What runs for a pull request is none."""
+    """Return whether a status is about a deployment. A run for a pull request is not."""
     return not status.context.endswith("(pull_request)") and registry.is_deployment_name(status.context)
 
 

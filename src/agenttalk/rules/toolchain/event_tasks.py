@@ -1,4 +1,4 @@
-"""Forge events → tasks: one for each thing that is to be done, however often and in whatever order they come."""
+"""Forge events → tasks: one for each thing to do, also when events repeat or come in another order."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def decide(event: ForgeEvent, registry: ForgeRegistry, known: ForgeKnowledge) ->
     """What follows from an event. The same events in any order, each any number of times, come to the same tasks."""
     draft = DecisionDraft(event, registry, known)
     if not (registry.covers(event.repository.full_name) or registry.covers(event.repository.key)):
-        draft.notes.append(f"{event.repository.full_name} is none of our repositories")
+        draft.notes.append(f"{event.repository.full_name} is not one of our repositories")
     elif mention_tasks.is_our_own(event, registry):
         draft.notes.append("the engine wrote it itself")
     elif known.gone and event.name != "repository_deleted":
@@ -81,7 +81,7 @@ def decide(event: ForgeEvent, registry: ForgeRegistry, known: ForgeKnowledge) ->
 def make_outage_task(
     registry: ForgeRegistry, source: str, *, outage: str, what: str, detail: str = "", at: str = ""
 ) -> ProposedTask | None:
-    """The task for whoever runs things, once per outage; None when nobody does."""
+    """Return the task for operations, once per outage; None when no agent has that role."""
     if registry.ops is None:
         return None
     key = dedup_keys.infrastructure_failure(source, outage)
@@ -149,7 +149,7 @@ def _pull_request(draft: DecisionDraft) -> None:
 
 
 def _dismissed(draft: DecisionDraft) -> None:
-    """A review was taken back: nobody has to act on it, unless the one who had to took it back."""
+    """Withdraw the task for a review that was taken back, unless the agent that has to act took it back."""
     shown, review = sightings.read_sighting(draft.event), draft.event.review
     if shown is None or review is None:
         draft.notes.append("it shows no review of a pull request")
@@ -260,7 +260,7 @@ def _review(draft: DecisionDraft) -> None:
 
 
 def _does_not_count(draft: DecisionDraft, now: Sighting, pull: PullRequest, own: PullRequest, review: Review) -> str:
-    """Why nobody has to act on a review; empty when its author has to."""
+    """Return why no agent has to act on a review; empty when its author has to."""
     if pull.merged:
         return "the pull request is merged"
     if review.verdict == "APPROVED" and own.head_sha != pull.head_sha:
@@ -306,7 +306,7 @@ def _comment(draft: DecisionDraft) -> None:
 
 
 def _unsay(draft: DecisionDraft, object_key: str, comment: Comment) -> None:
-    """Nobody has to answer what was deleted, unless the one who is called deleted it or has begun."""
+    """Withdraw the answer to a deleted comment, unless the called agent deleted it or has begun."""
     draft.remember_deleted_comment(object_key, comment.id)
     place = f"comment-{comment.id}"
     for task in draft.tasks_of(object_key, "mention"):
@@ -345,7 +345,7 @@ def _failed_by_comment(draft: DecisionDraft, object_key: str, number: int, line:
 
 
 def _issue(draft: DecisionDraft) -> None:
-    """An issue is somebody's work while it is open and assigned to them."""
+    """An issue is the work of its assignees while it is open."""
     shown = sightings.read_sighting(draft.event)
     own = draft.event.issue
     if shown is None or own is None:
@@ -377,7 +377,7 @@ def _issue(draft: DecisionDraft) -> None:
 
 
 def _forget(draft: DecisionDraft, object_key: str, why: str) -> None:
-    """What was deleted calls nobody any more."""
+    """A deleted text calls no agent any more."""
     for task in draft.tasks_of(object_key, "mention"):
         draft.withdraw(task, why)
 
@@ -440,7 +440,7 @@ def _mentions_in_body(draft: DecisionDraft, body: str, number: int, skip: tuple[
 
 
 def _ran(draft: DecisionDraft) -> None:
-    """A status, run or deployment: red ones are somebody's work."""
+    """Make the task for a status, run or deployment that failed."""
     event = draft.event
     outcome = event.status or event.run or event.deployment
     if outcome is None or outcome.outcome != "failure":
@@ -461,7 +461,7 @@ def _is_deployment(draft: DecisionDraft) -> bool:
     if event.run:
         on_pull = event.run.trigger.startswith("pull_request") or bool(event.run.pulls)
         if event.run.job and not (event.run.name or event.run.branch):
-            return False  # nobody can tell what it ran for; the event of its workflow does
+            return False  # what it ran for is unknown here; the event of its workflow says it
         return not on_pull and draft.registry.is_deployment_name(event.run.name, event.run.file, event.run.job)
     context = event.status.context if event.status else ""
     return not context.endswith("(pull_request)") and draft.registry.is_deployment_name(context)
@@ -537,7 +537,7 @@ def _numbers(event: ForgeEvent) -> set[int]:
 
 
 def _red(draft: DecisionDraft, object_key: str, pull: PullRequest, failure: Mapping[str, Any]) -> None:
-    """A red head is its author's, whoever pushed or ran it."""
+    """A red head is the work of its author, not of the account that pushed or ran it."""
     agent = draft.find_agent(pull.author, "ci_failure", from_sender=True)
     if agent is not None:
         key = dedup_keys.ci_failure(draft.event.source, draft.place, pull.head_sha)

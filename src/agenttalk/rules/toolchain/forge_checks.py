@@ -83,5 +83,5 @@ def _status(check: ForgeCheck, facts: ForgeFacts) -> ForgeFinding:
 
 
 def _account(name: str, registry: ForgeRegistry, source: str) -> ForgeUser:
-    """An agent's account; a name that is no agent's is that of an account."""
+    """Return an agent's account; a name that is not an agent is the name of an account."""
     return registry.account_of(source, name) or ForgeUser(source=source, login=name)

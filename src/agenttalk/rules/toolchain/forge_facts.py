@@ -207,7 +207,7 @@ def _same_work(left: Commit, right: Commit) -> bool:
 
 
 def check_merged(facts: ForgeFacts, repository: str, number: int, *, by: ForgeUser | None = None) -> ForgeFinding:
-    """Whether a pull request is merged; if asked for, by somebody. Whether it was to be, `explain_unapproved` says."""
+    """Check whether a pull request is merged, `by` an account if given. `explain_unapproved` checks the approval."""
     pull = facts.pull(repository, number)
     place = f"{repository}#{number}"
     if pull is None:
@@ -231,7 +231,7 @@ class Approval(NamedTuple):
     base: str = ""
     """The branch that it was to go to."""
     rests_on: str = ""
-    """The commit that it was compared with: what lies below was not looked at."""
+    """The commit that it was compared with: commits below it were not examined."""
 
 
 def explain_unapproved(
@@ -241,7 +241,7 @@ def explain_unapproved(
     by: ForgeUser,
     told_of: Approval = Approval(),  # noqa: B008 - frozen
 ) -> str:
-    """Why what somebody merged was not to be merged: somebody wants that head changed, or nobody approved it for there.
+    """Explain why a merge was not approved: a reviewer wants that head changed, or no reviewer approved it for there.
 
     An approval of which an event told counts while the forge does not show that it was taken back.
     """
@@ -298,7 +298,7 @@ class ReviewFilter(NamedTuple):
 
 
 def check_reviewed(facts: ForgeFacts, repository: str, number: int, wanted: ReviewFilter) -> ForgeFinding:
-    """Whether somebody has reviewed a pull request as it is asked for."""
+    """Check whether an account has reviewed a pull request as asked for."""
     place, every = f"{repository}#{number}", facts.reviews(repository, number)
     own = [each for each in every if same_user(each.author, wanted.by) and wanted.id in {None, each.id}]
     if wanted.newest:
@@ -333,7 +333,7 @@ def _review_fault(facts: ForgeFacts, repository: str, number: int, review: Revie
 def check_new_head(
     facts: ForgeFacts, repository: str, number: int, before: str, *, by: ForgeUser | None = None
 ) -> ForgeFinding:
-    """Whether work was pushed to a pull request since a head, while it was open; if asked for, by somebody."""
+    """Whether work was pushed to a pull request since a head, while it was open, `by` an account if asked for."""
     pull, place = facts.pull(repository, number), f"{repository}#{number}"
     if pull is None:
         return ForgeFinding(False, forge_words.NO_PULL(place=place))
@@ -365,7 +365,7 @@ def _other_pusher(
 ) -> ForgeUser | None:
     """Who brought commits, when it was not the one who was to.
 
-    A git address is anybody's; the account that pushed is not. Where the forge does not tell it, the authors count.
+    Anyone can write any git address; the account that pushed is certain. If the forge hides it, the authors count.
     """
     new = set(between.commits)
     pushers = [each.by for each in facts.pushes(repository, number) if new & set(each.commits)]
@@ -374,9 +374,9 @@ def _other_pusher(
 
 
 def list_comments(facts: ForgeFacts, repository: str, number: int) -> tuple[Comment, ...]:
-    """Everything that was said of a pull request: comments, and what stands in threads on lines.
+    """List everything written about a pull request: comments, and threads on lines.
 
-    A reply in a thread belongs to the review that began it, whoever wrote it.
+    A reply in a thread belongs to the review that began it, also if another account wrote it.
     """
     lines = [
         each
@@ -397,7 +397,7 @@ def check_commented(
     id_: int | None = None,
     on_pull: bool = False,
 ) -> ForgeFinding:
-    """Whether somebody has written a comment; of a pull request also on a line."""
+    """Check whether an account has written a comment; of a pull request also on a line."""
     place = f"{repository}#{number}"
     every = facts.comments(repository, number)
     found = _comments_by(every, by, since, id_)
@@ -458,7 +458,7 @@ def check_closed(facts: ForgeFacts, repository: str, number: int) -> ForgeFindin
 
 
 def check_pull_opened(facts: ForgeFacts, repository: str, number: int, by: ForgeUser, *, since: str) -> ForgeFinding:
-    """Whether somebody has a pull request that names an issue and changes something: open, or merged since."""
+    """Check whether an account has a pull request that names an issue and changes something: open, or merged since."""
     faults: list[str] = []
     for listed in (facts.pulls_since(repository, since), None):
         own = [
@@ -486,7 +486,7 @@ def check_pull_opened(facts: ForgeFacts, repository: str, number: int, by: Forge
 
 
 def find_merged_pulls(facts: ForgeFacts, repository: str, number: int, by: ForgeUser, *, since: str) -> list[int]:
-    """The pull requests of somebody's own that name an issue and that they merged themselves since."""
+    """List the pull requests of an account that name an issue and that it merged itself since."""
     return [
         each.number
         for each in facts.pulls_since(repository, since)
@@ -499,7 +499,7 @@ def find_merged_pulls(facts: ForgeFacts, repository: str, number: int, by: Forge
 
 
 def _pull_fault(facts: ForgeFacts, repository: str, pull: PullRequest) -> str:
-    """Why a pull request is no work: it was given up, or changes nothing."""
+    """Explain why a pull request does not count as work: it was closed unmerged, or changes nothing."""
     place = f"{repository}#{pull.number}"
     if not pull.is_open and not pull.merged:
         return forge_words.GIVEN_UP(place=place)

@@ -2,7 +2,7 @@
 
 A task stands for what an account owes at a thing until the account is seen to owe nothing there: it was unassigned, its
 review was handed in, the issue was closed. What is called for after that moment has a key of its own. The moment comes
-from the forge, so it is the same whichever delivery tells of it, and in whatever order.
+from the forge, so it is the same for every delivery about it, in any order.
 """
 
 from __future__ import annotations

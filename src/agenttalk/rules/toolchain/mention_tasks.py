@@ -16,11 +16,11 @@ _SNIPPET: Final = 2_000
 _TALK: Final = frozenset({"mention", "review_comment"})
 _ROUNDS: Final = frozenset({"review_request", "review_updated", "review_result"})
 MOST_NAMES: Final = 20
-"""Names of one text that are looked at; nobody really calls more."""
+"""Names of one text that count; real texts do not call more."""
 
 
 def is_our_own(event: ForgeEvent, registry: ForgeRegistry) -> bool:
-    """Whether the engine wrote the comment or review. An issue that it opened is somebody's work all the same."""
+    """Whether the engine wrote the comment or review. An issue that it opened still counts as work."""
     text = event.comment.body if event.comment else event.review.body if event.review else ""
     return _by_engine(event, registry, text)
 
@@ -44,7 +44,7 @@ def is_escalation(draft: DecisionDraft, issue: ForgeIssue) -> bool:
 def round_of(draft: DecisionDraft, object_key: str) -> int:
     """How often agents have sent a pull request to each other. A person's word begins anew.
 
-    A verdict holds whatever marker its text carries, and what no agent has begun is no round.
+    A verdict holds with any marker in its text, and what no agent has begun is not a round.
     """
     done = [each for each in draft.known.tasks if each.state in {"begun", "ended"} and each.action_type in _ROUNDS]
     called = [each for each in draft.known.tasks if each.action_type in _ROUNDS | _TALK]
@@ -52,10 +52,10 @@ def round_of(draft: DecisionDraft, object_key: str) -> int:
 
 
 def count_hops(draft: DecisionDraft, object_key: str, text: str) -> int:
-    """How many answers of agents to agents lie before a text. A person's word begins anew, whatever it carries.
+    """How many answers of agents to agents lie before a text. A person's word begins anew, with any marker.
 
-    An agent's own marker cannot lower it: what it was asked for at this place since a person last called somebody there
-    counts, too. Beyond the limit all are the same, whatever a text says.
+    An agent's own marker cannot lower it: what it was asked for at this place since a person last called an agent there
+    counts, too. Beyond the limit all are the same.
     """
     marker = texts.read_marker(text)
     here = [each for each in draft.known.tasks if each.object == object_key and each.action_type in _TALK]
@@ -67,7 +67,7 @@ def count_hops(draft: DecisionDraft, object_key: str, text: str) -> int:
 def _hop(
     draft: DecisionDraft, object_key: str, told: int, begun: Sequence[KnownTask], called: Sequence[KnownTask]
 ) -> int:
-    """One more than the highest since a person called somebody at a thing; nothing for a person's own word."""
+    """Return one more than the highest since a person called an agent at a thing; 0 for a person's own word."""
     sender = draft.event.sender
     if sender is None or draft.registry.agent_of(sender) is None:
         return 0
@@ -89,7 +89,7 @@ def may_go_on(draft: DecisionDraft, object_key: str, hop: int, login: str, *, re
 def may_call(draft: DecisionDraft, user: ForgeUser | None) -> bool:
     """Whether an account's words are work for agents: an agent's own, one that is listed, or one with write access.
 
-    Where nobody could tell who may write, nobody else can call.
+    Where write access is unknown, other accounts cannot call.
     """
     if user is None:
         return False
@@ -98,7 +98,7 @@ def may_call(draft: DecisionDraft, user: ForgeUser | None) -> bool:
 
 
 def asks_for_rights(event: ForgeEvent, registry: ForgeRegistry) -> bool:
-    """Whether it matters for an event if its sender may write: it calls somebody, and the settings do not answer."""
+    """Whether it matters for an event if its sender may write: it calls an agent, and the settings do not say."""
     sender = event.sender
     if sender is None or event.writer is not None or registry.agent_of(sender) is not None or registry.may_call(sender):
         return False
@@ -109,10 +109,10 @@ def asks_for_rights(event: ForgeEvent, registry: ForgeRegistry) -> bool:
 
 
 def describe_missing_right(draft: DecisionDraft, user: ForgeUser | None) -> str:
-    """What is said of an account that cannot call agents, and what an operator can do about it."""
-    name, source = user.login if user else "nobody", draft.event.source
+    """Return why an account cannot call agents, and what an operator can do about it."""
+    name, source = user.login if user else "an unknown account", draft.event.source
     unsure = draft.event.writer is None
-    why = "nobody could tell whether it may write to" if unsure else "it has no write access to"
+    why = "it is unknown whether it may write to" if unsure else "it has no write access to"
     hint = f"give the engine a token for {source}" if unsure else "a member can repeat the call"
     return f"{name} cannot call agents: {why} {draft.repository}; {hint}, or list it in sources.{source}.callers"
 

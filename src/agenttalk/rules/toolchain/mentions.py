@@ -44,7 +44,7 @@ class Marker(NamedTuple):
     hop: int
     """How many answers of agents to agents lie before it."""
     by_engine: bool = False
-    """Whether the engine wrote it, and not an agent. Nobody is called by it."""
+    """Whether the engine wrote it, and not an agent. It calls no agent."""
 
 
 def write_marker(marker: Marker) -> str:
@@ -62,7 +62,7 @@ def read_marker(text: str) -> Marker | None:
 
 
 def find_names(text: str) -> tuple[str, ...]:
-    """The names that a text calls, in lower case, each once. Code, quotes, comments and mail addresses call nobody."""
+    """The names that a text calls, in lower case, each once. Code, quotes, comments and mail addresses do not count."""
     if "@" not in text:
         return ()
     return tuple(dict.fromkeys(match.lower() for match in _NAME.findall(_spoken(text))))
@@ -75,7 +75,7 @@ def has_visible_text(text: str) -> bool:
 
 
 def find_added_names(before: str | None, after: str) -> tuple[str, ...]:
-    """The names that an edit added. When nobody knows the text before, none."""
+    """The names that an edit added. None when the earlier text is unknown."""
     if before is None:
         return ()
     old = set(find_names(before))

@@ -1,7 +1,7 @@
 """Whether a task is still due when a turn has not done it: it may be moot by now, or have to wait for others.
 
-Moot is what nobody has to do any more because somebody else ended it. An agent does not make its own task moot: what it
-closed, unassigned, dismissed or called green itself is asked for all the same. Whatever the forge does not show is due.
+A task is moot when another account ended what it is about. An agent does not make its own task moot: what it
+closed, unassigned, dismissed or called green itself is still asked for. What the forge does not show is due.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def judge_due_status(order: ReadBackOrder, facts: ForgeFacts) -> DueStatus:
 
 
 def _of_pull(order: ReadBackOrder, facts: ForgeFacts) -> DueStatus:
-    """What ends every task of a pull request: somebody else merged, closed or deleted it."""
+    """Return what ends every task of a pull request: another account merged, closed or deleted it."""
     pull, place = facts.pull(order.repository, order.number), _place(order)
     if pull is None:
         return DueStatus("moot", forge_words.WAS_DELETED(place=place))
@@ -122,7 +122,7 @@ def _of_merge(order: ReadBackOrder, facts: ForgeFacts, pull: PullRequest) -> Due
 
 
 def _of_issue(order: ReadBackOrder, facts: ForgeFacts) -> DueStatus:
-    """An issue is over when others closed or deleted it, or gave it to somebody else."""
+    """An issue is over when others closed, deleted or reassigned it."""
     issue, place = facts.issue(order.repository, order.number), _place(order)
     if issue is None:
         return DueStatus("moot", forge_words.WAS_DELETED(place=place))

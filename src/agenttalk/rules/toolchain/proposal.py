@@ -38,7 +38,7 @@ class KnownTask:
     done_at: str = ""
     """When it was done; empty while it is not."""
     idle: bool = False
-    """Whether it has begun, and nobody works at it now: it was sent back, or waits."""
+    """Whether it has begun and is not worked on now: it was sent back, or waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class ForgeKnowledge:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """A task at which nobody works, and nobody is to work any more."""
+    """A task that has not begun, to be withdrawn."""
 
     key: str
     reason: str
@@ -126,7 +126,7 @@ class DecisionDraft:
     held: bool = False
     deployed: DeploymentOutcome | None = None
     again: set[str] = field(default_factory=set)
-    """Keys of tasks that the event itself calls for, whatever was found before."""
+    """Keys of tasks that the event itself calls for."""
 
     @property
     def repository(self) -> str:
@@ -147,7 +147,7 @@ class DecisionDraft:
         return now
 
     def remember_owed(self, sighting: Sighting) -> None:
-        """Remember that somebody was called who cannot begin yet."""
+        """Remember a called agent that cannot begin yet."""
         if not sighting.owed:
             self._amend(sightings.object_of(sighting), sighting, {"owed": True})
 
@@ -197,7 +197,7 @@ class DecisionDraft:
         return [each for each in self.known.tasks if each.object == object_key and each.action_type in actions]
 
     def withdraw(self, task: KnownTask, reason: str) -> None:
-        """A task at which nobody works is not worked at any more."""
+        """Withdraw a task that has not begun."""
         if (task.state == "waiting" or task.idle) and task.key not in {each.key for each in self.withdrawn}:
             self.withdrawn.append(Withdrawal(task.key, reason))
 
@@ -213,7 +213,7 @@ class DecisionDraft:
             self.restored.append(task.key)
 
     def is_met(self, object_key: str, key: str) -> bool:
-        """Whether the forge showed that nothing is left to do for a task, and nobody has called for it since."""
+        """Whether the forge showed that nothing is left to do for a task, and no event has called for it since."""
         sighting = self.find_sighting(object_key)
         found = key in self.known.met or (sighting is not None and key in sighting.met)
         return found and key not in self.again
@@ -237,8 +237,8 @@ class DecisionDraft:
         return agent
 
     def warn(self, login: str, action: ActionType) -> None:
-        """Somebody who is no agent should get a task."""
-        text = f"{action} in {self.repository} is for {login!r}, which is no agent's account at {self.event.source}"
+        """Note that an account that is not an agent should get a task."""
+        text = f"{action} in {self.repository} is for {login!r}, which is not an agent's account at {self.event.source}"
         hint = f"add the account to an agent (agents.NAME.forge.{self.event.source})"
         self.warnings.append(Problem(Code.FORGE_ASSIGNEE_UNKNOWN, "assignee", text, hint))
 

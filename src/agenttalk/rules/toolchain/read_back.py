@@ -1,6 +1,6 @@
 """Whether what an event calls for really happened at the forge: by that agent's account, after the event.
 
-This is evidence and no more. Whether a task is done, `rules.proof.done.decide` says of all the evidence that there is.
+This is evidence and no more. `rules.proof.done.decide` decides from all evidence whether a task is done.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _answered(order: ReadBackOrder, facts: ForgeFacts) -> ForgeFinding:
     needed = len([each for each in lines if each not in replied]) if lines else 1
     question = ThreadQuestion(account, order.task_id, order.since, points=needed)
     written = comment_threads.find_answers(question, facts.comments(repository, number), reviews) if needed else []
-    if len(written) < needed and not lines:  # nobody knows which lines it is about
+    if len(written) < needed and not lines:  # it is unknown which lines it is about
         written = comment_threads.find_answers(question, forge_facts.list_comments(facts, repository, number), reviews)
     if len(written) >= needed:
         return ForgeFinding(
@@ -334,7 +334,7 @@ _CLAIMS: Final[Mapping[ClaimKind, Callable[[ReadBackOrder, Claim, ForgeFacts], F
 }
 
 
-# What it comes to
+# The evidence
 
 
 def collect_evidence(order: ReadBackOrder, said: ReportClaims, facts: ForgeFacts, at: str) -> list[Evidence]:
@@ -373,7 +373,7 @@ def _unapproved(why: str, at: str) -> Evidence:
 
 
 def make_denial(said: ReportClaims, at: str) -> Evidence:
-    """Evidence that a report says what nobody can read."""
+    """Return evidence that a report has unreadable claims."""
     return _make_denial(said.faults, at)
 
 
@@ -382,7 +382,7 @@ def _make_denial(why: Sequence[str], at: str) -> Evidence:
 
 
 def is_denied(found: Sequence[Evidence]) -> bool:
-    """Whether the forge denies what a report says, or shows what nobody can make good by working on."""
+    """Return whether the forge denies what a report says, or shows what more work cannot make good."""
     return any(_code(each) in {"claim_denied", "unapproved_merge"} for each in found)
 
 
@@ -398,7 +398,7 @@ def make_deployment_evidence(environment: str, sha: str, at: str) -> Evidence:
 
 
 def make_moot_evidence(kind: str, why: str, at: str) -> Evidence:
-    """Evidence that nobody has to do it any more, or that it is somebody else's turn."""
+    """Return evidence that the task is moot, or that another agent has to act."""
     return Evidence(kind, True, True, "observed", _BY, at, why)
 
 
@@ -409,7 +409,7 @@ def make_failure_evidence(error: str, code: Code | None, at: str) -> Evidence:
 
 
 def forgive_outages(found: Sequence[Evidence], least: Trust) -> list[Evidence]:
-    """What was found. Where claims are taken, a forge that could not be asked is no reason why a task is not done."""
+    """What was found. Where claims are taken, a forge that could not be asked does not keep a task from being done."""
     return [
         replace(each, id=_BY, detail=forge_words.NOT_ASKED(error=_words(each)))
         if least == "claimed" and _code(each) == "verify_error" and _is_outage(each)

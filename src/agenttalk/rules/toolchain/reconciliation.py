@@ -1,7 +1,7 @@
 """What a forge shows ↔ tasks: every open obligation has one task, and a task whose reason is gone is closed.
 
 An obligation is put as the event that would have told of it, so that its task is the one that a webhook makes, with the
-same key: a webhook that comes late makes no second one. Beside the events stands what is left to nobody: reviews that
+same key: a webhook that comes late makes no second one. Beside the events stands what no agent has: reviews that
 are there, heads that are green again, verdicts that were taken back.
 """
 
@@ -96,7 +96,7 @@ def make_events(found: ForgeSnapshot, registry: ForgeRegistry) -> tuple[ForgeEve
 
 
 def decide(found: ForgeSnapshot, event: ForgeEvent, registry: ForgeRegistry, known: ForgeKnowledge) -> EventDecision:
-    """What follows from one of the events of `make_events`. Nobody is warned again of what a webhook warned of."""
+    """Decide what follows from one of the events of `make_events`. Warnings of webhooks are not repeated."""
     over = find_settled_tasks(found, known.tasks, registry)
     met = frozenset({*over, *_answered(found, event, registry)})
     decision = event_tasks.decide(event, registry, replace(known, met=met))
@@ -229,7 +229,7 @@ def _due(found: ForgeSnapshot, pull: PullRequest) -> list[Review]:
         if each.dismissed:
             continue
         if each.verdict != "COMMENT":
-            verdicts[name] = each  # the newest one, whichever head it is about
+            verdicts[name] = each  # the newest one, of any head
         elif _counts(each, pull) and not _spoke(found, pull.author, since=each.submitted_at):
             remarks[name] = each
     given = [each for each in verdicts.values() if _counts(each, pull)]
@@ -264,7 +264,7 @@ def list_callers(found: ForgeSnapshot, registry: ForgeRegistry) -> list[str]:
 
 
 def _answered(found: ForgeSnapshot, event: ForgeEvent, registry: ForgeRegistry) -> set[str]:
-    """Keys of calls that were answered: whoever is called has said something since."""
+    """Keys of calls that were answered: the called account has written something since."""
     keys = set()
     place, since, text = _text(found, event)
     for name in mentions.find_names(text):
@@ -278,7 +278,7 @@ def _answered(found: ForgeSnapshot, event: ForgeEvent, registry: ForgeRegistry) 
 
 
 def _text(found: ForgeSnapshot, event: ForgeEvent) -> tuple[str, str, str]:
-    """The text of an event that may call somebody: place, moment, words."""
+    """The text of an event that may call an agent: place, moment, words."""
     if event.comment is not None:
         return f"comment-{event.comment.id}", event.comment.created_at, event.comment.body
     if event.review is not None and found.pull is not None:
@@ -288,7 +288,7 @@ def _text(found: ForgeSnapshot, event: ForgeEvent) -> tuple[str, str, str]:
 
 
 def _spoke(found: ForgeSnapshot, account: ForgeUser, *, since: str) -> bool:
-    """Whether somebody wrote a comment or a review after a moment. When nobody looked, it was seen to before."""
+    """Return whether an account wrote a comment or a review after a moment. Unread places count as seen before."""
     if found.comments is None:
         return True
     comments = [each.created_at for each in found.comments if comment_threads.is_written_by(each, account)]

@@ -52,7 +52,7 @@ class ReportClaims(NamedTuple):
     claims: tuple[Claim, ...] = ()
     declared: tuple[InapplicableStep, ...] = ()
     faults: tuple[str, ...] = ()
-    """What cannot be read, in words. It counts as denied: nobody can say that it is so."""
+    """What cannot be read, in words. It counts as denied, because it cannot be confirmed."""
 
 
 def read_reports(documents: Iterable[object], steps: int) -> ReportClaims:
@@ -75,7 +75,7 @@ def read_reports(documents: Iterable[object], steps: int) -> ReportClaims:
 
 
 def _named(documents: Iterable[object]) -> Iterator[tuple[Any, Any]]:
-    """Names that we know, with what is said of them. Others are for other readers."""
+    """Yield the names that we know, each with its value. Others are for other readers."""
     for document in documents:
         for part in document if isinstance(document, list) else [document]:
             if not isinstance(part, Mapping):

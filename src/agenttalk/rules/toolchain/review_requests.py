@@ -1,7 +1,7 @@
 """Who owes which review of a pull request.
 
 One rule for all events: the newest sighting says who is asked for which head. What was asked before for an older
-head, or of somebody who is not asked any more, and has not begun, gives way. So the order of events does not matter.
+head, or of a reviewer who is not asked any more, and has not begun, gives way. So the order of events does not matter.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def settle_reviews(draft: DecisionDraft, sighting: Sighting, pull: PullRequest) 
         return
     open_before = any(task.state in {"waiting", "withdrawn"} for task in before)
     if not (_called(draft) or open_before or (sighting.owed and not before)):
-        draft.notes.append("nobody is asked for a review by it")
+        draft.notes.append("it asks no agent for a review")
         return
     wanted = _wanted(draft, pull, before)
     for reviewer, basis in wanted:
@@ -40,7 +40,7 @@ def settle_reviews(draft: DecisionDraft, sighting: Sighting, pull: PullRequest) 
     names = {draft.registry.agent_of(reviewer) for reviewer, _ in wanted}
     for task in before:
         if task.assignee not in names:
-            draft.withdraw(task, "somebody else is asked for the review")
+            draft.withdraw(task, "another reviewer is asked for the review")
         elif task.head_sha != pull.head_sha:
             draft.withdraw(task, "there is a newer head")
 
@@ -53,7 +53,7 @@ def _called(draft: DecisionDraft) -> bool:
 def _wanted(draft: DecisionDraft, pull: PullRequest, before: list[KnownTask]) -> list[tuple[ForgeUser, Basis]]:
     """Who should review this head: who is asked and who reviewed before, or else the default, never the author.
 
-    Whoever has had their say about this very head owes nothing, and then the default owes nothing either. A remark is
+    A reviewer who reviewed this very head owes nothing, and then the default owes nothing either. A remark is
     an agent's say; a stranger's is not.
     """
     asked = [each for each in pull.requested_reviewers or () if not same_user(each, pull.author)]
@@ -84,7 +84,7 @@ def _wanted(draft: DecisionDraft, pull: PullRequest, before: list[KnownTask]) ->
 
 
 def _unlisted(pull: PullRequest, task: KnownTask) -> bool:
-    """Whether a waiting task stays although the forge does not list its reviewer: it lists nobody, or never did."""
+    """Whether a waiting task stays although the forge does not list its reviewer: it lists none, or never did."""
     return task.state == "waiting" and (
         task.basis == "earlier" or (task.basis == "requested" and pull.requested_reviewers is None)
     )
@@ -109,7 +109,7 @@ def _ask(
         context |= {"new_sha": pull.head_sha, "reviewer": reviewer.login}
     elif pull.files is not None:
         context |= {"changed_files": pull.files}
-    # Who gives way to somebody else is told so; who is asked for a newer head has one task instead of the other.
+    # A replaced reviewer gets a note; a reviewer of a newer head has one task instead of the other.
     gives_way = tuple(task.key for task in before if _gives_way(task, agent, basis))
     key = _key(draft, object_key, pull, reviewer, agent, mine)
     if _is_called(draft, reviewer):
@@ -130,7 +130,7 @@ def _key(
 ) -> str:
     """The key of a review of this head: another one when it was given, and is asked for once more since then.
 
-    Who is on the list of a forge may have reviewed already, so that only a request by name counts. Whoever failed to
+    A reviewer on the list of a forge may have reviewed already, so only a request by name counts. Who failed to
     review, and is asked again, owes it again, too.
     """
     key = dedup_keys.review_wanted(draft.event.source, draft.place, pull, agent)

@@ -1,7 +1,7 @@
 """Which of two sightings of a pull request or issue is the newer one.
 
 Forges deliver in any order. What decides is the moment that the forge wrote into the object, so the newest sighting
-is the same in whatever order events arrive.
+is the same in any order of events.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _latest(*every: Mapping[str, str]) -> dict[str, str]:
 
 
 def _between(known: Sighting, seen: Sighting) -> dict[str, str]:
-    """Whom two sightings of an issue together show to have owed nothing, in whatever order they came."""
+    """Return the accounts that two sightings of an issue together show to have owed nothing, in any order."""
     older, newer = sorted((known, seen), key=lambda each: each.at)
     if older.issue is None or newer.issue is None:
         return {}
@@ -135,7 +135,7 @@ def _newest(known: Sighting, seen: Sighting) -> Sighting:
 def _together(
     left: Sighting, right: Sighting, mine: tuple[ForgeUser, ...] | None, others: tuple[ForgeUser, ...] | None
 ) -> tuple[ForgeUser, ...] | None:
-    """Who is on the list: those of both, unless one of them was made by taking somebody off."""
+    """Who is on the list: those of both, unless one of them was made by removing a name."""
     if left.narrowed != right.narrowed:
         return mine if left.narrowed else others
     return None if mine is None and others is None else _both(mine or (), others or ())

@@ -1,4 +1,4 @@
-"""Work that was not done → who has to know: its agent, the lead, whoever runs things, or a person. Never by mail."""
+"""Work that was not done → who has to know: its agent, the lead, operations, or a person. Never by mail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OVER: Final = frozenset({"REWORK_EXHAUSTED", "FAILED_FOR_GOOD", "ABORTED"})
 MOST_ISSUES: Final = 3
 """Issues about one agent and one kind of task within an hour; after that a person is asked."""
 OVERDUE: Final = "OVERDUE"
-"""The cause of a task that nobody reported of for too long."""
+"""The cause of a task without a report for too long."""
 
 
 def shorten_fault(text: str) -> str:
@@ -35,10 +35,10 @@ def classify_failure(
 ) -> tuple[FailureClass, ...]:
     """What kinds of failure the end of a turn is. `away` says that the forge could not be asked.
 
-    `unseen` says that it could not because it does not show the engine what is there: whoever runs the forge for the
-    agents cannot mend that, whoever gives accounts their rights can.
+    `unseen` says that it could not because it does not show the engine what is there: operations for the
+    agents cannot mend that, the administrator of its accounts can.
 
-    An outage that could not be seen to is no outage once more, but somebody has to know: that cannot recurse.
+    A failed task about an outage does not report another outage, so that this cannot recurse, but the lead has to know.
     """
     gone = away and action_type != "infrastructure_failure"
     why: FailureClass = "access" if unseen else "infrastructure"
@@ -50,7 +50,7 @@ def classify_failure(
 
 
 class ForgePlace(NamedTuple):
-    """Where something can be said. Without a number it is a commit, on which nobody is called."""
+    """Where a text can be posted. Without a number it is a commit, on which no account is called."""
 
     repository: str
     number: int = 0
@@ -115,7 +115,7 @@ class TriageQuestion:
 
 @dataclass(frozen=True, slots=True)
 class NoTriage:
-    """Nobody has to be told who is not told anyway."""
+    """No one has to be informed."""
 
 
 TriageAction = TriageComment | TriageIssue | TriageQuestion | NoTriage
@@ -124,7 +124,7 @@ TriageAction = TriageComment | TriageIssue | TriageQuestion | NoTriage
 def choose_for_agent(failure: TaskFailure, registry: ForgeRegistry, reached: Iterable[str]) -> TriageComment | NoTriage:
     """Who hears that something is not done yet. `reached` are the sources to which the engine can write.
 
-    Where nothing can be written, the agent finds what is missing in its next command all the same.
+    Where nothing can be written, the agent still finds what is missing in its next command.
     """
     place, account = place_of(failure.context), registry.account_of(failure.source, failure.agent)
     if failure.source not in reached or place is None or not place.number or account is None:
@@ -144,7 +144,7 @@ def choose_for_lead(
     elif place is None:
         why = "it belongs to no repository"
     elif account is None:
-        why = f"nobody is the lead at {failure.source}"
+        why = f"no agent is the lead at {failure.source}"
     elif failure.agent == registry.lead:
         why = "the lead could not do it either"
     elif failure.lately >= MOST_ISSUES:

@@ -191,10 +191,10 @@ def test_what_is_there_is_not_overwritten(small: Home, capsys: pytest.CaptureFix
     before = small.file.read_bytes()
     assert "there already" in said(capsys, "backup", str(small.file), "--root", str(small.root), code=2)
     assert small.file.read_bytes() == before
-    assert "nothing is overwritten" in said(capsys, "restore", str(small.file), "--root", str(small.root), code=2)
+    assert "restore overwrites nothing" in said(capsys, "restore", str(small.file), "--root", str(small.root), code=2)
     small.other.mkdir()
     (small.other / "mine").touch()
-    assert "nothing is overwritten" in said(capsys, "restore", str(small.file), "--root", str(small.other), code=2)
+    assert "restore overwrites nothing" in said(capsys, "restore", str(small.file), "--root", str(small.other), code=2)
     assert [path.name for path in small.other.iterdir()] == ["mine"]
 
 
@@ -210,7 +210,7 @@ def test_what_was_restored_is_what_was_kept(small: Home, capsys: pytest.CaptureF
     said(capsys, "restore", str(small.file), "--root", str(small.other), code=0)
     for root in (small.root, small.other):
         assert "Hello" in said(capsys, "mail", "list", "--root", str(root), code=0)
-        assert "sound" in said(capsys, "fsck", "--root", str(root), code=0)
+        assert "consistent" in said(capsys, "fsck", "--root", str(root), code=0)
         said(capsys, "audit", "verify", "--root", str(root), code=0)
     assert '"root.restored"' in said(capsys, "audit", "export", "--root", str(small.other), code=0)
 

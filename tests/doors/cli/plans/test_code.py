@@ -110,7 +110,7 @@ def test_what_was_proven_is_looked_at_on_demand_and_mended_if_it_broke(shop: Pat
     assert told["reopened"] == ["fix"]
     agenttalk(shop, "run", "plan.json")
     assert git(repo, "show", "agenttalk/shop:price.py") == RIGHT.strip()
-    assert "since a commit of somebody else" in agenttalk(shop, "explain", "shop/fix")
+    assert "since a commit that no task made" in agenttalk(shop, "explain", "shop/fix")
 
 
 def test_wrong_names_of_what_is_to_be_verified_are_told(shop: Path) -> None:

@@ -92,7 +92,7 @@ def test_a_dispute_goes_to_a_person_and_changes_nothing_else(place: Path, run: R
     assert (unknown[0], unknown[1]["error"]["code"]) == (2, "NAME_UNKNOWN")
     assert foreign[1]["error"]["code"] == "NOT_ALLOWED"
     assert "agenttalk dispute fix CHECK" in (place / "prompt-1").read_text()
-    assert "Nobody has decided about that yet. The check is in force." in (place / "prompt-1").read_text()
+    assert "No person has decided about that yet. The check is in force." in (place / "prompt-1").read_text()
 
     told = run("explain", "p/fix")
     assert (told["state"], told["rounds"], told["cause"]) == ("FAILED", 1, "REWORK_EXHAUSTED")
@@ -114,7 +114,7 @@ def test_a_dispute_goes_to_a_person_and_changes_nothing_else(place: Path, run: R
     run("rework", "p/fix", "--grant", "1")
     run("run", "plan.json", code=1)
     last = (place / "prompt-2").read_text()
-    assert "ada looked at it and dismissed that (Five is what was ordered.). The check stands" in last
+    assert "ada examined it and dismissed that (Five is what was ordered.). The check stands" in last
 
     name = asked(run)["request"]["request_id"]
     said = run("answer", name, "--answer", "upheld", "--as", "ada", plain=True)

@@ -153,7 +153,7 @@ def test_a_repository_that_the_engine_does_not_see_is_one_question_to_people_and
 
 
 def unapproved(_: KindTask) -> Sequence[Evidence]:
-    why = "unapproved_merge: agent-dev merged acme/widgets#7 at abc, which nobody approved"
+    why = "unapproved_merge: agent-dev merged acme/widgets#7 at abc without an approval"
     return [Evidence("read_back", False, True, "observed", "forge", AT, why)]
 
 
@@ -166,7 +166,7 @@ def test_a_merge_that_nobody_approved_is_told_to_the_lead_after_one_turn(tmp_pat
         assert (task["status"], len(stage.player.turns), stage.comments()) == ("failed", 1, [])
         [issue] = stage.issues()
         assert [each.login for each in issue.assignees] == ["agent-lead"]
-        assert "which nobody approved" in issue.body
+        assert "without an approval" in issue.body
 
     play(tmp_path, work, found=unapproved)
 
