@@ -614,7 +614,7 @@ def test_what_attempts_took_is_added_up(tmp_path: Path) -> None:
 
 
 def test_where_nobody_counts_nothing_is_known() -> None:
-    row = TaskStatusRow._make([0] * len(TaskStatusRow._fields))._replace(state="READY", missing=None)
+    row = TaskStatusRow._make([0] * len(TaskStatusRow._fields))._replace(state="READY", missing=None, reason=None)
     assert describe_status(row)["usage"] is None
     used = {"duration_s": 1.5, "tokens": 0, "cost_usd": 0.0, "tool_calls": 2}
     assert describe_status(row._replace(seconds=1.5, cost_usd=0.0, tool_calls=2))["usage"] == used
