@@ -54,4 +54,25 @@ def _write(path: Path, text: str) -> None:
 
 LIVING = Scenario("living", _prepare, (Step(_submit), until(ended)), functions=everybody(_work), witness=kept)
 """The second task breaks what the first one proved; that is found before the plan ends, and the second one mends it."""
-SCENARIOS = (LIVING,)
+
+
+async def _submit_train(life: Life) -> None:
+    """Hand over a plan whose tasks are ready to merge at the same time."""
+    compiled = plan(
+        task("one", workspace="repo", promise=_file("first", "one.txt", "x")),
+        task("two", "b", workspace="repo", promise=_file("second", "two.txt", "x")),
+        workspace={"repo": str(life.tree.root / CODE)},
+    )
+    await submission.submit(life.deps, compiled.dag, compiled.manifest, compiled.profiles)
+    life.say(f"plan.submitted {P}")
+
+
+async def _write_own(life: Life, turn: Turn) -> str:
+    """Each task writes a file of its own."""
+    _write(life.tree.root / "workspaces" / P / "attempts" / turn.task_id / "tree" / f"{turn.task_id}.txt", "x\n")
+    return "all done"
+
+
+TRAIN = Scenario("train", _prepare, (Step(_submit_train), until(ended)), functions=everybody(_write_own), witness=kept)
+"""Two tasks are ready to merge at the same time. A death at any step loses no work, and no agent runs for a lost race."""
+SCENARIOS = (LIVING, TRAIN)

@@ -60,7 +60,7 @@ class AnswerBody(Body):
     """Who answers, in the operator's words; the label of the token when it is not said."""
 
     def decode_files(self) -> dict[str, bytes]:
-        """The files, decoded; raises ContractError."""
+        """Decode the files. Raises ContractError."""
         found: dict[str, bytes] = {}
         problems = []
         for name, text in self.files.items():
@@ -92,7 +92,7 @@ class PlanBody(Body):
         return {wire.sha256(data): data for data in found}
 
     def read_documents(self) -> tuple[TaskDag, PlanManifest, dict[str, AgentProfile]]:
-        """What it holds, read strictly; raises ContractError."""
+        """Read the documents of the body strictly. Raises ContractError."""
         profiles = {name: AgentProfile.from_json(each) for name, each in self.profiles.items()}
         return TaskDag.from_json(self.dag), PlanManifest.from_json(self.manifest), profiles
 
@@ -202,7 +202,7 @@ class OutputBody(Body):
 
 
 def read_idempotency_key(request: Request) -> str | None:
-    """The Idempotency-Key, if there is one: the same request with the same key is carried out once."""
+    """Read the Idempotency-Key, if there is one: a repeated request with the same key is carried out once."""
     given: list[Any] = request.headers.getlist("idempotency-key")
     if not given:
         return None
@@ -212,7 +212,7 @@ def read_idempotency_key(request: Request) -> str | None:
 
 
 async def read(request: Request, kind: type[Model], *, limit: int = LIMIT) -> Model:
-    """The body of a request; raises JsonError or ContractError with every problem."""
+    """Read the body of a request. Raises JsonError or ContractError with every problem."""
     data = wire.read(await read_raw(request, limit), limit=limit)
     if not isinstance(data, dict):
         raise _refusal([Problem(Code.FIELD_TYPE, "", "must be a JSON object")])
@@ -228,12 +228,12 @@ async def read(request: Request, kind: type[Model], *, limit: int = LIMIT) -> Mo
 
 
 async def read_raw(request: Request, limit: int) -> bytes:
-    """The bytes of a body; raises JsonError when there are more than `limit`."""
+    """Read the bytes of a body. Raises JsonError when there are more than `limit`."""
     return await read_whole(request.headers.get("content-length", ""), request.receive, limit)
 
 
 async def stream_parts(receive: Receive) -> AsyncIterator[bytes]:
-    """A body as it comes. Raises MachineError when it does not come to its end, or not in time."""
+    """Yield a body piece by piece. Raises MachineError when it is incomplete, or not there in time."""
     deadline = asyncio.get_running_loop().time() + PATIENCE
     more = True
     while more:
@@ -249,7 +249,7 @@ async def stream_parts(receive: Receive) -> AsyncIterator[bytes]:
 
 
 async def read_whole(told: str, receive: Receive, limit: int) -> bytes:
-    """The bytes of a body whose length was `told`; raises JsonError when there are more than `limit`."""
+    """Read the bytes of a body whose length was `told`. Raises JsonError when there are more than `limit`."""
     if told.isdecimal() and int(told[:20]) > limit:
         raise _too_large(limit)
     found = bytearray()

@@ -43,7 +43,7 @@ class DeliveryQuota:
         self._memory = 0
 
     def open_spill_file(self) -> IO[bytes]:
-        """A file without a name, for what is not kept in memory."""
+        """Open a file without a name, for bodies that are not kept in memory."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         return tempfile.TemporaryFile(dir=self.folder)
 
@@ -54,13 +54,13 @@ class DeliveryQuota:
         self.open[source] += 1
 
     def reserve(self, source: str, size: int) -> None:
-        """So many more bytes of it. Raises MachineError when there is no room for them."""
+        """Reserve room for more bytes of the body. Raises MachineError when there is no room."""
         if self.held.total() + size > self._most or self.held[source] + size > self._each:
             raise _crowded(source)
         self.held[source] += size
 
     def count_memory(self, size: int) -> None:
-        """So many more bytes, or fewer, are in memory."""
+        """Count bytes that are now in memory, or have left it."""
         self._memory += size
         self.peak_memory = max(self.peak_memory, self._memory)
 
@@ -106,7 +106,7 @@ class IncomingBody:
         self._rest.write(data)
 
     def find_signature_problem(self) -> str:
-        """Why it, which is all here now, is not genuine; empty when it is."""
+        """Return why the complete body is not genuine; empty when it is."""
         if self._signed is None:
             return ""
         if self._signed.in_form:
@@ -114,7 +114,7 @@ class IncomingBody:
         return self._signed.verdict()
 
     def read_all(self) -> bytes:
-        """All of it."""
+        """Read the whole body."""
         if self._rest is None:
             return bytes(self._first)
         self._rest.seek(0)

@@ -34,7 +34,7 @@ class HostGuard:
         self._origins = frozenset(f"http://{host}" for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle a request."""
         if scope["type"] != "http":
             return
         refusal = self._refusal(scope)
@@ -64,7 +64,7 @@ class AgentTokenGuard:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle a request."""
         state = scope.get("state", {})
         refusal = self._refusal(scope, state.get(ATTEMPT, ""), state.get(AGENT))
         if refusal:

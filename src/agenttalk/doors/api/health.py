@@ -21,7 +21,7 @@ FRESH: Final = 1.0
 
 
 async def report_alive(_: Request) -> Response:
-    """It answers, so it lives."""
+    """Answer: an engine that answers is alive."""
     return to_json_response({"ok": True})
 
 
@@ -34,7 +34,7 @@ class ReadinessProbe:
         self._good = False
 
     async def __call__(self, _: Request) -> Response:
-        """One request."""
+        """Handle a request."""
         good = self._service.ready and await self._is_store_reachable()
         return to_json_response({"ok": good}, 200 if good else 503)
 

@@ -54,7 +54,7 @@ def to_json_response(value: wire.JsonValue | Mapping[str, object], status: int =
 def to_problem_response(
     error: AgentTalkError, status: int | None = None, *, hide: Callable[[Any], Any] = lambda said: said
 ) -> Response:
-    """An error as an answer; the status follows from its code. What is to be hidden of what it quotes, `hide` knows."""
+    """Return an error as an answer; the status follows from its code. `hide` removes secrets from its texts."""
     code = Code(error.code)
     status = status or _status(error)
     body: dict[str, wire.JsonValue] = {

@@ -101,7 +101,7 @@ class TurnSockets:
 
     @asynccontextmanager
     async def open(self, token: str) -> AsyncIterator[str]:
-        """The path of a socket that takes this token, until the block ends. Raises MachineError."""
+        """Open a socket that takes this token until the block ends. Returns its path. Raises MachineError."""
         loop, state = asyncio.get_running_loop(), ServerState()
         path = self._folder / f"{TURN}{os.getpid()}-{secrets.token_hex(3)}.sock"
 
@@ -218,7 +218,7 @@ def _unix(path: Path) -> Iterator[socket.socket]:
 
 
 def socket_folder(name: str) -> Path:
-    """The folder for the sockets of a root, made with rights for its owner alone.
+    """Make the folder for the sockets of a root, with rights for its owner alone.
 
     It lies under $XDG_RUNTIME_DIR, or in the temporary folder where there is none. Raises MachineError when
     the folder belongs to another user.

@@ -51,11 +51,11 @@ class AsyncEngineClient:
         self._token = token
 
     async def get(self, path: str) -> Any:
-        """What lies at a path; raises Refusal."""
+        """Read the answer at a path. Raises Refusal."""
         return _read(await self._ask("GET", path, None, {}))
 
     async def get_bytes(self, path: str) -> bytes:
-        """The bytes that lie at a path; raises Refusal."""
+        """Read the bytes at a path. Raises Refusal."""
         return await self._ask("GET", path, None, {})
 
     async def post(self, path: str, body: Mapping[str, Any], *, key: str = "") -> Any:

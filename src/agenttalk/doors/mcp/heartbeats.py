@@ -41,7 +41,7 @@ class ClaimHeartbeats:
                 ended.cancel()
 
     async def stop(self) -> None:
-        """The agent is gone."""
+        """Stop the heartbeats, because the agent is gone."""
         for task in self._beating.values():
             task.cancel()
         for task in self._beating.values():

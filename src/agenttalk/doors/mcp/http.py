@@ -32,7 +32,7 @@ class McpEndpoint:
         self._server = make_server(ask)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle a request."""
         manager = StreamableHTTPSessionManager(
             self._server, json_response=True, stateless=True, max_request_body_size=LARGEST
         )

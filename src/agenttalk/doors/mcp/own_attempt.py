@@ -46,7 +46,7 @@ class OwnAttempt:
         return cls(command, inputs, outputs, result, look) if all(each.name for each in found) else None
 
     def describe_promise(self) -> dict[str, Any]:
-        """What the task promises, and what of it is missing where the agent works. The engine looks for itself."""
+        """Return what the task promises, and what is missing in the agent's folder. The engine checks for itself."""
         promise = self._command().promise
         told: dict[str, Any] = {}
         if promise is not None:
@@ -61,7 +61,7 @@ class OwnAttempt:
         return {**told, "missing": missing, "note": note}
 
     def read_input(self, name: str, path: str) -> bytes:
-        """A file of an input. Raises Refusal when there is none."""
+        """Read a file of an input. Raises Refusal when there is no such file."""
         try:
             with (self.inputs / root_layout.path_segment(name) / _inside(path)).open("rb") as file:
                 return file.read(LARGEST)
@@ -130,7 +130,7 @@ def _data(given: Mapping[str, Any]) -> bytes:
 
 
 def _inside(path: str) -> str:
-    """A path inside an input or output. Raises Refusal for any other."""
+    """Return a path inside an input or output. Raises Refusal for any other path."""
     try:
         safe = root_layout.is_safe_payload(_PATH.validate_python(path))
     except ValidationError:

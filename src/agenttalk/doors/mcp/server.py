@@ -37,7 +37,7 @@ TEMPLATES: Final = (
 def make_server(
     ask: ClientFactory, *, guess: str = "", own: OwnAttempt | None = None, heartbeats: ClaimHeartbeats | None = None
 ) -> Server[Any]:
-    """A server whose tools ask the engine. `guess` is the role to suppose while the engine does not answer.
+    """Make a server whose tools ask the engine. `guess` is the role to assume while the engine does not answer.
 
     `own` is the attempt that started it; `heartbeats` tell of the life of an agent elsewhere that did.
     """

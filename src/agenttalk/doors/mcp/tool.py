@@ -39,7 +39,7 @@ class Tool:
     """Whether an agent that was started for one task is shown it. Each tool that it is shown costs in every request."""
 
     def to_schema(self, role: str, *, brief: bool = False) -> dict[str, Any]:
-        """What it takes, for a token of a role; in brief, without what may be left out in the turn of one task."""
+        """Return the schema of the arguments for a role; in brief, without those that may be left out during a turn."""
         takes, required = dict(self.takes), list(self.required)
         if brief:
             takes.pop("key", None)
@@ -62,7 +62,7 @@ class Tool:
 
 
 def text_schema(description: str, **more: Any) -> dict[str, Any]:
-    """The schema of an argument that is a text."""
+    """Return the schema of an argument that is a text."""
     return {"type": "string", "description": description, **more}
 
 

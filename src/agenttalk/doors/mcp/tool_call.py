@@ -38,7 +38,7 @@ class ToolCall:
         return str(self.me["role"])
 
     def task_path(self, more: str = "", **query: Any) -> str:
-        """Where the task lies that is meant: the one that was named, or the attempt's own."""
+        """Return the address of the task that was named, or of the attempt's own task."""
         task, board = self.arguments.get("task"), self.arguments.get("board")
         if task is None and self.role == "agent":
             board, plan, name = self.me["board"], self.me["plan_id"], self.me["task_id"]
@@ -56,7 +56,7 @@ class ToolCall:
         return f"{path}?{urlencode(asked)}" if asked else path
 
     def pick_arguments(self, *names: str) -> dict[str, Any]:
-        """What was given of these."""
+        """Return those of the named arguments that were given."""
         return {name: self.arguments[name] for name in names if self.arguments.get(name) is not None}
 
 

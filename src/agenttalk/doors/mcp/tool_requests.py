@@ -20,7 +20,7 @@ _MOST_WAIT: Final = 60
 
 
 async def whoami(call: ToolCall) -> Any:
-    """Whom the token belongs to."""
+    """Return the owner of the token."""
     return dict(call.me)
 
 
@@ -32,7 +32,7 @@ async def my_tasks(call: ToolCall) -> Any:
 
 
 async def claim(call: ToolCall) -> Any:
-    """The next task that is offered, once there is one."""
+    """Take the next task that is offered, and wait for one."""
     wait = min(max(0, call.arguments.get("wait_seconds") or 0), _MOST_WAIT)
     taken = await call.client.post("/api/agent/claim", {"wait_seconds": wait}, key=str(call.arguments.get("key") or ""))
     if taken["taken"] is not None:
@@ -42,7 +42,7 @@ async def claim(call: ToolCall) -> Any:
 
 
 async def heartbeat(call: ToolCall) -> Any:
-    """A sign of life, and what was used."""
+    """Send a sign of life with the usage so far."""
     return await call.client.post(call.task_path("/progress"), call.pick_arguments("progress", "usage"))
 
 
@@ -52,7 +52,7 @@ async def get_task(call: ToolCall) -> Any:
 
 
 async def get_input(call: ToolCall) -> Any:
-    """A file of an input: as text if it is one, else in base64."""
+    """Return a file of an input: as text if it is text, else in base64."""
     name, path = call.arguments["name"], call.arguments["path"]
     own = call.own_attempt
     data = (
@@ -71,26 +71,26 @@ async def get_input(call: ToolCall) -> Any:
 
 
 async def generate_command(call: ToolCall) -> Any:
-    """A whole command of a few fields."""
+    """Make a complete command from a few fields."""
     path = "/api/commands/generate" if call.role == "operator" else call.task_path("/commands/generate")
     return await call.client.post(path, call.pick_arguments("params", "locale"))
 
 
 async def make_promise(call: ToolCall) -> Any:
-    """A promise of a few fields."""
+    """Make a promise from a few fields."""
     return await call.client.post(
         "/api/promises", call.pick_arguments("objective", "checks", "criteria", "allowed_scope", "disallowed_scope")
     )
 
 
 async def validate_command(call: ToolCall) -> Any:
-    """What is wrong with a command, if anything is."""
+    """Check a command, and list its problems."""
     path = "/api/commands/validate" if call.role == "operator" else call.task_path("/commands/validate")
     return await call.client.post(path, call.pick_arguments("command"))
 
 
 async def submit_artifact(call: ToolCall) -> Any:
-    """A file of an output. An attempt of this machine leaves it in its own folder."""
+    """Hand in a file of an output. An attempt on this machine leaves it in its own folder."""
     if call.own_attempt is not None:
         return call.own_attempt.write_output(call.arguments)
     return await call.client.post(
@@ -99,7 +99,7 @@ async def submit_artifact(call: ToolCall) -> Any:
 
 
 async def submit_report(call: ToolCall) -> Any:
-    """What was done, as a comment in the caller's name."""
+    """Post a report as a comment in the caller's name."""
     said = {
         "comment_type": "action_report",
         **call.pick_arguments("comment_type", "body", "claims"),
@@ -109,14 +109,14 @@ async def submit_report(call: ToolCall) -> Any:
 
 
 async def submit_output(call: ToolCall) -> Any:
-    """A text that stays with the task."""
+    """Post a text that stays with the task."""
     return await call.client.post(
         call.task_path("/outputs"), {"type": "text", **call.pick_arguments("content", "type")}
     )
 
 
 async def submit_result(call: ToolCall) -> Any:
-    """The end of a turn. An attempt of this machine leaves its result in its own folder."""
+    """Hand in the result of a turn. An attempt on this machine leaves it in its own folder."""
     names = ("result", "score", "score_explanation", "evidence", "usage", "self_assessment", "error")
     if call.own_attempt is not None:
         return call.own_attempt.write_result(call.pick_arguments(*names))
@@ -124,35 +124,35 @@ async def submit_result(call: ToolCall) -> Any:
 
 
 async def ask_human(call: ToolCall) -> Any:
-    """A question to a person."""
+    """Ask a person a question."""
     return await call.client.post(call.task_path("/questions"), call.pick_arguments("question"))
 
 
 async def get_answer(call: ToolCall) -> Any:
-    """What came of a question."""
+    """Return the answer to a question."""
     return await call.client.get(call.task_path(f"/questions/{quote_segment(call.arguments['question_id'])}"))
 
 
 async def dispute_check(call: ToolCall) -> Any:
-    """What is wrong with a check, for a person to decide about."""
+    """Dispute a check; a person decides."""
     return await call.client.post(call.task_path("/disputes"), call.pick_arguments("check", "reason"))
 
 
 async def send_mail(call: ToolCall) -> Any:
-    """A letter to other agents."""
+    """Send a letter to other agents."""
     said = call.pick_arguments("to", "kind", "subject", "body", "in_reply_to")
     return await call.client.post("/api/mail", said, key=str(call.arguments.get("key") or ""))
 
 
 async def check_promise(call: ToolCall) -> Any:
-    """What a task promises, and what of it is not there yet: in a turn, where its agent works."""
+    """Return what a task promises and what is missing of it, during a turn in the agent's own folder."""
     if call.own_attempt is not None:
         return await asyncio.to_thread(call.own_attempt.describe_promise)
     return await call.client.get(call.task_path("/promise"))
 
 
 async def explain(call: ToolCall) -> Any:
-    """Why a task is in its state."""
+    """Explain the state of a task."""
     return await call.client.get(call.task_path("/explanation"))
 
 
@@ -183,7 +183,7 @@ def _problems_to_json(problems: Sequence[Problem]) -> tuple[dict[str, str | None
 
 
 async def status(call: ToolCall) -> Any:
-    """Where everything stands, or one plan."""
+    """Return the status of the root, or of a plan."""
     plan = call.arguments.get("plan")
     return await call.client.get(f"/api/plans/{quote_segment(plan)}" if plan else "/api/status")
 
@@ -199,5 +199,5 @@ async def deadletters(call: ToolCall) -> Any:
 
 
 async def replay(call: ToolCall) -> Any:
-    """A refused message, judged again."""
+    """Replay a dead letter."""
     return await call.client.post(f"/api/deadletters/{quote_segment(call.arguments['deadletter_id'])}/replay", {})

@@ -290,5 +290,5 @@ BY_NAME: Final = {each.name: each for each in TOOLS}
 
 
 def list_tools(role: str, *, brief: bool = False) -> list[Tool]:
-    """The tools that a token of a role sees; in brief, those that a turn needs. The others can still be called."""
+    """List the tools that a role sees; in brief, those that a turn needs. The others can still be called."""
     return [each for each in TOOLS if role in each.roles and (each.in_turn or not brief)]

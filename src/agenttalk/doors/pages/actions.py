@@ -33,7 +33,7 @@ _NOTE: Final = 4_000
 
 
 def routes(service: Service) -> list[Route]:
-    """Everything that a form can ask for."""
+    """Return the route of every form."""
     return [
         make_form_route(service, "/plans/{id}/steer", steer),
         make_form_route(service, "/plans/{id}/verify", verify),
@@ -103,7 +103,7 @@ async def answer(service: Service, request: Request, reader: PageContext, sent: 
 
 
 async def _files(sent: FormData) -> dict[str, bytes]:
-    """The files that were chosen or written, by the names that were asked for."""
+    """Return the files that were chosen or written, by the names of the outputs."""
     found: dict[str, bytes] = {}
     for number in range(100):
         name = _text(sent, f"name_{number}")

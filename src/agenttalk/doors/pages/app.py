@@ -21,7 +21,7 @@ _KINDS: Final = {
 
 
 def routes(service: Service) -> list[Route]:
-    """The pages of an engine, its forms, and what they need."""
+    """Return the routes of the pages, the forms and the static files."""
     assets = PageRoute("/static/{name}", _asset, methods=["GET"])
     return [
         *sessions.make_login_routes(service),

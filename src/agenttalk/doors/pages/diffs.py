@@ -17,7 +17,7 @@ class DiffBlock(NamedTuple):
 
 
 def escape_invisible(text: str) -> str:
-    """A text in which every character is seen that would else end a line, turn its direction or hide.
+    """Escape characters that would end a line, change the direction of the text or be invisible.
 
     Who decides about a line must see the one that programs read.
     """
@@ -25,7 +25,7 @@ def escape_invisible(text: str) -> str:
 
 
 def split_diff(diff: str) -> list[DiffBlock]:
-    """A difference in parts: which file, where in it, what went, what came, and what is around it."""
+    """Split a diff into its files, positions, removed lines, added lines and context."""
     sorted_lines = list(_lines(diff))
     return [
         DiffBlock(sort, "\n".join(line for _, line in group))

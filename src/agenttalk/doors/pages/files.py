@@ -24,7 +24,7 @@ _UNSAFE: Final = re.compile(r'[^\x20-\x7e]|["\\]')
 
 
 async def respond_with_blob(blobs: Blobs, digest: str, name: str, *, wanted: str = "") -> Response:
-    """A stored file, read and sent piece by piece; `wanted` is the range of bytes that is asked for, if one is."""
+    """Send a stored file piece by piece; `wanted` is the requested range of bytes, if there is one."""
     size = await blobs.size(digest)
     headers = {**_headers(name), "Accept-Ranges": "bytes", "ETag": f'"{digest}"'}
     first, last = _range(wanted, size)
@@ -39,7 +39,7 @@ async def respond_with_blob(blobs: Blobs, digest: str, name: str, *, wanted: str
 
 
 def respond_with_file(data: bytes, name: str) -> Response:
-    """Something that is in memory, as a file to be kept."""
+    """Send bytes in memory as a download."""
     return Response(data, headers=_headers(name), media_type="application/octet-stream")
 
 
@@ -79,7 +79,7 @@ async def _pieces(blobs: Blobs, digest: str, first: int, last: int, *, check: bo
 
 
 def decode_text(data: bytes, *, cut: bool = False) -> str | None:
-    """What a file says, if it is text, with all that is in it seen; `cut` when `data` is only its beginning."""
+    """Decode a text file with invisible characters escaped; `cut` says that `data` is only its beginning."""
     if b"\0" in data:
         return None
     try:

@@ -68,7 +68,7 @@ class Picture:
 
 @lru_cache(maxsize=8)
 def draw_plan(tasks: tuple[str, ...], edges: tuple[tuple[str, str], ...]) -> Picture:
-    """A plan, drawn. It is asked for with every step of it."""
+    """Draw a plan. It is drawn again with every change of the plan."""
     drawn = drawing.draw(tasks, edges)
     paths: dict[str, list[str]] = {}
     for each in drawn.lines:
@@ -87,7 +87,7 @@ def draw_plan(tasks: tuple[str, ...], edges: tuple[tuple[str, str], ...]) -> Pic
 
 
 def _starts(columns: Sequence[int]) -> list[int]:
-    """Where tiles begin: between columns, and not too near to each other."""
+    """Return where tiles begin: between columns, and not too close to each other."""
     found = [0]
     for x in columns:
         if x - found[-1] >= TILE:
@@ -96,7 +96,7 @@ def _starts(columns: Sequence[int]) -> list[int]:
 
 
 def draw_node(language: Language, plan_id: str, task: Mapping[str, Any], place: str = "") -> Markup:
-    """A task of the graph. Without a place it takes the one of the node that it is put for."""
+    """Draw a task of the graph. Without a place it replaces the node that is there."""
     opened, inside = _node(
         language,
         plan_id,
@@ -141,7 +141,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def count_states(tasks: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """How many tasks are in each state, in the order of the legend; none of some."""
+    """Count the tasks in each state, in the order of the legend."""
     found = dict.fromkeys(STATES, 0)
     for each in tasks:
         name = board_of(each)

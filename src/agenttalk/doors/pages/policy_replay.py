@@ -27,12 +27,12 @@ def routes(service: Service) -> list[Route]:
 
 
 async def show_form(_: Service, request: Request, reader: PageContext) -> Response:
-    """The form, with nothing asked yet."""
+    """Show the empty form."""
     return _page(reader, "", {"plan": request.query_params.get("plan", "")[:200]})
 
 
 async def replay(service: Service, _: Request, reader: PageContext, sent: FormData) -> Response:
-    """What a policy would have refused, a page of it; or what is wrong with the policy, beside it."""
+    """Show a page of what a policy would have refused, or the problems of the policy."""
     said = {name: _text(sent, name) for name in _FIELDS}
     text = ""
     try:
@@ -57,7 +57,7 @@ def _page(
 
 
 async def _policy(sent: FormData) -> str:
-    """The policy as it was written, or the file that was chosen. Raises UsageError."""
+    """Return the policy that was written, or the file that was chosen. Raises UsageError."""
     chosen, written = sent.get("file"), _text(sent, "policy")
     if isinstance(chosen, UploadFile) and chosen.filename:
         data = await chosen.read(_LONGEST + 1)
@@ -68,7 +68,7 @@ async def _policy(sent: FormData) -> str:
 
 
 def _read(text: str) -> AuditPolicy:
-    """A policy in YAML or JSON. Raises ContractError."""
+    """Read a policy in YAML or JSON. Raises ContractError."""
     return read_policy(text.encode("utf-8", "replace"), yaml=not text.lstrip().startswith("{"))
 
 

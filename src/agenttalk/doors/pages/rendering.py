@@ -66,7 +66,7 @@ class PageContext:
 
 
 def render_page(name: str, reader: PageContext, status: int = 200, /, **values: Any) -> Response:
-    """A page as an answer."""
+    """Render a page as an answer."""
     shown = _environment().get_template(f"{name}.html")
     language = reader.language
     text = shown.render(
@@ -117,7 +117,7 @@ def _version() -> str:
 
 
 def quote_part(text: str) -> str:
-    """A text as one part of an address."""
+    """Quote a text as one part of an address."""
     return quote(str(text), safe="")
 
 
@@ -127,7 +127,7 @@ def format_json(value: Any) -> str:
 
 
 def format_duration(value: float | None) -> str:
-    """How long something took."""
+    """Format a duration."""
     if value is None:
         return NOTHING
     for unit, name in _UNITS:
@@ -139,7 +139,7 @@ def format_duration(value: float | None) -> str:
 
 
 def format_size(value: int | None) -> str:
-    """How large something is."""
+    """Format a size."""
     if value is None:
         return NOTHING
     for name in ("B", "KiB", "MiB"):
@@ -150,12 +150,12 @@ def format_size(value: int | None) -> str:
 
 
 def shorten_digest(digest: str | None, length: int = 10) -> str:
-    """The beginning of a hash."""
+    """Return the beginning of a hash."""
     return (digest or "").removeprefix("sha256:")[:length] or NOTHING
 
 
 def format_time(at: str | None) -> str:
-    """The time of day, in UTC."""
+    """Format the time of day, in UTC."""
     return at[11:19] if at else NOTHING
 
 
@@ -165,7 +165,7 @@ def format_day(at: str | None) -> str:
 
 
 def format_age(at: str | None, now: datetime | None) -> str:
-    """How long ago something was."""
+    """Format how long ago something was."""
     if not at or now is None:
         return NOTHING
     return format_duration(max(0.0, round((now - parse_instant(at)).total_seconds())))
@@ -183,7 +183,7 @@ def board_of(task: Mapping[str, Any]) -> str:
 
 
 def badge_of(name: str) -> str:
-    """The colour and shape of a state."""
+    """Return the colour and shape of a state."""
     return {
         "done": "good",
         "proven": "good",

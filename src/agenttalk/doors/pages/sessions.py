@@ -67,7 +67,7 @@ def make_page_route(service: Service, path: str, view: View) -> Route:
 
 
 def make_form_route(service: Service, path: str, act: FormAction) -> Route:
-    """What a form asks for: only an operator's, and only from a page of its own session."""
+    """Make the route of a form: only for operators, and only from a page of the same session."""
 
     async def work(request: Request, reader: PageContext, session: Session) -> Response:
         sent = await _form(request)
@@ -155,7 +155,7 @@ def make_login_routes(service: Service) -> list[Route]:
 
 
 async def _read_open_form(service: Service, request: Request) -> tuple[PageContext, FormData, Response | None]:
-    """A form that also those can send who are not logged in; who is, sends it from a page of its own."""
+    """Read a form that needs no login; a logged-in browser has to send it from a page of its own session."""
     reader = await _reader(service, request)
     try:
         sent = await _form(request)
@@ -170,12 +170,12 @@ _KEPT: Final[dict[str, Any]] = {"path": "/", "httponly": True, "samesite": "stri
 
 
 async def session_of(service: Service, request: Request) -> Session | None:
-    """Whose session a request belongs to."""
+    """Find the session of a request."""
     return await service.sessions.find(_secret(request))
 
 
 def _cookie_name(request: Request, what: str) -> str:
-    """A cookie's name. Browsers share cookies between the ports of a host, so the port is part of it."""
+    """Return the name of a cookie. Browsers share cookies between the ports of a host, so the port is part of it."""
     return f"agenttalk_{what}_{request.url.port or 80}"
 
 
@@ -198,7 +198,7 @@ async def _reader(service: Service, request: Request) -> PageContext:
 
 
 def _language(request: Request) -> Language:
-    """As it was chosen, else as the browser asks for it."""
+    """Return the chosen language, else the one that the browser asks for."""
     chosen = request.cookies.get(_LANGUAGE, "")
     if chosen in words.LANGUAGES:
         return chosen
@@ -233,7 +233,7 @@ def _require_own(session: Session, sent: FormData) -> None:
 
 
 async def _form(request: Request) -> FormData:
-    """What a form sent. More than a form may have is refused before it is kept."""
+    """Read a form. One that is too large is refused before it is stored."""
     left = LIMIT
     receive = request.receive
 
@@ -255,5 +255,5 @@ async def _form(request: Request) -> FormData:
 
 
 def _own_address(text: str) -> str:
-    """An address on these pages; anything else leads to the first one."""
+    """Return an address on these pages; any other address leads to the first page."""
     return text if text.startswith("/") and not text.startswith(("//", "/\\")) and "\n" not in text else "/"

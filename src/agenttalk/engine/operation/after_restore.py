@@ -36,7 +36,7 @@ class RestoreReport:
     """Schedules that a person has to resume."""
 
     def as_json(self) -> dict[str, Any]:
-        """For doors."""
+        """Return it as JSON."""
         return {
             "paused": list(self.paused),
             "turns": self.leases,

@@ -245,7 +245,7 @@ class Engine:
                 LOG.warning("%s: %s", board, error.message, extra={"action": "engine.board"})
 
     def _loops(self, wakes: WakeBroadcaster) -> list[Coroutine[Any, Any, None]]:
-        """Everything that is done again and again, each in a loop of its own."""
+        """Make the loops of the engine."""
         stop = self._stop
         self._at_router = wakes.add_router_waiter()
         loops = [
@@ -270,7 +270,7 @@ class Engine:
         return [*loops, *(self._forges.loops(stop) if self._forges else ())]
 
     def _listeners(self, wakes: WakeBroadcaster) -> list[Coroutine[Any, Any, None]]:
-        """Those who pass wake-ups on. Without them everything goes on too, only later."""
+        """Make the listeners that pass wake-ups on. Without them the loops find everything by polling."""
         watching = run_listener("watch", wakes.run, "the watch failed")
         return [watching, *([self._forges.listen()] if self._forges else [])]
 

@@ -39,12 +39,12 @@ class IntegrityFault:
     what: str
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return it as JSON."""
         return asdict(self)
 
 
 async def check_root(deps: Deps) -> list[IntegrityFault]:
-    """Every fault of every board."""
+    """Find every fault of every board."""
     found = []
     for board in await list_boards(deps):
         blobs = await deps.stores.blobs(board.name)
@@ -94,7 +94,7 @@ async def _plan(board: Store, blobs: Blobs, plan_id: str) -> AsyncIterator[str]:
 
 
 def _counted(tx: Tx, plan_id: str) -> tuple[tuple[int, ...], dict[str, int], int]:
-    """What was counted of a plan's messages and what there is, at one moment: messages may travel meanwhile."""
+    """Compare the counts of a plan's messages with the messages at one moment: messages may travel meanwhile."""
     [row] = tx.run(PLAN, plan_id=plan_id)
     states: dict[str, int] = dict(tx.run(COUNTED_MESSAGES, plan_id=plan_id))
     [(buried,)] = tx.run(COUNTED_DEADLETTERS, plan_id=plan_id)
@@ -102,7 +102,7 @@ def _counted(tx: Tx, plan_id: str) -> tuple[tuple[int, ...], dict[str, int], int
 
 
 async def _journal(board: Store, plan_id: str, duplicates: int) -> AsyncIterator[str]:
-    """Each message reached each receiver at most once, and every duplicate was logged."""
+    """Check that each message reached each receiver at most once, and that every duplicate was logged."""
     arrived: Counter[tuple[str, str | None]] = Counter()
     skipped, after = 0, 0
     while facts := await board.read(FACTS_OF, subject=records.journal_subject(plan_id), after=after, limit=_AT_ONCE):

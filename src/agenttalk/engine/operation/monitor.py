@@ -47,7 +47,7 @@ class MonitorReport:
     problems: list[dict[str, str]] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return it as JSON."""
         return asdict(self)
 
 
@@ -155,7 +155,7 @@ def _show_agent(tx: Tx, agent_id: str, body: dict[str, Any], repairs: tuple[Repa
 
 
 def _heartbeat(root: Folder, agent_id: str) -> tuple[StatusHeartbeat, tuple[Repair, ...]]:
-    """An agent's sign of life, and what of it was brought into our form. Raises MissingError without one."""
+    """Read an agent's sign of life, and the repairs that it needed. Raises MissingError without one."""
     data = root.read(f"{root_layout.agent_folder(agent_id)}/{root_layout.HEARTBEAT}", _LIMIT)
     said, repairs = foreign_forms.normalize_document(StatusHeartbeat, wire.read(data, limit=_LIMIT))
     status = StatusHeartbeat.from_json(said)

@@ -72,7 +72,7 @@ class ScheduleState:
     """Why the last time came to nothing, if it did."""
 
     def as_json(self, now: datetime) -> dict[str, Any]:
-        """For doors."""
+        """Return it as JSON."""
         upcoming = schedules.find_next_slot(parse_cron(self.schedule.cron), timezone_of(self.schedule), now)
         return {
             "name": self.name,
@@ -141,7 +141,7 @@ class Scheduler:
         )
 
     async def describe_all(self) -> list[dict[str, Any]]:
-        """All schedules, for people."""
+        """Describe all schedules."""
         return [each.as_json(self._deps.now()) for each in await self.read_states()]
 
     async def add(self, name: str, said: Mapping[str, Any], *, by: str) -> dict[str, Any]:
@@ -321,7 +321,7 @@ class Scheduler:
 
 
 def timezone_of(schedule: Schedule) -> tzinfo:
-    """The clock of a schedule. Raises UsageError for one that is not known here."""
+    """Return the time zone of a schedule. Raises UsageError for an unknown one."""
     try:
         return ZoneInfo(schedule.timezone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -331,7 +331,7 @@ def timezone_of(schedule: Schedule) -> tzinfo:
 
 
 def manual_run_suffix(new_id: str) -> str:
-    """The end of the id of a run that a person asked for."""
+    """Return the end of the id of a run that a person asked for."""
     return f"by-hand-{new_id[-6:]}"
 
 

@@ -54,7 +54,7 @@ class Sessions:
     _links: dict[str, _Link] = field(default_factory=dict)
 
     def make_link(self, role: SessionRole, name: str, *, lasts: timedelta = LINK) -> str:
-        """A key that opens the pages once. When there are too many, the oldest is forgotten."""
+        """Make a key that opens the pages once. When there are too many, the oldest is forgotten."""
         now = self.deps.now()
         self._links = {each: link for each, link in self._links.items() if link.until > now}
         while len(self._links) >= MOST_LINKS:
@@ -64,7 +64,7 @@ class Sessions:
         return key
 
     def forget_links(self) -> None:
-        """No link opens anything any more."""
+        """Make every link invalid."""
         self._links = {}
 
     async def open(self, key: str) -> str | None:
@@ -85,7 +85,7 @@ class Sessions:
         return secret
 
     async def find(self, secret: str) -> Session | None:
-        """Whose session a browser keeps; None when it is unknown, has ended or expired."""
+        """Find the session of a browser; None when it is unknown, has ended or expired."""
         if not secret or len(secret) > _LONGEST:
             return None
         system = await self.deps.stores.board(SYSTEM)
@@ -107,5 +107,5 @@ def _hash(secret: str) -> str:
 
 
 def _form_key(secret: str) -> str:
-    """It follows from the secret, which no page and no other site can read."""
+    """Derive the form key from the secret, which no page and no other site can read."""
     return token_hash(f"form:{secret}")

@@ -150,7 +150,7 @@ class TraceExporter:
         return Fact(row.link or 0, row.at, row.board, row.kind, row.subject, said)
 
     async def _calls(self, fact: Fact) -> Sequence[AgentToolCall]:
-        """The calls of tools that an agent told of, if what it told is still there and unchanged."""
+        """Read the tool calls of an attempt, if its events are still there and unchanged."""
         told = (fact.body.get("usage") or {}).get("events") if fact.kind == "turn.ended" else None
         if not isinstance(told, Mapping) or not isinstance(told.get("file"), str):
             return ()
@@ -225,7 +225,7 @@ def _move(tx: Tx, value: int) -> None:
 
 
 def _events(root: Folder, path: str, digest: str) -> list[dict[str, Any]]:
-    """What an agent told while it ran; nothing if that is not what the ledger says it was."""
+    """Read the events of an attempt; none if they do not match the hash in the ledger."""
     try:
         data = root.read(path, LARGEST)
         if f"sha256:{sha256(data).hexdigest()}" != digest:

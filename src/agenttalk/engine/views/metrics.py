@@ -33,7 +33,7 @@ _COUNTED: Final = (
 
 
 async def collect_metrics(deps: Deps) -> list[Metric]:
-    """Everything that is measured of a root."""
+    """Collect every metric of a root."""
     tasks: Counter[tuple[str, str]] = Counter()
     plans: Counter[tuple[str, str]] = Counter()
     queues: Counter[str] = Counter()

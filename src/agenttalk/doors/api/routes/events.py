@@ -79,7 +79,7 @@ def _encode_events(found: list[News | FeedReset]) -> bytes:
 
 @lru_cache(maxsize=RECENT_LIMIT)
 def _encode_event(each: News | FeedReset) -> bytes:
-    """As it is sent, made once for all who follow."""
+    """Encode an event as it is sent, once for all followers."""
     if isinstance(each, FeedReset):
         return f"id: {each.id}\nevent: anew\ndata: {{}}\n\n".encode()
     told = {**each._asdict(), "tasks": list(each.tasks)}

@@ -52,7 +52,7 @@ class ReplayBody(bodies.Body):
 
 
 async def replay_policy(service: Service, request: Request, _: Caller) -> Response:
-    """What a policy would have refused of what was called done, a page of it."""
+    """Return a page of completed tasks that a policy would have refused."""
     body = await bodies.read(request, ReplayBody)
     asked = policy_replay.ReplayQuery(
         policy_of(body.policy), policy_replay.parse_since(body.since), body.plan, body.board, min(body.before, 2**53)
@@ -61,7 +61,7 @@ async def replay_policy(service: Service, request: Request, _: Caller) -> Respon
 
 
 async def verify_ledger(service: Service, _: Request, __: Caller) -> Response:
-    """Whether every chain of the ledger holds. This reads all of it."""
+    """Check every chain of the ledger. This reads all of it."""
     if service.tools.verify_ledger is None:
         hint = "run 'agenttalk audit verify'"
         raise MachineError(Code.ENGINE_UNREACHABLE, "this process cannot verify the ledger", hint=hint)

@@ -67,7 +67,7 @@ def _draft(said: MailBody | ReplyBody, caller: Caller, answers: str | None = Non
 
 
 async def list_letters(service: Service, request: Request, caller: Caller) -> Response:
-    """A page of letters. An agent sees those that it got, unless it asks for others of its own."""
+    """Return a page of letters. An agent sees those that it received, unless it asks for those that it sent."""
     query = request.query_params
     viewer = _viewer(caller)
     to = query.get("to", "")
@@ -100,14 +100,14 @@ async def get_letter(service: Service, request: Request, caller: Caller) -> Resp
 
 
 async def threads(service: Service, request: Request, caller: Caller) -> Response:
-    """A page of threads."""
+    """Return a page of threads."""
     query = request.query_params
     limit, before = read_number(query, "limit") or showing.PAGE, read_number(query, "before")
     return to_json_response(await showing.list_threads(service.deps, _viewer(caller), before=before, limit=limit))
 
 
 async def thread(service: Service, request: Request, caller: Caller) -> Response:
-    """The letters of a thread, the newest first."""
+    """Return the letters of a thread, newest first."""
     query = request.query_params
     asked = showing.MailQuery(
         thread=request.path_params["id"],

@@ -40,22 +40,22 @@ class DayBody(bodies.Body):
 
 
 async def agents(service: Service, _: Request, __: Caller) -> Response:
-    """Every agent."""
+    """Return every agent."""
     return to_json_response({"agents": list(await overview.describe_agents(service.deps))})
 
 
 async def agent(service: Service, request: Request, _: Caller) -> Response:
-    """One agent."""
+    """Return an agent."""
     return to_json_response(await overview.describe_agent(service.deps, request.path_params["id"]))
 
 
 async def get_honesty(service: Service, _: Request, __: Caller) -> Response:
-    """How far agents, models and validators could be believed."""
+    """Return how many claims of agents, models and validators held."""
     return to_json_response(await honesty.build_report(service.deps))
 
 
 async def spending(service: Service, _: Request, __: Caller) -> Response:
-    """What was spent today of what may be."""
+    """Return what was spent today, and the limit."""
     return to_json_response({**await service.day.read(), **await day_limit.describe_waiting(service.deps)})
 
 
@@ -77,7 +77,7 @@ async def reload_settings(service: Service, request: Request, caller: Caller) ->
 
 
 async def get_metrics(service: Service, _: Request, __: Caller) -> Response:
-    """Everything that is measured, as Prometheus reads it."""
+    """Return every metric, in the format of Prometheus."""
     found = [
         *await view_metrics.collect_metrics(service.deps),
         *await _day(service),
@@ -139,7 +139,7 @@ def _process() -> list[Metric]:
 
 
 def _resident() -> int:
-    """Where Linux tells it, as it is now; elsewhere the most that it ever was."""
+    """Return the resident memory: the current size on Linux, elsewhere the largest so far."""
     try:
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
     except (OSError, ValueError, IndexError):

@@ -17,7 +17,7 @@ from agenttalk.rules.people.attestation import AnswerProof
 
 
 async def login_link(service: Service, request: Request, caller: Caller) -> Response:
-    """A link that opens the pages once."""
+    """Make a link that opens the pages once."""
     body = await bodies.read(request, bodies.LoginBody)
     key = service.sessions.make_link(body.role, body.by or caller.name)
     return to_json_response({"path": f"/login?key={key}"}, 201)
@@ -31,7 +31,7 @@ async def requests(service: Service, request: Request, _: Caller) -> Response:
 
 
 async def request(service: Service, request: Request, _: Caller) -> Response:
-    """One question."""
+    """Return a question."""
     return to_json_response((await service.messages.find_question(request.path_params["id"])).as_json())
 
 
@@ -53,7 +53,7 @@ async def answer(service: Service, request: Request, caller: Caller) -> Response
 
 
 async def get_exhibit(service: Service, request: Request, _: Caller) -> Response:
-    """A file that a question is about."""
+    """Return a file that a question is about."""
     digest = request.path_params["sha256"]
     board, name = await exhibits.find_file(service.deps, request.path_params["id"], digest)
     blobs = await service.deps.stores.blobs(board)
@@ -68,7 +68,7 @@ async def deadletters(service: Service, request: Request, _: Caller) -> Response
 
 
 async def deadletter(service: Service, request: Request, _: Caller) -> Response:
-    """One dead letter with its original."""
+    """Return a dead letter with its original."""
     return to_json_response(await service.messages.read_dead_letter(request.path_params["id"]))
 
 

@@ -31,7 +31,7 @@ class ActBody(bodies.Body):
 
 
 async def list_schedules(service: Service, _: Request, __: Caller) -> Response:
-    """All schedules."""
+    """Return all schedules."""
     return to_json_response({"schedules": await service.scheduling.describe_all()})
 
 

@@ -142,7 +142,7 @@ async def report_progress(service: Service, request: Request, caller: Caller, ta
 
 
 async def get_input(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
-    """A file of an input, as it is."""
+    """Return a file of an input, unchanged."""
     name, path = request.query_params.get("name", ""), request.query_params.get("path", "")
     data = await service.remote_agents.read_input(task, caller, name, path)
     headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
@@ -166,12 +166,12 @@ async def submit_result(service: Service, request: Request, caller: Caller, task
 
 
 async def preview_promise(service: Service, _: Request, __: Caller, task: TaskName) -> Response:
-    """What a task promises, and what of it is not there yet."""
+    """Return what a task promises, and what is missing of it."""
     return to_json_response(await promise_preview.preview_promise(service.deps, task))
 
 
 async def explain(service: Service, _: Request, __: Caller, task: TaskName) -> Response:
-    """Why a task is in its state."""
+    """Explain the state of a task."""
     return to_json_response(await service.plans.explain(task.plan_id, task.task_id))
 
 
@@ -188,7 +188,7 @@ async def dispute(service: Service, request: Request, caller: Caller, task: Task
 
 
 async def get_question(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
-    """What came of a question."""
+    """Return the answer to a question."""
     return to_json_response(await agent_questions.read_answer(service.deps, task, request.path_params["id"]))
 
 
@@ -254,7 +254,7 @@ async def _validated(service: Service, body: CommandBody) -> JsonObject:
 
 
 def _command_in(said: JsonObject) -> JsonObject:
-    """The command of an envelope, or what is one itself."""
+    """Return the command of an envelope, or the body if it is a command itself."""
     if "message_id" not in said and "type" not in said:
         return said
     found = envelopes.extract_command(said)
@@ -277,7 +277,7 @@ async def _known(service: Service, said: JsonObject) -> Known:
 
 
 def _require_own(said: JsonObject, task: TaskName) -> None:
-    """An attempt makes commands for its own plan alone, and learns of no other."""
+    """Require that an attempt makes commands for its own plan only, so that it learns of no other plan."""
     named = generation.read_identity(said)[0]
     if named is not None and named != task.plan_id:
         hint = f"its own is {task.plan_id}"
