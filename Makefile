@@ -12,9 +12,8 @@ LOCAL := .local-model
 PIN := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
   --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade)
 
-# With uv a virtual environment has no pip of its own, and packages are compiled only when asked.
+# uv is quicker than pip where it is present. It compiles packages only when asked.
 UV := $(shell command -v uv 2>/dev/null)
-VENV_OF = $(if $(UV),uv venv --quiet --allow-existing --python $(PYTHON),$(PYTHON) -m venv)
 INSTALL_INTO = $(if $(UV),uv pip install --quiet --compile-bytecode --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet --disable-pip-version-check)
 
 unexport PYTHONDONTWRITEBYTECODE  # else every process that tests start compiles everything anew
@@ -135,7 +134,7 @@ clean:  ## remove everything that was set up
 $(READY): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "AgentTalk needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..." >&2; exit 1; }
-	@test -x $(BIN)/python || $(VENV_OF) $(VENV)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(call INSTALL_INTO,$(VENV)) --require-hashes --no-deps -r requirements/dev.txt
 	@$(call INSTALL_INTO,$(VENV)) --no-deps --no-build-isolation -e .
 	@touch $(READY)
@@ -156,7 +155,7 @@ $(CODING)/.ready: requirements/coding-agents/package.json
 	@touch $@
 
 $(CODING)/aider/.ready: requirements/coding-agents/aider.txt
-	@{ $(VENV_OF) $(CODING)/aider && \
+	@{ $(PYTHON) -m venv $(CODING)/aider && \
 	  $(call INSTALL_INTO,$(CODING)/aider) --require-hashes --no-deps --only-binary :all: -r $<; \
 	} || echo "Aider cannot be installed here (it needs Python 3.10 to 3.12); its tests are skipped" >&2
 	@mkdir -p $(CODING)/aider && touch $@
