@@ -1,4 +1,4 @@
-"""The demo's data in the browser: an engine on a root of its own, with plans that run while somebody looks."""
+"""The demo's data in the browser: an engine on a root of its own, with plans that run meanwhile."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 _GIT: Final = ("git", "-c", "user.name=demo", "-c", "user.email=demo@example.org")
 _FORGED: Final = b'{"schema_version": "1.0", "type": "artifact", "message_id": "msg_forged", "plan_id": "website"}\n'
-"""A message that is none: it ends as a dead letter."""
+"""An invalid message, which becomes a dead letter."""
 
 
 def serve_demo(root: Path, tell: Callable[[ServerAddresses], None], *, port: int = 0) -> int:
-    """Serve a root on which three plans begin, until somebody ends it."""
+    """Serve a root with three running plans, until Ctrl-C."""
     place = _laid_out(root)
 
     async def job(running: Engine) -> None:
@@ -54,7 +54,7 @@ async def _submit(running: Engine, path: Path) -> None:
 
 
 def _laid_out(root: Path) -> Path:
-    """The root, and beside it what its plans need."""
+    """Create the root, and the files that its plans need beside it."""
     place = root.parent / f"{root.name}-beside"
     shutil.copytree(TEAM, place / "team")
     shutil.copytree(PROOF, place / "proof")

@@ -17,15 +17,13 @@ app = typer.Typer(add_completion=False)
 @app.command("demo")
 def demo(
     ctx: typer.Context,
-    serve: Annotated[
-        bool, typer.Option("--serve", help="Keep plans running instead, to be looked at in the browser.")
-    ] = False,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Where to listen; 0 takes a free port.")] = 0,
+    serve: Annotated[bool, typer.Option("--serve", help="Run plans instead, and show them in the browser.")] = False,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 0,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show what AgentTalk does, in a folder of its own and without keys; ends green when all went as it should."""
-    from agenttalk.demo import scenes  # here, so that asking for help does not load every model
+    """Show what AgentTalk does, in a temporary folder and without API keys. Exits with 0 if every scene succeeded."""
+    from agenttalk.demo import scenes  # not at the top: --help must stay quick
 
     settings = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=settings.as_json)

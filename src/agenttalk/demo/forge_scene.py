@@ -1,4 +1,4 @@
-"""The scene of the demo in which agents work at a forge: from an issue to a merged pull request, nothing on trust."""
+"""The scene of the demo in which agents work at a forge: from an issue to a merged pull request, all of it verified."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def _played(out: CommandOutput, root: Path) -> bool:
             place.state.create_comment(repository, maintainer, issue.number, "@agent-dev how much is one?")
             found = await story.wait_for_ended(7)
     merged = repository.pulls[pull]
-    by = merged.merged_by.login if merged.merged_by else "nobody"
+    by = merged.merged_by.login if merged.merged_by else "no one"
     _say(out, f"  #{pull} was merged by {by}, after: {', '.join(each.state for each in merged.reviews)}")
     proven = all((each["status"], each["trust"]) == ("done", "observed") for each in found)
     return proven and len(found) == 7 and by == "agent-dev" and not (root / "data" / "_mail").exists()
@@ -60,7 +60,7 @@ async def _played(out: CommandOutput, root: Path) -> bool:
 
 @dataclass(slots=True)
 class _TaskNarrator:
-    """What the engine's tasks have come to, told as they end."""
+    """Prints the results of the engine's tasks as they end."""
 
     out: CommandOutput
     root: Path

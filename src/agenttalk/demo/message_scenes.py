@@ -56,7 +56,7 @@ def play_delivery(out: CommandOutput, root: Path) -> bool:
     worked = _beat(root, "pm")
     _say(out, f"heartbeat of pm: {worked.ran} program run; what it made lies in its outbox")
     waits = _beat(root, "backend")
-    _say(out, f"heartbeat of backend: {waits.waiting} command waits for requirements.md and holds up nobody")
+    _say(out, f"heartbeat of backend: {waits.waiting} command waits for requirements.md and blocks no other")
     second = _route(root)
     _say(out, f"router: {second.delivered} artifact delivered, {second.collected} receipts and states collected")
     return (first.delivered, worked.ran, waits.waiting, second.delivered) == (2, 1, 1, 1)

@@ -143,10 +143,10 @@ def _broken_dag(out: CommandOutput, root: Path) -> bool:  # noqa: ARG001 - all s
 
 SCENES = (
     Scene("A command from three fields: the rest is looked up or has a default", _complete),
-    Scene("A sloppy command is repaired, and every repair is told", _repaired),
+    Scene("A sloppy command is repaired, and every repair is reported", _repaired),
     Scene("A wrong command is refused, with everything that is wrong at once", _refused),
     Scene("A command changed on its way, and one for an old DAG, are refused", _tampered),
-    Scene("A plan that cannot work is refused before anybody starts", _broken_dag),
+    Scene("A plan that cannot work is refused before it starts", _broken_dag),
     Scene("Messages travel: a command, a program that works, its output on to the next", message_scenes.play_delivery),
     Scene("kill -9 in the middle: nothing is lost, nothing is done twice", message_scenes.play_kill),
     Scene("A forged, a torn and a repeated message: none gets through, none is lost", message_scenes.play_refusal),
@@ -155,7 +155,7 @@ SCENES = (
         lambda out, root: team_scene.play_team(out, root / "team"),
     ),
     Scene(
-        "Done is proven: a specification is sent back by whoever needs it, a claim by the tests; then they pass",
+        "Done is proven: a builder sends back a specification, the tests refute a claim, and then both pass",
         lambda out, root: proof_scene.play_proof(out, root / "proof"),
     ),
     Scene(

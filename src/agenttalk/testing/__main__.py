@@ -1,4 +1,4 @@
-"""`python3 -m agenttalk.testing forge`: a forge of one's own to try things at, until it is interrupted.
+"""`python3 -m agenttalk.testing forge`: runs a forge to try things, until it is interrupted.
 
 Nothing needs to be installed for it, and nothing of it is left but its folder. Its tokens lie there, a file for each
 account; the account `root` may do everything.

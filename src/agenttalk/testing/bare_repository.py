@@ -48,7 +48,7 @@ class BareRepository:
         bare = cls(path)
         bare.git("init", "--quiet", "--bare", "--initial-branch=main", str(path))
         bare.git("config", "http.receivepack", "true")
-        bare.git("config", "receive.hideRefs", "refs/pull")  # nobody but the forge moves them
+        bare.git("config", "receive.hideRefs", "refs/pull")  # only the forge moves them
         return bare
 
     def git(self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> str:
@@ -83,7 +83,7 @@ class BareRepository:
     def commit(self, branch: str, files: Mapping[str, str | None], message: str, author: str, *, base: str = "") -> str:
         """Put files (None removes one, none at all is an empty commit) onto a branch.
 
-        The branch is made from `base` when there is none. The author is an account, or an address of somebody's.
+        The branch is made from `base` when there is none. The author is an account, or another address.
         """
         parent = self.head(branch) or self.head(base or "main")
         return self.commit_tree(
@@ -119,7 +119,7 @@ class BareRepository:
         return self.git("commit-tree", tree, *over, stdin=message.encode(), env={**names, **(kept or {})})
 
     def move_ref(self, ref: str, sha: str) -> None:
-        """Have a ref name a commit, whatever it named before; no commit removes it."""
+        """Set a ref to a commit. Without a commit, remove it."""
         self.git("update-ref", ref, sha) if sha else self.git("update-ref", "-d", ref)
 
     def merge(self, base: str, head: str, message: str, author: str, style: str = "merge") -> str | None:
@@ -193,7 +193,7 @@ class BareRepository:
         return CommitInfo(full, tuple(parents.split()), name, address, date, message)
 
     def author(self, sha: str) -> str:
-        """The account whose commit it is, by its address; empty when it is nobody's."""
+        """The account whose commit it is, by its address; empty if no account has it."""
         address = self.read_commit(sha).address
         return address.removesuffix(NOREPLY) if address.endswith(NOREPLY) else ""
 
@@ -243,7 +243,7 @@ async def run_http_backend(
 
 
 def _person(author: str) -> tuple[tuple[str, str], ...]:
-    """Name and address of an account; somebody who is named by an address has that one."""
+    """Name and address of an account, or of an address alone."""
     return ("NAME", author.partition("@")[0]), ("EMAIL", author if "@" in author else author + NOREPLY)
 
 

@@ -43,7 +43,7 @@ class FakeGitea:
         self.url = ""
         """Where it is, such as `http://127.0.0.1:40000`."""
         self.deliveries = HookDeliveries(kind)
-        """What was told to hooks: `copies`, `held`, `release`, `replay`, `settled`."""
+        """The deliveries to hooks: `copies`, `held`, `release`, `replay`, `settled`."""
         self.state = GiteaState(folder, self._emit, reviewers_first=version >= (1, 25))
         """Everything it knows, and every deed."""
         self._app = FaultyApp(make_application(GiteaApi(self.state, self.shapes, page)))
@@ -95,7 +95,7 @@ class FakeGitea:
         await self._server.opened.wait()
 
     async def stop(self) -> None:
-        """Be down: nobody listens any more."""
+        """Stop listening."""
         if self._server is not None and self._serving is not None:
             self._server.should_exit = self._server.force_exit = True
             with suppress(asyncio.CancelledError):
@@ -135,7 +135,7 @@ class FakeGitea:
         events: Sequence[str] = ("pull_request", "issues", "status"),
         **options: Any,
     ) -> GiteaHook:
-        """Tell somebody of the events of a repository."""
+        """Add a hook for the events of a repository."""
         repository = self.state.repository(*full_name.split("/"))
         repository.hooks.append(GiteaHook(len(repository.hooks) + 1, url, secret, tuple(events), **options))
         return repository.hooks[-1]
@@ -150,7 +150,7 @@ class FakeGitea:
         *,
         address: str = "",
     ) -> str:
-        """Commit files to a branch as if somebody had pushed them, under another git address if asked for.
+        """Commit files to a branch as if an account had pushed them, under another git address if asked for.
 
         No files make an empty commit. Returns the commit.
         """

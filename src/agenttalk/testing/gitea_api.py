@@ -29,7 +29,7 @@ class GiteaApi:
         self.state = state
         self._shapes = shapes
         self.page = page
-        """How many items a page has at most, whatever a client asks for."""
+        """The most items of a page, also if a client asks for more."""
 
     @property
     def shapes(self) -> GiteaSerializer:
@@ -37,7 +37,7 @@ class GiteaApi:
         return self._shapes()
 
     def user(self, request: Request) -> GiteaUser:
-        """Who asks; raises RefusedError for anybody unknown."""
+        """Return the caller. Raises RefusedError for an unknown one."""
         kind, _, value = request.headers.get("authorization", "").partition(" ")
         found = self.state.user_of_token(value) if kind.lower() in {"token", "bearer"} else self._basic(kind, value)
         if found is None:

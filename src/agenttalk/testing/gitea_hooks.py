@@ -16,12 +16,12 @@ import httpx2
 from agenttalk.testing.gitea_objects import GiteaHook
 
 _SECONDS: Final = 60.0
-"""Real forges give up after 5 s, and tell nobody again. Here that would depend on how busy the machine is."""
+"""Real forges give up after 5 s, and do not retry. Here that would depend on how busy the machine is."""
 
 
 @dataclass(slots=True)
 class HookDelivery:
-    """One attempt to tell somebody of an event. There is no second one."""
+    """The one attempt to deliver an event. It is not repeated."""
 
     id: str
     url: str

@@ -71,7 +71,7 @@ class GiteaIssue:
 
 @dataclass(slots=True)
 class GiteaLineComment:
-    """A comment on a line. An answer to one belongs to the same review, whoever writes it."""
+    """A comment on a line. An answer to one belongs to the same review, also from another account."""
 
     id: int
     author: GiteaUser
@@ -83,7 +83,7 @@ class GiteaLineComment:
 
 @dataclass(slots=True)
 class GiteaReview:
-    """A review; PENDING is one that nobody else sees."""
+    """A review; only its author sees one that is PENDING."""
 
     id: int
     author: GiteaUser
@@ -95,14 +95,14 @@ class GiteaReview:
     updated: str = ""
     """When it was handed in, or changed last."""
     comments: list[GiteaLineComment] = field(default_factory=list)
-    """What is said about lines: by the reviewer, and by those who answer in the same thread."""
+    """Comments on lines: by the reviewer, and answers in the same thread."""
     dismissed: bool = False
-    """Whether somebody took it back. Nobody is told of that, and nothing shows when it was done."""
+    """Whether it was dismissed. There is no webhook for that, and no time."""
 
 
 @dataclass(frozen=True, slots=True)
 class GiteaPush:
-    """Somebody moved the head of a pull request."""
+    """A push that moved the head of a pull request."""
 
     id: int
     who: GiteaUser
@@ -211,11 +211,11 @@ class GiteaRepository:
         return f"{self.owner.login}/{self.name}"
 
     def may_read(self, user: GiteaUser) -> bool:
-        """Whether it exists for somebody."""
+        """Return whether an account can see it."""
         return not self.private or self.may_write(user) or user.login in self.readers
 
     def may_write(self, user: GiteaUser) -> bool:
-        """Whether somebody may push and assign."""
+        """Return whether an account may push and assign."""
         return user.is_admin or user is self.owner or user.login in self.writers
 
 

@@ -89,7 +89,7 @@ class GiteaPulls(GiteaIssues):
     def request_review(
         self, repository: GiteaRepository, who: GiteaUser, number: int, login: str, *, remove: bool = False
     ) -> GiteaPull:
-        """Ask somebody for a review, or no longer."""
+        """Request a review, or withdraw the request."""
         pull, user = self.pull_of(repository, number), self.require_user(login)
         if user is pull.issue.author:
             raise RefusedError(422, "poster of pr can't be reviewer")
@@ -115,7 +115,7 @@ class GiteaPulls(GiteaIssues):
         commit: str,
         comments: Sequence[Any] = (),
     ) -> GiteaReview:
-        """Write a review, and hand it in. A word that is not known makes a draft, and nobody hears of it."""
+        """Write a review and submit it. An unknown event makes a draft, without a webhook."""
         pull = self.pull_of(repository, number)
         self._refuse_review(pull, who, event, body, comments)
         now = self.now()
@@ -135,7 +135,7 @@ class GiteaPulls(GiteaIssues):
         pull = self.pull_of(repository, number)
         review = self.review_of(pull, review_id)
         if review.state != "PENDING" or review.author is not who:
-            raise RefusedError(422, "only pending reviews of one's own can be submitted")
+            raise RefusedError(422, "only the reviewer can submit a pending review")
         self._refuse_review(pull, who, event, body or review.body, review.comments)
         if event not in _TOLD:
             raise RefusedError(422, "unknown event")
@@ -152,7 +152,7 @@ class GiteaPulls(GiteaIssues):
             raise RefusedError(422, f"review event {event} requires a body or a comment")
 
     def _handed_in(self, repository: GiteaRepository, pull: GiteaPull, review: GiteaReview, event: str) -> None:
-        """From now on everybody sees it, and its author is asked no longer."""
+        """Make a review public, and remove its author from the requested reviewers."""
         review.state = event
         pull.issue.updated = review.updated
         if review.author in pull.requested:
@@ -172,7 +172,7 @@ class GiteaPulls(GiteaIssues):
     def dismiss(
         self, repository: GiteaRepository, who: GiteaUser, number: int, review_id: int, *, dismissed: bool = True
     ) -> GiteaReview:
-        """Take a review back, or no longer. Nobody is told."""
+        """Dismiss a review, or restore it, without a webhook."""
         if not repository.may_write(who):
             raise RefusedError(403, "Must be repo admin")
         review = self.review_of(self.pull_of(repository, number), review_id)

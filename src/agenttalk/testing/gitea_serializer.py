@@ -45,7 +45,7 @@ class GiteaSerializer:
         }
 
     def repository(self, repository: GiteaRepository, who: GiteaUser | None = None) -> dict[str, Any]:
-        """A repository, and what somebody may do there."""
+        """A repository, and the permissions of an account there."""
         url = f"{self.base_url}/{repository.full_name}"
         return {
             "id": repository.id,

@@ -20,7 +20,7 @@ StreamEvent: TypeAlias = tuple[str | None, Body | str]
 
 @dataclass(frozen=True, slots=True)
 class TokenCounts:
-    """What each answer is said to have used."""
+    """The usage that each answer reports."""
 
     read: int = 100
     written: int = 20
@@ -280,7 +280,7 @@ def api_of(path: str) -> ModelApi | None:
 
 
 def answer_token_count(path: str, tokens: TokenCounts) -> Body | None:
-    """The answer to whoever wants tokens counted."""
+    """The answer to a request to count tokens."""
     if path.endswith("/count_tokens"):
         return {"input_tokens": tokens.read}
     return {"totalTokens": tokens.read} if path.endswith(":countTokens") else None

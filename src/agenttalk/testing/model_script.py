@@ -68,7 +68,7 @@ class RefuseStep:
 
 @dataclass(frozen=True, slots=True)
 class GarbageAnswer:
-    """The service answers something that is none of its answers."""
+    """The service sends an answer in a wrong format."""
 
     data: bytes = b"<html>It works!</html>"
 
@@ -85,25 +85,25 @@ def behaves(files: Mapping[str, str], says: str = "Done. The files are written."
 
 
 def lies(says: str = "Done. I wrote it, and all tests pass.") -> Script:
-    """Does nothing and says that all is well."""
+    """Does nothing, and claims that all is well."""
     return [SayStep(says)]
 
 
 def loops(command: str = "true") -> Script:
-    """Runs the same command for ever: the last step of a script is repeated."""
+    """Runs the same command endlessly: the last step of a script is repeated."""
     return [ShellStep(command)]
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What a request holds, whichever service it is made to."""
+    """The content of a request, in one form for all services."""
 
     tools: Mapping[str, Mapping[str, Any]]
     """Name → schema of its arguments."""
     answered: int
     """Answers that the model gave before."""
     text: str
-    """Everything that was said to it."""
+    """All messages of the conversation."""
     streams: bool = False
     model: str = "scripted"
     namespaces: Mapping[str, str] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class ScriptedReply:
 
 
 def next_step(script: Script, talk: Conversation, *, tools: bool = True) -> ScriptStep:
-    """What is to be done now. Whoever offers no tools asks beside the conversation, for a title say.
+    """Return the next step. A request without tools is beside the conversation, e.g. for a title.
 
     Without `tools`, the agent is one that has none: then everything is the conversation.
     """

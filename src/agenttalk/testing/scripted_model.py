@@ -101,16 +101,16 @@ class _ModelHandler(BaseHTTPRequestHandler):
     model: ScriptedModel
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - so it is called
-        """Say nothing."""
+        """Log nothing."""
 
     def do_HEAD(self) -> None:
-        """Whether somebody listens."""
+        """Report that the service is there."""
         self.send_response(200)
         self.send_header("content-length", "0")
         self.end_headers()
 
     def do_GET(self) -> None:
-        """Which models there are."""
+        """List the models."""
         known = {"object": "list", "data": [{"id": "scripted", "object": "model", "created": 0}], "models": []}
         is_list = self.path.partition("?")[0].endswith("/models")
         self.send(200 if is_list else 404, known if is_list else {"error": {"message": "there is nothing here"}})
@@ -123,7 +123,7 @@ class _ModelHandler(BaseHTTPRequestHandler):
         try:
             body = json.loads(data or b"{}")
         except ValueError:
-            self.send(400, {"error": {"message": "the body is no JSON", "type": "invalid_request_error"}})
+            self.send(400, {"error": {"message": "the body is not JSON", "type": "invalid_request_error"}})
             return
         self.model._answer(self.path.partition("?")[0], body, self)  # noqa: SLF001 - one thing in two classes
 

@@ -45,13 +45,13 @@ from agenttalk.wiring.settings import Settings
 
 LOG = logging.getLogger(__name__)
 EngineJob: TypeAlias = "Callable[[Engine], Coroutine[None, None, None]]"
-"""What an engine is started for, if it is not to serve for good."""
+"""The job of an engine that ends with it."""
 LOCKED: Final = 2.0
-"""How long an engine that starts waits for commands that just have the root, in seconds."""
+"""How long an engine that starts waits for commands that hold the root, in seconds."""
 GUARD: Final = 1.0
-"""Seconds between looks whether the state is still where it was."""
+"""Seconds between two checks that the state still exists."""
 LAST_WORD: Final = 5.0
-"""Seconds in which whoever runs a single plan tells others how it ended."""
+"""Seconds for the last notices and spans of an engine that ran a single plan."""
 
 
 async def serve(
@@ -65,10 +65,10 @@ async def serve(
     job: EngineJob | None = None,
     performers: Callable[[Deps], Mapping[str, Performer]] = lambda _: {},
 ) -> None:
-    """Be the engine of a root until `stop` is set. `tell` is called once it listens; its pages open for `name`.
+    """Run the engine of a root until `stop` is set. `tell` is called once it listens; its pages open for `name`.
 
-    With a `job`, the engine ends when that has ended. `performers` carry out tasks of agents that are no programs,
-    by their driver. Raises ENGINE_RUNNING when there is one, or parts run.
+    With a `job`, the engine ends with the job. `performers` carry out tasks of agents that are not programs, by
+    driver. Raises ENGINE_RUNNING when an engine or parts run already.
     """
     # A single plan listens to no forge, and asks only those whose token is at hand.
     listened = settings if job is None else settings.model_copy(update={"sources": {}})
@@ -104,7 +104,7 @@ async def serve(
 
 @contextmanager
 def _guarding(lock: RootLock, stop: asyncio.Event) -> Iterator[None]:
-    """End the engine when what it keeps its state in is gone. Raises MachineError then, however it ended."""
+    """End the engine when its database or folder is gone. Raises MachineError then, however it ended."""
 
     async def guard() -> None:
         while True:
@@ -125,7 +125,7 @@ def _guarding(lock: RootLock, stop: asyncio.Event) -> Iterator[None]:
 
 
 async def _locked(root: Path) -> RootLock:
-    """The lock of an engine. Commands hold it for a moment, so it is asked for again while nobody else is one."""
+    """Acquire the lock of an engine. Commands hold it briefly, so this retries while no other engine runs."""
     deadline = asyncio.get_running_loop().time() + LOCKED
     while True:
         try:
@@ -138,7 +138,7 @@ async def _locked(root: Path) -> RootLock:
 
 
 async def _let_operator_in(root: Path, deps: Deps) -> None:
-    """The operator of a root has a token, which nobody else gets to see."""
+    """Register the operator's token, which no agent can read."""
     own = operator_folder.ensure_token(root)
     deps.secret_guard.register_values({"the operator's token": own})
     await access.admit(deps, own, "operator", access.ENGINE_TOKEN_LABEL)
@@ -200,7 +200,7 @@ async def _make_exporter(root: Path, deps: Deps, settings: Settings) -> TraceExp
 
 @asynccontextmanager
 async def collect_periodically(collector: GarbageCollector, settings: Settings) -> AsyncIterator[None]:
-    """Have garbage removed now and then, if that is configured. That it fails is told, and nothing else."""
+    """Collect garbage periodically, if configured. A failure is logged, and has no other effect."""
 
     async def again() -> None:
         while True:
@@ -208,7 +208,7 @@ async def collect_periodically(collector: GarbageCollector, settings: Settings) 
                 found = await collector.collect()
                 LOG.info("%s bytes were freed", found["bytes"], extra={"action": "engine.gc"})
             except Exception:
-                LOG.exception("nothing could be removed; it is tried again", extra={"action": "engine.gc"})
+                LOG.exception("garbage collection failed; it is tried again", extra={"action": "engine.gc"})
             await asyncio.sleep(settings.gc.every_hours * 3600)
 
     task = asyncio.create_task(again()) if settings.gc.every_hours else None
@@ -222,7 +222,7 @@ async def collect_periodically(collector: GarbageCollector, settings: Settings) 
 async def _until(
     running: Engine, work: Coroutine[None, None, None], job: EngineJob | None, stop: asyncio.Event
 ) -> None:
-    """Work until the job has ended, if there is one; what it raises comes out here. The last word is published."""
+    """Run until the job has ended, if there is one, and raise its error. The last status is published."""
     if job is None:
         await work
         return
@@ -235,5 +235,5 @@ async def _until(
     await running.publish_plans()
     for told in (running.notifications, running.tracing):
         if told is not None:
-            with suppress(TimeoutError):  # what is not told by then is told by the next engine
+            with suppress(TimeoutError):  # the next engine sends what is left
                 await asyncio.wait_for(told.pass_(), LAST_WORD)

@@ -1,4 +1,4 @@
-"""The HTTP door of a root: an engine's, for everybody, or that of a part, for the agents that it runs."""
+"""The HTTP API of a root: of an engine, or of a part, for the agents that it runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def engine_api(
     """The API of an engine, where the settings say, or at another port."""
     server = settings.server
     folder = socket_folder(operator_folder.root_name(root))
-    _sweep_sockets(folder, lambda _: True)  # the root is ours alone, so whoever made them is dead
+    _sweep_sockets(folder, lambda _: True)  # we hold the root, so their processes are dead
     async with serve_app(
         create_app(service),
         host=server.host,

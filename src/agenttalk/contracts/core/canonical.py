@@ -60,7 +60,7 @@ def to_text(part: WritablePart) -> str:
 
 def _without_nulls(part: WritablePart) -> str:
     """Write a part with fields that were given as absent."""
-    values, omitted = part.__dict__, part._omitted  # noqa: SLF001 - it is told there for this
+    values, omitted = part.__dict__, part._omitted  # noqa: SLF001 - pydantic documents it for this
     given = [name for name in part.__pydantic_fields_set__ if values[name] is not None or name not in omitted]
     try:
         return _shape(type(part), *given)(values)

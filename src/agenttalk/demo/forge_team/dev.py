@@ -17,7 +17,7 @@ def issue_assigned():
 
 
 def ci_failure():
-    """What is red is mended; then it is ready to be looked at."""
+    """Fix the red build, and mark the pull request as ready for review."""
     sha = pushed(FACTS["branch"], {"price.py": RUNS}, "The build is green")
     forge("PATCH", f"/pulls/{FACTS['pr_number']}", {"title": "The price"})
     forge("POST", f"/pulls/{FACTS['pr_number']}/requested_reviewers", {"reviewers": ["agent-reviewer"]})
@@ -30,7 +30,7 @@ def review_result():
         forge("POST", f"/pulls/{number}/merge", {"Do": "merge", "head_commit_id": FACTS["head_sha"]})
         report(f"Merged #{number}.", merged=number)
     else:
-        sha = pushed(FACTS["branch"], {"price.py": GOOD}, "Nobody buys less than nothing")
+        sha = pushed(FACTS["branch"], {"price.py": GOOD}, "A count is never negative")
         report("Fixed the one point and pushed.", push=sha)
 
 

@@ -65,7 +65,7 @@ def pushed(branch, files, message, *, base=None):
 
 PROMPT = sys.stdin.read()
 MARKER = PROMPT.partition("as it is: `")[2].partition("`")[0]
-"""Ends everything that is written at the forge, so that agents do not wake each other for ever."""
+"""The end of every text at the forge, so that agents do not trigger each other endlessly."""
 OWN = engine("GET", "")
 ME = OWN["assignee"]
 ACTION = OWN["must_haves"]["action_type"]

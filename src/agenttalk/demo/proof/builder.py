@@ -1,4 +1,4 @@
-"""A builder who looks at what it is given, and first claims to be done without having done anything."""
+"""A builder who judges its input, and first claims to be done without any work."""
 
 import json
 import os

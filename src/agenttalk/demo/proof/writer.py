@@ -1,4 +1,4 @@
-"""A writer who forgets the price, until somebody says so."""
+"""A writer who forgets the price, until the builder rejects the text."""
 
 import os
 import pathlib

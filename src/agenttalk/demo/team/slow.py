@@ -1,4 +1,4 @@
-"""Whoever builds the page that the demo shows in the browser: takes its time, and is not always right."""
+"""Builds the page of the demo in the browser: slow, and not always right."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Reading settings: `agenttalk.toml`, and over it variables `AGENTTALK__SECTION__KEY` of the environment."""
+"""Reads settings from `agenttalk.toml`, and from variables `AGENTTALK__SECTION__KEY`, which win."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LARGEST: Final = 1024 * 1024
 
 
 def load(root: Path, environ: Mapping[str, str] | None = None) -> Settings:
-    """The settings of a root; raises ContractError with everything that is wrong, or UsageError."""
+    """Read the settings of a root. Raises ContractError with every problem, or UsageError."""
     data = _read(root / FILE)
     problems = _secrets(data) + _placed(data, os.environ if environ is None else environ) + _strange(Settings, data)
     if not problems:
@@ -65,13 +65,13 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _secrets(data: dict[str, Any]) -> list[Problem]:
-    """Agents can read the file, so no secret belongs into it."""
+    """Report passwords in the file: agents can read it."""
     store = data.get("store")
     url = store.get("url") if isinstance(store, dict) else None
     if not isinstance(url, str) or not PASSWORD.search(url):
         return []
     hint = "set AGENTTALK__STORE__URL, or store.url_file"
-    return [Problem(Code.FIELD_VALUE, "store.url", "a password does not belong into this file", hint)]
+    return [Problem(Code.FIELD_VALUE, "store.url", "a password does not belong in this file", hint)]
 
 
 def _with_url(root: Path, settings: Settings) -> Settings:
@@ -98,7 +98,7 @@ def _placed(data: dict[str, Any], environ: Mapping[str, str]) -> list[Problem]:
             holder = holder.setdefault(key, {}) if isinstance(holder, dict) else None
         if not isinstance(holder, dict) or not all(path):
             hint = "write AGENTTALK__SERVER__PORT"
-            problems.append(Problem(Code.FIELD_UNKNOWN, name, "this variable sets nothing", hint))
+            problems.append(Problem(Code.FIELD_UNKNOWN, name, "this variable has no effect", hint))
         else:
             holder[path[-1]] = _value(path, environ[name])
             if path == ["store", "url"]:
@@ -168,7 +168,7 @@ def _strange(kind: type[BaseModel], data: Any, path: tuple[str, ...] = ()) -> li
 
 
 class SettingOrigin(NamedTuple):
-    """A setting in force, and where it was set."""
+    """A setting in force, and its origin."""
 
     key: str
     value: Any
@@ -177,7 +177,7 @@ class SettingOrigin(NamedTuple):
 
 
 def origins(root: Path, environ: Mapping[str, str] | None = None) -> list[SettingOrigin]:
-    """Every setting that has a value. Raises what `load` raises. A password in a URL is left out."""
+    """List every setting that has a value, without passwords in URLs. Raises what `load` raises."""
     environ = os.environ if environ is None else environ
     said, held = _read(root / FILE), load(root, environ)
     variables = {

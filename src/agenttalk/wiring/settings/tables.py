@@ -1,4 +1,4 @@
-"""What can be set, table by table, with defaults and what each key says."""
+"""The tables of agenttalk.toml, with their keys and defaults."""
 
 import os
 import re
@@ -35,9 +35,9 @@ PASSWORD: Final = re.compile(r"://[^/@]*:[^/@]*@|[?&]password=", re.IGNORECASE)
 
 
 class SettingsTable(BaseModel):
-    """A table of the file. Keys that nobody knows are errors.
+    """A table of the file. Unknown keys are errors.
 
-    Tables that nobody set are constructed, not validated: building validators takes longer than a short command.
+    Tables that are not set are constructed without validation: building validators takes longer than a short command.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
@@ -47,13 +47,13 @@ class ServerSettings(SettingsTable):
     """Where the engine listens."""
 
     host: Text = "127.0.0.1"
-    """The address to listen on. One that other machines can reach needs `public = true`."""
+    """The address to listen on. An address that other machines can reach needs `public = true`."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8083
     """The port; 0 takes a free one."""
     public: bool = False
-    """Whether other machines may reach it. Every request needs a token all the same."""
+    """Whether other machines may reach it. Every request needs a token in any case."""
     names: Many[Text] = ()
-    """Further host names under which it can be reached, when it is public."""
+    """Additional host names of the engine, if it is public."""
 
 
 def _check_url(text: str) -> str:
@@ -66,52 +66,52 @@ class StoreSettings(SettingsTable):
     """Where the engine keeps its state."""
 
     url: Annotated[str, AfterValidator(_check_url)] = "sqlite"
-    """`sqlite` for files under the root, or `postgresql://…`. A URL with a password belongs into `url_file` or into the
+    """`sqlite` for files under the root, or `postgresql://…`. A URL with a password belongs in `url_file` or in the
     variable `AGENTTALK__STORE__URL`."""
     url_file: Text | None = None
-    """A file that holds the URL; it wins over `url`."""
+    """A file with the URL; it wins over `url`."""
 
 
 class PriceSettings(Prices):
-    """What a model costs."""
+    """The price of a model."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class CliSettings(CliUse):
-    """Which coding agent an agent is."""
+    """A coding agent of the driver `cli`."""
 
     model_config = ConfigDict(extra="forbid")
     prices: PriceSettings | None = None
-    """What its model costs, for budgets in dollars: a table."""
+    """The price of its model, for budgets in dollars: a table."""
 
 
 class ProgramSettings(ProgramLimits):
-    """What an agent's program may use."""
+    """Resource limits of an agent's program."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class LlmSettings(LlmUse):
-    """Which model an agent is, and where that is asked."""
+    """The model of an agent, and its service."""
 
     model_config = ConfigDict(extra="forbid")
     prices: PriceSettings | None = None
-    """What it costs, for budgets."""
+    """Its price, for budgets."""
 
 
 class LocalSettings(LocalUse):
-    """Which model an agent is, and where its file lies."""
+    """The model of an agent, and its file."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class AcpSettings(AcpUse):
-    """Which coding agent an agent is that speaks the Agent Client Protocol, and what it may do."""
+    """A coding agent of the driver `acp`, and its permissions."""
 
     model_config = ConfigDict(extra="forbid")
     prices: PriceSettings | None = None
-    """What its model costs, for budgets in dollars: a table."""
+    """The price of its model, for budgets in dollars: a table."""
 
 
 class AccountSettings(SettingsTable):
@@ -120,30 +120,30 @@ class AccountSettings(SettingsTable):
     login: Text
     """The account's name."""
     id: Annotated[int, Field(ge=1)] | None = None
-    """The account's number. With it, a renamed account is still the same, and another of that name is not."""
+    """The account's number. It identifies the account after a rename."""
     token_env: Text | None = None
-    """The variable that holds the account's token. The agent's program gets it for tasks that come from this forge."""
+    """The variable with the account's token. The agent's program gets it for tasks of this forge."""
 
 
 class AgentSettings(SettingsTable):
-    """How an agent is driven. What is set here wins over a plan file and over the agent's own profile."""
+    """An agent. Settings here win over a plan file and over the agent's own profile."""
 
     name: str | None = None
-    """What people call it; the author of its commits."""
+    """Its name for people, and the author of its commits."""
     email: Text | None = None
-    """The address of its commits, such as that of its account at a forge."""
+    """The author's address of its commits, such as that of its account at a forge."""
     driver: Text | None = None
     """`script`, `cli`, `acp`, `llm`, `local`, `folder`, `remote` or `human`; see [drivers](plan-file.md#drivers)."""
     argv: Many[str] | None = None
     """The program and its arguments, with the driver `script`."""
     cli: Annotated[CliSettings, BeforeValidator(normalize_cli)] | None = None
-    """Which coding agent it is, with the driver `cli`: its name, or a table; see [coding agents](coding-agents.md)."""
+    """The coding agent of the driver `cli`: its name, or a table; see [coding agents](coding-agents.md)."""
     llm: LlmSettings | None = None
-    """Which model it is and which service has it, with the driver `llm`: a table; see [models](models.md)."""
+    """The model and its service, of the driver `llm`: a table; see [models](models.md)."""
     local: LocalSettings | None = None
-    """Which model it is and where its file lies, with the driver `local`: a table; see [models](models.md)."""
+    """The model and its file, of the driver `local`: a table; see [models](models.md)."""
     acp: Annotated[AcpSettings, BeforeValidator(normalize_cli)] | None = None
-    """Which coding agent it is and what it may do, with the driver `acp`: its name, or a table; see
+    """The coding agent and its permissions, of the driver `acp`: its name, or a table; see
     [coding agents over ACP](spoken-agents.md)."""
     prompt: str | None = None
     """Its role, in words."""
@@ -154,48 +154,47 @@ class AgentSettings(SettingsTable):
     env: Many[Text] | None = None
     """Names of variables of the engine's environment that its program gets."""
     limits: ProgramSettings | None = None
-    """What its program may use: a table; see [ProgramLimits](documents.md#programlimits)."""
+    """Resource limits of its program: a table; see [ProgramLimits](documents.md#programlimits)."""
     sandbox: Tier | None = None
-    """How its program is confined: `plain` (not at all), `landlock`, `bubblewrap`, or `best` of those that work; by
-    default as for all. A plan can ask for more, never for less."""
+    """The sandbox of its program: `plain` (none), `landlock`, `bubblewrap`, or `best` of those that work. Default: the
+    setting for all agents. A plan can demand more, never less."""
     isolation: Floor | None = None
-    """`required` runs neither its program nor checks of its work without a sandbox; by default as for all."""
+    """`required` runs neither its program nor checks of its work without a sandbox. Default: as for all agents."""
     network: Switch | None = None
     """Whether its program may use the network: `on` (the default) or `off`, which needs a sandbox."""
     mcp: bool | None = None
-    """Whether a coding agent is given AgentTalk's own MCP server in its turns."""
+    """Whether a coding agent gets AgentTalk's own MCP server in its turns."""
     forge: dict[IdText, AccountSettings] = Field(default_factory=dict)
     """Its accounts at forges, by source."""
 
 
 class SourceSettings(SettingsTable):
-    """A forge whose webhooks come in. Secrets lie in the environment or in files, never in the settings."""
+    """A forge that sends webhooks. Secrets are in the environment or in files, never in the settings."""
 
     kind: ForgeKind
     """`gitea`, `forgejo` or `github`."""
     base_url: Text
     """Its address, such as `https://git.example.org`."""
     secret_env: Text | None = None
-    """The variable that holds the secret with which it signs its webhooks."""
+    """The variable with the secret that signs its webhooks."""
     secret_file: Text | None = None
-    """A file that holds the secret; a relative path starts at the root."""
+    """A file with the secret; a relative path starts at the root."""
     token_env: Text | None = None
-    """The variable that holds the engine's own token, with which it reads the forge and writes comments. No agent gets
-    it."""
+    """The variable with the engine's own token, which reads the forge and writes comments. No agent gets it."""
     token_file: Text | None = None
-    """A file that holds the token."""
+    """A file with the token."""
     login: Text | None = None
-    """The name of the engine's own account, so that it recognises what it wrote itself."""
+    """The name of the engine's own account, so that it recognises its own comments."""
     insecure: bool = False
-    """Whether unsigned webhooks are taken. For tests only: anybody could send them."""
+    """Whether unsigned webhooks are accepted. For tests only: any sender could forge them."""
     ci_comment_patterns: dict[Text, Many[Text]] = Field(default_factory=dict)
-    """For a CI service that reports by comments: its account → globs for lines that mean a failure."""
+    """For a CI service that reports in comments: its account → globs for lines that mean a failure."""
     callers: Many[Text] = ()
-    """Globs for accounts whose comments and reviews are work for agents although the engine cannot read that they have
-    write access. Others are not listened to."""
+    """Globs for accounts whose comments and reviews create tasks although the engine cannot read that they have write
+    access. Other accounts without it are ignored."""
     ci_urls: Many[Text] = ()
-    """Addresses of CI services. A log that lies below one of them, or below `base_url`, is named in an agent's steps;
-    any other address stands only among the facts that are called untrusted."""
+    """Addresses of CI services. An agent's steps name a log below one of them, or below `base_url`; any other address
+    is only among the untrusted facts."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -204,33 +203,32 @@ class SourceSettings(SettingsTable):
 
 
 class RiskSettings(SettingsTable):
-    """How risky a pull request is called in a reviewer's task."""
+    """The risk of a pull request, which a reviewer's task names."""
 
     high: Many[Text] = ()
-    """Globs for paths: whatever changes one of them is a high risk."""
+    """Globs for paths: a change of one of them is a high risk."""
 
 
 class ToolchainSettings(SettingsTable):
-    """Which tasks forge events become, and when those are done."""
+    """The tasks of forge events, and when they are done."""
 
     default_reviewer: IdText | None = None
-    """The agent that reviews when a pull request asks nobody."""
+    """The agent that reviews pull requests without a requested reviewer."""
     ops: IdText | None = None
     """The agent that gets failed deployments and outages."""
     lead: IdText | None = None
-    """The agent or person that is told what failed for good."""
+    """The agent or person that gets notices of final failures."""
     verify: Literal["observed", "report", "transition"] | None = None
-    """What it takes to be done: `observed` (the forge shows it), `report` (at least a report) or `transition` (any
-    sign). By default `observed` where the source has a token, else `transition`; see
+    """The evidence that done needs: `observed` (the forge shows it), `report` (at least a report) or `transition` (any
+    sign). Default: `observed` where the source has a token, else `transition`; see
     [verification](toolchain.md#what-each-setting-accepts)."""
     verify_patience: Annotated[int, Field(ge=0, le=86_400)] = 60
-    """Seconds that a forge may be out of order while a task is verified, before `ops` gets a task to restore it. The
-    engine waits up to `escalate_after`; with 0 not at all."""
+    """Seconds that a forge may be down during verification, before `ops` gets a task to restore it. The engine waits up
+    to `escalate_after`; with 0 not at all."""
     settle_seconds: Annotated[int, Field(ge=0, le=600)] = 3
-    """Seconds that a forge may take to show what was done, before that counts as not done."""
+    """Seconds that a forge may take to show a result, before it counts as not done."""
     deploy_patterns: Many[Text] = ()
-    """Globs for contexts, names and files of workflows that deploy; whatever matches and fails becomes a
-    `deploy_failure`."""
+    """Globs for contexts, names and files of workflows that deploy. A failure of one becomes a `deploy_failure`."""
     repos: Many[Text] = ("*",)
     """Globs for `owner/name`. Events of other repositories are ignored."""
     risk: RiskSettings = RiskSettings.model_construct()
@@ -238,16 +236,15 @@ class ToolchainSettings(SettingsTable):
     remind_after: Annotated[int, Field(ge=1)] = 7200
     """Seconds without a report after which the agent is reminded."""
     escalate_after: Annotated[int, Field(ge=1)] = 21600
-    """Seconds without a report after which the lead is told."""
+    """Seconds without a report after which the lead gets a notice."""
     failures: Annotated[int, Field(ge=1, le=1000)] = 3
-    """After so many failures in a row the engine leaves a forge alone for a while and tells `ops`."""
+    """Number of failures in a row after which the engine pauses requests to a forge and notifies `ops`."""
     probe_after: Annotated[int, Field(ge=1, le=600)] = 15
-    """Seconds until the engine asks that forge again; twice as many each time, up to ten minutes."""
+    """Seconds until the engine tries that forge again; doubled each time, up to ten minutes."""
     reconcile_every: Annotated[int, Field(ge=0)] = 600
-    """Seconds after which the engine reads forges again to find lost webhooks; 0: only when it starts and when somebody
-    asks for it. Needs a token."""
+    """Seconds between two reads of the forges for lost webhooks; 0: only at the start and on demand. Needs a token."""
     timeout: Annotated[int, Field(ge=1)] = 3600
-    """Seconds that a turn may take."""
+    """Time limit of a turn, in seconds."""
     retry_times: Annotated[int, Field(ge=0, le=100)] = 1
     """Retries after a crash or timeout."""
     steps: dict[Text, Many[Text]] = Field(default_factory=dict)
@@ -261,15 +258,15 @@ class MailSettings(SettingsTable):
     """Letters between agents and people."""
 
     remind_after: Annotated[int, Field(ge=1)] = 7200
-    """Seconds after which the addressee of a request is reminded; at the latest when half of its time is over."""
+    """Seconds after which the addressee of a request is reminded, at most half of its time."""
     answer_within: Annotated[int, Field(ge=1)] = 86400
-    """Seconds in which a request without a deadline must be answered."""
+    """Seconds to answer a request without a deadline."""
     timeout: Annotated[int, Field(ge=1)] = 3600
-    """Seconds that a turn may take."""
+    """Time limit of a turn, in seconds."""
     retry_times: Annotated[int, Field(ge=0, le=100)] = 1
     """Retries after a crash or timeout."""
     hops: Annotated[int, Field(ge=0, le=1000)] = 10
-    """How many requests agents may write to each other in a row before a person has to write."""
+    """How many requests agents may write to each other in a row before a person must write."""
 
 
 class PeopleSettings(SettingsTable):
@@ -277,27 +274,26 @@ class PeopleSettings(SettingsTable):
 
     answers_by_file: bool = False
     """Whether a file `human_intervention_response_*.json` in the outbox of `agent_human_gateway` is a person's answer.
-    Every program that can write there could answer then, so what is answered so is never more than `attested`."""
+    Every program that can write there could then answer, so such answers are never more than `attested`."""
 
 
 class LimitSettings(SettingsTable):
-    """Limits that hold for the whole engine."""
+    """Limits of the whole engine."""
 
     payload_mib: Annotated[int, Field(ge=1, le=65536)] = 256
-    """MiB that a payload file may have."""
+    """Largest payload file, in MiB."""
     max_running: Annotated[int, Field(ge=1, le=1000)] = 8
     """How many programs of agents run at the same time."""
     poll_interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 10
-    """Seconds after which a heartbeat looks again unasked: half as many when it is busy, three times as many when it
-    is idle."""
+    """Seconds between two polls of a heartbeat: half as many when it is busy, three times as many when it is idle."""
     remote_silence_seconds: Annotated[int, Field(ge=1, le=86_400)] = 120
-    """Seconds without a sign of life after which an agent elsewhere has lost its task, which is then offered again."""
+    """Seconds without a heartbeat after which a remote agent loses its task, which is then offered again."""
     cost_usd_per_day: Annotated[float, Field(gt=0, strict=False)] | None = None
-    """US dollars that all agents together may spend on a day (UTC), as far as they report it."""
+    """US dollars that all agents together may spend per day (UTC), as far as they report it."""
     max_new_messages_per_tick: Annotated[int, Field(ge=1, le=10_000)] = 50
     """How many new messages of a plan a heartbeat takes at once."""
     max_resume_messages_per_tick: Annotated[int, Field(ge=1, le=10_000)] = 10
-    """How many waiting commands of a plan it looks at again at once."""
+    """How many waiting commands of a plan it checks at once."""
     hops: Annotated[int, Field(ge=0, le=100)] = 4
     """How often agents may answer agents in one issue or pull request before a person is asked."""
     review_rounds: Annotated[int, Field(ge=1, le=100)] = 5
@@ -307,27 +303,27 @@ class LimitSettings(SettingsTable):
 
 
 class FolderSettings(SettingsTable):
-    """What is believed of the folders of plans that the engine does not run."""
+    """Trust in the folders of plans that the engine does not run."""
 
     unrouted: Literal["wait", "run"] = "wait"
-    """What becomes of a message in an inbox that no router is known to have brought: it waits, or it is worked all the
-    same. A router is known by the store, or by its line in the plan's `deliveries.jsonl`."""
+    """What happens to a message in an inbox that no known router delivered: it waits, or it is worked anyway. A router
+    is known by the store, or by its line in the plan's `deliveries.jsonl`."""
 
 
 class KeepSettings(SettingsTable):
-    """How much is kept of one kind of leftovers; KIND is `clones`, `workspaces`, `blobs` or `transcripts`."""
+    """How much of one kind of leftovers is kept; KIND is `clones`, `workspaces`, `blobs` or `transcripts`."""
 
     keep_days: Annotated[int, Field(ge=0, le=36_500)] | None = None
-    """Days for which it is kept; by default those of `[gc]`."""
+    """Days for which it is kept. Default: those of `[gc]`."""
     max_bytes: Annotated[int, Field(ge=0)] | None = None
-    """The most bytes that are kept; the oldest go first."""
+    """The most bytes that are kept; the oldest are removed first."""
 
 
 class GcSettings(SettingsTable):
-    """What `agenttalk gc` removes: never what an open plan needs, or what a ledger or a release names."""
+    """What `agenttalk gc` removes. It never removes what an open plan needs, or what a ledger or a release names."""
 
     every_hours: Annotated[int, Field(ge=0, le=10_000)] = 0
-    """Hours after which `agenttalk serve` does it unasked, and when it starts; 0: never."""
+    """Hours between two automatic runs in `agenttalk serve`, the first at its start; 0: never."""
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 30
     """Days for which everything is kept after its plan has ended."""
     clones: KeepSettings = KeepSettings.model_construct()
@@ -335,13 +331,13 @@ class GcSettings(SettingsTable):
     workspaces: KeepSettings = KeepSettings.model_construct()
     """Folders in which agents worked, with those of their attempts."""
     blobs: KeepSettings = KeepSettings.model_construct()
-    """Large contents that nothing refers to. Those younger than a day stay in any case."""
+    """Large contents without a reference. Those younger than a day always stay."""
     transcripts: KeepSettings = KeepSettings.model_construct()
-    """What coding agents reported while they worked, and the prompts that agents got."""
+    """Events of coding agents, and the prompts that agents got."""
 
     @property
     def keeps(self) -> dict[Kind, RetentionLimit]:
-        """What holds for each kind."""
+        """The settings for each kind."""
         said: dict[Kind, KeepSettings] = {kind: getattr(self, kind) for kind in KINDS}
         return {
             kind: RetentionLimit(self.keep_days if each.keep_days is None else each.keep_days, each.max_bytes)
@@ -350,12 +346,12 @@ class GcSettings(SettingsTable):
 
 
 class LogSettings(SettingsTable):
-    """What `agenttalk serve` writes to standard error."""
+    """The log of `agenttalk serve` on standard error."""
 
     format: Literal["console", "json"] = "console"
     """`console` for people, or `json`: one JSON object per line."""
     level: Literal["debug", "info", "warning", "error"] = "warning"
-    """`debug`, `info`, `warning` or `error`, and everything worse."""
+    """The least level: `debug`, `info`, `warning` or `error`."""
 
 
 def _check_address(text: str) -> str:
@@ -368,7 +364,7 @@ def _check_address(text: str) -> str:
 
 def _check_web(text: str) -> str:
     if not text.startswith(("http://", "https://")):
-        raise PydanticCustomError(Code.FIELD_VALUE, "this is no http:// or https:// address")
+        raise PydanticCustomError(Code.FIELD_VALUE, "this is not an http:// or https:// address")
     return text
 
 
@@ -376,17 +372,17 @@ class NotifySettings(SettingsTable):
     """An address that gets notices of what happens; see [how to be notified](../howto/be-notified.md)."""
 
     url: Annotated[Text, AfterValidator(_check_web)] | None = None
-    """The address. One that is a secret itself, as those of Slack are, belongs into `url_env`."""
+    """The address. One that is a secret itself, like those of Slack, belongs in `url_env`."""
     url_env: Text | None = None
-    """The variable that holds the address."""
+    """The variable with the address."""
     kind: NoticeFormat = "cloudevents"
-    """`cloudevents`, or `slack` for Slack, Mattermost and others that take the same form."""
+    """`cloudevents`, or `slack` for Slack, Mattermost and others with the same format."""
     events: Many[NoticeEvent] = get_args(NoticeEvent)
-    """Which events are sent; by default all of them."""
+    """Which events are sent. Default: all of them."""
     secret_env: Text | None = None
-    """The variable that holds the secret with which notices are signed, as Standard Webhooks describes it."""
+    """The variable with the secret that signs notices, as Standard Webhooks describes it."""
     allow: Many[Annotated[Text, AfterValidator(_check_address)]] = ()
-    """Addresses that are not public and are allowed all the same, such as `127.0.0.1:8080` or `10.0.0.0/8`."""
+    """Addresses that are allowed although they are not public, such as `127.0.0.1:8080` or `10.0.0.0/8`."""
 
     @model_validator(mode="after")
     def _check_place(self) -> Self:
@@ -405,16 +401,16 @@ def _check_zone(name: str) -> str:
 
 
 class CheckSettings(SettingsTable):
-    """How checks are made, and how checkouts are prepared for them. No plan can change any of it."""
+    """How checks run, and how checkouts are prepared for them. No plan can change this."""
 
     sandbox: Tier = "best"
-    """How commands are confined: `landlock`, `bubblewrap`, or `best` of those that work; `plain` is not at all."""
+    """The sandbox of commands: `landlock`, `bubblewrap`, or `best` of those that work; `plain` uses no sandbox."""
     network: Switch = "off"
     """Whether commands of checks may use the network."""
     prepare_network: Switch = "on"
-    """Whether `workspace.prepare` may use the network: what it installs usually comes from there."""
+    """Whether `workspace.prepare` may use the network, which it usually needs to install packages."""
     allow: Many[Annotated[Text, AfterValidator(_check_address)]] = ()
-    """Addresses that are not public and that `http` checks may ask all the same, such as `127.0.0.1:8080` or
+    """Addresses that `http` checks may use although they are not public, such as `127.0.0.1:8080` or
     `10.0.0.0/8`."""
 
 
@@ -422,19 +418,19 @@ class TelemetrySettings(SettingsTable):
     """A tracing system that gets spans by OTLP over HTTP; see [how to trace plans](../howto/trace-plans.md)."""
 
     endpoint: Annotated[Text, AfterValidator(_check_web)] | None = None
-    """Where its collector listens, such as `http://127.0.0.1:4318`. Without it nothing is sent."""
+    """The address of its collector, such as `http://127.0.0.1:4318`. Without it nothing is sent."""
     headers_env: Text | None = None
-    """The variable that holds further headers, as `name=value,name=value`."""
+    """The variable with additional headers, as `name=value,name=value`."""
     headers_file: Text | None = None
-    """A file that holds further headers."""
+    """A file with additional headers."""
     service_name: Text = "agenttalk"
-    """What the engine is called there."""
+    """The name of the engine there."""
     content: bool = False
-    """Whether texts are sent: results, reasons, and what checks and validators said. Prompts are never sent."""
+    """Whether texts are sent: results, reasons, and messages of checks and validators. Prompts are never sent."""
 
     @property
     def traces_url(self) -> str:
-        """Where spans are posted to; empty where they are not."""
+        """The address for spans; empty if none are sent."""
         base = (self.endpoint or "").rstrip("/")
         return base if not base or base.endswith("/v1/traces") else f"{base}/v1/traces"
 
@@ -446,56 +442,56 @@ class TelemetrySettings(SettingsTable):
 
 
 class ScheduleSettings(Schedule):
-    """Something that runs again and again: a plan file, or a prompt for an agent."""
+    """A schedule of a plan file, or of a prompt for an agent."""
 
     timezone: Annotated[Text, AfterValidator(_check_zone)] = "UTC"
-    """By which clock, such as `Europe/Berlin`."""
+    """The time zone, such as `Europe/Berlin`."""
 
 
 class Settings(SettingsTable):
-    """Everything that can be set."""
+    """All settings."""
 
     locale: Literal["en", "zh"] = "en"
-    """The language of prompts, `en` or `zh`, for agents that have no `locale` of their own."""
+    """The language of prompts, `en` or `zh`, for agents without their own `locale`."""
     sandbox: Tier | None = None
-    """How programs of agents are confined: `best` of the sandboxes that work (the default), `bubblewrap`, `landlock`,
-    or `plain`: not at all, which is said wherever their work is shown. Plans can ask for more, never for less."""
+    """The sandbox of agents' programs: `best` of the sandboxes that work (the default), `bubblewrap`, `landlock`, or
+    `plain`: none, which every view of their work shows. Plans can demand more, never less."""
     isolation: Floor | None = None
-    """The least isolation of agents and checks: `best` runs them as well as it goes here (the default), and `required`
-    runs nothing without a sandbox (the default where `sandbox` names one)."""
+    """The least isolation of agents and checks: `best` uses the best sandbox that works (the default), and `required`
+    runs nothing without a sandbox (the default if `sandbox` names one)."""
     server: ServerSettings = ServerSettings.model_construct()
     """Where the engine listens."""
     store: StoreSettings = StoreSettings.model_construct()
-    """Where state is kept."""
+    """Where the engine keeps its state."""
     agents: dict[IdText, AgentSettings] = Field(default_factory=dict)
     """Agents by their id."""
     sources: dict[IdText, SourceSettings] = Field(default_factory=dict)
     """Forges by a name of your own; their webhooks go to `/api/webhooks/NAME`."""
     toolchain: ToolchainSettings = ToolchainSettings.model_construct()
-    """What forge events come to."""
+    """The tasks of forge events."""
     mail: MailSettings = MailSettings.model_construct()
     """Letters between agents and people."""
     people: PeopleSettings = PeopleSettings.model_construct()
     """How people answer."""
     limits: LimitSettings = LimitSettings.model_construct()
-    """How much is taken at once."""
+    """Limits of the engine."""
     checks: CheckSettings = CheckSettings.model_construct()
-    """How checks are made."""
+    """How checks run."""
     folders: FolderSettings = FolderSettings.model_construct()
-    """Plans that lie in folders."""
+    """Plans in folders."""
     gc: GcSettings = GcSettings.model_construct()
-    """What is removed of what plans leave behind."""
+    """What is removed of the files that plans leave behind."""
     log: LogSettings = LogSettings.model_construct()
-    """What is written to standard error."""
+    """The log on standard error."""
     notify: dict[IdText, NotifySettings] = Field(default_factory=dict)
-    """Who elsewhere is told what happens, by a name of your own."""
+    """Receivers of notices, by a name of your own."""
     telemetry: TelemetrySettings = TelemetrySettings.model_construct()
-    """The tracing system that is told what happens."""
+    """The tracing system that gets spans."""
     schedules: dict[IdText, ScheduleSettings] = Field(default_factory=dict)
-    """What is done again and again, by a name of your own."""
+    """Schedules, by a name of your own."""
 
     def profile_of(self, agent_id: str, said: Mapping[str, Any]) -> dict[str, Any]:
-        """An agent's profile: what is said here of the agent, else what it says itself, else what holds for all."""
+        """Return an agent's profile: the settings of the agent, else its own profile, else the settings for all."""
         agent = self.agents.get(agent_id)
         if agent is None:
             return {"locale": self.locale, **said}
@@ -503,7 +499,7 @@ class Settings(SettingsTable):
         return {"locale": self.locale, **said, **own}
 
     def with_sandbox(self, sandbox: Tier | None) -> Self:
-        """The same, but for the sandbox of all agents, where somebody names one."""
+        """Return the settings with another sandbox for all agents, if one is named."""
         if sandbox is None:
             return self
         agents = {name: each.model_copy(update={"sandbox": None}) for name, each in self.agents.items()}
@@ -511,14 +507,14 @@ class Settings(SettingsTable):
 
     @property
     def isolation_words(self) -> IsolationSettings:
-        """What is said of isolation. It is no part of profiles: those can only ask for more."""
+        """The settings of isolation. Profiles do not contain them: they can only demand more."""
         agents = {name: IsolationSetting(each.sandbox, each.isolation) for name, each in self.agents.items()}
         return IsolationSettings(IsolationSetting(self.sandbox, self.isolation), agents)
 
     def read_secrets(self, root: Path, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Every secret that is named here, by its variable or key. What cannot be had now is left out.
+        """Read every secret that is named here, by its variable or key. Those that cannot be read are left out.
 
-        A key that ends in `_env` names a variable, one that ends in `_file` a file. Variables that agents are given
+        A key that ends in `_env` names a variable, one that ends in `_file` a file. Variables of agents
         count if they look like secrets.
         """
         environ = os.environ if environ is None else environ
@@ -534,7 +530,7 @@ class Settings(SettingsTable):
 
     @property
     def store_url(self) -> str:
-        """As the store takes it: empty for SQLite."""
+        """The URL of the store; empty for SQLite."""
         return "" if self.store.url == "sqlite" else self.store.url
 
 

@@ -31,7 +31,7 @@ def problem(code: str, field: str, message: str, hint: str = "") -> "dict[str, s
 
 
 def checked(envelope: pathlib.Path) -> "list[dict[str, str]]":
-    """What agenttalk says of the envelope."""
+    """Return the problems that agenttalk finds in the envelope."""
     program = launcher()
     if program is None:
         hint = "put agenttalk on PATH, or set AGENTTALK_BIN to the program"
