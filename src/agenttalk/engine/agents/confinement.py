@@ -36,7 +36,7 @@ class ConfinementBuilder:
     """What the working directory needs from elsewhere."""
 
     async def build(self) -> Confinement:
-        """Build the list of what the turn may touch. Raises InputError for a tree that is too deep."""
+        """Build what the turn may touch. Raises InputError for a tree that is too deep."""
         if self.profile.tier == "plain":
             return Confinement("plain", required=self.profile.isolated_only, network=self.profile.network == "on")
         view = await asyncio.to_thread(self._view)
