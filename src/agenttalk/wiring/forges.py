@@ -21,7 +21,7 @@ from agenttalk.wiring.settings import Settings
 def connect_forges(
     deps: Deps, settings: Settings, sources: Mapping[str, EventSource], forges: Mapping[str, Forge]
 ) -> ForgeConnections | None:
-    """What forges are connected by; None where none is configured."""
+    """Build what connects the engine to its forges; None where none is configured."""
     if not settings.sources:
         return None
     if not forges:

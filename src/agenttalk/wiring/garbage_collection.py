@@ -152,7 +152,7 @@ def _forgotten(aside: Path, cutoff: float) -> bool:
 
 
 def _left(root: Path, ended: Mapping[tuple[str, str], datetime]) -> Iterator[RemovableItem]:
-    """What plans that have ended left in folders."""
+    """List the items that ended plans left in folders."""
     for plan_id, task_id in ended:
         if not task_id and is_id(plan_id):
             yield from _clones(root, plan_id, ended[plan_id, task_id])
@@ -168,7 +168,7 @@ def _left(root: Path, ended: Mapping[tuple[str, str], datetime]) -> Iterator[Rem
 
 
 def _folders(top: SafeFolder, path: str) -> list[str]:
-    """The folders in one; none if it is not there, or a link leads to it."""
+    """List the folders in a folder; empty if it is missing or reached through a link."""
     try:
         with top.open_folder(path) as here:
             return sorted(entry.name for entry in here.scan() if entry.kind == "folder" and entry.is_text)
@@ -184,7 +184,7 @@ def _clones(root: Path, plan_id: str, at: datetime) -> Iterator[RemovableItem]:
 
 
 def _of_task(top: SafeFolder, path: str, plan_id: str, at: datetime) -> Iterator[RemovableItem]:
-    """A working folder and the transcripts in it. A folder that holds nothing else is not an item."""
+    """List a working folder and the transcripts in it. A folder that holds nothing else is not an item."""
     size = sum(_size(top.path / path / name) for name in _rubbish(top, path))
     if size:
         yield RemovableItem("workspaces", path, size, at, plan_id)
@@ -207,7 +207,7 @@ def _transcripts(top: SafeFolder, path: str) -> list[str]:
 
 
 def _rubbish(top: SafeFolder, path: str) -> list[str]:
-    """What of a working folder can go: all but transcripts, and prompts beside them."""
+    """List what can be removed from a working folder: all but transcripts and the prompts beside them."""
     kept = set(_transcripts(top, path))
     own = [name for name, kind in _names(top, path) if (name, kind) != (_TURNS, "folder")]
     return own + [f"{_TURNS}/{name}" for name, _ in _names(top, f"{path}/{_TURNS}") if name not in kept]

@@ -55,7 +55,7 @@ async def open_root(  # noqa: PLR0913 - each is a wish of its own
     words: IsolationSettings | None = None,
     unrouted: bool = False,
 ) -> AsyncIterator[Deps]:
-    """What use cases need of a root, open until the block ends. What is `hidden` no agent in a sandbox sees.
+    """Open the dependencies of use cases on a root until the block ends. Sandboxed agents cannot see `hidden`.
 
     With `witnessed`, the operator's configuration folder keeps how far the ledger has come: then cutting off
     everything that lies under the root is seen too.
@@ -96,7 +96,7 @@ async def open_root(  # noqa: PLR0913 - each is a wish of its own
 
 
 def _price(model: str, billed: BilledTokens) -> float | None:
-    """What a request to a model costs; the prices are loaded when something is to be priced."""
+    """Price a request to a model; the prices are loaded at the first use."""
     from agenttalk.adapters.drivers.prices import price_well_known
 
     return price_well_known(model, billed)
@@ -112,7 +112,7 @@ async def _keep(heads: HeadsFile) -> None:
 async def open_configured_root(
     root: Path, settings: Settings, *, kinds: Mapping[str, TaskKind] | None = None
 ) -> AsyncIterator[Deps]:
-    """A root with the store and the limits that its settings name, its ledger witnessed.
+    """Open a root with the store and the limits that its settings name, its ledger witnessed.
 
     Without kinds it still takes letters.
     """

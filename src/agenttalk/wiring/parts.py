@@ -40,7 +40,7 @@ Tell = Callable[[R], None]
 
 @asynccontextmanager
 async def open_part(root: Path, name: str) -> AsyncIterator[Deps]:
-    """A root, opened for one part: locked, swept of litter, closed in the end."""
+    """Open a root for one part: locked, swept of litter, closed in the end."""
     configured = settings.load(root)
     if configured.store_url:
         message = f"the parts on their own work with SQLite only, and the store of {root} is PostgreSQL"

@@ -21,7 +21,7 @@ class SettingsChanges(NamedTuple):
 
 
 def find_changes(before: Settings, after: Settings) -> SettingsChanges:
-    """What has changed."""
+    """Compare two settings and sort the changes by when they take effect."""
     old, new = ({path: value for path, value in leaves(each) if value not in ({}, [])} for each in (before, after))
     changed = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
     live = tuple(field_path(path) for path in changed if _is_live(path))
