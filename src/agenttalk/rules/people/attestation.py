@@ -34,7 +34,7 @@ class AnswerProof:
         return "confirmed" if self.isolated and self.how in {"page", "token", "operator"} else "attested"
 
     def as_json(self) -> dict[str, Any]:
-        """For the ledger and for programs."""
+        """Return the proof as JSON, for the ledger and for programs."""
         return {"how": self.how, "credential": self.credential, "isolated": self.isolated}
 
 
@@ -43,7 +43,7 @@ UNKNOWN: Final = AnswerProof("unknown")
 
 
 def read_proof(said: object) -> AnswerProof:
-    """A proof as it was written down; what cannot be read proves nothing."""
+    """Read a recorded proof; an unreadable one proves nothing."""
     match said:
         case {"how": str() as how, "credential": str() as credential, "isolated": bool() as isolated} if (
             how in get_args(AnswerChannel)
