@@ -64,7 +64,7 @@ def play_all(out: CommandOutput) -> list[dict[str, Any]]:
         for number, scene in enumerate(SCENES, 1):
             _line(out, f"[bold]{number}. {scene.title}[/]")
             good = scene.play(out, Path(folder))
-            _line(out, "[green]✓ as it should be[/]\n" if good else "[bold red]✗ not as it should be[/]\n")
+            _line(out, "[green]✓ succeeded[/]\n" if good else "[bold red]✗ failed[/]\n")
             results.append({"scene": scene.title, "ok": good})
     return results
 

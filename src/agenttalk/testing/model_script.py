@@ -85,7 +85,7 @@ def behaves(files: Mapping[str, str], says: str = "Done. The files are written."
 
 
 def lies(says: str = "Done. I wrote it, and all tests pass.") -> Script:
-    """The script of a model that does nothing, and claims success."""
+    """Script a model that does nothing, and claims success."""
     return [SayStep(says)]
 
 
