@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.dag import Node, TaskDag
-from agenttalk.contracts.plan import Policies
-from agenttalk.engine.core.plan_settings import encode_settings
+
+if TYPE_CHECKING:
+    from agenttalk.contracts.agent import AgentProfile
+    from agenttalk.contracts.dag import Node, TaskDag
+    from agenttalk.contracts.plan import Policies
 
 KEPT_TASKS: Final = 20_000
 """Tasks that are kept in memory."""
@@ -130,3 +131,13 @@ class SubmittedPlans:
         if team is None or not team.is_of(policies, profiles):
             team = self._team = PlanTeam.from_profiles(policies, profiles)
         return team
+
+
+def encode_settings(policies: Policies, profiles: dict[str, AgentProfile]) -> bytes:
+    """Write the settings of a plan as its row keeps them."""
+    return wire.write(
+        {
+            "policies": policies.model_dump(mode="json", exclude_none=True),
+            "profiles": {name: profile.as_json() for name, profile in sorted(profiles.items())},
+        }
+    )
