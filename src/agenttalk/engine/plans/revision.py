@@ -6,7 +6,7 @@ All of it is one transaction. The programs of changed tasks must be dead before.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from agenttalk.contracts.agent import AgentProfile
@@ -18,8 +18,8 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine.budgets import spending
 from agenttalk.engine.core import records
-from agenttalk.engine.core.plan_settings import encode_settings, store_settings
-from agenttalk.engine.core.submitted_plans import TaskLinks
+from agenttalk.engine.core.plan_settings import store_settings
+from agenttalk.engine.core.submitted_plans import TaskLinks, encode_settings
 from agenttalk.engine.plans import (
     commands,
     control,
@@ -75,7 +75,7 @@ class Difference:
 
     def as_json(self) -> dict[str, Any]:
         """Return the changes, for programs and the ledger."""
-        return {"added": self.added, "changed": self.changed, "removed": self.removed}
+        return asdict(self)
 
 
 def compare_dag(tx: Tx, dag: TaskDag) -> Difference:
