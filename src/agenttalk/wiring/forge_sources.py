@@ -1,4 +1,4 @@
-"""Forges as the settings describe them: who may tell us something, who is who, and how they are asked."""
+"""Makes the forges of the settings: sources of webhooks, the accounts of agents, and clients that read."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from agenttalk.wiring.settings.tables import Settings, SourceSettings
 LOG = logging.getLogger(__name__)
 _LONGEST_SECRET: Final = 4096
 GATHER: Final = 15.0
-"""Seconds in which the forge may be read before a task is made without what it says."""
+"""Seconds that reading the forge may take before a task is made without its answers."""
 _SENT_BACK: Final = 2
 """How often a task goes back to its agent: the third failure reaches the lead."""
 _BELIEVED: Final = 60.0
-"""Seconds for which the forge is not asked again whether an account may write."""
+"""Seconds for which the engine remembers whether an account has write access."""
 _REMEMBERED: Final = 1_000
 _REVIEWED: Final = frozenset({"review_result", "review_comment"})
 
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredSource:
-    """A source as it is configured. Implements `EventSource`."""
+    """A configured source. Implements `EventSource`."""
 
     name: str
     kind: ForgeKind
@@ -56,7 +56,7 @@ class ConfiguredSource:
     secret: str = field(repr=False)
     insecure: bool = False
     web: str = ""
-    """Its pages."""
+    """The address of its web pages."""
 
     def refusal(self, headers: Headers, body: bytes) -> str:
         """Explain why a delivery is not genuine. A source that has a secret always checks it."""
@@ -291,15 +291,15 @@ def _client(name: str, said: SourceSettings, token: str, known: ForgeRegistry) -
 
 @dataclass(frozen=True, slots=True)
 class ForgeReader:
-    """Reads at forges what events leave out."""
+    """Reads facts at forges that events do not contain."""
 
     forges: Mapping[str, Forge]
     high_risk: Sequence[str] = ()
     known: dict[tuple[str, str, str], tuple[float, bool]] = field(default_factory=dict)
-    """Who may write where, and until when that is believed."""
+    """Write access by account and repository, and how long each answer counts."""
 
     async def may_write(self, source: str, repository: str, login: str) -> bool | None:
-        """Whether an account may write; None when the forge does not say it."""
+        """Whether an account has write access; None when the forge does not tell."""
         forge = self.forges.get(source)
         if forge is None:
             return None
@@ -319,7 +319,7 @@ class ForgeReader:
         return may
 
     async def read_content(self, event: ForgeEvent, task: ProposedTask) -> ForgeContent:
-        """Comments of a review, jobs that are red, files that changed. Raises ForgeError."""
+        """Read comments of a review, failed jobs and changed files. Raises ForgeError."""
         forge = self.forges.get(event.source)
         number = task.context.get("pr_number")
         if forge is None or not isinstance(number, int):
@@ -353,7 +353,7 @@ class ForgeReader:
         if forge is None or pull is None or not pull.is_open:
             return event
         if event.kind != "github" and pull.requested_reviewers == ():
-            return event  # what these tell names too many, and never too few
+            return event  # these forges list too many reviewers in an event, never too few
         try:
             async with asyncio.timeout(GATHER):
                 asked, _ = await forge.pulls.read_review_requests(event.repository.full_name, pull)
@@ -373,7 +373,7 @@ class ForgeReader:
         ]
 
     async def find_pull_requests(self, event: ForgeEvent, lookups: Sequence[Lookup]) -> list[ForgeEvent]:
-        """Pull requests that a failure may belong to, as events that show them. Raises ForgeError."""
+        """Find the pull requests that a failure may belong to, as events that show them. Raises ForgeError."""
         forge = self.forges.get(event.source)
         found: list[ForgeEvent] = []
         if forge is None:

@@ -1,4 +1,4 @@
-"""The HTTP API of a root: of an engine, or of a part, for the agents that it runs."""
+"""Serves the HTTP API of an engine, or of a part for the agents that it runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def engine_api(
     """Serve the API of an engine at the configured address, or at another port."""
     server = settings.server
     folder = socket_folder(operator_folder.root_name(root))
-    _sweep_sockets(folder, lambda _: True)  # we hold the root, so their processes are dead
+    _sweep_sockets(folder, lambda _: True)  # we hold the root's lock, so their processes are dead
     async with serve_app(
         create_app(service),
         host=server.host,

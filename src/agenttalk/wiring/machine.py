@@ -1,4 +1,4 @@
-"""What this machine gives: the time, and ids by chance."""
+"""The clock of this machine, and random ids."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def compile_schedule(root: Path, schedule: Schedule, plan_id: str) -> CompiledPl
 
 
 def merge_profiles(root: Path | None, plan: PlanFile) -> dict[str, AgentProfile]:
-    """Profiles of the root: agenttalk.toml over the plan file over agents/<id>/agent_profile.json, key by key."""
+    """Merge profiles key by key: agenttalk.toml over the plan file over agents/<id>/agent_profile.json."""
     if root is None:
         return {}
     configured = settings.load(root)

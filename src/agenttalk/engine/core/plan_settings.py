@@ -41,3 +41,13 @@ def store_settings(tx: Tx, settings: bytes) -> bytes:
     if len(settings) > SMALL:
         return settings
     return store_content(tx, settings).encode()
+
+
+def encode_settings(policies: Policies, profiles: dict[str, AgentProfile]) -> bytes:
+    """Write the settings of a plan as its row keeps them."""
+    return wire.write(
+        {
+            "policies": policies.model_dump(mode="json", exclude_none=True),
+            "profiles": {name: profile.as_json() for name, profile in sorted(profiles.items())},
+        }
+    )

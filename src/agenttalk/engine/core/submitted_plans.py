@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from agenttalk.contracts.core import root_layout, wire
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # commands that submit nothing load this, too
     from agenttalk.contracts.agent import AgentProfile
     from agenttalk.contracts.dag import Node, TaskDag
     from agenttalk.contracts.plan import Policies
@@ -76,6 +76,8 @@ class PlanTeam:
     @classmethod
     def from_profiles(cls, policies: Policies, profiles: Mapping[str, AgentProfile]) -> PlanTeam:
         """Write the texts of policies and agents."""
+        from agenttalk.engine.core.plan_settings import encode_settings
+
         shown = {
             f"{root_layout.agent_folder(agent_id)}/{root_layout.PROFILE}": f"{profile.as_text()}\n"
             for agent_id, profile in profiles.items()
@@ -131,13 +133,3 @@ class SubmittedPlans:
         if team is None or not team.is_of(policies, profiles):
             team = self._team = PlanTeam.from_profiles(policies, profiles)
         return team
-
-
-def encode_settings(policies: Policies, profiles: dict[str, AgentProfile]) -> bytes:
-    """Write the settings of a plan as its row keeps them."""
-    return wire.write(
-        {
-            "policies": policies.model_dump(mode="json", exclude_none=True),
-            "profiles": {name: profile.as_json() for name, profile in sorted(profiles.items())},
-        }
-    )

@@ -14,7 +14,8 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.plan import Policies
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.submitted_plans import TaskLinks, encode_settings
+from agenttalk.engine.core.plan_settings import encode_settings
+from agenttalk.engine.core.submitted_plans import TaskLinks
 from agenttalk.engine.plans import submission
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import PlanTransaction

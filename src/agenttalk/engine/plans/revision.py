@@ -18,8 +18,8 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine.budgets import spending
 from agenttalk.engine.core import records
-from agenttalk.engine.core.plan_settings import store_settings
-from agenttalk.engine.core.submitted_plans import TaskLinks, encode_settings
+from agenttalk.engine.core.plan_settings import encode_settings, store_settings
+from agenttalk.engine.core.submitted_plans import TaskLinks
 from agenttalk.engine.plans import (
     commands,
     control,

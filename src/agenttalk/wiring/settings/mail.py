@@ -1,4 +1,4 @@
-"""The settings for letters, as the mail board takes them."""
+"""Makes the rules of the mail board from the settings."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ _NAMED: Final[dict[tuple[type[BaseModel], str], type[BaseModel]]] = {
 
 
 def _strange(kind: type[BaseModel], data: Any, path: tuple[str, ...] = ()) -> list[Problem]:
-    """Unknown keys, each with the nearest known one."""
+    """Report unknown keys, each with the nearest known one."""
     problems: list[Problem] = []
     for key, value in data.items() if isinstance(data, dict) else ():
         field = kind.model_fields.get(key)
@@ -208,7 +208,7 @@ def leaves(table: BaseModel, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple
 
 
 def _is_named(value: Any) -> bool:
-    """Whether it is tables by names that people give."""
+    """Whether a setting holds tables by names that people give."""
     return isinstance(value, dict) and bool(value) and all(isinstance(each, BaseModel) for each in value.values())
 
 
