@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, get_args
 
 from agenttalk.contracts.agent import AgentProfile
@@ -35,7 +35,7 @@ class AnswerProof:
 
     def as_json(self) -> dict[str, Any]:
         """Return the proof as JSON, for the ledger and for programs."""
-        return {"how": self.how, "credential": self.credential, "isolated": self.isolated}
+        return asdict(self)
 
 
 UNKNOWN: Final = AnswerProof("unknown")
