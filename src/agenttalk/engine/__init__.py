@@ -1,1 +1,1 @@
-"""Who makes it happen: use cases that reach the world through ports only."""
+"""Use cases, which reach the world through ports only."""

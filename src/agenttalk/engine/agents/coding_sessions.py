@@ -37,7 +37,7 @@ class CodingSession:
 
     @property
     def used(self) -> UsageTotals:
-        """What it had used when it was kept: some agents count on from there."""
+        """Its usage when it was kept: some agents continue counting from there."""
         return UsageTotals(self.tokens, self.cost_usd)
 
 

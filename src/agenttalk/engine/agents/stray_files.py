@@ -22,7 +22,7 @@ _TOLD: Final = 20
 
 
 class FileMark(NamedTuple):
-    """What identifies an unchanged file."""
+    """The identity of an unchanged file."""
 
     inode: int
     size: int

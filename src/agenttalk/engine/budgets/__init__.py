@@ -1,1 +1,1 @@
-"""What turns and days may cost, and the monitor that stops a turn."""
+"""The limits of turns and days, and the monitor that stops a turn."""

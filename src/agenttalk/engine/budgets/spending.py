@@ -87,7 +87,7 @@ class Allowance:
 
     limits: tuple[BudgetLimit, ...]
     own: UsageTotals
-    """What the task has used of its own budget before."""
+    """The usage of the task's own budget before the turn."""
     names: Mapping[Scope, str]
     """The counters of its scopes."""
     tallies: Mapping[Scope, SharedUsage]

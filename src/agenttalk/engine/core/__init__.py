@@ -1,1 +1,1 @@
-"""What every use case needs: dependencies, access, boards, records, loops, slots."""
+"""The shared parts of all use cases: dependencies, access, boards, records, loops, slots."""

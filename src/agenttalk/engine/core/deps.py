@@ -42,7 +42,7 @@ class EngineLimits:
 
 @dataclass(frozen=True, slots=True)
 class SandboxPaths:
-    """What every sandbox of a root hides and shows: those of agents, checks and preparations use one list."""
+    """The paths that every sandbox of a root hides and shows: those of agents, checks and preparations use one list."""
 
     hidden: tuple[Path, ...] = ()
     """The operator's files, and those in the root: state, settings, work of all agents. A confined
@@ -67,7 +67,7 @@ class Deps:
     unrouted: bool = False
     """Whether messages of foreign plans are handled although no router is known to have delivered them."""
     sandbox_paths: SandboxPaths = field(default_factory=SandboxPaths)
-    """What processes in a sandbox see."""
+    """The paths that processes in a sandbox see."""
     operator: OperatorIsolation = field(default_factory=OperatorIsolation)
     """The operator's settings for isolation."""
     secret_guard: SecretGuard = field(default_factory=SecretGuard)

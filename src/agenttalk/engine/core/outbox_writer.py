@@ -1,4 +1,4 @@
-"""What the engine writes into an agent's outbox: rows first, files afterwards, each exactly once."""
+"""Writes the engine's messages into an agent's outbox: rows first, files afterwards, each exactly once."""
 
 from __future__ import annotations
 

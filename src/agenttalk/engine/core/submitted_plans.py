@@ -69,7 +69,7 @@ class PlanTeam:
     policies: Policies
     profiles: dict[str, AgentProfile]
     settings: bytes
-    """What the row of the plan's run keeps."""
+    """The data in the row of the plan's run."""
     shown: str
     """Files to be shown: pairs of path and text, as they stand inside a JSON object."""
 

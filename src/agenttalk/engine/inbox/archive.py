@@ -80,7 +80,7 @@ class ClaimedArtifact:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveResult:
-    """What became of claimed artifacts."""
+    """The results for claimed artifacts."""
 
     archived: int = 0
     dead: int = 0

@@ -1,4 +1,4 @@
-"""What one tick of a heartbeat did."""
+"""The report of one tick of a heartbeat."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _TEXTS: Final = 128 * 1024
 
 @dataclass(frozen=True, slots=True)
 class TurnSetting:
-    """What the turns of an agent have in common."""
+    """The state that the turns of an agent share."""
 
     runner: JobRunner
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)

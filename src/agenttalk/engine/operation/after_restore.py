@@ -24,7 +24,7 @@ BY: Final = "restore"
 
 @dataclass(frozen=True, slots=True)
 class RestoreReport:
-    """What was found in a restored root."""
+    """The findings in a restored root."""
 
     paused: tuple[str, ...] = ()
     """Plans and boards that a person has to resume."""

@@ -9,7 +9,7 @@ from agenttalk.engine.runs.dispatcher import Dispatcher
 
 
 class DayBudget:
-    """What may be spent on a day: the limit of the settings, unless a person set another."""
+    """The spending limit of a day: the limit of the settings, unless a person set another."""
 
     def __init__(self, deps: Deps, dispatcher: Dispatcher | None, configured: float | None) -> None:
         self._deps = deps

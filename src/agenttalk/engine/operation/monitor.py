@@ -36,7 +36,7 @@ _LIMIT: Final = 64 * 1024
 
 @dataclass(slots=True)
 class MonitorReport:
-    """What a pass of the monitor saw."""
+    """The observations of a pass of the monitor."""
 
     plans: dict[str, dict[str, int]] = field(default_factory=dict)
     """Plan → state → number of tasks."""

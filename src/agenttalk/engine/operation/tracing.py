@@ -48,7 +48,7 @@ _PROBE: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class SpanExportResult:
-    """What came of telling spans."""
+    """The result of sending spans."""
 
     ok: bool
     why: str = ""
@@ -64,7 +64,7 @@ SpanSender: TypeAlias = "Callable[[bytes], Awaitable[SpanExportResult]]"
 
 @dataclass(slots=True)
 class SpanCounts:
-    """What became of spans since the engine began."""
+    """Counts of sent and lost spans since the engine began."""
 
     sent: int = 0
     dropped: int = 0

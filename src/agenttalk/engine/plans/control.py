@@ -1,4 +1,4 @@
-"""What an operator does with a running plan: pause, resume and cancel it, and retry or abort a task."""
+"""The actions of an operator on a running plan: pause, resume and cancel it, and retry or abort a task."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from agenttalk.rules.plans.input_selection import AmbiguousInput, InputCandidate
 from agenttalk.rules.text import task_words
 
 Selection: TypeAlias = "PickedInputs | MissingInputs | AmbiguousInput"
-"""What `pick_inputs` found for a task."""
+"""The result of `pick_inputs` for a task."""
 _NOTHING: Final[KnownOutputs] = {}
 
 

@@ -1,4 +1,4 @@
-"""What follows from a change of a task: dependants become ready, are skipped, blocked or begun again, and plans end.
+"""The consequences of a change of a task: dependants become ready, are skipped, blocked or begun again, and plans end.
 
 All of it happens in one transaction. Rules decide, and these functions write what was decided. A fan-out that is too
 wide for one transaction is left to the next pass, which finds it by an index.

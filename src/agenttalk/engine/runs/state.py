@@ -1,4 +1,4 @@
-"""What the parts of the dispatcher share: boards, turns under way, leases."""
+"""The state that the parts of the dispatcher share: boards, running turns and leases."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class BoardState:
 
 @dataclass(slots=True, eq=False)
 class DispatcherState:
-    """What the parts of the dispatcher share: boards, turns under way, leases. It decides nothing."""
+    """The state that the parts of the dispatcher share: boards, running turns and leases. It decides nothing."""
 
     deps: Deps
     jobs: JobRunner
