@@ -100,7 +100,7 @@ def _fields(schema: Mapping[str, Any]) -> list[str]:
         f"| `{name}` | {_form(said)} | {_told_default(said, needed=name in needed)} | {_line(said.get('description', ''))} |"
         for name, said in schema["properties"].items()
     ]
-    return ["| field | form | default | what it says |", "|---|---|---|---|", *rows]
+    return ["| field | form | default | meaning |", "|---|---|---|---|", *rows]
 
 
 def _line(text: str) -> str:
@@ -137,7 +137,7 @@ def coding_agents_page() -> str:
         "How the driver `cli` starts each coding agent ([how to use them](../howto/use-coding-agents.md)). An agent's `cli` is one",
         "of these names, or an object with `agent` and the keys that differ from this page. The page is generated from the code.",
         "",
-        "| key of `cli` | what it says |",
+        "| key of `cli` | meaning |",
         "|---|---|",
         *(f"| `{name}` | {_told(CliUse, name)} |" for name in CliUse.model_fields),
         "",
@@ -177,7 +177,7 @@ def models_page() -> str:
     tables: dict[str, type[Part]] = {"llm": LlmUse, "llm.prices": Prices, "local": LocalUse}
     for name, table in tables.items():
         rows = [f"| `{key}` | {_shown(field)} | {_told(table, key)} |" for key, field in table.model_fields.items()]
-        parts += ["", f"## {name}", "", (table.__doc__ or "").strip(), "", "| key | default | what it says |"]
+        parts += ["", f"## {name}", "", (table.__doc__ or "").strip(), "", "| key | default | meaning |"]
         parts += ["|---|---|---|", *rows]
     return "\n".join([*parts, ""])
 
@@ -194,7 +194,7 @@ def spoken_agents_page() -> str:
         "([how to use them](../howto/use-coding-agents.md#agents-that-ask-first)). An agent's `acp` is one of these names, or an",
         "object with `agent` and the keys that differ from this page. The page is generated from the code.",
         "",
-        "| key of `acp` | what it says |",
+        "| key of `acp` | meaning |",
         "|---|---|",
         *(f"| `{name}` | {_told(AcpUse, name)} |" for name in AcpUse.model_fields),
         "",
@@ -415,18 +415,18 @@ def settings_page() -> str:
     parts = [
         "# Settings",
         "",
-        "Settings stand in `agenttalk.toml` at the root. A variable such as `AGENTTALK__SERVER__PORT` wins over the file. An",
-        "unknown key is an error that names the nearest known one. Secrets do not belong into the file: keys that end in `_env`",
-        "name a variable, keys that end in `_file` a file. `agenttalk config show --origin` tells what holds and where it was set.",
+        "Settings are in `agenttalk.toml` at the root. A variable such as `AGENTTALK__SERVER__PORT` wins over the file. An",
+        "unknown key is an error that names the nearest known one. Secrets do not belong in the file: keys that end in `_env`",
+        "name a variable, keys that end in `_file` a file. `agenttalk config show --origin` shows each setting and its origin.",
         "This page is generated from the code.",
         "",
-        "| key | default | what it says |",
+        "| key | default | meaning |",
         "|---|---|---|",
         *own,
     ]
     for name, table in sorted(tables.items()):
         rows = [f"| `{key}` | {_shown(field)} | {_told(table, key)} |" for key, field in table.model_fields.items()]
-        parts += ["", f"## [{name}]", "", (table.__doc__ or "").strip(), "", "| key | default | what it says |"]
+        parts += ["", f"## [{name}]", "", (table.__doc__ or "").strip(), "", "| key | default | meaning |"]
         parts += ["|---|---|---|", *rows]
     return "\n".join([*parts, ""])
 

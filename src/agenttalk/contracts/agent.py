@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BeforeValidator, Field
 
 from agenttalk.contracts.core.base import AgentIdText, Document, Many, Part, Positive, Text
-from agenttalk.contracts.model_use import MODEL_DRIVERS, LlmUse, LocalUse, Prices
+from agenttalk.contracts.model_use import MODEL_DRIVERS, LlmUse, LocalUse, Prices, PricesSpec
 
 Locale = Literal["en", "zh"]
 Tier = Literal["plain", "landlock", "bubblewrap", "best"]
@@ -42,6 +42,10 @@ class ProgramLimits(Part):
     """Total output that it prints, in MiB. Default: 1,024."""
 
 
+class ProgramLimitsSpec(ProgramLimits, extra="forbid"):
+    """Resource limits of an agent's program, as a person writes them: unknown keys are errors."""
+
+
 PromptBy = Literal["stdin", "argument", "file"]
 """How a program gets its prompt."""
 
@@ -71,6 +75,13 @@ class CliUse(Part):
     """Patterns of its output when it failed."""
     prices: Prices | None = None
     """The price of its model, for budgets in dollars. Without it, only the prices of well-known models are known."""
+
+
+class CliUseSpec(CliUse, extra="forbid"):
+    """A coding agent of the driver `cli`, as a person writes it: unknown keys are errors."""
+
+    prices: PricesSpec | None = None
+    """The price of its model, for budgets in dollars: a table."""
 
 
 def normalize_cli(value: object) -> object:
@@ -114,6 +125,13 @@ class AcpUse(Part):
     """Time limit in seconds until it is ready for its prompt."""
     prices: Prices | None = None
     """The price of its model, for budgets in dollars."""
+
+
+class AcpUseSpec(AcpUse, extra="forbid"):
+    """A coding agent of the driver `acp`, as a person writes it: unknown keys are errors."""
+
+    prices: PricesSpec | None = None
+    """The price of its model, for budgets in dollars: a table."""
 
 
 class AgentProfile(Document):

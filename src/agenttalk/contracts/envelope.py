@@ -126,7 +126,7 @@ class CommandEnvelope(Envelope):
 
     @classmethod
     def lift(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """A re-execution with the refusal at the top of its command."""
+        """Copy the refusal of a re-execution to the top of its command."""
         found: dict[str, Any] = lift_reexecution(data)
         return found
 

@@ -40,7 +40,7 @@ class ValidateResult(BaseModel):
     """What is allowed but probably a mistake, such as a misspelt field."""
 
     def as_json(self) -> dict[str, Any]:
-        """The answer as JSON values."""
+        """Return the answer as JSON values."""
         return self.model_dump(mode="json", by_alias=True)
 
 

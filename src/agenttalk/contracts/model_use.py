@@ -24,6 +24,10 @@ class Prices(Part):
     """Per million output tokens."""
 
 
+class PricesSpec(Prices, extra="forbid"):
+    """The price of a model, as a person writes it: unknown keys are errors."""
+
+
 class LlmUse(Part):
     """The model of the driver `llm`."""
 
@@ -48,6 +52,13 @@ class LlmUse(Part):
     """Its price, for budgets. Without it, only the prices of well-known models are known."""
 
 
+class LlmUseSpec(LlmUse, extra="forbid"):
+    """The model of an agent and its service, as a person writes them: unknown keys are errors."""
+
+    prices: PricesSpec | None = None
+    """Its price, for budgets in dollars: a table."""
+
+
 class LocalUse(Part):
     """The model of the driver `local`."""
 
@@ -65,3 +76,7 @@ class LocalUse(Part):
     """How freely it answers; 0 gives the same answer every time."""
     seed: Count | None = None
     """The random seed. The same seed gives the same answer."""
+
+
+class LocalUseSpec(LocalUse, extra="forbid"):
+    """The model of an agent and its file, as a person writes them: unknown keys are errors."""

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, ConfigDict, model_validator
+from pydantic import AfterValidator, model_validator
 from pydantic_core import PydanticCustomError
 
 from agenttalk.contracts.core import cron
@@ -18,10 +18,8 @@ def _check_cron(text: str) -> str:
     return text
 
 
-class Schedule(Part):
+class Schedule(Part, extra="forbid"):
     """A schedule. It has a plan file, or an agent and a prompt."""
-
-    model_config = ConfigDict(extra="forbid")
 
     cron: Annotated[str, AfterValidator(_check_cron)]
     """The times: minute, hour, day of the month, month, weekday; or `@hourly`, `@daily`, `@weekly`, `@monthly`,

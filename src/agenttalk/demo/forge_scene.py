@@ -27,7 +27,7 @@ _TOKENS: Final = {"dev": "DEV_TOKEN", "reviewer": "REVIEWER_TOKEN"}
 
 
 def play_forge(out: CommandOutput, root: Path) -> bool:
-    """An issue, a red build, a review that asks for more, and a merge; each task is done by what the forge shows."""
+    """Show an issue, a red build, a review that asks for more and a merge, each task done by what the forge shows."""
     root.mkdir()
     return asyncio.run(_played(out, root))
 
@@ -67,7 +67,7 @@ class _TaskNarrator:
     told: set[str] = field(default_factory=set)
 
     async def wait_for_ended(self, count: int) -> list[dict[str, Any]]:
-        """All tasks, once so many have ended."""
+        """Wait until this many tasks have ended; returns all tasks."""
         client = engine_client.connect_to_running_engine(self.root)
         if client is None:
             return []
@@ -124,7 +124,7 @@ async def _environment(more: Mapping[str, str]) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _engine(root: Path) -> AsyncIterator[str]:
-    """An engine of the root; where it listens."""
+    """Run an engine of the root until the block ends; yields the address it listens on."""
     for name in ("agents", "system_runtime"):
         (root / name).mkdir(exist_ok=True)
     stop, listening = asyncio.Event(), asyncio.get_running_loop().create_future()

@@ -46,7 +46,7 @@ outputs = pathlib.Path(os.environ["AGENTTALK_OUTPUTS"])
 
 
 def play_delivery(out: CommandOutput, root: Path) -> bool:
-    """A command travels to an agent, the agent works, and its output travels on."""
+    """Deliver a command to an agent, let it work, and deliver its output."""
     _profile(root, "pm", WRITER)
     _profile(root, "backend", CODER)
     _order(root, "lead", "requirements", "Write the requirements.")
@@ -63,7 +63,7 @@ def play_delivery(out: CommandOutput, root: Path) -> bool:
 
 
 def play_kill(out: CommandOutput, root: Path) -> bool:
-    """The process that drives an agent is killed while its program runs; nothing is lost, nothing done twice."""
+    """Kill the process that drives an agent while its program runs; nothing is lost or done twice."""
     heartbeat = [sys.executable, "-m", "agenttalk", "heartbeat", "--root", str(root), "--agent", "backend", "--once"]
     child = subprocess.Popen(heartbeat, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - ourselves
     begun = root / root_layout.task_folder("backend", PLAN, "implement") / "begun"
@@ -88,7 +88,7 @@ def play_kill(out: CommandOutput, root: Path) -> bool:
 
 
 def play_refusal(out: CommandOutput, root: Path) -> bool:
-    """A forged, a broken and a repeated message: none gets through, none is lost."""
+    """Send a forged, a broken and a repeated message: none gets through, none is lost."""
     outbox = root / root_layout.box_folder("backend", "outbox", PLAN)
     lead = root / root_layout.box_folder("lead", "outbox", PLAN)
     sent = next((lead / root_layout.SENT).glob("*.msg.json")).read_bytes()

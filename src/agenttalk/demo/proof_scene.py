@@ -26,7 +26,7 @@ _GIT: Final = ("git", "-c", "user.name=demo", "-c", "user.email=demo@example.org
 
 
 def play_proof(out: CommandOutput, root: Path) -> bool:
-    """A builder sends back a specification, and the tests refute a claim of done."""
+    """Let a builder send back a specification, and let the tests refute a claim of done."""
     place = root / "beside"
     shutil.copytree(PROOF, place)
     for call in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-q", "-m", "A price that is wrong")):

@@ -121,7 +121,7 @@ def _refused(out: CommandOutput, root: Path) -> bool:
 
 
 def _tampered(out: CommandOutput, root: Path) -> bool:
-    """A command is changed on its way, and another was made for a DAG that is no longer in force."""
+    """Change a command on its way, and send another that was made for a DAG that is no longer in force."""
     known = root_reader.read_known(root, PLAN, "implement")
     fields = {"plan_id": PLAN, "task_id": "implement", "prompt": "Implement the price function."}
     good = generation.generate(fields, known, with_hash=True).command
@@ -166,7 +166,7 @@ SCENES = (
 
 
 def _lay_tree(root: Path) -> None:
-    """A root as others would make it: agents, a DAG and the pointer to it."""
+    """Write a root as other programs would: agents, a DAG and the pointer to it."""
     for agent in ("lead", "pm", "backend"):
         (root / "agents" / agent).mkdir(parents=True)
     data = wire.write(DAG)

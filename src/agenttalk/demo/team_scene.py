@@ -63,7 +63,7 @@ async def _served(root: Path, job: Any) -> None:
 
 
 async def _answer(out: CommandOutput, running: Engine, request: HumanQuestion) -> None:
-    """The person in this demo: gives the price list that was asked for."""
+    """Answer as the person in this demo: give the price list that was asked for."""
     names = [need.name for need in request.document.needed.files]
     _say(out, f"  question: {sanitize(request.document.title)}; the demo answers with a file")
     await running.service.messages.answer(

@@ -87,7 +87,7 @@ class StdioClient(Protocol):
     """
 
     def begin(self, pen: ProgramInput) -> None:
-        """The program was asked for, and may be spoken to."""
+        """Note that the program was asked for, and can be written to."""
 
     def request_end(self) -> None:
         """Ask the program to end: its time is over, or the turn is cancelled. The pen still writes for a moment."""
@@ -187,7 +187,7 @@ class SandboxSelector(Protocol):
     """The sandboxes of this machine."""
 
     async def tier(self, asked: Confinement) -> Tier:
-        """In which tier a turn would run here. Raises ValueError, with what to do, rather than say a lower one."""
+        """Return the tier in which a turn would run here. Raises ValueError, with a remedy, rather than lower it."""
 
 
 class InputContent(NamedTuple):

@@ -78,9 +78,6 @@ class Folder(Protocol):
     def digest(self, relative: str, limit: int) -> Digest:
         """Compute the hash and size of a file."""
 
-    def copy_to(self, relative: str, target: Self, new: str, limit: int, *, sync: bool = False) -> Digest:
-        """Copy a file. Returns hash and size of exactly the bytes that were written."""
-
     def write(
         self, relative: str, data: bytes, *, mode: int = 0o600, parents: bool = False, sync: bool = False
     ) -> None:

@@ -31,13 +31,13 @@ class CheckResultStore(Protocol):
     """What was found out before, kept where the next start finds it. Only the engine writes here."""
 
     async def find_baseline(self, job: Job) -> Baseline | None:
-        """How the checks of a job's task stood before its work; None before the first look."""
+        """Find the results of the checks before a job's task began its work; None before they ran."""
 
     async def keep_baseline(self, job: Job, baseline: Baseline) -> None:
         """Keep that. The tip that was kept first stays."""
 
     async def find_result(self, job: Job, key: str, check_id: str) -> CheckResult | None:
-        """What came of a check that rests on the same (`evidence.cache_key`); it says when it was seen."""
+        """Find a result of a check with the same inputs (`evidence.cache_key`); it has the time it was observed."""
 
     async def keep_result(self, job: Job, key: str, result: CheckResult) -> None:
         """Keep a result under its key, with whom it was made for. What is there already stays."""
@@ -92,7 +92,7 @@ class Confirmer(Protocol):
     def __call__(
         self, check: HumanCheck, shown: str, *, exhibit: Exhibit = NO_EXHIBIT
     ) -> Coroutine[Any, Any, Confirmation]:
-        """The answer; `shown` is the hash."""
+        """Ask a person and wait for the answer; `shown` is the hash of what they see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Prover(Protocol):
     """Makes ready where an agent works, and proves what it did. Nothing that the agent can write has a say in it."""
 
     async def find_faults(self, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
-        """What a machine finds wrong with files: their format, fields that are missing, what their schema forbids."""
+        """Find the faults of files that a machine can find: format, missing fields, violations of their schema."""
 
     async def survey(self, repo: Workspace) -> tuple[Sequence[str], Sequence[str]]:
         """Files with which a plan would begin in a repository, and those that are not committed there, by their paths.
@@ -132,21 +132,21 @@ class Prover(Protocol):
     ) -> WorkProof:
         """Make the checks of a job's promise on what was left; every process of the agent is dead.
 
-        If `done` says of what was found that the promise is fulfilled, the work is merged before this returns. A person
-        is asked (`confirm`) only when nothing else is missing. Doing it again for the same attempt changes nothing.
+        If `done` finds the promise fulfilled by the results, the work is merged before this returns. A person is asked
+        (`confirm`) only when nothing else is missing. Doing it again for the same attempt changes nothing.
         """
 
     async def accept(self, left: AcceptedWork) -> str:
         """Merge what an attempt left, because a person accepted it as it is; the commit. Doing it again is harmless.
 
-        Protected paths are put back all the same. Raises InputError when it cannot be merged.
+        Protected paths are restored here, too. Raises InputError when it cannot be merged.
         """
 
     async def examine(self, shipment: Shipment, checks: Sequence[tuple[AnyCheck, str]]) -> ShipmentReport:
         """Make checks at the `tip` of the plan's branch, or on the `artifacts` that are shipped, as each check says."""
 
     def release_attempt(self, job: Job) -> None:
-        """An attempt is over. Those go on who waited for it because it had conflicted with others before."""
+        """End an attempt. Tasks that wait for it because of an earlier conflict go on."""
 
     def end_plan(self, plan_id: str) -> None:
         """Free what is kept to be quick with a plan, now that it has ended. It comes back when it is needed."""
@@ -155,10 +155,10 @@ class Prover(Protocol):
         """Free that of all plans, and wait for it. Nothing may be proven meanwhile."""
 
     async def find_head(self, plan_id: str, repo: Workspace) -> str:
-        """Where the branch of a plan stands; empty when it is gone. It makes nothing and reads nothing else."""
+        """Return the commit of a plan's branch; empty when it is gone. Creates nothing and reads nothing else."""
 
     async def find_tip(self, job: Job, globs: Sequence[str]) -> BranchTip:
-        """Where the branch of a job's plan stands now, and what each glob matches there."""
+        """Return the commit of the branch of a job's plan, and what each glob matches there."""
 
     async def recheck(self, job: Job, check: AnyCheck, kept: Fingerprint, commit: str) -> CheckResult:
         """Make a check of a job's promise at a commit of the plan's branch; `kept` says what its evidence rests on.
@@ -167,7 +167,7 @@ class Prover(Protocol):
         """
 
     async def list_arrivals(self, job: Job, since: str) -> Sequence[tuple[str, str | None]]:
-        """What came onto the plan's branch behind a commit, the oldest first, each with the task whose work it is.
+        """List the commits on the plan's branch after a commit, the oldest first, each with the task that made it.
 
-        None stands for commits that no task made. There is nothing if the commit does not lead to the tip.
+        The task is None for commits that no task made. The list is empty if the commit does not lead to the tip.
         """

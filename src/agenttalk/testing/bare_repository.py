@@ -43,7 +43,7 @@ class BareRepository:
 
     @classmethod
     def create(cls, path: Path) -> BareRepository:
-        """A new one, with `main` as its default branch and with pushing over HTTP allowed."""
+        """Create a repository with `main` as its default branch and with pushing over HTTP allowed."""
         path.mkdir(parents=True)
         bare = cls(path)
         bare.git("init", "--quiet", "--bare", "--initial-branch=main", str(path))
@@ -66,7 +66,7 @@ class BareRepository:
         return done.stdout.decode(errors="replace").strip()
 
     def head(self, branch: str) -> str:
-        """The commit of a branch; empty when there is no such branch."""
+        """Return the commit of a branch; empty when the branch does not exist."""
         loose = self.path / "refs/heads" / branch
         if loose.is_file():
             return loose.read_text(encoding="ascii").strip()
@@ -91,7 +91,7 @@ class BareRepository:
         )
 
     def write_changed_tree(self, commit: str, files: Mapping[str, str | None]) -> str:
-        """The tree of a commit with other files; that of no commit is empty."""
+        """Write the tree of a commit with some files changed; the tree of an empty commit name is empty."""
         index = {"GIT_INDEX_FILE": str(self.path / f"index.{os.urandom(4).hex()}")}
         if commit:
             self.git("read-tree", commit, env=index)
@@ -106,7 +106,7 @@ class BareRepository:
         return tree
 
     def commit_tree(self, branch: str, tree: str, parents: Sequence[str], message: str, author: str) -> str:
-        """A commit of a tree, to which the branch is moved."""
+        """Commit a tree and move the branch to that commit."""
         sha = self._write_commit(tree, parents, message, author)
         self.move_ref(f"refs/heads/{branch}", sha)
         return sha
@@ -152,7 +152,7 @@ class BareRepository:
         return self._conflicts[base, head]
 
     def _rebased(self, onto: str, head: str, author: str) -> str:
-        """The commits of a head on top of another commit. They keep their authors and words, and become others."""
+        """Copy the commits of a head on top of another commit, with their authors and messages."""
         if self.merge_base(onto, head) == onto:
             return head
         tip = onto
@@ -164,7 +164,7 @@ class BareRepository:
         return tip
 
     def _picked(self, base: str, ours: str, theirs: str) -> str:
-        """The tree of one commit with what another changed; raises GitFailedError when both changed one file."""
+        """Apply a commit's change to another tree; raises GitFailedError when both changed one file."""
         index = {"GIT_INDEX_FILE": str(self.path / f"index.{os.urandom(4).hex()}")}
         try:
             self.git("read-tree", "-i", "-m", "--aggressive", base, ours, theirs, env=index)
@@ -174,7 +174,7 @@ class BareRepository:
 
     @lru_cache(maxsize=1024)  # noqa: B019 - what lies between commits stays as it is, and so does a repository's path
     def merge_base(self, left: str, right: str) -> str:
-        """The commit that two have in common; empty when there is none."""
+        """Return the newest common ancestor of two commits; empty when there is none."""
         try:
             return self.git("merge-base", left, right)
         except GitFailedError:
@@ -185,7 +185,7 @@ class BareRepository:
         return self.git("rev-list", "--reverse", f"{base}..{head}").splitlines()
 
     def read_commit(self, sha: str) -> CommitInfo:
-        """What is written in a commit."""
+        """Read the data of a commit."""
         form = "%H%x00%P%x00%an%x00%ae%x00%aI%x00%B"
         full, parents, name, address, date, message = self.git(
             "show", "--no-patch", f"--format={form}", f"{sha}^{{commit}}"
@@ -193,17 +193,17 @@ class BareRepository:
         return CommitInfo(full, tuple(parents.split()), name, address, date, message)
 
     def author(self, sha: str) -> str:
-        """The account whose commit it is, by its address; empty if no account has it."""
+        """Return the account that made a commit, by its mail address; empty if no account has that address."""
         address = self.read_commit(sha).address
         return address.removesuffix(NOREPLY) if address.endswith(NOREPLY) else ""
 
     def entries(self, sha: str) -> list[tuple[str, str, str, str]]:
-        """The top of a commit's tree: mode, type, object and path of each."""
+        """List the top of a commit's tree: mode, type, object and path of each entry."""
         lines = self.git("ls-tree", "-z", f"{sha}^{{tree}}").split("\0")
         return [(*line.partition("\t")[0].split(), line.partition("\t")[2]) for line in lines if line]  # type: ignore[misc]
 
     def diff(self, base: str, head: str) -> str:
-        """What a pull request shows."""
+        """Return the diff that a pull request shows."""
         return self.git("diff", f"{base}...{head}")
 
     def list_changed_paths(self, base: str, head: str) -> list[str]:
@@ -212,7 +212,7 @@ class BareRepository:
 
     @lru_cache(maxsize=1024)  # noqa: B019 - as above
     def count_changes(self, base: str, head: str) -> tuple[int, int, int]:
-        """How many files a pull request changes, and how many lines it adds and removes."""
+        """Count the files that a pull request changes, and the lines that it adds and removes."""
         lines = [line.split("\t") for line in self.git("diff", "--numstat", f"{base}...{head}").splitlines()]
         added, removed = (sum(int(line[at]) for line in lines if line[at].isdecimal()) for at in (0, 1))
         return len(lines), added, removed

@@ -56,7 +56,7 @@ class FakeGitea:
     @classmethod
     @asynccontextmanager
     async def running(cls, folder: Path, **options: Any) -> AsyncIterator[FakeGitea]:
-        """A forge that answers until the block ends."""
+        """Run a forge that answers until the block ends."""
         forge = cls(folder, **options)
         await forge.start()
         try:
@@ -76,7 +76,7 @@ class FakeGitea:
         return self._app.asked
 
     def shapes(self) -> GiteaSerializer:
-        """How it writes things."""
+        """Make the serializer that writes JSON as this version does."""
         return GiteaSerializer(self.url, self.version, self.state)
 
     async def start(self) -> None:
@@ -114,14 +114,14 @@ class FakeGitea:
     # Setting it up
 
     def user(self, login: str, *, is_admin: bool = False) -> str:
-        """An account; returns a new token of it."""
+        """Make an account; returns a new token of it."""
         user = self.state.user(login, is_admin=is_admin)
         token = secrets.token_hex(20)
         user.tokens.add(token)
         return token
 
     def repository(self, full_name: str, writers: Sequence[str] = ()) -> GiteaRepository:
-        """A new repository with one commit, and those who may write to it."""
+        """Make a repository with one commit, and give some accounts the right to write to it."""
         owner, _, name = full_name.partition("/")
         made = self.state.make_repository(owner, name)
         made.writers |= {self.state.user(login).login for login in writers}
@@ -181,7 +181,7 @@ class FakeGitea:
     def finish_workflow(
         self, full_name: str, sha: str, *, workflow: str = "ci.yml", good: bool = False, pull: int | None = None
     ) -> None:
-        """A workflow has ended. Gitea tells it by statuses and a run, Forgejo by a run of another form."""
+        """End a workflow. Gitea reports it by statuses and a run, Forgejo by a run of another form."""
         repository = self.state.repository(*full_name.split("/"))
         actions = GiteaUser(-2, "gitea-actions")
         told = repository.pulls[pull] if pull is not None else None

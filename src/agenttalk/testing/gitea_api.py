@@ -57,14 +57,14 @@ class GiteaApi:
         return self.state.user_of_token(password) or self.state.user_of_token(login)
 
     def repository(self, request: Request) -> GiteaRepository:
-        """The repository that a path names. It does not exist for those who may not see it."""
+        """Return the repository that a path names. For accounts that may not see it, it does not exist."""
         found = self.state.repository(request.path_params["owner"], request.path_params["name"])
         if not found.may_read(self.user(request)):
             raise RefusedError(404, "The target couldn't be found.")
         return found
 
     def respond_page(self, request: Request, items: list[Any]) -> Response:
-        """One page of a list."""
+        """Respond with one page of a list."""
         page = max(1, int(request.query_params.get("page", "1")))
         size = min(self.page, int(request.query_params.get("limit", "30")))
         shown = items[(page - 1) * size : page * size]
@@ -75,7 +75,7 @@ class GiteaApi:
 
 
 def make_application(api: GiteaApi) -> Starlette:
-    """All routes."""
+    """Build the application with all routes."""
     return Starlette(
         routes=[
             *_routes(api, "/api/v1", _ACCOUNT),
@@ -267,7 +267,7 @@ async def _delete_issue(api: GiteaApi, request: Request) -> Response:
 
 
 async def _timeline(api: GiteaApi, request: Request) -> Response:
-    """What happened, as far as clients need it: comments, pushes, who has it and whether it is open."""
+    """List the events that clients need: comments, pushes, assignments, and closing and reopening."""
     repository, number = api.repository(request), _number(request)
     written = [
         {**api.shapes.comment(repository, each), "type": "comment"}
@@ -280,7 +280,7 @@ async def _timeline(api: GiteaApi, request: Request) -> Response:
 
 
 async def _assignees(api: GiteaApi, request: Request) -> Response:
-    """Those to whom issues can be assigned: who may write."""
+    """List the accounts to which issues can be assigned: those that may write."""
     repository = api.repository(request)
     found = [each for each in api.state.users.values() if repository.may_write(each)]
     return JSONResponse([api.shapes.user(each) for each in found])
@@ -424,7 +424,7 @@ async def _make_status(api: GiteaApi, request: Request) -> Response:
 
 
 async def _compare(api: GiteaApi, request: Request) -> Response:
-    """What lies between two commits. The files stand with each commit, and nowhere else."""
+    """List the commits between two commits. The files are listed with each commit, and nowhere else."""
     repository = api.repository(request)
     bare = repository.bare
     base, _, head = request.path_params["range"].partition("...")
@@ -438,7 +438,7 @@ async def _compare(api: GiteaApi, request: Request) -> Response:
 
 
 async def _ref(api: GiteaApi, request: Request) -> Response:
-    """One ref when the name is that of one, else all whose names begin so."""
+    """Return one ref when the name is that of a ref, else all refs whose names begin so."""
     bare, wanted = api.repository(request).bare, f"refs/{request.path_params['ref']}"
     lines = bare.git("for-each-ref", "--format=%(refname) %(objectname)").splitlines()
     found = [line.split() for line in lines if line.startswith(wanted)]
@@ -457,7 +457,7 @@ async def _commit(api: GiteaApi, request: Request) -> Response:
 
 
 async def _tree(api: GiteaApi, request: Request) -> Response:
-    """The top of a commit's tree, page by page. What it calls its own number is the commit's."""
+    """List the top of a commit's tree, page by page. The `sha` in the answer is the commit's."""
     sha, query = request.path_params["sha"], request.query_params
     try:
         entries = api.repository(request).bare.entries(sha)

@@ -58,7 +58,7 @@ class HookDeliveries:
                     self._queue(self.make_delivery(hook, coarse, exact, body))
 
     def make_delivery(self, hook: GiteaHook, coarse: str, exact: str, body: dict[str, Any]) -> HookDelivery:
-        """A delivery with the headers of the real forge, which also pretends to be others."""
+        """Make a delivery with the headers of the real forge, including those that imitate other forges."""
         text = json.dumps(body, indent=2, ensure_ascii=False).encode()
         digest = hmac.new(hook.secret.encode(), text, hashlib.sha256).hexdigest() if hook.secret else ""
         sha1 = hmac.new(hook.secret.encode(), text, hashlib.sha1).hexdigest() if hook.secret else ""
@@ -77,7 +77,7 @@ class HookDeliveries:
         return HookDelivery(number, hook.url, headers, text)
 
     def replay(self, delivery: HookDelivery) -> HookDelivery:
-        """The same once more, under a new number."""
+        """Send the same delivery again, under a new number."""
         self._count += 1
         number = f"00000000-0000-4000-8000-{self._count:012}"
         headers = {name: number if name.endswith("-Delivery") else value for name, value in delivery.headers.items()}
@@ -92,7 +92,7 @@ class HookDeliveries:
             self._start(waiting[at])
 
     def waiting(self) -> list[HookDelivery]:
-        """What waits until `release`."""
+        """List the deliveries that wait until `release`."""
         return list(self._waiting)
 
     async def wait_until_settled(self) -> None:

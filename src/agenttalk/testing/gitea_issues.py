@@ -37,29 +37,29 @@ class GiteaIssues:
         self._ticks = itertools.count()
 
     def now(self) -> str:
-        """A time of its own, later with each look."""
+        """Return the next time; each call is one second later."""
         return (_BEGIN + timedelta(seconds=next(self._ticks))).isoformat().replace("+00:00", "Z")
 
     # People and repositories
 
     def user(self, login: str, *, password: str = "", is_admin: bool = False) -> GiteaUser:
-        """An account, made when there is none."""
+        """Return an account; makes it if it does not exist."""
         if login.lower() not in self.users:
             self.users[login.lower()] = GiteaUser(next(self._ids), login, password, is_admin=is_admin)
         return self.users[login.lower()]
 
     def require_user(self, login: str) -> GiteaUser:
-        """An account that must be there."""
+        """Return an account that must exist."""
         if login.lower() not in self.users:
             raise RefusedError(422, f"user does not exist [uid: 0, name: {login}]")
         return self.users[login.lower()]
 
     def user_of_token(self, token: str) -> GiteaUser | None:
-        """Whose token it is."""
+        """Find the account that a token belongs to."""
         return next((user for user in self.users.values() if token in user.tokens), None)
 
     def repository(self, owner: str, name: str) -> GiteaRepository:
-        """A repository that must be there."""
+        """Return a repository that must exist."""
         found = self.repositories.get(f"{owner}/{name}".lower())
         if found is None and (moved := self._moved.get(f"{owner}/{name}".lower())):
             raise MovedError(moved.full_name)
@@ -68,7 +68,7 @@ class GiteaIssues:
         return found
 
     def make_repository(self, owner: str, name: str) -> GiteaRepository:
-        """A new repository with one commit."""
+        """Make a repository with one commit."""
         key = f"{owner}/{name}".lower()
         if key in self.repositories:
             raise RefusedError(409, "The repository with the same name already exists.")
@@ -113,7 +113,7 @@ class GiteaIssues:
     # Issues and comments
 
     def issue_of(self, repository: GiteaRepository, number: int) -> GiteaIssue:
-        """An issue, or a pull request's half of one."""
+        """Return an issue, or the issue part of a pull request."""
         if number in repository.pulls:
             return repository.pulls[number].issue
         if number not in repository.issues:
@@ -156,7 +156,7 @@ class GiteaIssues:
         return issue
 
     def _reopened(self, repository: GiteaRepository, issue: GiteaIssue) -> None:
-        """What else changes when something is open again, or closed."""
+        """Update what depends on whether the issue is open; a hook for pull requests."""
 
     def delete_issue(self, repository: GiteaRepository, who: GiteaUser, number: int) -> None:
         """Remove an issue or pull request for good. Afterwards its comments are an error of the server's."""

@@ -40,7 +40,7 @@ class GiteaPulls(GiteaIssues):
     # Pull requests
 
     def pull_of(self, repository: GiteaRepository, number: int) -> GiteaPull:
-        """A pull request that must be there."""
+        """Return a pull request that must exist."""
         if number not in repository.pulls:
             raise RefusedError(404, _MISSING)
         return repository.pulls[number]
@@ -163,7 +163,7 @@ class GiteaPulls(GiteaIssues):
         self._emit(repository, coarse, exact, review.author, what)
 
     def review_of(self, pull: GiteaPull, review_id: int) -> GiteaReview:
-        """A review that must be there."""
+        """Return a review that must exist."""
         found = next((each for each in pull.reviews if each.id == review_id), None)
         if found is None:
             raise RefusedError(404, _MISSING)
@@ -242,7 +242,7 @@ class GiteaPulls(GiteaIssues):
         self._emit(repository, "pull_request", "pull_request", who, {"action": "closed", "pull": pull})
 
     def _refuse_merge(self, repository: GiteaRepository, pull: GiteaPull) -> None:
-        """Whether the branch is protected against this one."""
+        """Raise RefusedError if branch protection forbids the merge."""
         newest = {each.author.login: each for each in pull.reviews if each.state in {"APPROVED", "REQUEST_CHANGES"}}
         good = [each for each in newest.values() if each.state == "APPROVED" and not each.dismissed]
         if len(good) < repository.approvals:
@@ -251,7 +251,7 @@ class GiteaPulls(GiteaIssues):
             raise RefusedError(405, "Not all required status checks successful")
 
     def status_of_checks(self, repository: GiteaRepository, sha: str) -> str:
-        """What the newest statuses of a commit come to; empty when there are none."""
+        """Combine the newest statuses of a commit into one; empty when there are none."""
         newest = {each["context"]: each["state"] for each in repository.statuses if each["sha"] == sha}
         states = set(newest.values())
         return next((each for each in ("failure", "error", "pending", "success") if each in states), "")
@@ -284,7 +284,7 @@ class GiteaPulls(GiteaIssues):
         pull.issue.updated = self.now()  # the real one, too, notes the time only after it has told of the push
 
     def _reopened(self, repository: GiteaRepository, issue: GiteaIssue) -> None:
-        """What was pushed while a pull request was closed counts when it is open again."""
+        """Take over what was pushed while the pull request was closed."""
         pull = repository.pulls.get(issue.number)
         tip = self.tip(pull) if pull is not None and issue.state == "open" else ""
         if pull is not None and tip and tip != pull.head_sha:
@@ -292,6 +292,6 @@ class GiteaPulls(GiteaIssues):
             repository.bare.move_ref(f"refs/pull/{issue.number}/head", tip)
 
     def tip(self, pull: GiteaPull) -> str:
-        """Where the branch of a pull request is now; empty when it is gone."""
+        """Return the commit that the branch of a pull request is at; empty when the branch is gone."""
         source = self.repositories.get(pull.head_repository.lower())
         return source.bare.head(pull.head_branch) if source is not None else ""

@@ -30,7 +30,7 @@ class GiteaSerializer:
     state: GiteaState
 
     def user(self, user: GiteaUser | None) -> dict[str, Any] | None:
-        """An account."""
+        """Write an account."""
         if user is None:
             return None
         return {
@@ -45,7 +45,7 @@ class GiteaSerializer:
         }
 
     def repository(self, repository: GiteaRepository, who: GiteaUser | None = None) -> dict[str, Any]:
-        """A repository, and the permissions of an account there."""
+        """Write a repository, with the permissions of an account there."""
         url = f"{self.base_url}/{repository.full_name}"
         return {
             "id": repository.id,
@@ -69,7 +69,7 @@ class GiteaSerializer:
         return [self.user(each) for each in users] or ([] if self.version >= (1, 24) else None)
 
     def _thread(self, issue: GiteaIssue) -> dict[str, Any]:
-        """What an issue and a pull request have in common."""
+        """Write the fields that issues and pull requests share."""
         return {
             "number": issue.number,
             "user": self.user(issue.author),
@@ -83,7 +83,7 @@ class GiteaSerializer:
         }
 
     def issue(self, repository: GiteaRepository, issue: GiteaIssue) -> dict[str, Any]:
-        """An issue."""
+        """Write an issue."""
         pull = repository.pulls.get(issue.number)
         kind = "pulls" if pull else "issues"
         return {
@@ -95,7 +95,7 @@ class GiteaSerializer:
         }
 
     def pull(self, repository: GiteaRepository, pull: GiteaPull) -> dict[str, Any]:
-        """A pull request, alone or in a webhook: its head is where the branch is now, merged or not."""
+        """Write a single pull request, also for webhooks: its head is the branch's commit, merged or not."""
         bare, base = repository.bare, repository.bare.head(pull.base_branch)
         files, added, removed = bare.count_changes(pull.base_sha, pull.head_sha)
         return {
@@ -106,12 +106,12 @@ class GiteaSerializer:
         }
 
     def listed_pull(self, repository: GiteaRepository, pull: GiteaPull) -> dict[str, Any]:
-        """A pull request in a list: its head is what its ref names, and those who only commented are not asked."""
+        """Write a pull request of a list: its head is its ref, and reviewers who only commented are not requested."""
         base = repository.bare.head(pull.base_branch)
         return self._pull(repository, pull, pull.head_sha, base, self._reviewers(pull, listed=True))
 
     def _reviewers(self, pull: GiteaPull, *, listed: bool = False) -> list[GiteaUser]:
-        """Whom the forge calls requested: those who are asked, and those who have had their say."""
+        """List the reviewers that the forge calls requested: those who are asked, and those who have reviewed."""
         newest = {each.author.id: each for each in pull.reviews if each.state != "PENDING" and not each.dismissed}
         found = [each.author for each in newest.values() if not (listed and each.state == "COMMENT")]
         return [*pull.requested, *(each for each in found if each not in pull.requested)]
@@ -147,7 +147,7 @@ class GiteaSerializer:
         }
 
     def comment(self, repository: GiteaRepository, comment: GiteaComment) -> dict[str, Any]:
-        """A comment."""
+        """Write a comment."""
         kind = "pulls" if comment.number in repository.pulls else "issues"
         page = f"{self.base_url}/{repository.full_name}/{kind}/{comment.number}"
         return {
@@ -160,7 +160,7 @@ class GiteaSerializer:
         }
 
     def review(self, review: GiteaReview) -> dict[str, Any]:
-        """A review as the API writes it; its states are not those of GitHub."""
+        """Write a review as the API does; its states are not those of GitHub."""
         return {
             "id": review.id,
             "user": self.user(review.author),
@@ -174,12 +174,12 @@ class GiteaSerializer:
         }
 
     def request(self, user: GiteaUser, at: str) -> dict[str, Any]:
-        """A request for a review, which the API lists among reviews."""
+        """Write a request for a review, which the API lists among reviews."""
         asked = {"id": 0, "user": self.user(user), "state": "REQUEST_REVIEW", "body": "", "commit_id": ""}
         return {**asked, "submitted_at": at, "updated_at": at, "dismissed": False, "comments_count": 0}
 
     def review_comment(self, review: GiteaReview, comment: GiteaLineComment) -> dict[str, Any]:
-        """A comment on a line."""
+        """Write a comment on a line."""
         return {
             "id": comment.id,
             "user": self.user(comment.author),
@@ -192,7 +192,7 @@ class GiteaSerializer:
         }
 
     def push(self, push: GiteaPush) -> dict[str, Any]:
-        """A push to a pull request, as its timeline shows it: the commits are JSON in a text."""
+        """Write a push to a pull request as its timeline shows it: the commits are JSON in a text."""
         content = json.dumps({"is_force_push": push.forced, "commit_ids": push.commits})
         told = {"id": push.id, "type": "pull_push", "user": self.user(push.who), "body": content}
         return {**told, "created_at": push.at, "updated_at": push.at}
@@ -202,12 +202,12 @@ class GiteaSerializer:
         return tip is not None and not pull.merged and repository.bare.has_conflicts(tip, pull.head_sha)
 
     def change(self, change: GiteaChange) -> dict[str, Any]:
-        """Something that was done to an issue, as its timeline shows it."""
+        """Write a change of an issue as its timeline shows it."""
         told = {"type": change.kind, "user": self.user(change.who), "created_at": change.at, "updated_at": change.at}
         return {**told, "assignee": self.user(change.assignee), "removed_assignee": change.removed}
 
     def commit(self, repository: GiteaRepository, sha: str) -> dict[str, Any]:
-        """A commit. What it calls its tree is the commit again."""
+        """Write a commit. The `sha` of its tree is the commit's."""
         bare: BareRepository = repository.bare
         shown = bare.read_commit(sha)
         person = {"name": shown.name, "email": shown.address, "date": shown.date}
@@ -218,12 +218,12 @@ class GiteaSerializer:
         return {**told, "parents": [{"sha": each} for each in shown.parents], "files": files}
 
     def status(self, status: dict[str, Any]) -> dict[str, Any]:
-        """A commit's status in a list, which calls the state status and says who wrote it."""
+        """Write a commit's status for a list, where the state is named `status` and has its creator."""
         kept = {name: value for name, value in status.items() if name not in {"state", "sha"}}
         return {**kept, "status": status["state"], "creator": self.user(status["creator"])}
 
     def event(self, repository: GiteaRepository, who: GiteaUser, what: dict[str, Any]) -> dict[str, Any]:
-        """The body of a webhook."""
+        """Write the body of a webhook."""
         body: dict[str, Any] = {}
         for name, value in what.items():
             if isinstance(value, GiteaPull):

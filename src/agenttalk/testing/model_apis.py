@@ -38,7 +38,7 @@ class ModelApi:
 
 
 def _texts(value: object) -> str:
-    """Every text in a JSON value, one after the other."""
+    """Join all texts in a JSON value, in their order."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
@@ -275,12 +275,12 @@ _APIS: Final[Mapping[str, ModelApi]] = {
 
 
 def api_of(path: str) -> ModelApi | None:
-    """The interface that a path belongs to."""
+    """Find the interface that a path belongs to."""
     return next((api for end, api in _APIS.items() if path.endswith(end)), None)
 
 
 def answer_token_count(path: str, tokens: TokenCounts) -> Body | None:
-    """The answer to a request to count tokens."""
+    """Answer a request to count tokens."""
     if path.endswith("/count_tokens"):
         return {"input_tokens": tokens.read}
     return {"totalTokens": tokens.read} if path.endswith(":countTokens") else None

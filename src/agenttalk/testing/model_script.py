@@ -130,7 +130,7 @@ def next_step(script: Script, talk: Conversation, *, tools: bool = True) -> Scri
 
 
 def make_reply(step: SayStep | WriteStep | ShellStep | CallStep, talk: Conversation) -> ScriptedReply:
-    """The answer by which a step is done with the tools that are offered."""
+    """Make the reply that performs a step with the tools that are offered."""
     match step:
         case SayStep(text):
             return ScriptedReply(text=text)
@@ -177,7 +177,7 @@ def _wanted(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def folder_of(text: str) -> str:
-    """Where the agent works, as it told the model; empty when it did not."""
+    """Find the agent's working folder in the text it sent to the model; empty when it named none."""
     found = (pattern.search(text) for pattern in _FOLDERS)
     return next((match[1].rstrip("/.,") for match in found if match), "")
 

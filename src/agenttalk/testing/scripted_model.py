@@ -116,7 +116,7 @@ class _ModelHandler(BaseHTTPRequestHandler):
         self.send(200 if is_list else 404, known if is_list else {"error": {"message": "there is nothing here"}})
 
     def do_POST(self) -> None:
-        """An answer of the model."""
+        """Answer as the model."""
         data = self._read()
         if self.headers.get("content-encoding") == "gzip":
             data = gzip.decompress(data)

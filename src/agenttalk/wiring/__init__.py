@@ -1,7 +1,7 @@
 """The composition root: the only package that knows both the engine and the adapters.
 
 `opening` opens a root for a command or a part, `engine` is the engine of one. The other modules are what these two and
-commands without an engine are put together from. Each is loaded when something of it is first used.
+commands without an engine share. Each module is loaded at its first use.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Load a name from where it is at home: most commands need few of them, and a server is slow to load."""
+    """Load a name from its module at the first use: most commands need few names, and a server is slow to load."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

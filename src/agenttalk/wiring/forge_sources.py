@@ -1,4 +1,4 @@
-"""Forges as the settings describe them: who may tell us something, who is who, and how they are asked."""
+"""Makes the forges of the settings: sources of webhooks, the accounts of agents, and clients that read."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from agenttalk.wiring.settings.tables import Settings, SourceSettings
 LOG = logging.getLogger(__name__)
 _LONGEST_SECRET: Final = 4096
 GATHER: Final = 15.0
-"""Seconds in which the forge may be read before a task is made without what it says."""
+"""Seconds that reading the forge may take before a task is made without its answers."""
 _SENT_BACK: Final = 2
 """How often a task goes back to its agent: the third failure reaches the lead."""
 _BELIEVED: Final = 60.0
-"""Seconds for which the forge is not asked again whether an account may write."""
+"""Seconds for which the engine remembers whether an account has write access."""
 _REMEMBERED: Final = 1_000
 _REVIEWED: Final = frozenset({"review_result", "review_comment"})
 
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredSource:
-    """A source as it is configured. Implements `EventSource`."""
+    """A configured source. Implements `EventSource`."""
 
     name: str
     kind: ForgeKind
@@ -56,33 +56,33 @@ class ConfiguredSource:
     secret: str = field(repr=False)
     insecure: bool = False
     web: str = ""
-    """Its pages."""
+    """The address of its web pages."""
 
     def refusal(self, headers: Headers, body: bytes) -> str:
-        """Why a delivery is not genuine. A source that has a secret always checks it."""
+        """Explain why a delivery is not genuine. A source that has a secret always checks it."""
         if self.insecure and not self.secret:
             return ""
         found = webhooks.check_signature(self.kind, headers, body, self.secret)
         return "" if found.good else found.reason
 
     def signing(self, headers: Headers) -> webhooks.StreamedSignature | None:
-        """The signature of a delivery, computed while its body is read; None where none is asked for."""
+        """Start the signature check of a delivery while its body is read; None where no signature is required."""
         if self.insecure and not self.secret:
             return None
         return webhooks.StreamedSignature(self.kind, headers, self.secret)
 
     def label(self, headers: Headers) -> tuple[str, str]:
-        """The forge's number of a delivery, and what it calls the event."""
+        """Read the forge's number of a delivery and the forge's name of the event."""
         return webhooks.read_label(self.kind, headers)
 
     def read(self, headers: Headers, body: bytes) -> ForgeEvent | IgnoredDelivery:
-        """What happened. Addresses that a forge writes without its own are made whole."""
+        """Read the event. Relative addresses that a forge writes are made absolute."""
         found = webhooks.read_delivery(self.name, self.kind, headers, body)
         return found if isinstance(found, IgnoredDelivery) else fields.complete_log_url(found, self.web or self.api_url)
 
 
 def make_sources(root: Path, settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, EventSource]:
-    """The configured sources. Raises UsageError for one without a secret that does not say `insecure = true`."""
+    """Make the configured sources. Raises UsageError for one with neither a secret nor `insecure = true`."""
     found: dict[str, EventSource] = {}
     for name, said in settings.sources.items():
         secret = read_secret(root, said.secret_env, said.secret_file, environ, f"sources.{name}.secret")
@@ -97,7 +97,7 @@ def make_sources(root: Path, settings: Settings, environ: Mapping[str, str] = os
 
 
 def api_url_of(said: SourceSettings) -> str:
-    """Where the API of a source is."""
+    """Return the address of a source's API."""
     base = said.base_url.rstrip("/")
     if said.kind != "github":
         return f"{base}/api/v1"
@@ -105,7 +105,7 @@ def api_url_of(said: SourceSettings) -> str:
 
 
 def read_secret(root: Path, variable: str | None, file: str | None, environ: Mapping[str, str], what: str) -> str:
-    """A secret from a variable or a file; empty when neither is named. Raises UsageError when it cannot be had."""
+    """Read a secret from a variable or a file; empty when neither is named. Raises UsageError if it cannot be read."""
     if variable is not None:
         value = environ.get(variable, "").strip()
         if not value:
@@ -125,7 +125,7 @@ def read_secret(root: Path, variable: str | None, file: str | None, environ: Map
 
 
 def build_registry(settings: Settings) -> ForgeRegistry:
-    """Who is who, and what forge events come to. Raises UsageError for an agent or source that is not there."""
+    """Map accounts to agents, and events to tasks. Raises UsageError for an unknown agent or source."""
     said = settings.toolchain
     for role, agent in (("default_reviewer", said.default_reviewer), ("ops", said.ops), ("lead", said.lead)):
         if agent is not None and agent not in settings.agents:
@@ -180,7 +180,7 @@ def _require_apart(identities: Sequence[ForgeIdentity], engines: Mapping[str, st
 
 
 def build_setup(settings: Settings, profile: Callable[[str], AgentProfile]) -> ToolchainSetup:
-    """What is configured for forge events. `profile` says how an agent is driven."""
+    """Build the setup for forge events. `profile` returns the profile of an agent."""
     said = settings.toolchain
     profiles = {agent: profile(agent) for agent in settings.agents}
 
@@ -207,12 +207,12 @@ def build_setup(settings: Settings, profile: Callable[[str], AgentProfile]) -> T
 
 
 def place_of(said: SourceSettings) -> ForgeAddresses:
-    """Where a source is, and which addresses an agent is sent to."""
+    """Return the addresses of a source, including those that agents are sent to."""
     return ForgeAddresses(said.kind, api_url_of(said), web=(said.base_url, *said.ci_urls))
 
 
 def build_task_kind(settings: Settings, **more: Any) -> ToolchainTaskKind:
-    """The kind of tasks that forge events come to."""
+    """Build the kind of the tasks that forge events create."""
     tokens = {
         (agent, source): account.token_env
         for agent, each in settings.agents.items()
@@ -233,7 +233,7 @@ def build_task_kind(settings: Settings, **more: Any) -> ToolchainTaskKind:
 
 
 def build_read_back(settings: Settings, forges: Mapping[str, Forge]) -> ReadBack:
-    """The reader that verifies claims at forges."""
+    """Build the reader that verifies claims at forges."""
     said = settings.toolchain
     hasty = {name for name, each in settings.sources.items() if verification_mode_of(settings, each) != "observed"}
     patience, settling = float(said.verify_patience), float(said.settle_seconds)
@@ -242,13 +242,13 @@ def build_read_back(settings: Settings, forges: Mapping[str, Forge]) -> ReadBack
 
 
 def verification_mode_of(settings: Settings, source: SourceSettings) -> VerificationMode:
-    """What being done takes for tasks of a source."""
+    """Return how tasks of a source are verified."""
     has_token = bool(source.token_env or source.token_file)
     return settings.toolchain.verify or ("observed" if has_token else "transition")
 
 
 def kinds_of(settings: Settings, forges: Mapping[str, Forge] | None = None, **more: Any) -> dict[str, TaskKind]:
-    """All kinds by their boards: ours, and those of installed packages. `forges` are asked what was done there."""
+    """Collect all kinds by their boards: ours, and those of installed packages. `forges` verify claims."""
     ours = build_task_kind(settings, read_back=build_read_back(settings, forges or {}), **more)
     return kinds.register_kinds([ours, MailTaskKind(mail_rules(settings)), *kinds.load_installed_kinds()])
 
@@ -257,7 +257,7 @@ def kinds_of(settings: Settings, forges: Mapping[str, Forge] | None = None, **mo
 async def open_clients(
     root: Path, settings: Settings, environ: Mapping[str, str] = os.environ, *, lenient: bool = False
 ) -> AsyncIterator[dict[str, Forge]]:
-    """The engine's own clients, by source, for those that have a token. If `lenient`, one may be missing.
+    """Open the engine's own clients, by source, for those that have a token. If `lenient`, one may be missing.
 
     What they need is loaded only where a source is configured.
     """
@@ -291,15 +291,15 @@ def _client(name: str, said: SourceSettings, token: str, known: ForgeRegistry) -
 
 @dataclass(frozen=True, slots=True)
 class ForgeReader:
-    """Reads at forges what events leave out."""
+    """Reads facts at forges that events do not contain."""
 
     forges: Mapping[str, Forge]
     high_risk: Sequence[str] = ()
     known: dict[tuple[str, str, str], tuple[float, bool]] = field(default_factory=dict)
-    """Who may write where, and until when that is believed."""
+    """Write access by account and repository, and how long each answer counts."""
 
     async def may_write(self, source: str, repository: str, login: str) -> bool | None:
-        """Whether an account may write; None when the forge does not say it."""
+        """Whether an account has write access; None when the forge does not tell."""
         forge = self.forges.get(source)
         if forge is None:
             return None
@@ -319,7 +319,7 @@ class ForgeReader:
         return may
 
     async def read_content(self, event: ForgeEvent, task: ProposedTask) -> ForgeContent:
-        """Comments of a review, jobs that are red, files that changed. Raises ForgeError."""
+        """Read comments of a review, failed jobs and changed files. Raises ForgeError."""
         forge = self.forges.get(event.source)
         number = task.context.get("pr_number")
         if forge is None or not isinstance(number, int):
@@ -348,12 +348,12 @@ class ForgeReader:
         return ForgeContent()
 
     async def read_reviewers(self, event: ForgeEvent) -> ForgeEvent:
-        """The event with those who are really asked for a review. Raises ForgeError."""
+        """Replace the requested reviewers of the event by those that the forge lists. Raises ForgeError."""
         forge, pull = self.forges.get(event.source), event.pull_request
         if forge is None or pull is None or not pull.is_open:
             return event
         if event.kind != "github" and pull.requested_reviewers == ():
-            return event  # what these tell names too many, and never too few
+            return event  # these forges list too many reviewers in an event, never too few
         try:
             async with asyncio.timeout(GATHER):
                 asked, _ = await forge.pulls.read_review_requests(event.repository.full_name, pull)
@@ -362,7 +362,7 @@ class ForgeReader:
             raise ForgeError(Code.FORGE_UNREACHABLE, f"{event.source} did not answer in time") from error
 
     async def _lines(self, forge: Forge, event: ForgeEvent, number: int) -> list[ForgeEvent]:
-        """The comments on lines of a review, each as the event that tells of it."""
+        """Make an event of each line comment of a review."""
         repository, review = event.repository.full_name, event.review
         known = await _review_of(forge, repository, number, review) if review is not None else None
         comments = await forge.pulls.list_review_comments(repository, number, known) if known is not None else ()
@@ -373,7 +373,7 @@ class ForgeReader:
         ]
 
     async def find_pull_requests(self, event: ForgeEvent, lookups: Sequence[Lookup]) -> list[ForgeEvent]:
-        """Pull requests that a failure may belong to, as events that show them. Raises ForgeError."""
+        """Find the pull requests that a failure may belong to, as events that show them. Raises ForgeError."""
         forge = self.forges.get(event.source)
         found: list[ForgeEvent] = []
         if forge is None:
@@ -402,7 +402,7 @@ class ForgeReader:
 
 
 async def _review_of(forge: Forge, repository: str, number: int, review: Review) -> int | None:
-    """The number of a review: its event's own, or that of the newest of its author."""
+    """Return the number of a review: the one in the event, or that of the newest review of its author."""
     if review.id is not None:
         return review.id
     given = [
@@ -412,7 +412,7 @@ async def _review_of(forge: Forge, repository: str, number: int, review: Review)
 
 
 async def _points(forge: Forge, repository: str, number: int, event: ForgeEvent) -> tuple[ReviewPoint, ...]:
-    """The comments of the review that an event tells of: the newest of its author."""
+    """Read the comments of the event's review: the newest of its author."""
     review = event.review
     if review is None:
         return ()

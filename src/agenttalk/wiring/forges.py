@@ -1,4 +1,4 @@
-"""Forges as an engine has them, and as a command reads them that works without one."""
+"""Connects an engine to its forges, and reads forges for commands that run without an engine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agenttalk.wiring.settings import Settings
 def connect_forges(
     deps: Deps, settings: Settings, sources: Mapping[str, EventSource], forges: Mapping[str, Forge]
 ) -> ForgeConnections | None:
-    """What forges are connected by; None where none is configured."""
+    """Build what connects the engine to its forges; None where none is configured."""
     if not settings.sources:
         return None
     if not forges:
@@ -40,7 +40,7 @@ def connect_forges(
 
 
 async def reconcile_forges(root: Path, deps: Deps, settings: Settings, *, dry_run: bool) -> dict[str, Any]:
-    """Read the forges of a root that has no engine; the tasks begin when there is one."""
+    """Read the forges of a root without a running engine; the tasks begin when an engine starts."""
     deps = replace(deps, kinds=forge_sources.kinds_of(settings))
     async with forge_sources.open_clients(root, settings) as forges:
         board = ToolchainBoard(deps, _setup(deps, settings), lambda: "")

@@ -1,8 +1,8 @@
 """Removes what ended plans left behind: clones, working folders, transcripts, contents without a reference.
 
-What a plan needs that has not ended is never touched, nor what is named anywhere in a database: messages, evidence, the
-ledger, releases. It may be cut off anywhere. Everything is first renamed into a folder that the next run empties; a
-content vanishes at once.
+What an open plan needs is never touched, and neither is anything that a database names: messages, evidence, the ledger,
+releases. A crash may stop it anywhere: everything is first renamed into a folder that the next run empties. Only a
+content is removed in one step.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from agenttalk.rules.operation import retention
 from agenttalk.rules.operation.retention import Kind, RemovableItem, RetentionLimit
 
 TRASH: Final = ".agenttalk-trash"
-"""Where things lie that are being removed; in the folder in which they lay."""
+"""The folder for items that are being removed, inside the folder where they were."""
 SHOWN: Final = 1000
-"""So many things are named in an answer."""
+"""How many items a report names."""
 _CLONES: Final = "workspaces"
 _OF_CLONES: Final = ("attempts", "sealed", "prepared")
-"""What in the home of a plan can be made again, or is of no use once the plan has ended. Its repositories stay."""
+"""Folders in a plan's home that can be made again, or are useless once the plan has ended. Repositories stay."""
 _TURNS: Final = ".agenttalk"
 _TRANSCRIPT: Final = ".events.jsonl"
 _BLOBS: Final = "data/blobs"
 _ASIDE: Final = ".gc-"
 _BLOCK: Final = 512
 _DAY: Final = 86_400
-"""Seconds. Contents that are younger may just be about to be named."""
+"""Seconds. A younger content may be stored, and its reference not yet."""
 _AGAIN: Final = 0.5
-"""Seconds after which it is looked again whether plans are still over."""
+"""Seconds after which the list of ended plans is read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class GarbageCollector:
     keeps: Mapping[Kind, RetentionLimit]
 
     async def collect(self, *, dry_run: bool = False) -> dict[str, Any]:
-        """Remove what is too old or too much; what it was. With `dry_run`, only say so."""
+        """Remove what is too old or too much, and report it. With `dry_run`, only report."""
         ended = await self._ended()
         root = self.deps.root.path.absolute()
         now = self.deps.now()
@@ -80,7 +80,7 @@ class GarbageCollector:
         return {**told, "items": shown}
 
     async def _ended(self) -> dict[tuple[str, str], datetime]:
-        """Plan and task, or plan and nothing for all of its tasks → since when it is unused."""
+        """Map plan and task (an empty task: all tasks of the plan) to the time since when they are unused."""
         found: dict[tuple[str, str], datetime] = {}
         for board in await list_boards(self.deps):
             for plan_id, state, at in await board.read(GC_RUNS):
@@ -91,7 +91,7 @@ class GarbageCollector:
         return found
 
     async def _removed(self, root: Path, chosen: list[RemovableItem], now: datetime) -> AsyncIterator[RemovableItem]:
-        """Remove things one by one. What a plan has begun to need again meanwhile stays."""
+        """Remove items one by one. An item that a plan needs again by then stays."""
         loop, looked, ended = asyncio.get_running_loop(), -_AGAIN, {}
         for item in chosen:
             if item.kind == "blobs":
@@ -107,7 +107,7 @@ class GarbageCollector:
                 yield item
 
     def _unnamed(self, root: Path, now: datetime) -> list[RemovableItem]:
-        """Contents that nothing refers to; they are searched first, because a content is stored before its name."""
+        """List contents without a reference. Contents are listed first, because each is stored before its reference."""
         if self.deps.shared:
             return []
         old = list(_old_blobs(root / _BLOBS, now.timestamp() - _DAY))
@@ -132,7 +132,7 @@ def _old_blobs(folder: Path, cutoff: float) -> Iterator[tuple[Path, os.stat_resu
 
 
 def _forget(path: Path, cutoff: float) -> bool:
-    """Remove a content, unless it was put in again a moment ago: then it is new, and stays."""
+    """Remove a content, unless it was just stored again: then it is new, and stays."""
     aside = path.with_name(f"{_ASIDE}{path.name}")
     try:
         path.rename(aside)
@@ -142,7 +142,7 @@ def _forget(path: Path, cutoff: float) -> bool:
 
 
 def _forgotten(aside: Path, cutoff: float) -> bool:
-    """Remove a content that was put aside if it is old; else put it back. True if it was removed."""
+    """Remove a content that was set aside if it is old; else restore it. True if it was removed."""
     old = aside.lstat().st_mtime < cutoff
     if not old:
         with suppress(FileExistsError):  # it was stored again meanwhile
@@ -152,7 +152,7 @@ def _forgotten(aside: Path, cutoff: float) -> bool:
 
 
 def _left(root: Path, ended: Mapping[tuple[str, str], datetime]) -> Iterator[RemovableItem]:
-    """What plans that have ended left in folders."""
+    """List the items that ended plans left in folders."""
     for plan_id, task_id in ended:
         if not task_id and is_id(plan_id):
             yield from _clones(root, plan_id, ended[plan_id, task_id])
@@ -168,7 +168,7 @@ def _left(root: Path, ended: Mapping[tuple[str, str], datetime]) -> Iterator[Rem
 
 
 def _folders(top: SafeFolder, path: str) -> list[str]:
-    """The folders in one; none if it is not there, or a link leads to it."""
+    """List the folders in a folder; empty if it is missing or reached through a link."""
     try:
         with top.open_folder(path) as here:
             return sorted(entry.name for entry in here.scan() if entry.kind == "folder" and entry.is_text)
@@ -184,7 +184,7 @@ def _clones(root: Path, plan_id: str, at: datetime) -> Iterator[RemovableItem]:
 
 
 def _of_task(top: SafeFolder, path: str, plan_id: str, at: datetime) -> Iterator[RemovableItem]:
-    """A working folder and the transcripts in it. A folder that holds nothing else is not an item."""
+    """List a working folder and the transcripts in it. A folder that holds nothing else is not an item."""
     size = sum(_size(top.path / path / name) for name in _rubbish(top, path))
     if size:
         yield RemovableItem("workspaces", path, size, at, plan_id)
@@ -207,14 +207,14 @@ def _transcripts(top: SafeFolder, path: str) -> list[str]:
 
 
 def _rubbish(top: SafeFolder, path: str) -> list[str]:
-    """What of a working folder can go: all but transcripts, and prompts beside them."""
+    """List what can be removed from a working folder: all but transcripts and the prompts beside them."""
     kept = set(_transcripts(top, path))
     own = [name for name, kind in _names(top, path) if (name, kind) != (_TURNS, "folder")]
     return own + [f"{_TURNS}/{name}" for name, _ in _names(top, f"{path}/{_TURNS}") if name not in kept]
 
 
 def _remove(root: Path, item: RemovableItem) -> bool:
-    """Move something into the trash of its folder, and empty that. Nothing is followed that is a link."""
+    """Move an item into the trash of its folder, and empty the trash. Links are not followed."""
     if item.kind == "clones":
         home = root.joinpath(*Path(item.path).parts[:2])
         folders.remove(root / item.path, home / "trash")
@@ -233,7 +233,7 @@ def _remove(root: Path, item: RemovableItem) -> bool:
 
 
 def _prune(top: SafeFolder, path: str) -> None:
-    """Remove a folder and those above it, up to that of the plan, as far as they are empty."""
+    """Remove an empty folder and the empty folders above it, up to that of the plan."""
     while path.count("/") >= 3:  # agents/<agent>/workspace/<plan>
         with suppress(AgentTalkError):  # something is kept in it
             top.remove(path)
@@ -252,7 +252,7 @@ def _discard(here: SafeFolder, name: str) -> None:
 
 
 def _finish(root: Path, ended: Mapping[tuple[str, str], datetime], now: datetime) -> None:
-    """Remove what an earlier run was cut off at: what lies in the trash, and folders of which nothing is left."""
+    """Finish an interrupted run: empty the trash, and remove folders that are empty."""
     for path in (root / _BLOBS).glob(f"??/{_ASIDE}*"):
         _forgotten(path, now.timestamp() - _DAY)
     for plan_id, task_id in ended:
@@ -279,7 +279,7 @@ def _emptied(here: SafeFolder) -> None:
 
 
 def _size(path: Path) -> int:
-    """Bytes on the disk of a file, or of a folder with everything in it. What cannot be looked into counts nothing."""
+    """Return the bytes on disk of a file, or of a folder with its content. What cannot be read counts as 0."""
     total = 0
     waiting = [path]
     while waiting:

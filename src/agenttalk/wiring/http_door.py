@@ -1,4 +1,4 @@
-"""The HTTP API of a root: of an engine, or of a part, for the agents that it runs."""
+"""Serves the HTTP API of an engine, or of a part for the agents that it runs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from agenttalk.wiring.settings import Settings
 async def engine_api(
     root: Path, settings: Settings, service: Service, port: int | None
 ) -> AsyncIterator[ServerAddresses]:
-    """The API of an engine, where the settings say, or at another port."""
+    """Serve the API of an engine at the configured address, or at another port."""
     server = settings.server
     folder = socket_folder(operator_folder.root_name(root))
-    _sweep_sockets(folder, lambda _: True)  # we hold the root, so their processes are dead
+    _sweep_sockets(folder, lambda _: True)  # we hold the root's lock, so their processes are dead
     async with serve_app(
         create_app(service),
         host=server.host,
@@ -41,7 +41,7 @@ async def engine_api(
 
 @asynccontextmanager
 async def agent_api(deps: Deps, root: Path) -> AsyncIterator[EngineAddress]:
-    """The API for agents alone, of a part that runs them without an engine."""
+    """Serve only the API for agents, for a part that runs them without an engine."""
     service = Service(deps, is_ready=lambda: True)
     folder = socket_folder(operator_folder.root_name(root))
     _sweep_sockets(folder, lambda pid: not is_alive(pid))

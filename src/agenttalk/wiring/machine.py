@@ -1,4 +1,4 @@
-"""What this machine gives: the time, and ids by chance."""
+"""The clock of this machine, and random ids."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class SystemClock:
     """The clock of this machine."""
 
     def now(self) -> datetime:
-        """The time in UTC."""
+        """Return the time in UTC."""
         return datetime.now(UTC)  # noqa: TID251 - this is the door through which the time comes in
 
 
@@ -18,5 +18,5 @@ class RandomIds:
     """Ids that cannot be guessed."""
 
     def new(self, prefix: str) -> str:
-        """`prefix_` and 24 hex digits."""
+        """Make an id: `prefix_` and 24 hex digits."""
         return f"{prefix}_{secrets.token_hex(12)}"

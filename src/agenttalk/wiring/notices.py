@@ -40,7 +40,7 @@ async def _post(target: NotificationTarget, headers: Mapping[str, str], body: by
 
 
 def _signing_secret(name: str, variable: str | None) -> str | None:
-    """The secret that signs notices to a receiver. Raises UsageError when it is invalid."""
+    """Read the secret that signs notices to a receiver. Raises UsageError when it is invalid."""
     if not variable:
         return None
     setting = f"notify.{name}.secret_env"
@@ -53,7 +53,7 @@ def _signing_secret(name: str, variable: str | None) -> str | None:
 
 
 def _variable(setting: str, name: str | None) -> str:
-    """What a variable holds that a setting names."""
+    """Read the variable that a setting names."""
     value = os.environ.get(name or "", "")
     if not value:
         raise UsageError(Code.FIELD_VALUE, f"{setting} names {name}, which is not set", hint=f"set {name}")

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from agenttalk.wiring.settings import Settings
 
 OURSELVES: Final = (sys.executable, "-P", "-m", "agenttalk")
-"""How agents start us from where they work."""
+"""The command by which agents start us from their working folder."""
 OUR_PROGRAMS: Final = (Path(sys.prefix), Path(sys.base_prefix), Path(__file__).parents[2])
-"""Our interpreter, and the folder that it lists to find our package: to be seen in every sandbox, wherever they lie."""
+"""Our interpreter, and the folder of our package: every sandbox can read them, wherever they are."""
 LITTER: Final = 3600.0
-"""Temporaries of dead processes are removed once they are this old, in seconds."""
+"""Age in seconds at which temporary files of dead processes are removed."""
 KEEP: Final = 1.0
 """Seconds between two records of the ledger's heads outside the root."""
 
@@ -55,10 +55,10 @@ async def open_root(  # noqa: PLR0913 - each is a wish of its own
     words: IsolationSettings | None = None,
     unrouted: bool = False,
 ) -> AsyncIterator[Deps]:
-    """What use cases need of a root, open until the block ends. What is `hidden` no agent in a sandbox sees.
+    """Open the dependencies of use cases on a root until the block ends. Sandboxed agents cannot see `hidden`.
 
-    With `witnessed`, the operator's configuration folder keeps how far the ledger has come: then cutting off
-    everything that lies under the root is seen too.
+    With `witnessed`, the heads of the ledger are also recorded in the operator's configuration folder, so that cutting
+    the ledger under the root is detected.
     """
     clock = clock or SystemClock()
     heads = HeadsFile(root, shared=bool(url)) if witnessed else None
@@ -67,7 +67,7 @@ async def open_root(  # noqa: PLR0913 - each is a wish of its own
     with SafeFolder.open(root) as folder:
         keeping = asyncio.create_task(_keep(heads)) if heads else None
         try:
-            own = operator_folder.folder_of(root).parent  # and that of the operator's other roots
+            own = operator_folder.folder_of(root).parent  # and those of the operator's other roots
             ours = (folder.path.absolute() / name for name in root_layout.HIDDEN)
             walls = SandboxPaths((*ours, own, *hidden), OUR_PROGRAMS, Path.home())
             yield Deps(
@@ -96,7 +96,7 @@ async def open_root(  # noqa: PLR0913 - each is a wish of its own
 
 
 def _price(model: str, billed: BilledTokens) -> float | None:
-    """What a request to a model costs; the prices are loaded when something is to be priced."""
+    """Price a request to a model; the prices are loaded at the first use."""
     from agenttalk.adapters.drivers.prices import price_well_known
 
     return price_well_known(model, billed)
@@ -112,9 +112,9 @@ async def _keep(heads: HeadsFile) -> None:
 async def open_configured_root(
     root: Path, settings: Settings, *, kinds: Mapping[str, TaskKind] | None = None
 ) -> AsyncIterator[Deps]:
-    """A root with the store and the limits that its settings name, its ledger witnessed.
+    """Open a root with the store and the limits that its settings name, its ledger witnessed.
 
-    Without kinds it still takes letters.
+    Without kinds, the root still accepts letters.
     """
     async with open_root(
         root,
@@ -135,7 +135,7 @@ async def open_configured_root(
 
 
 class _LetterKinds(Mapping[str, "TaskKind"]):
-    """The kind of letters alone, by its board. It is made on demand, and most commands do not need it."""
+    """Only the kind of letters, by its board. It is made at its first use: most commands do not need it."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -172,7 +172,7 @@ def _limits(settings: Settings) -> EngineLimits:
 
 
 def _hidden(root: Path, settings: Settings) -> tuple[Path, ...]:
-    """Files with secrets that settings name."""
+    """List the files with secrets that settings name."""
     named = [
         settings.store.url_file,
         settings.telemetry.headers_file,

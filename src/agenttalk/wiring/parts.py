@@ -1,4 +1,4 @@
-"""The parts on their own: router, heartbeat and monitor on any tree, once or as a loop.
+"""Runs one part without an engine: router, heartbeat or monitor, on any tree, once or as a loop.
 
 Each holds the root's lock shared, so that they run beside each other but never beside an engine, and a lock
 of its own, so that there is one router and one heartbeat per agent. Loops wake up by event; the poll is the
@@ -40,7 +40,7 @@ Tell = Callable[[R], None]
 
 @asynccontextmanager
 async def open_part(root: Path, name: str) -> AsyncIterator[Deps]:
-    """A root, opened for one part: locked, swept of litter, closed in the end."""
+    """Open a root for one part: locked, swept of litter, closed in the end."""
     configured = settings.load(root)
     if configured.store_url:
         message = f"the parts on their own work with SQLite only, and the store of {root} is PostgreSQL"
@@ -53,7 +53,7 @@ async def open_part(root: Path, name: str) -> AsyncIterator[Deps]:
 
 
 async def run_router(root: Path, tell: Tell[RouterReport], *, stop: asyncio.Event | None = None) -> None:
-    """Route what lies in the outboxes: one pass, or with `stop` until it is set."""
+    """Route the messages in the outboxes: one pass, or with `stop` until it is set."""
     async with open_part(root, "route") as deps:
         router = Router(deps)
         if stop is None:
@@ -64,7 +64,7 @@ async def run_router(root: Path, tell: Tell[RouterReport], *, stop: asyncio.Even
 
 
 async def run_monitor(root: Path, tell: Tell[MonitorReport], *, stop: asyncio.Event | None = None) -> None:
-    """Publish where everything stands: one pass, or with `stop` until it is set."""
+    """Publish the status of all plans: one pass, or with `stop` until it is set."""
     async with open_part(root, "monitor") as deps:
         watcher = Monitor(deps)
         if stop is None:

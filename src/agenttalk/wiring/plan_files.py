@@ -40,7 +40,7 @@ def compile_plan_file(file: Path, root: Path | None = None, *, plan_id: str | No
 
 
 def compile_schedule(root: Path, schedule: Schedule, plan_id: str) -> CompiledPlan:
-    """The plan that a schedule is run as."""
+    """Compile the plan that a schedule runs."""
     if schedule.plan is not None:
         return compile_plan_file(root / schedule.plan, root, plan_id=plan_id)
     task = {"id": "task", "agent": schedule.agent, "prompt": schedule.prompt}
@@ -48,7 +48,7 @@ def compile_schedule(root: Path, schedule: Schedule, plan_id: str) -> CompiledPl
 
 
 def merge_profiles(root: Path | None, plan: PlanFile) -> dict[str, AgentProfile]:
-    """Profiles of the root: agenttalk.toml over the plan file over agents/<id>/agent_profile.json, key by key."""
+    """Merge profiles key by key: agenttalk.toml over the plan file over agents/<id>/agent_profile.json."""
     if root is None:
         return {}
     configured = settings.load(root)
@@ -79,7 +79,7 @@ def _compile_for_root(plan: PlanFile, root: Path | None, beside: Path) -> Compil
 
 
 def find_overruled(plan: PlanFile, root: Path | None) -> Iterator[Problem]:
-    """Where the root's settings of agents override the plan."""
+    """Warn where the root's settings of agents override the plan."""
     configured = settings.load(root).agents if root is not None else {}
     for agent_id, spec in plan.agents.items():
         own = configured.get(agent_id)
@@ -92,13 +92,13 @@ def find_overruled(plan: PlanFile, root: Path | None) -> Iterator[Problem]:
 
 
 def add_unheeded_warnings(compiled: CompiledPlan, root: Path | None) -> CompiledPlan:
-    """The same, with what it asks for in vain because the operator says otherwise."""
+    """Add warnings for wishes of the plan that the operator's settings override."""
     words = settings.load(root).isolation_words if root is not None else isolation.IsolationSettings()
     return replace(compiled, warnings=(*compiled.warnings, *isolation.find_unheeded(compiled.profiles, words)))
 
 
 def _placed(manifest: PlanManifest, beside: Path) -> PlanManifest:
-    """The manifest, with the repository named by its whole path; a relative one is meant from beside the plan file."""
+    """Make the path of the manifest's repository absolute; a relative one starts at the plan file's folder."""
     if manifest.workspace is None:
         return manifest
     workspace = manifest.workspace.model_copy(update={"repo": str(beside / manifest.workspace.repo)})
@@ -106,7 +106,7 @@ def _placed(manifest: PlanManifest, beside: Path) -> PlanManifest:
 
 
 def _resolve_argument(folder: Path, argument: str) -> str:
-    """An argument that names a file beside the plan file means that file."""
+    """Make an argument that names a file beside the plan file an absolute path."""
     if argument.startswith(("/", "-")) or not (folder / argument).is_file():
         return argument
     return str(folder / argument)

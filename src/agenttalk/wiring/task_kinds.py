@@ -1,4 +1,4 @@
-"""Which kinds there are: ours, and those that installed packages bring along (entry points `agenttalk.kinds`)."""
+"""Registers the kinds of tasks: ours, and those of installed packages (entry points `agenttalk.kinds`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PARTS: Final = (
 
 
 def register_kinds(kinds: Iterable[TaskKind]) -> dict[str, TaskKind]:
-    """Kinds by their boards. Raises UsageError when two want the same board, or one is not a kind."""
+    """Map kinds by their boards. Raises UsageError when two have the same board, or one is not a kind."""
     found: dict[str, TaskKind] = {}
     for kind in kinds:
         lacking = [part for part in _PARTS if not hasattr(kind, part)]
@@ -46,7 +46,7 @@ def register_kinds(kinds: Iterable[TaskKind]) -> dict[str, TaskKind]:
 
 
 def load_installed_kinds(points: Iterable[EntryPoint] | None = None) -> list[TaskKind]:
-    """Kinds of installed packages: each entry point is called without arguments. One that fails is left out."""
+    """Load the kinds of installed packages. Each entry point is called without arguments; one that fails is skipped."""
     kinds: list[TaskKind] = []
     for point in entry_points(group=GROUP) if points is None else points:
         try:

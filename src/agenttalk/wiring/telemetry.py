@@ -1,4 +1,4 @@
-"""The tracing system that settings name: where it is, with which headers, and who tells it what happens."""
+"""Makes the exporter to the tracing system that the settings name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def make_trace_exporter(root: Path, instance: str, deps: Deps, said: TelemetrySe
 
 
 def read_headers(root: Path, said: TelemetrySettings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Headers that are sent with spans. Raises UsageError when they are missing or invalid."""
+    """Read the headers that are sent with spans. Raises UsageError when they are missing or invalid."""
     if said.headers_file is not None:
         where = f"{said.headers_file}, which telemetry.headers_file names"
         try:

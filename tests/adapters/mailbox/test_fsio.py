@@ -73,8 +73,7 @@ def test_a_file_gets_the_mode_that_is_asked_for(folder: SafeFolder) -> None:
 
 def test_a_synced_file_is_like_any_other(folder: SafeFolder) -> None:
     folder.write("a", b"1", sync=True)
-    folder.copy_to("a", folder, "b", 1, sync=True)
-    assert (names(folder), folder.read("b", 1)) == ({"a", "b"}, b"1")
+    assert (names(folder), folder.read("a", 1)) == ({"a"}, b"1")
 
 
 def test_parents_are_made_only_on_request(folder: SafeFolder) -> None:
@@ -119,7 +118,7 @@ def test_strange_names_are_read_moved_and_removed_like_others(folder: SafeFolder
     assert entry.is_text is (name != BAD_NAMES[0])
     assert folder.exists(name)
     assert folder.read(name, 1) == b"x"
-    assert folder.digest(name, 1) == folder.copy_to(name, folder, "copy", 1)
+    assert folder.digest(name, 1) == Digest(sha256(b"x"), 1)
     folder.write(name, b"y")
     assert folder.move(name, folder, f".deadletter/{name}")
     with folder.open_folder(".deadletter") as deadletter:
@@ -137,24 +136,11 @@ def test_an_error_about_a_strange_name_stays_on_its_line_and_can_be_printed(fold
         assert str(caught.value).encode()
 
 
-def test_a_copy_tells_hash_and_size_of_what_it_wrote(folder: SafeFolder) -> None:
+def test_a_digest_is_hash_and_size_of_a_file(folder: SafeFolder) -> None:
     data = os.urandom(1_000_000)
-    folder.write("a", data)
     folder.make_folder("b")
-    assert folder.copy_to("a", folder, "b/c", len(data)) == Digest(sha256(data), len(data))
+    folder.write("b/c", data)
     assert folder.digest("b/c", len(data)) == Digest(sha256(data), len(data))
-    assert (folder.path / "b/c").read_bytes() == data
-    assert folder.digest("b/c", len(data)).sha256 == sha256(data)
-
-
-def test_a_copy_that_fails_leaves_the_old_target_and_no_temporary(folder: SafeFolder) -> None:
-    folder.write("a", b"12345")
-    folder.write("b", b"old")
-    with pytest.raises(InputError):
-        folder.copy_to("a", folder, "b", 4)
-    with pytest.raises(MachineError):
-        folder.copy_to("missing", folder, "b", 4)
-    assert (names(folder), folder.read("b", 3)) == ({"a", "b"}, b"old")
 
 
 def test_a_file_over_the_limit_is_refused_and_a_retry_cannot_help(folder: SafeFolder) -> None:
@@ -338,7 +324,7 @@ def test_no_descriptor_is_left_open(folder: SafeFolder) -> None:
     before = len(list(own.iterdir()))
     for _ in range(20):
         folder.read("a/b", 1)
-        folder.copy_to("a/b", folder, "c", 1)
+        folder.digest("a/b", 1)
         next(folder.names())
         for hopeless in ("fifo", "missing", "a", "a/b/c"):
             with pytest.raises(AgentTalkError):

@@ -42,6 +42,7 @@ ROUTES = [
     ("GET", "/api/plans/dl_1/release", {OPERATOR, VIEWER}),
     ("GET", "/api/plans/dl_1/release_manifest", {OPERATOR, VIEWER}),
     ("POST", "/api/plans/dl_1/verify", {OPERATOR}),
+    ("POST", "/api/plans/dl_1/settle", {OPERATOR}),
     ("POST", "/api/plans/dl_1/merged", {OPERATOR}),
     ("POST", "/api/plans/dl_1/pause", {OPERATOR}),
     ("POST", "/api/plans/dl_1/override", {OPERATOR}),

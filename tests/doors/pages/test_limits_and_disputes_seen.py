@@ -56,7 +56,7 @@ def test_a_day_whose_limit_is_reached_says_so_and_can_be_given_more(tmp_path: Pa
         await ada.engine.submit(plan(task("two"), plan_id="p2"))
         assert states(await ada.engine.ended("p2"))["two"] == "BLOCKED_WAITING_REVIEW"
         refused = await ada.post("/budget", limit_usd="much")
-        assert "no number of dollars" in text(refused)
+        assert "not an amount in dollars" in text(refused)
         assert (await ada.post("/budget", limit_usd="5")).status_code < 400
         await ada.engine.until(lambda now: now.state == "ENDED", "p2")
         assert (await ada.post("/budget", reset="yes")).status_code < 400

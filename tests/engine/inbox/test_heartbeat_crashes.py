@@ -30,7 +30,7 @@ from effort import DEEP, some
 from kits.agentkit import WRITES, Desk
 from kits.treekit import Tree
 
-STEPS = ("write", "move", "remove", "make_folder", "copy_to")
+STEPS = ("write", "move", "remove", "make_folder")
 
 
 class Writes:

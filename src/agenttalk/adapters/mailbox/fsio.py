@@ -141,15 +141,6 @@ class SafeFolder:
         with _opened(self, relative, limit) as (_, pieces):
             return _pour(pieces)
 
-    def copy_to(self, relative: str, target: SafeFolder, new: str, limit: int, *, sync: bool = False) -> Digest:
-        """Copy a file; return hash and size of exactly what was written, even if the original changes."""
-        with (
-            _opened(self, relative, limit) as (_, pieces),
-            _at(target, new, Code.FILE_UNWRITABLE) as (folder, name),
-            _placed(folder, name, sync=sync) as file,
-        ):
-            return _pour(pieces, file)
-
     def write(
         self, relative: str, data: bytes, *, mode: int = PRIVATE, parents: bool = False, sync: bool = False
     ) -> None:

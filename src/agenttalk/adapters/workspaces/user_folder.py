@@ -108,7 +108,7 @@ def _filtered(git: Git, place: WorkspaceFolder, paths: tuple[str, ...]) -> str:
 
 @contextmanager
 def _aside(git: Git, place: WorkspaceFolder) -> Iterator[GitLocation]:
-    """A user's work tree, with a copy of its index and a configuration of our own.
+    """Open a user's work tree with a copy of its index and with our own git configuration.
 
     The configuration of a repository can name programs that git runs for every file (filters), so it is not used. Its
     settings of rights and excludes count.

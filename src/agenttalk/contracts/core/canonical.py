@@ -41,7 +41,7 @@ class WritablePart(Protocol):
         """Fields that were given."""
 
     def as_json(self) -> Any:
-        """Its JSON value."""
+        """Return the JSON value."""
 
 
 class _UnusualError(Exception):

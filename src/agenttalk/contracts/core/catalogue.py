@@ -75,7 +75,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a document; raises UsageError for an unknown name."""
+    """Return the JSON Schema (draft 2020-12) of a document; raises UsageError for an unknown name."""
     if name not in DOCUMENTS:
         near = find_nearest(name, DOCUMENTS)
         raise UsageError(

@@ -69,7 +69,7 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_key
 
 
 def _encoder() -> Callable[[Any], str]:
-    """The encoder's own `encode`, made once. A value that contains itself is too deep, so cycles need no check."""
+    """Make the encoder's own `encode` once. A value that contains itself is too deep, so cycles need no check."""
     make: Any = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
         return _ENCODER.encode

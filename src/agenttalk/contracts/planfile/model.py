@@ -2,9 +2,18 @@
 
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
-from agenttalk.contracts.agent import AcpUse, CliUse, Floor, Locale, ProgramLimits, Switch, Tier, normalize_cli
+from agenttalk.contracts.agent import (
+    AcpUseSpec,
+    CliUseSpec,
+    Floor,
+    Locale,
+    ProgramLimitsSpec,
+    Switch,
+    Tier,
+    normalize_cli,
+)
 from agenttalk.contracts.command import Priority, ValidationCriteria
 from agenttalk.contracts.core import quick_validation
 from agenttalk.contracts.core.base import (
@@ -30,7 +39,7 @@ from agenttalk.contracts.dag import (
     ScoreCondition,
     Versioning,
 )
-from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
+from agenttalk.contracts.model_use import LlmUseSpec, LocalUseSpec
 from agenttalk.contracts.plan import PhaseTimeout, PhaseTimeouts, PlanLimits, Policies, Workspace
 from agenttalk.contracts.promise import (
     AnyCheck,
@@ -41,10 +50,8 @@ PLACEHOLDER_ID: Final = "cp-0-0000"
 """The id of a promise that is not submitted yet."""
 
 
-class PlanFilePart(Part):
+class PlanFilePart(Part, extra="forbid", validate_by_name=False):
     """An object of the plan file. Unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid", validate_by_name=False)
 
 
 class InputSpec(PlanFilePart):
@@ -74,10 +81,8 @@ class InputSpec(PlanFilePart):
     """Whether it comes from a person or from outside."""
 
 
-class VersioningSpec(Versioning):
+class VersioningSpec(Versioning, extra="forbid"):
     """What happens to a second version of an output."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class OutputSpec(PlanFilePart):
@@ -99,16 +104,12 @@ class OutputSpec(PlanFilePart):
     """What happens to a second version."""
 
 
-class BranchSpec(Branch):
+class BranchSpec(Branch, extra="forbid"):
     """Tasks that run only for certain scores."""
 
-    model_config = ConfigDict(extra="forbid")
 
-
-class GatesSpec(Gates):
+class GatesSpec(Gates, extra="forbid"):
     """What must be met before a task counts as completed."""
-
-    model_config = ConfigDict(extra="forbid")
 
     required: bool = True
     """Whether they must be met. In a plan file they must."""
@@ -116,10 +117,8 @@ class GatesSpec(Gates):
     """The branches by score."""
 
 
-class CriteriaSpec(ValidationCriteria):
+class CriteriaSpec(ValidationCriteria, extra="forbid"):
     """What an input must meet before it is used."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 def _numbered(data: object) -> object:
@@ -175,48 +174,6 @@ class TaskSpec(PlanFilePart):
     """Rounds of rework."""
 
 
-class ProgramLimitsSpec(ProgramLimits):
-    """Resource limits of a program."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class PricesSpec(Prices):
-    """The price of a model."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class CliUseSpec(CliUse):
-    """A coding agent of the driver `cli`."""
-
-    model_config = ConfigDict(extra="forbid")
-    prices: PricesSpec | None = None
-    """The price of its model."""
-
-
-class LlmUseSpec(LlmUse):
-    """The model of an agent, and its service."""
-
-    model_config = ConfigDict(extra="forbid")
-    prices: PricesSpec | None = None
-    """Its price."""
-
-
-class LocalUseSpec(LocalUse):
-    """The model of an agent, and its file."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class AcpUseSpec(AcpUse):
-    """A coding agent of the driver `acp`, and its permissions."""
-
-    model_config = ConfigDict(extra="forbid")
-    prices: PricesSpec | None = None
-    """The price of its model."""
-
-
 class AgentSpec(PlanFilePart):
     """An agent, as the plan file describes it."""
 
@@ -262,32 +219,24 @@ class AgentSpec(PlanFilePart):
     """Whether, and how, it first judges its fitness for a command."""
 
 
-class WorkspaceSpec(Workspace):
+class WorkspaceSpec(Workspace, extra="forbid"):
     """The repository that tasks work on."""
 
-    model_config = ConfigDict(extra="forbid")
 
-
-class PhaseTimeoutSpec(PhaseTimeout):
+class PhaseTimeoutSpec(PhaseTimeout, extra="forbid"):
     """How long a phase may take."""
 
-    model_config = ConfigDict(extra="forbid")
 
-
-class PhaseTimeoutsSpec(PhaseTimeouts):
+class PhaseTimeoutsSpec(PhaseTimeouts, extra="forbid"):
     """Time limits of the phases that need a decision."""
-
-    model_config = ConfigDict(extra="forbid")
 
     dag_review: PhaseTimeoutSpec | None = None
     artifact_validation: PhaseTimeoutSpec | None = None
     release_gate: PhaseTimeoutSpec | None = None
 
 
-class PoliciesSpec(Policies):
+class PoliciesSpec(Policies, extra="forbid"):
     """Policies of the plan."""
-
-    model_config = ConfigDict(extra="forbid")
 
     timeouts: PhaseTimeoutsSpec | None = None
     """Time limits of decisions."""
@@ -299,10 +248,8 @@ class PoliciesSpec(Policies):
     """Is a key at the top of the file."""
 
 
-class LimitsSpec(PlanLimits):
+class LimitsSpec(PlanLimits, extra="forbid"):
     """The budget of the whole plan."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class GateSpec(PlanFilePart):

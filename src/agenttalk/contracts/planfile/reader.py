@@ -9,30 +9,27 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
+from agenttalk.contracts.agent import AcpUseSpec, CliUseSpec
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import Part
 from agenttalk.contracts.core.large_documents import pause_collector
 from agenttalk.contracts.core.problems import field_path, find_nearest, problems_of
 from agenttalk.contracts.errors import Code, JsonError, Problem
+from agenttalk.contracts.model_use import LlmUseSpec, LocalUseSpec, PricesSpec
 from agenttalk.contracts.planfile import yaml_text
 from agenttalk.contracts.planfile.model import (
     BESIDE_CHECK,
-    AcpUseSpec,
     AgentSpec,
     BranchSpec,
-    CliUseSpec,
     CriteriaSpec,
     GatesSpec,
     InputSpec,
     LimitsSpec,
-    LlmUseSpec,
-    LocalUseSpec,
     OutputSpec,
     PhaseTimeoutSpec,
     PhaseTimeoutsSpec,
     PlanFile,
     PoliciesSpec,
-    PricesSpec,
     ReleaseSpec,
     ReviewSpec,
     TaskSpec,

@@ -15,7 +15,7 @@ TOKEN = os.environ.get("DEV_TOKEN") or os.environ["REVIEWER_TOKEN"]
 
 
 def ask(method, url, body=None, *, authorization):
-    """A request, and the JSON that is answered."""
+    """Send a request and return the JSON of the answer."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Authorization": authorization, "Content-Type": "application/json"}
     with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method)) as answer:
@@ -24,17 +24,17 @@ def ask(method, url, body=None, *, authorization):
 
 
 def engine(method, path, body=None):
-    """A request to the engine, with the token of this attempt."""
+    """Send a request to the engine with the token of this attempt."""
     return ask(method, HERE + path, body, authorization="Bearer " + os.environ["AGENTTALK_TOKEN"])
 
 
 def forge(method, path, body=None):
-    """A request to the forge, about the repository of the task."""
+    """Send a request to the forge about the repository of the task."""
     return ask(method, f"{FORGE}/api/v1/repos/{FACTS['repo']}{path}", body, authorization="token " + TOKEN)
 
 
 def report(body, **claims):
-    """The action report, with claims that the engine reads back."""
+    """Write the action report with claims that the engine reads back."""
     said = {"author": ME, "comment_type": "action_report", "body": body, "claims": [{k: v} for k, v in claims.items()]}
     engine("POST", "/comments", said)
     print(body)

@@ -11,7 +11,7 @@ outputs = pathlib.Path(os.environ["AGENTTALK_OUTPUTS"])
 
 
 def holds(price, unit, item, count, expected):
-    """Whether a case holds."""
+    """Check that the program gives the expected price of a case."""
     try:
         found = price(item, count)
     except KeyError:

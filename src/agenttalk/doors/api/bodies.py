@@ -83,7 +83,7 @@ class PlanBody(Body):
     """Contents that its checks refer to by their hashes, in base64."""
 
     def decode_files(self) -> dict[str, bytes]:
-        """The files by their hashes; raises ContractError."""
+        """Decode the files by their hashes; raises ContractError."""
         try:
             found = [base64.b64decode(each, validate=True) for each in self.files]
         except ValueError as error:

@@ -386,7 +386,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
 
 
 def say(language: Language, key: str, **values: object) -> str:
-    """The words for a key. A key that is not known is a fault, and said as it is."""
+    """Return the words for a key; an unknown key is returned as it is."""
     known = WORDS.get(key)
     text = known[LANGUAGES.index(language)] if known else key
     return text.format(**values) if values else text

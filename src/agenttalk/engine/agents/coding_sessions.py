@@ -58,7 +58,7 @@ def save_session(
 
 
 def find_session(root: Folder, turns: str) -> CodingSession | None:
-    """The session that was kept last; None if there is none."""
+    """Find the session that was kept last; None if there is none."""
     try:
         said: Any = wire.read(root.read(f"{turns}/{_NOTE}", wire.ENVELOPE_LIMIT))
         tokens, cost = int(read_number(said["tokens"])), read_number(said["cost_usd"])

@@ -36,7 +36,7 @@ class ConfinementBuilder:
     """What the working directory needs from elsewhere."""
 
     async def build(self) -> Confinement:
-        """What it may touch. Raises InputError for a tree that is too deep."""
+        """Build what the turn may touch. Raises InputError for a tree that is too deep."""
         if self.profile.tier == "plain":
             return Confinement("plain", required=self.profile.isolated_only, network=self.profile.network == "on")
         view = await asyncio.to_thread(self._view)
@@ -93,7 +93,7 @@ class ConfinementBuilder:
 
 
 def _walk(root: Folder, top: str, above: str, skipped: set[str], depth: int) -> Iterator[tuple[str, FolderEntry]]:
-    """Everything in a tree, by its path from the top."""
+    """Walk a tree; yields every entry by its path from the top."""
     if not depth:
         raise InputError(Code.FILE_UNSAFE, f"the folders of {top!r} are nested too deep for a sandbox")
     with root.open_folder(f"{top}/{above}" if above else top) as here:

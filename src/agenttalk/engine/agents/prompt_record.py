@@ -42,7 +42,7 @@ class PromptRecord(NamedTuple):
     text: str | None
 
     def as_json(self) -> dict[str, Any]:
-        """The same as JSON."""
+        """Return the record as JSON."""
         return self._asdict()
 
 
@@ -87,7 +87,7 @@ def _read(deps: Deps, plan_id: str, task_id: str, command_id: str, agent_id: str
 
 
 def _last(root: Folder, folder: str, command_id: str) -> int:
-    """The last attempt at a command whose prompt was kept; 0 if none was."""
+    """Find the last attempt at a command whose prompt was kept; 0 if there is none."""
     try:
         with root.open_folder(folder) as turns:
             names = list(turns.names())

@@ -8,7 +8,7 @@ from agenttalk.rules.prompts.wording import Locale
 
 
 def make_prompt_context(board: str, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:
-    """A task of a board as its prompt needs it; a kind adds what only it knows."""
+    """Collect what the prompt of a board's task needs; a kind adds its own parts."""
     return PromptContext(
         board=board,
         task_id=task.task_id,

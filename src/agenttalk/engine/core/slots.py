@@ -108,7 +108,7 @@ class Slots:
         return asked
 
     def pop_refused(self) -> str | None:
-        """A caller that asked in vain and could have a place now; reported once, so the receiver has to ask again."""
+        """Take a caller that was refused and could have a place now. It is reported once, so it must ask again."""
         with self._lock:
             if self._full:
                 return None

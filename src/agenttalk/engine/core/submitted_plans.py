@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.dag import Node, TaskDag
-from agenttalk.contracts.plan import Policies
-from agenttalk.engine.core.plan_settings import encode_settings
+
+if TYPE_CHECKING:  # commands that submit nothing load this, too
+    from agenttalk.contracts.agent import AgentProfile
+    from agenttalk.contracts.dag import Node, TaskDag
+    from agenttalk.contracts.plan import Policies
 
 KEPT_TASKS: Final = 20_000
 """Tasks that are kept in memory."""
@@ -75,6 +76,8 @@ class PlanTeam:
     @classmethod
     def from_profiles(cls, policies: Policies, profiles: Mapping[str, AgentProfile]) -> PlanTeam:
         """Write the texts of policies and agents."""
+        from agenttalk.engine.core.plan_settings import encode_settings
+
         shown = {
             f"{root_layout.agent_folder(agent_id)}/{root_layout.PROFILE}": f"{profile.as_text()}\n"
             for agent_id, profile in profiles.items()

@@ -6,7 +6,7 @@ A write of an agent is fenced: the same transaction checks that its attempt stil
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict
 
 from agenttalk.contracts.core import wire
@@ -68,13 +68,7 @@ class TaskContribution:
 
     def as_json(self) -> dict[str, Any]:
         """Return only the fields that are set."""
-        return {
-            "kind": self.kind,
-            "author": self.author,
-            "type": self.type,
-            "body": self.body,
-            **({"claims": self.claims} if self.claims is not None else {}),
-        }
+        return {key: value for key, value in asdict(self).items() if value is not None}
 
 
 class StoredContribution(TypedDict):

@@ -50,7 +50,7 @@ class ClaimedArtifact:
 
     @classmethod
     def from_row(cls, row: ClaimedMessageRow) -> ClaimedArtifact:
-        """From a row of `claimed_messages`."""
+        """Build an artifact from a row of `claimed_messages`."""
         return cls(
             row.id,
             row.message_id,
@@ -65,11 +65,11 @@ class ClaimedArtifact:
         )
 
     def payload(self) -> list[ArtifactFile]:
-        """Its files, as the envelope names them."""
+        """Return the files that the envelope names."""
         return _read_files(bytes(self.envelope))
 
     def describe_for_receipt(self) -> dict[str, Any]:
-        """It as a receipt names it."""
+        """Return the artifact's fields for a receipt."""
         return {
             "message_id": self.message_id,
             "task_id": self.task_id,
@@ -107,7 +107,7 @@ async def archive_claimed(seat: AgentInPlan) -> ArchiveResult:
 
 
 async def _load(seat: AgentInPlan, parcel: ClaimedArtifact) -> list[bytes] | Rejection:
-    """The small contents that the store has not got yet; large ones are kept at once."""
+    """Load the small contents that the store lacks; large ones are stored at once."""
     small: list[bytes] = []
     for file in parcel.payload():
         try:
@@ -142,7 +142,7 @@ def _require(file: ArtifactFile, sha256: str) -> None:
 
 
 def _keep(tx: Tx, seat: AgentInPlan, parcel: ClaimedArtifact, loaded: list[bytes] | Rejection) -> bool:
-    """One artifact, decided and written down with all that follows; False when it is refused."""
+    """Decide about one artifact and record the decision with its effects; False when it is refused."""
     at = seat.deps.stamp()
     where = {"plan_id": seat.plan_id, "agent_id": seat.agent_id, "task_id": parcel.task_id}
     files = artifacts.normalize_files(parcel.message_id, parcel.payload())
@@ -221,7 +221,7 @@ def _refuse(tx: Tx, seat: AgentInPlan, parcel: ClaimedArtifact, why: Rejection, 
 
 
 def build_archive_path(task_id: str, output_name: str, path: str) -> str:
-    """Where a file of an output lies below an agent's inputs."""
+    """Build the path of an output's file below an agent's inputs."""
     return f"{task_id}/{root_layout.path_segment(output_name)}/{path}"
 
 

@@ -7,7 +7,7 @@ Waiting notices are dropped, because they may have been sent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from agenttalk.engine.core.boards import SYSTEM, list_boards
@@ -28,7 +28,7 @@ class RestoreReport:
 
     paused: tuple[str, ...] = ()
     """Plans and boards that a person has to resume."""
-    leases: int = 0
+    turns: int = 0
     """Turns that ran when the backup was made."""
     in_doubt: int = 0
     """Texts for forges that may have been posted since."""
@@ -37,12 +37,7 @@ class RestoreReport:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return {
-            "paused": list(self.paused),
-            "turns": self.leases,
-            "in_doubt": self.in_doubt,
-            "schedules": list(self.schedules),
-        }
+        return asdict(self)
 
 
 async def secure_restored_root(deps: Deps, *, made_at: str, pause: bool = True) -> RestoreReport:
@@ -52,7 +47,7 @@ async def secure_restored_root(deps: Deps, *, made_at: str, pause: bool = True) 
     for board in await list_boards(deps):
         found = await _secure_board(deps, board, suffix, pause=pause)
         total = RestoreReport(
-            (*total.paused, *found.paused), total.leases + found.leases, total.in_doubt + found.in_doubt
+            (*total.paused, *found.paused), total.turns + found.turns, total.in_doubt + found.in_doubt
         )
     system = await deps.stores.board(SYSTEM)
 

@@ -27,7 +27,7 @@ PREVIEWED: Final = 10
 
 
 def describe_exhibit(exhibit: Exhibit, secrets: Secrets, *, shown: str = "") -> dict[str, Any]:
-    """What a question shows about its subject; `read_exhibit` is the hash of all of it, where it has one."""
+    """Describe the subject of a question; `read_exhibit` is the hash of the whole text, where it has one."""
     return {
         **({"shown": shown} if shown else {}),
         **({"files": [_file(each) for each in exhibit.files[:MOST_FILES]]} if exhibit.files else {}),

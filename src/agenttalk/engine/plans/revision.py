@@ -6,7 +6,7 @@ All of it is one transaction. The programs of changed tasks must be dead before.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from agenttalk.contracts.agent import AgentProfile
@@ -75,7 +75,7 @@ class Difference:
 
     def as_json(self) -> dict[str, Any]:
         """Return the changes, for programs and the ledger."""
-        return {"added": self.added, "changed": self.changed, "removed": self.removed}
+        return asdict(self)
 
 
 def compare_dag(tx: Tx, dag: TaskDag) -> Difference:

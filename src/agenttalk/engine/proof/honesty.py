@@ -208,7 +208,7 @@ def _validates(tally: HonestyTally) -> bool:
 
 
 def _by_model(found: Mapping[tuple[str, HonestySubject], HonestyTally], agent_id: str) -> dict[str, HonestyTally]:
-    """What was counted of an agent with each model; nothing if none is known. What has none stands under ""."""
+    """Return an agent's tallies by model; empty if no model is known. Work without a model is under ""."""
     models = sorted({who.model for _, who in found if who.agent_id == agent_id})
     return {each: _sum(found, agent_id=agent_id, model=each) for each in models} if any(models) else {}
 
@@ -225,7 +225,7 @@ def _sum(
     agent_id: str | None = None,
     model: str | None = None,
 ) -> HonestyTally:
-    """What was counted of some of them together."""
+    """Add up tallies."""
     sums = NOTHING
     for (its_kind, who), tally in found.items():
         if kind in {None, its_kind} and agent_id in {None, who.agent_id} and model in {None, who.model}:

@@ -28,7 +28,7 @@ class ReleaseListener(Protocol):
     """Learns that a release was decided, or could not be."""
 
     def __call__(self, *, again: bool) -> None:
-        """`again` asks for another pass at once."""
+        """Learn of the decision; `again` asks for another pass at once."""
 
 
 @dataclass(slots=True)

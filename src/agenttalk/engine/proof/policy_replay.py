@@ -50,7 +50,7 @@ class ReplayQuery:
 
 
 async def replay_page(deps: Deps, asked: ReplayQuery) -> dict[str, Any]:
-    """The verdicts of a policy on work that was called done, their sums, and the next page (None: there is none)."""
+    """Replay a policy on work that was called done: verdicts, sums and the next page (None: it was the last)."""
     found: list[dict[str, Any]] = []
     looked = 0
     stores = sorted(await list_boards(deps), key=lambda each: each.name)

@@ -73,7 +73,7 @@ class _ReleaseBasis:
     """How many of the plan's tasks rest on something that ran without a sandbox."""
 
     def compute_hash(self, commit: str) -> str:
-        """The hash of all of it, and of the head of the plan's branch."""
+        """Compute the hash of all fields and of the head of the plan's branch."""
         return wire.sha256(
             wire.write(
                 {

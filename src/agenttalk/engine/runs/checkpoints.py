@@ -76,7 +76,7 @@ def decide_before_turn(
     *,
     taken_over: bool = False,
 ) -> PreTurnDecision:
-    """`pre-plan` and `pre-act` of a task whose turn is about to begin. `lost` are inputs that are gone.
+    """Decide `pre-plan` and `pre-act` of a task whose turn is about to begin. `lost` are missing inputs.
 
     Who takes a turn over, to verify what it left, takes its lease over too.
     """
@@ -147,7 +147,7 @@ def hold_back(
 def find_abort(
     promise: CompletionPromise | None, allowance: Allowance | None, lease: str, performance: Performance
 ) -> Abort | None:
-    """Why a turn counts as stopped: it was, or what it told in the end is more than it may use.
+    """Find why a turn counts as stopped: it was stopped, or it reported more use than it is allowed.
 
     One that ended by itself and passed the limit of the day is judged by what it left: only others have to wait.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from agenttalk.contracts.core import wire
@@ -41,13 +41,7 @@ class AnswerSpec:
 
     def as_json(self) -> dict[str, JsonValue]:
         """Write it as JSON."""
-        return {
-            "score": self.score,
-            "outputs": list(self.outputs),
-            "possible": list(self.possible),
-            "judges": self.judges,
-            "may_refuse": self.may_refuse,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,16 +51,6 @@ class WritableView:
     closed: tuple[str, ...] = ()
     """Folders in which a permitted file could be made, but which are read-only because there are too many places."""
 
-    def allows(self, path: str) -> bool:
-        """Whether a path can be written."""
-        writable, readonly = set(self.writable), set(self.readonly)
-        for place in (path, *_above(path)):
-            if place in readonly:
-                return False
-            if place in writable:
-                return True
-        return False
-
 
 def build_view(
     allowed: Sequence[str], disallowed: Sequence[str], listing: TreeListing, *, most: int = MOST

@@ -32,7 +32,7 @@ class Abort(NamedTuple):
 
 
 def find_conditions(promise: CompletionPromise | None, kind: AbortType) -> tuple[AbortCondition, ...]:
-    """The conditions of this kind by which a promise wants a run to be stopped."""
+    """Find the conditions of this kind that stop a run, by its promise."""
     conditions = promise.abort_when if promise is not None else ()
     return tuple(each for each in conditions if each.type == kind)
 

@@ -78,7 +78,7 @@ class Overrun(NamedTuple):
 def collect_limits(
     promise: CompletionPromise | None, plan: PlanLimits | None, day_cost_usd: float | None
 ) -> tuple[BudgetLimit, ...]:
-    """Everything that limits a task: its own budget where its promise lets that stop it, its plan's, and the day's."""
+    """Collect the limits of a task: its own budget where its promise lets that stop it, its plan's, and the day's."""
     own = promise.budget if promise is not None else None
     found = [
         BudgetLimit("task", kind, most)
@@ -97,7 +97,7 @@ def find_exhausted(found: Collection[BudgetLimit], used: Mapping[Scope, UsageTot
 
 
 def find_overrun(found: Collection[BudgetLimit], used: Mapping[Scope, UsageTotals]) -> Overrun | None:
-    """Which limit was passed first, a day's last; None while all are kept."""
+    """Find the limit that was passed first, a day's last; None while all are kept."""
     for each in found:
         count = getattr(used.get(each.scope, NOTHING), each.kind)
         if count > each.most:
@@ -106,13 +106,13 @@ def find_overrun(found: Collection[BudgetLimit], used: Mapping[Scope, UsageTotal
 
 
 def compute_seconds_left(found: Collection[BudgetLimit], used: Mapping[Scope, UsageTotals]) -> float | None:
-    """How long a turn may take; None when nothing limits it."""
+    """Compute how long a turn may take; None when nothing limits it."""
     left = [each.most - used.get(each.scope, NOTHING).seconds for each in found if each.kind == "seconds"]
     return max(0.0, min(left)) if left else None
 
 
 def find_doubts(budget: Budget | None, plan: PlanLimits | None) -> Iterator[str]:
-    """What is odd about a task's budget: more than its whole plan may use."""
+    """Warn about a task's budget that is larger than its whole plan's."""
     most = dict(_list_given_limits(plan))
     for kind, own in _list_given_limits(budget):
         if kind in most and own > most[kind]:

@@ -64,7 +64,7 @@ class ActivityTrail:
 
 
 def extend_trail(trail: ActivityTrail, what: str, at: float) -> ActivityTrail:
-    """The trail after one more step, by a clock that only goes forward."""
+    """Add a step to the trail. `at` is the time of a monotonic clock."""
     same = tuple(
         trail.same[size - 1] + 1 if len(trail.last) >= size and trail.last[size - 1] == what else 0 for size in _ROUNDS
     )
@@ -72,7 +72,7 @@ def extend_trail(trail: ActivityTrail, what: str, at: float) -> ActivityTrail:
 
 
 def explain_stuck(trail: ActivityTrail, rule: StuckRule, at: float) -> str | None:
-    """Why a run counts as stuck; None while it does not."""
+    """Explain why a run counts as stuck; None while it does not."""
     if rule.repeats is not None:
         for size in _ROUNDS:
             if trail.same[size - 1] >= size * max(1, rule.repeats - 1):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, get_args
 
 from agenttalk.contracts.agent import AgentProfile
@@ -34,8 +34,8 @@ class AnswerProof:
         return "confirmed" if self.isolated and self.how in {"page", "token", "operator"} else "attested"
 
     def as_json(self) -> dict[str, Any]:
-        """For the ledger and for programs."""
-        return {"how": self.how, "credential": self.credential, "isolated": self.isolated}
+        """Return the proof as JSON, for the ledger and for programs."""
+        return asdict(self)
 
 
 UNKNOWN: Final = AnswerProof("unknown")
@@ -43,7 +43,7 @@ UNKNOWN: Final = AnswerProof("unknown")
 
 
 def read_proof(said: object) -> AnswerProof:
-    """A proof as it was written down; what cannot be read proves nothing."""
+    """Read a recorded proof; an unreadable one proves nothing."""
     match said:
         case {"how": str() as how, "credential": str() as credential, "isolated": bool() as isolated} if (
             how in get_args(AnswerChannel)

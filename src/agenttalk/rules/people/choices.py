@@ -11,7 +11,7 @@ _NAMED: Final = re.compile(r"(?P<name>.+) \((?P<mark>[^()]+)\)\Z")
 
 
 def find_option(options: Sequence[str], said: str) -> str | None:
-    """The option that is meant: by its whole text, by its number, or by a short name that only it has."""
+    """Find the option that is meant: by its whole text, its number, or a short name that only it has."""
     said = said.strip()
     if said in options:
         return said
@@ -23,7 +23,7 @@ def find_option(options: Sequence[str], said: str) -> str | None:
 
 
 def _short_names(option: str) -> set[str]:
-    """The name without its mark, the mark, and the task of `task/output`."""
+    """List the short names of an option: without its mark, the mark, and the task of `task/output`."""
     match = _NAMED.match(option)
     if match is None:
         return set()

@@ -34,7 +34,7 @@ class DagReport:
 
 
 def check(dag: TaskDag, *, agents: Collection[str] | None = None, foreign: bool = False) -> DagReport:
-    """Every problem of a DAG. `agents` are those of the plan, None when unknown.
+    """Find every problem of a DAG. `agents` are those of the plan, None when unknown.
 
     In a foreign DAG inputs may come and outputs may go by ways that we do not see, so what is wrong
     with them is only a warning.
@@ -135,7 +135,7 @@ def _agent_references(graph: DagGraph) -> Iterator[tuple[str, str]]:
 
 
 def _bad_fallbacks(graph: DagGraph) -> Iterator[Problem]:
-    """A fallback takes the place of a dependency that failed: it makes the same, and waits for neither side."""
+    """Check fallbacks: one replaces a failed dependency, makes the same outputs, and waits for neither side."""
     for place, node in graph.walk_nodes():
         policy = node.failure_policy
         if policy is None:
@@ -172,7 +172,7 @@ def _fallback_fault(graph: DagGraph, node: Node, policy: FailurePolicy) -> tuple
 
 
 def _cycles(graph: DagGraph, reached: set[str]) -> Iterator[Problem]:
-    """One circle for each knot of tasks that hang together, printed as a path."""
+    """Report one cycle of each strongly connected set of tasks, printed as a path."""
     # A task that can run is on no circle.
     left = {task_id for task_id in graph.by_id if task_id not in reached}
     waiting = {task_id: sum(task in left for task in graph.by_id[task_id].depends_on) for task_id in left}
@@ -250,7 +250,7 @@ def _unreachable_inputs(graph: DagGraph, supply: InputSupply, reached: set[str])
 
 
 def _unpickable(graph: DagGraph, node: Node, at: int, need: Input, supply: InputSupply) -> Iterator[Problem]:
-    """An input whose way of picking can never be satisfied."""
+    """Report an input whose pick policy can never be satisfied."""
     where = graph.locate_field(node, f"inputs[{at}]")
     if need.policy == "by_sha256" and not need.selector.allowed_hashes:
         message = f"input {need.name!r} of task {node.task_id!r} is picked by hash, but no hash is allowed"

@@ -11,7 +11,7 @@ from agenttalk.contracts.dag import EVERYONE, Node, Output, TaskDag
 
 
 def find_receivers(output: Output, dag: TaskDag) -> tuple[str, ...]:
-    """Who receives an output: its own `deliver_to`, else that of the first routing rule that matches."""
+    """Find the receivers of an output: its own `deliver_to`, else that of the first routing rule that matches."""
     if output.deliver_to:
         return output.deliver_to
     for rule in dag.routing_rules:
@@ -53,7 +53,7 @@ class DagGraph:
                     self.activators[task_id].append(node.task_id)
 
     def suggest_name(self, what: str, name: str, known: Collection[str]) -> str:
-        """A hint for a misspelt name; computed once per name, and not at all in huge plans or for very many names."""
+        """Suggest a name for a misspelt one; computed once per name, and not in huge plans or for very many names."""
         key = (what, name)
         if key not in self._near:
             worth = len(known) <= 1000 and len(self._near) < 50
@@ -61,7 +61,7 @@ class DagGraph:
         return f"did you mean {self._near[key]!r}?" if self._near[key] else ""
 
     def find_receivers(self, output: Output) -> tuple[str, ...]:
-        """Who receives an output; those without receivers of their own are looked up once per kind."""
+        """Find the receivers of an output; outputs without their own receivers are looked up once per kind."""
         if output.deliver_to:
             return output.deliver_to
         key = (output.name, output.content_type, output.versioning.tag)
@@ -70,7 +70,7 @@ class DagGraph:
         return self._routes[key]
 
     def list_named_agents(self) -> set[str]:
-        """Every agent that is named as a worker or receiver; far quicker than with its place."""
+        """List every agent that is named as a worker or receiver; far quicker than with its place."""
         named: set[str] = {node.assigned_agent_id for node in self.dag.nodes}
         named.update(*(output.deliver_to for node in self.dag.nodes for output in node.outputs))
         named.update(*(rule.deliver_to for rule in self.dag.routing_rules))
@@ -82,9 +82,9 @@ class DagGraph:
         return named - {EVERYONE}
 
     def locate_field(self, node: Node, rest: str) -> str:
-        """The place of a field of a node."""
+        """Return the place of a field of a node."""
         return f"nodes[{self.index[node.task_id]}].{rest}"
 
     def walk_nodes(self) -> Iterator[tuple[str, Node]]:
-        """Every node, also one with an id that was there before, with its place."""
+        """Yield every node with its place, duplicates of an id included."""
         return ((f"nodes[{at}]", node) for at, node in enumerate(self.dag.nodes))

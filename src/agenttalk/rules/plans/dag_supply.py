@@ -19,7 +19,7 @@ def _needs(node: Node) -> list[Input]:
 
 
 def find_reachable(graph: DagGraph, supply: InputSupply) -> set[str]:
-    """The tasks that can ever run: all they depend on can, and for each required input some maker can.
+    """Find the tasks that can ever run: all dependencies can, and a maker of each required input can.
 
     Kahn's algorithm, where an input waits for any one of its makers. Tasks with the same need share one
     group of makers, so the work does not grow with the product of tasks and makers.
@@ -60,7 +60,7 @@ class _Groups:
         self._of_maker: dict[str, list[int]] = defaultdict(list)
 
     def join(self, task_id: str, makers: list[str]) -> None:
-        """The same list of makers (the very object) is the same group."""
+        """Join the group of these makers. The same list object is the same group."""
         group = id(makers)
         if group not in self._waiting:
             self._waiting[group] = []
@@ -69,7 +69,7 @@ class _Groups:
         self._waiting[group].append(task_id)
 
     def open(self, maker: str) -> list[str]:
-        """The tasks that this maker sets free."""
+        """List the tasks that this maker unblocks."""
         return [task_id for group in self._of_maker.get(maker, ()) for task_id in self._waiting.pop(group, ())]
 
 
@@ -156,6 +156,6 @@ class InputSupply:
 
 
 def _steps(path: str) -> set[str]:
-    """The folders on the way to a file, and its last part: `a/b/c` → `a`, `a/b`, `c`."""
+    """List the folders on the way to a file, and its last part: `a/b/c` → `a`, `a/b`, `c`."""
     parts = path.split("/")
     return {"/".join(parts[:count]) for count in range(1, len(parts))} | {parts[-1]}

@@ -61,7 +61,7 @@ class _Layers:
 
 
 def draw(tasks: Iterable[str], edges: Iterable[tuple[str, str]]) -> Drawing:
-    """Where each task stands, and how the lines run. Lines of unknown tasks, and of a task to itself, are left out.
+    """Place the tasks and route the lines. Lines of unknown tasks, and of a task to itself, are left out.
 
     What is in a circle stands in the first layer that is left for it: such a plan cannot run, but it can be drawn.
     """
@@ -81,7 +81,7 @@ def draw(tasks: Iterable[str], edges: Iterable[tuple[str, str]]) -> Drawing:
 
 
 def _depths(tasks: Mapping[str, None], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
-    """How many tasks come before each one, on the longest way."""
+    """Count the tasks before each task on the longest path to it."""
     after: dict[str, list[str]] = {}
     open_: dict[str, int] = dict.fromkeys(tasks, 0)
     for one, other in edges:
@@ -166,7 +166,7 @@ def _line(edge: tuple[str, str], bends: tuple[str, ...], boxes: Mapping[str, Box
 
 
 def to_svg_path(points: Sequence[tuple[int, int]]) -> str:
-    """A soft line through points, as the `d` of an SVG path."""
+    """Make a smooth line through points, as the `d` of an SVG path."""
     (x, y), *rest = points
     told = [f"M{x} {y}"]
     for number, (next_x, next_y) in enumerate(rest):

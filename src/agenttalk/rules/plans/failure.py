@@ -39,7 +39,7 @@ Consequence = SkipConsequence | BlockConsequence | ReplanConsequence | FallbackC
 
 
 def decide_consequence(node: Node, failed: str) -> Consequence:
-    """What a task does when one that it depends on has failed. Without a policy it blocks.
+    """Decide what a task does when a dependency has failed. Without a policy it blocks.
 
     A fallback that is not named, is the failed task or the task itself cannot stand in: that blocks too.
     """
@@ -55,7 +55,7 @@ def decide_consequence(node: Node, failed: str) -> Consequence:
 
 
 def decide_consequences(dependants: Iterable[Node], failed: str) -> dict[str, Consequence]:
-    """What follows for each task that depends on a failed one.
+    """Decide what each task does that depends on a failed one.
 
     A fallback takes the failed task's place on every edge, so it also serves dependants that would have
     skipped or blocked. One that names its own fallback gets that one, the others get the first named.
@@ -73,7 +73,7 @@ def decide_consequences(dependants: Iterable[Node], failed: str) -> dict[str, Co
 
 
 def judge_dependency(state: State, cause: Cause | None) -> DependencyStanding:
-    """What a dependency means to its dependants, from its state and the cause that brought it there.
+    """Judge what a dependency means to its dependants, from its state and the cause of that state.
 
     A task that was skipped because something failed brings nothing either, so that counts as failed. A branch
     not taken, an unused fallback and a task removed from the plan are fine.

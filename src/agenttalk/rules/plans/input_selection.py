@@ -122,7 +122,7 @@ def pick_inputs(
 
 
 def _pick_only(node: Node, need: Input, only: InputCandidate) -> PickedInputs | None:
-    """The usual case at once: one output for one input that wants the latest of its name. None where it is another."""
+    """Pick at once in the usual case: one output for one input that wants the latest. None in other cases."""
     selector = need.selector
     if (
         selector.type != "by_output_name"
@@ -155,13 +155,13 @@ def pick_available(
 
 
 def adapt_to_given_files(node: Node, candidates: Sequence[InputCandidate]) -> Node:
-    """The task, when people gave files for its inputs: each then counts as the file of its name."""
+    """Change the inputs for which people gave files: each then selects the file of its name."""
     given = {each.output_name for each in candidates if _is_given(node, each)}
     return _with_inputs(node, given, _change_to_given) if given else node
 
 
 def _change_to_given(need: Input) -> dict[str, object]:
-    """How an input is read that a person gave. Only a hash that was demanded still holds."""
+    """Change an input to one that a person gave. Only a required hash still holds."""
     selector = ByValue(type="by_output_name", value=need.name, allowed_hashes=need.selector.allowed_hashes)
     policy = "by_sha256" if need.policy == "by_sha256" else "latest_by_delivered_at"
     return {"selector": selector, "external": True, "min_count": None, "pick_policy": policy}
@@ -173,7 +173,7 @@ def _is_given(node: Node, candidate: InputCandidate) -> bool:
 
 
 def apply_choices(candidates: Sequence[InputCandidate], answers: Sequence[str]) -> list[InputCandidate]:
-    """What is left when a person has said which of several is meant: others of its name are out."""
+    """Keep the candidates that a person chose among several of the same name."""
     named = [each for each in candidates if any(each.message_id in answer for answer in answers)]
     names = {each.output_name for each in named}
     return [each for each in candidates if each.output_name not in names or each in named]
@@ -195,7 +195,7 @@ def _newest(candidates: Sequence[InputCandidate]) -> list[InputCandidate]:
 
 
 def _matches(node: Node, need: Input, candidates: list[InputCandidate]) -> list[_Match]:
-    """The artifacts that an input means. A task does not feed itself, but any agent may bring what is external."""
+    """Find the artifacts that an input selects. A task does not feed itself, but any agent may bring external ones."""
     others = [each for each in candidates if need.external or each.task_id != node.task_id]
     selector = need.selector
     if isinstance(selector, ByMessageType):
@@ -222,7 +222,7 @@ def _by_file_name(wanted: str, candidates: list[InputCandidate]) -> Iterator[_Ma
 
 
 def _by_glob(glob: str, candidates: list[InputCandidate]) -> Iterator[_Match]:
-    """The same for globs. Without a slash only the last part of a path is compared."""
+    """Find matches by globs. Without a slash only the last part of a path is compared."""
     spelled = [(each, [(file, _glob_names(glob, each, file)) for file in _files(each)]) for each in candidates]
     names = {name for _, files in spelled for _, known in files for name in known}
     matched = set(match_names(glob, names | {each.output_name for each in candidates}))
@@ -239,22 +239,22 @@ def _glob_names(glob: str, candidate: InputCandidate, file: ArtifactFile) -> tup
 
 
 def _files(candidate: InputCandidate) -> tuple[ArtifactFile, ...]:
-    """The files of an artifact as its receivers keep them."""
+    """List the files of an artifact as its receivers keep them."""
     return tuple(normalize_files(candidate.message_id, (ArtifactFile(*each) for each in candidate.paths)))
 
 
 def _stored_at(candidate: InputCandidate, file: ArtifactFile) -> str:
-    """Where a receiver keeps a file, below its inputs."""
+    """Return the path where a receiver keeps a file, below its inputs."""
     return f"{candidate.task_id}/{root_layout.path_segment(candidate.output_name)}/{file.path}"
 
 
 def _spellings(candidate: InputCandidate, file: ArtifactFile) -> tuple[str, ...]:
-    """The ways to write the path of a file: alone, inside its output, and inside the folder of inputs."""
+    """List the ways to write the path of a file: alone, inside its output, and inside the folder of inputs."""
     return file.path, f"{candidate.output_name}/{file.path}", _stored_at(candidate, file)
 
 
 def _choose(need: Input, matches: list[_Match], unfinished: AbstractSet[str]) -> _Choice:
-    """The matches that an input takes; None while there are too few."""
+    """Choose the matches that an input takes; None while there are too few."""
     unknown = _candidates(each for each in matches if not all(is_hash(file.sha256) for file in each.files))
     if need.policy == "by_sha256" and not unknown:
         allowed = need.selector.allowed_hashes or ()
@@ -277,7 +277,7 @@ def _allowed(file: ArtifactFile, allowed: Sequence[str]) -> bool:
 
 
 def _choose_one(need: Input, matches: list[_Match]) -> _Choice:
-    """The one match that the policy prefers. What it compares must be known of all of them."""
+    """Choose the one match that the policy prefers. The compared value must be known of all of them."""
     ranked = [(_rank(need.policy, each.candidate), each) for each in matches]
     unknown = _candidates(each for rank, each in ranked if rank is None)
     if unknown:
@@ -297,7 +297,7 @@ def _candidates(matches: Iterator[_Match] | list[_Match]) -> tuple[InputCandidat
 
 
 def _rank(policy: PickPolicy, candidate: InputCandidate) -> float | None:
-    """What a policy compares, the highest first; None when it is not known."""
+    """Return the value that a policy compares, the highest first; None when it is unknown."""
     if policy == "by_sha256":
         return 0
     if policy == "highest_score":

@@ -42,7 +42,7 @@ class ScheduleDecision(NamedTuple):
 
 
 def decide(cron: Cron, zone: tzinfo, since: datetime, now: datetime, *, catch_up: bool) -> ScheduleDecision:
-    """What is due after `since`, up to now. Of several the newest counts, and the others are missed."""
+    """Decide what is due after `since`, up to now. Of several slots the newest counts, and the others are missed."""
     upcoming = find_next_slot(cron, zone, now)
     slot = find_latest_slot(cron, zone, now)
     if slot is None or slot.at <= since:
@@ -55,7 +55,7 @@ def decide(cron: Cron, zone: tzinfo, since: datetime, now: datetime, *, catch_up
 
 
 def find_next_slot(cron: Cron, zone: tzinfo, moment: datetime) -> ScheduleSlot | None:
-    """The first time that is later than a moment."""
+    """Find the first slot later than a moment."""
     today = moment.astimezone(zone).date() - timedelta(days=1)
     for number in range(_FAR):
         found = [slot for slot in _on(cron, zone, today + timedelta(days=number)) if slot.at > moment]
@@ -65,7 +65,7 @@ def find_next_slot(cron: Cron, zone: tzinfo, moment: datetime) -> ScheduleSlot |
 
 
 def find_latest_slot(cron: Cron, zone: tzinfo, moment: datetime) -> ScheduleSlot | None:
-    """The last time that is not later than a moment."""
+    """Find the last slot not later than a moment."""
     today = moment.astimezone(zone).date() + timedelta(days=1)
     for number in range(_FAR):
         found = [slot for slot in _on(cron, zone, today - timedelta(days=number)) if slot.at <= moment]
@@ -75,7 +75,7 @@ def find_latest_slot(cron: Cron, zone: tzinfo, moment: datetime) -> ScheduleSlot
 
 
 def _on(cron: Cron, zone: tzinfo, day: date) -> Iterator[ScheduleSlot]:
-    """The times of a day. Of several that fall together because the clock leaps, one is enough."""
+    """List the slots of a day. Slots that a clock change moves to one time are listed once."""
     if not cron.is_on(day):
         return
     seen = set()
@@ -101,5 +101,5 @@ def _instants(wall: datetime, *, hourly: bool) -> Iterator[datetime]:
 
 
 def make_plan_id(name: str, slot: ScheduleSlot) -> str:
-    """The id of the plan that a slot is run as."""
+    """Make the id of the plan that a slot runs."""
     return f"{name}-{slot.label}"

@@ -73,7 +73,7 @@ def render_execute_prompt(
     locale: Locale = "en",
     may_refuse: bool = False,
 ) -> str:
-    """The prompt: role, task, inputs, missing inputs, how to hand over, what to mend; always in this order.
+    """Render the prompt: role, task, inputs, missing inputs, hand-over and rework, always in this order.
 
     An agent that `may_refuse` is asked before the inputs to judge first how fit it is.
 
@@ -141,7 +141,7 @@ def _check(check: AnyCheck, words: LimitsWording, *, again: bool) -> str:
 
 
 def render_long_inputs(inputs: Sequence[InputText], prompt: str, *, fence: str, locale: Locale = "en") -> str:
-    """The texts of inputs that are too long for the prompt, for a model that sees no files; after the prompt."""
+    """Render inputs too long for the prompt, for a model that sees no files; they follow the prompt."""
     _require_fence(fence)
     texts = [part for each in inputs for part in (each.name, each.path, each.text or "")]
     within = _Prompt(EXECUTE[locale], extend_fence(fence, [prompt, *texts]))
@@ -161,7 +161,7 @@ def render_tools_note(*, locale: Locale = "en") -> str:
 def render_sections_prompt(
     role: str, sections: Sequence[PromptSection], command: Command, *, fence: str, locale: Locale = "en"
 ) -> str:
-    """The prompt of a task whose kind has sections of its own: role, those, and what to mend.
+    """Render the prompt of a task whose kind has its own sections: role, sections and rework.
 
     What others wrote is the sections' own affair; what a refusal says is fenced here, as in `render_execute_prompt`.
     """
@@ -182,7 +182,7 @@ def _require_fence(fence: str) -> None:
 
 
 def extend_fence(fence: str, texts: Sequence[str]) -> str:
-    """The fence, made longer than any that occurs in a text.
+    """Make the fence longer than any that occurs in a text.
 
     With more strokes behind it than anywhere else, it occurs nowhere. The pattern looks ahead, so as to see
     occurrences that overlap.
@@ -198,7 +198,7 @@ def extend_fence(fence: str, texts: Sequence[str]) -> str:
 
 
 def _line(text: str) -> str:
-    """A text in quotes, on one line."""
+    """Quote a text on one line."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     shown = "".join(char if char.isprintable() and char not in '"\\' else _escaped(char) for char in text)
@@ -210,7 +210,7 @@ def _escaped(char: str) -> str:
 
 
 def _refusal(rework: Reexecution, wording: ExecuteWording) -> Iterator[str]:
-    """What the validator said, line by line."""
+    """Render what the validator said, line by line."""
     result = rework.validation_result
     listed = [issue.description for issue in result.issues]
     parts = [part for part in _PARTS.split(result.reason) if not any(part in each for each in listed)]

@@ -94,7 +94,7 @@ WORDS: Final[Mapping[Locale, MailWording]] = {
 
 
 def render_mail_sections(context: PromptContext) -> list[PromptSection]:
-    """The sections in their order."""
+    """Render the sections in their order."""
     words, facts = WORDS[context.locale], context.event_data
     notes = list(facts.get("unread", ()))
     texts = [context.description, context.title, *(text for each in notes for text in each.values())]
@@ -113,7 +113,7 @@ def render_mail_sections(context: PromptContext) -> list[PromptSection]:
 
 
 def render_command_text(context: PromptContext) -> str:
-    """A letter as the text of a command, for who works by hand. Long letters lie beside it in a file."""
+    """Render a letter as the text of a command, for people. Long letters are in a file beside it."""
     words = WORDS[context.locale]
     if context.action_type == "request":
         return "\n\n".join(f"# {each.title}\n\n{each.text}" for each in render_mail_sections(context))
@@ -163,5 +163,5 @@ def _fenced(text: str, fence: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text without characters that a terminal or a reader would act on; line breaks stay."""
+    """Remove characters that a terminal or a reader would act on; line breaks stay."""
     return "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text)

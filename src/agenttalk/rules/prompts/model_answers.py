@@ -14,5 +14,5 @@ _AGAIN: Final[dict[Locale, str]] = {
 
 
 def render_retry(why: str, *, locale: Locale = "en") -> str:
-    """The reason, and what to do."""
+    """Render the reason and the remedy."""
     return _AGAIN[locale].format(why=why.rstrip("."))

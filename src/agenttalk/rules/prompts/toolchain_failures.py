@@ -105,7 +105,7 @@ def render_block(lines: Sequence[str]) -> str:
 
 
 def render_line(text: str) -> str:
-    """A text of others as one bounded line that hides nothing."""
+    """Render a text of others as one bounded line without hidden characters."""
     line = " ".join(text.replace("<!--", "<! --").split())
     return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…"
 

@@ -18,7 +18,7 @@ SECTIONS = ("context", "constraints", "api", "promise")
 
 
 def render_toolchain_sections(context: PromptContext, own: Mapping[str, str] | None = None) -> list[PromptSection]:
-    """The sections in their order. `own` are texts of the project that take the place of ours, by section."""
+    """Render the sections in their order. `own` are the project's texts that replace ours, by section."""
     words = RULES[context.locale]
     made = {
         "context": PromptSection("context", words.context_title, _context(context, words)),
@@ -89,7 +89,7 @@ def _one_line(text: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The facts without characters that a terminal or a reader would act on; line breaks stay."""
+    """Remove characters from the facts that a terminal or a reader would act on; line breaks stay."""
     if isinstance(value, str):
         return "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in value)
     if isinstance(value, dict):

@@ -91,7 +91,7 @@ def render_task(
     content: ForgeContent | None = None,
     style: StepStyle | None = None,
 ) -> TaskText:
-    """A task with its title, its description and its must-haves. Always the same for the same arguments."""
+    """Render a task with title, description and must-haves. The same arguments always give the same text."""
     content, style = content or ForgeContent(), style or StepStyle()
     words, kind = TOOLCHAIN[style.locale], _kind(task)
     context = dict(task.context) | _read(content) | {"untrusted": True}
@@ -123,7 +123,7 @@ def _kind(task: ProposedTask) -> str:
 
 
 def _read(content: ForgeContent) -> dict[str, Any]:
-    """What was read at the forge, as facts."""
+    """Turn what was read at the forge into facts."""
     found: dict[str, Any] = {}
     if content.review_points:
         names = ("id", "path", "line", "body", "author")
@@ -142,7 +142,7 @@ def _read(content: ForgeContent) -> dict[str, Any]:
 def _named(
     task: ProposedTask, task_id: str, place: ForgeAddresses, context: Mapping[str, Any], words: ToolchainWording
 ) -> dict[str, str]:
-    """Everything that a step can name: values that cannot hold a sentence, and where in the facts the others stand."""
+    """Collect what a step can name: values that cannot hold a sentence, and references to the other facts."""
     bases = (place.api_url, *place.web)
     named = {
         name: str(value) if toolchain_values.is_showable(name, value, bases) else words.reference.format(name=name)
@@ -175,7 +175,7 @@ def _shown(name: str, value: Any) -> str:
 
 
 def _filled(template: str, facts: Mapping[str, str]) -> str:
-    """A sentence with its names filled in. What a fact says is never read as a template."""
+    """Fill in the names of a sentence. The text of a fact is never read as a template."""
     found = []
     for text, name, _, _ in Formatter().parse(template):
         found.append(text)
@@ -185,7 +185,7 @@ def _filled(template: str, facts: Mapping[str, str]) -> str:
 
 
 def _points(kind: str, content: ForgeContent, words: ToolchainWording, place: ForgeAddresses) -> list[str]:
-    """A step for each comment, job and test that was read at the forge. What they are called stands in the facts."""
+    """Make a step for each comment, job and test that was read at the forge. Their names are in the facts."""
     if kind in _ACTIONS_WITH_POINTS:
         points = [
             words.point.format(number=at + 1, id=each.id, line=each.line, at=at)

@@ -118,7 +118,7 @@ class HttpAnswer:
 
 
 def judge_run(ran: ProgramExit) -> CheckFinding:
-    """A program passes by ending with 0 of its own accord."""
+    """Judge a program: it passes by exiting with 0 by itself."""
     if ran.how != "finished":
         return CheckFinding(False, _REASONS[ran.how], ran.error or check_words.NOT_BY_ITSELF(how=ran.how))
     if ran.exit_code != 0:
@@ -129,7 +129,7 @@ def judge_run(ran: ProgramExit) -> CheckFinding:
 def judge_tests(
     check: TestsCheck, ran: ProgramExit, report: Outcomes | UnreadableReport | None, base: Outcomes | None
 ) -> CheckFinding:
-    """A suite passes when tests ran, all of those that ran passed, and none of the baseline is gone or skipped."""
+    """Judge a suite: tests ran, all that ran passed, and none of the baseline is missing or skipped."""
     if ran.how != "finished":
         return judge_run(ran)
     if report is None:
@@ -194,7 +194,7 @@ def is_worth_another_run(finding: CheckFinding, ran: ProgramExit) -> bool:
 
 
 def merge_rerun(before: Outcomes, again: Outcomes) -> tuple[Outcomes, frozenset[str]]:
-    """The tests once the failed ones were run again, and those of them that passed now.
+    """Merge a rerun of failed tests into the outcomes; returns them with the tests that passed now.
 
     Only tests that had failed count: those that had passed cannot get better or worse, and a failed test that is not
     there any more has still failed.
@@ -214,7 +214,7 @@ def list_shadowing_files(check: RunCheck | TestsCheck) -> tuple[str, ...]:
 
 
 def make_environment(given: Mapping[str, str] | None, *, path: str, checkout: str, lang: str) -> dict[str, str]:
-    """The environment of a check: what it names itself, over the few things that programs need.
+    """Build the environment of a check: its own variables, over the few that programs need.
 
     Home and temporary files are the sandbox's business. Raises ValueError for a variable that cannot be set.
     """
@@ -233,7 +233,7 @@ def safe_path(path: str, checkout: str) -> str:
 
 
 def judge_file(check: FileCheck, seen: FileFacts) -> CheckFinding:
-    """A file passes when it has what is asked for."""
+    """Judge a file: it passes when it meets every condition of the check."""
     faults = []
     if check.min_bytes is not None and seen.size < check.min_bytes:
         faults.append(check_words.TOO_SMALL(size=seen.size, least=check.min_bytes))
@@ -245,13 +245,13 @@ def judge_file(check: FileCheck, seen: FileFacts) -> CheckFinding:
 
 
 def judge_json(check: JsonCheck, document: Any, violations: Sequence[str]) -> CheckFinding:
-    """A JSON file passes when it has its fields and meets its schema. A null counts as absent."""
+    """Judge a JSON file: it needs its fields and must meet its schema. A null counts as absent."""
     faults = [check_words.LACKS(name=name) for name in check.required_fields or () if _reached(document, name) is None]
     return _content(check.path, [*faults, *violations])
 
 
 def _reached(document: Any, name: str) -> Any:
-    """What stands under a name, or under names with dots between them, one inside the other."""
+    """Return the value at a name, or at names joined by dots, each inside the one before."""
     if isinstance(document, dict) and document.get(name) is not None:
         return document[name]
     for part in name.split("."):
@@ -264,7 +264,7 @@ def _content(path: str, faults: Sequence[str]) -> CheckFinding:
 
 
 def judge_git(check: GitCheck, facts: GitFacts | None) -> CheckFinding:
-    """A change passes when it is where it is asked for, and leaves protected paths alone."""
+    """Judge a change: it must be where the check expects it, and leave protected paths alone."""
     if facts is None:
         return CheckFinding(False, "facts_missing", check_words.NO_REPOSITORY())
     faults = [
@@ -278,7 +278,7 @@ def judge_git(check: GitCheck, facts: GitFacts | None) -> CheckFinding:
 
 
 def judge_http(check: HttpCheck, answer: HttpAnswer) -> CheckFinding:
-    """An address passes when it answers with the status and the text that are asked for."""
+    """Judge an answer: it must have the required status and text."""
     faults = []
     if answer.status != check.status:
         faults.append(check_words.OTHER_STATUS(found=answer.status, asked=check.status))
@@ -291,7 +291,7 @@ def judge_http(check: HttpCheck, answer: HttpAnswer) -> CheckFinding:
 
 
 def judge_artifact(check: ArtifactCheck, stored: StoredOutput | None) -> CheckFinding:
-    """An output passes when it is stored as declared and, where asked, accepted unchanged by another agent."""
+    """Judge an output: it must be stored as declared and, if required, accepted unchanged by another agent."""
     if stored is None or not stored.found:
         return CheckFinding(False, "missing", check_words.NOT_STORED(name=check.output))
     if stored.found != stored.declared:
@@ -312,14 +312,14 @@ def judge_artifact(check: ArtifactCheck, stored: StoredOutput | None) -> CheckFi
 
 
 def judge_report(report: str | None) -> CheckFinding:
-    """An agent's report passes by being there. It stays a claim."""
+    """Judge an agent's report: it passes if it exists. It stays a claim."""
     if report is None or not report.strip():
         return CheckFinding(False, "missing", check_words.NO_OWN_REPORT())
     return CheckFinding(True)
 
 
 def judge_human(confirmation: Confirmation | None, shown: str) -> CheckFinding:
-    """A person's word passes when it says yes to exactly what there is now. `shown` is the hash of that."""
+    """Judge a person's answer: it passes when it approves exactly the current state, whose hash is `shown`."""
     if confirmation is None:
         return CheckFinding(False, "not_confirmed", check_words.NOBODY_ANSWERED())
     if not confirmation.by.strip():
@@ -333,5 +333,5 @@ def judge_human(confirmation: Confirmation | None, shown: str) -> CheckFinding:
 
 
 def hash_shown(question: str, subjects: Mapping[str, str]) -> str:
-    """The hash of what a person is shown: the question, and what it is about with the hash of each."""
+    """Hash what a person is shown: the question, and its subjects with the hash of each."""
     return wire.sha256(wire.write({"question": question, "subjects": dict(subjects)}))

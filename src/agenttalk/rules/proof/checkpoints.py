@@ -43,7 +43,7 @@ class CheckpointDecision:
         return self.severity in {"", "warning"}
 
     def as_json(self) -> dict[str, Any]:
-        """For the ledger."""
+        """Return the decision as JSON, for the ledger."""
         return {
             "checkpoint": self.checkpoint,
             "allowed": self.allowed,
@@ -61,7 +61,7 @@ class CheckpointDecision:
 def decide(
     checkpoint: Checkpoint, found: Iterable[Objection], *, trace_id: str = "", overridden: Collection[str] = ()
 ) -> CheckpointDecision:
-    """The decision of a checkpoint. What an operator has `overridden`, word by word, only warns any more."""
+    """Decide a checkpoint. An objection that an operator has `overridden`, word by word, is only a warning."""
     weighed = [
         ("warning", task_words.OVERRIDDEN(why=reason))
         if severity == "soft-deny" and reason in overridden
@@ -74,13 +74,13 @@ def decide(
 
 
 def latest_results(decisions: Iterable[CheckpointDecision]) -> tuple[GateResult, ...]:
-    """The last decision of each checkpoint, in the order in which a run comes to them."""
+    """Return the last decision of each checkpoint, in the order of a run."""
     found = {each.checkpoint: each for each in decisions}
     return tuple(found[each].result for each in CHECKPOINTS if each in found)
 
 
 def check_promise(promise: CompletionPromise, plan: PlanLimits | None = None) -> Iterator[Objection]:
-    """What speaks against a task's promise before anything begins."""
+    """Find objections to a task's promise before anything begins."""
     for issue in promises.validate(promise).issues:
         yield issue.severity, f"{issue.field}: {issue.message}"
     for kind in budgets.find_impossible_limits(promise.budget):
@@ -90,7 +90,7 @@ def check_promise(promise: CompletionPromise, plan: PlanLimits | None = None) ->
 
 
 def check_plan(*, faults: Collection[str] = (), plan: PlanLimits | None = None) -> Iterator[Objection]:
-    """What speaks against a whole plan: faults of its DAG, unknown agents among them, and limits that allow nothing."""
+    """Find objections to a whole plan: faults of its DAG, unknown agents, and limits that allow nothing."""
     for fault in faults:
         yield "hard-deny", fault
     for kind in budgets.find_impossible_limits(plan):
@@ -100,7 +100,7 @@ def check_plan(*, faults: Collection[str] = (), plan: PlanLimits | None = None) 
 def check_start(
     *, current: bool, lost_inputs: Collection[str], used_up: Collection[BudgetLimit], lease_free: bool
 ) -> Iterator[Objection]:
-    """What speaks against beginning a turn. A task that has used its own budget is over; all others can wait."""
+    """Find objections to beginning a turn. A task that used up its own budget is over; others can wait."""
     if not current:
         yield "hard-deny", task_words.NOT_NEWEST()
     if not lease_free:
@@ -118,7 +118,7 @@ def check_turn(
     missing: Collection[str] = (),
     abort: Abort | None = None,
 ) -> Iterator[Objection]:
-    """What speaks against what a turn did: it was stopped, it went where it may not, outputs are not there."""
+    """Find objections to a turn: it was stopped, it changed paths beyond its scope, or outputs are missing."""
     if abort is not None:
         yield "soft-deny" if abort.pauses else "hard-deny", abort.describe()
     if breach:
@@ -128,7 +128,7 @@ def check_turn(
 
 
 def check_verifiable(*, tree_dead: bool, refused: str) -> Iterator[Objection]:
-    """What speaks against checking the work: a process may still change it, or it could not be taken."""
+    """Find objections to checking the work: a process may still change it, or it could not be collected."""
     if not tree_dead:
         yield "hard-deny", task_words.STILL_ALIVE()
     if refused:
@@ -136,7 +136,7 @@ def check_verifiable(*, tree_dead: bool, refused: str) -> Iterator[Objection]:
 
 
 def check_shippable(reasons: Iterable[str]) -> Iterator[Objection]:
-    """What speaks against a release; there is no release by default."""
+    """Make an objection of each reason against a release; each one denies it."""
     for reason in reasons:
         yield "hard-deny", reason
 
@@ -150,5 +150,5 @@ def is_final_breach(*, acts: bool, before: bool, hidden: bool) -> bool:
 
 
 def make_drift_abort(paths: Collection[str]) -> Abort:
-    """The abort for changes beyond the scope."""
+    """Make the abort for changes beyond the scope."""
     return Abort("scope-drift", verdict_words.DRIFTED(paths=", ".join(paths)))

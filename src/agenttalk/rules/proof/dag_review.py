@@ -35,7 +35,7 @@ class DagReview:
     issues: tuple[Issue, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """For people and programs."""
+        """Return the fields as JSON, for people and programs."""
         issues = [each.as_json() for each in self.issues]
         return {"reviewer": self.reviewer, "score": self.score, "decision": self.decision, "issues": issues}
 
@@ -52,7 +52,7 @@ class DagReviewDecision:
 
 
 def review_plan_id(plan_id: str, revision: int, dag_sha256: str) -> str:
-    """The id of the plan in which a revision is reviewed; no other one has it."""
+    """Make the id of the plan in which a revision is reviewed; it is unique to the revision."""
     mark = hashlib.sha256(f"{plan_id}/{dag_sha256}".encode()).hexdigest()[:6]
     return f"{plan_id[:_LONGEST].rstrip('.')}-review-{revision}-{mark}"
 
@@ -60,7 +60,7 @@ def review_plan_id(plan_id: str, revision: int, dag_sha256: str) -> str:
 def make_review_plan(
     plan_id: str, policy: ReviewPolicy, agents: Mapping[str, Any], *, ask: str, weigh: str, timeout: int
 ) -> dict[str, Any]:
-    """The plan file of a review: a task for each reviewer, and one for the coordinator, who gets what they say."""
+    """Make the plan file of a review: a task for each reviewer, and one for the coordinator, who gets the results."""
     given = {"name": "task_dag", "external": True}
     to = {"deliver_to": [policy.coordinator]} if policy.coordinator else {"deliverable": True}
     tasks: list[dict[str, Any]] = [
@@ -91,7 +91,7 @@ def make_review_plan(
 
 
 def make_dag_file_name(task_id: str) -> str:
-    """The name of the file in which a task of a review gets the DAG."""
+    """Name the file in which a task of a review gets the DAG."""
     return DECIDED_DAG if task_id == "decide" else DAG
 
 

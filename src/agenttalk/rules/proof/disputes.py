@@ -45,7 +45,7 @@ class Dispute(NamedTuple):
     note: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """For programs and pages."""
+        """Return the dispute as JSON, for programs and pages."""
         told = self._asdict()
         told["check"] = told.pop("check_id")
         return told
@@ -54,7 +54,7 @@ class Dispute(NamedTuple):
 def judge(
     known: Sequence[Dispute], checks: Collection[str], *, check_id: str, seq: int, reason: str
 ) -> Problem | Dispute | None:
-    """Whether a check may be disputed now: a problem if not, the dispute if it is disputed already, else None.
+    """Check that a dispute is allowed: returns the problem if not, the dispute that exists already, else None.
 
     A check has one open dispute at a time, and one for each command; a task has a limited number.
     """
@@ -93,7 +93,7 @@ def read_outcome(decision: str, answers: Sequence[object], *, by_engine: bool = 
 def render_question(
     task: str, agent_id: str, reason: str, check: Mapping[str, Any], last: Mapping[str, Any] | None
 ) -> str:
-    """What a person is asked: the reason beside the check, its last result and what it printed."""
+    """Render the question to a person: the reason, the check, its last result and its output."""
     lines = [
         f"{agent_id} says that the check {check['id']!r} of {task} is wrong.",
         "The check stays as it is until you change the plan, and the task goes on meanwhile.",
@@ -114,7 +114,7 @@ def render_question(
 
 
 def describe_check(check: Mapping[str, Any]) -> str:
-    """What a check looks at, in a line."""
+    """Describe what a check examines, in one line."""
     told = {key: value for key, value in check.items() if key not in {"id", "kind"}}
     return _cut(
         " ".join(f"{key}={value!r}" if not isinstance(value, str) else f"{key}={value}" for key, value in told.items())
@@ -122,7 +122,7 @@ def describe_check(check: Mapping[str, Any]) -> str:
 
 
 def _quoted(text: str) -> list[str]:
-    """What others wrote, marked line by line so that none of it looks like ours."""
+    """Quote a text of others line by line, so that none of it looks like ours."""
     return [f"> {line}" for line in text.splitlines()] or ["> "]
 
 
@@ -146,7 +146,7 @@ def _describe_dispute(dispute: Dispute) -> str:
 
 
 def describe_next_step(dispute: Dispute, plan_id: str, task_id: str) -> str:
-    """What a person does about a dispute now."""
+    """Describe what a person can do about a dispute now."""
     if dispute.state == "open":
         return (
             f"agenttalk answer {dispute.request_id} --answer upheld (or dismissed) --note TEXT; "

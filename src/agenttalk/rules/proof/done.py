@@ -77,7 +77,7 @@ def decide(
     confirmed: bool = False,
     word: Trust = "confirmed",
 ) -> Verdict:
-    """Whether a promise is fulfilled by the evidence, and by the results of checkpoints in their order.
+    """Decide whether evidence fulfils a promise, with the results of checkpoints in their order.
 
     Only evidence that passed, is fresh and is trusted enough counts. What is not known to be fine is not
     fine: without criteria, or with nothing to look at, a promise is never fulfilled. `word` is what it is worth that
@@ -142,7 +142,7 @@ class _Weighing:
         return bool(found)
 
     def why_not(self, evidence_id: str, least: Trust | None = None) -> str:
-        """Why evidence is not present: what is wrong with the last of that id."""
+        """Explain why evidence is not present: the fault of the last evidence with that id."""
         known = self._by_id.get(evidence_id)
         flaw = self._flaw(known[-1], self._least(evidence_id, least)) if known else verdict_words.IS_NOT_THERE()
         return verdict_words.EVIDENCE(name=evidence_id, why=flaw)
@@ -170,7 +170,7 @@ class _Weighing:
 
 
 def _gives(check: AnyCheck) -> Trust:
-    """The trust that evidence of a check needs where nothing is written.
+    """Return the trust that evidence of a check needs by default.
 
     An agent's own report needs `attested` like evidence without a check: claims count only where that is written.
     """
@@ -189,7 +189,7 @@ def _unshown(promise: CompletionPromise, weighing: _Weighing) -> Iterator[str]:
 
 
 def _unmet(promise: CompletionPromise, condition: DoneCondition, weighing: _Weighing) -> str | None:
-    """Why a condition of being done does not hold. `_unshown` reports criteria that are not shown."""
+    """Explain why a condition of done does not hold. `_unshown` reports criteria without evidence."""
     target = condition.target
     match condition.type:
         case "acceptance-met":
@@ -238,7 +238,7 @@ def _unverified(promise: CompletionPromise, evidence: Sequence[Evidence]) -> Ite
 
 
 def derive_promise(node: Node, *, promise_id: str, score: float | None = None) -> CompletionPromise:
-    """The promise of a task that has none of its own; every part of it is evidence of the engine's own.
+    """Derive the promise of a task without its own; every part of it is evidence of the engine.
 
     Before the turn there is no score, and only unconditional outputs are promised. After it the score makes
     others due.
@@ -275,7 +275,7 @@ def describe_evidence(evidence_id: str) -> Message:
 
 
 def make_claim_promise(task_id: str) -> CompletionPromise:
-    """The promise of a task in a foreign plan: its agent has to say that it is done, and nothing more is checked."""
+    """Make the promise of a task in a foreign plan: its agent's claim is enough."""
     criterion = AcceptanceCriterion.from_values(
         id=RECEIPT, description="The agent says that it is done", evidence_required=(RECEIPT,), min_trust="claimed"
     )
@@ -290,7 +290,7 @@ def make_receipt_evidence(*, passed: bool, by: str, at: str) -> Evidence:
 
 
 def merge_promises(nodes_promise: CompletionPromise, commands_promise: CompletionPromise) -> CompletionPromise:
-    """The node's promise with what the promise of an agent's command adds to it.
+    """Add to the node's promise what the promise of an agent's command requires.
 
     Nothing of the node's is taken away or loosened. A name that both use for different things means the node's;
     the command's gets another. A node's promise that nothing could fulfil stays one.
@@ -322,7 +322,7 @@ _Part = TypeVar("_Part", bound=Part)
 
 
 def _evidence_named(promise: CompletionPromise) -> set[str]:
-    """Every evidence id that a promise gives a meaning to."""
+    """Collect the evidence ids that a promise defines."""
     return {
         *promise.required_evidence,
         *(check.id for check in promise.checks),
@@ -332,7 +332,7 @@ def _evidence_named(promise: CompletionPromise) -> set[str]:
 
 
 def _criteria_named(promise: CompletionPromise) -> set[str]:
-    """Every criterion that a promise names, also one that it has not got."""
+    """Collect the criteria that a promise names, undefined ones included."""
     return {
         *(criterion.id for criterion in promise.acceptance),
         *(each.target for each in promise.done_when if each.type == "acceptance-met" and each.target),
@@ -347,7 +347,7 @@ def _grouped(parts: Iterable[_Named]) -> dict[str, list[_Named]]:
 
 
 def _names(taken: set[str], theirs: dict[str, list[_Named]], ours: dict[str, list[_Named]]) -> dict[str, str]:
-    """What is added → its name beside the node's: its own, unless the node means something else by it."""
+    """Map each added name to its name beside the node's: the same, unless the node uses it for something else."""
     names: dict[str, str] = {}
     used = set(taken)
     for name, group in ours.items():
@@ -375,14 +375,14 @@ def _with_target(condition: DoneCondition, criteria: dict[str, str], evidence: d
 
 
 def _joined(theirs: Sequence[_Part], added: Iterable[_Part]) -> tuple[_Part, ...]:
-    """Both, each once."""
+    """Join both lists without duplicates."""
     parts = list(theirs)
     parts += [each for each in added if each not in theirs]
     return tuple(parts)
 
 
 def _narrowed(theirs: Sequence[str], added: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What both scopes certainly allow, and what is disallowed on top: everything, when they share nothing.
+    """List what both scopes certainly allow, and what else is disallowed: everything, when they share nothing.
 
     Exceptions (`!glob`) of either side stay, and come last so that nothing overrides them.
     """
@@ -398,7 +398,7 @@ def _narrowed(theirs: Sequence[str], added: Sequence[str]) -> tuple[tuple[str, .
 
 
 def _forbidden(theirs: Sequence[str], added: Sequence[str], shut: Sequence[str]) -> tuple[str, ...]:
-    """What either side forbids.
+    """List what either side forbids.
 
     The last glob that matches decides, so exceptions (`!glob`) of what is added count for nothing: they would take
     back what the node forbids. Of a glob that comes twice, only the last place means anything.

@@ -131,7 +131,7 @@ class CheckResult:
     """The task for which that was."""
 
     def to_evidence(self, *, fresh: bool) -> Evidence:
-        """The result as evidence."""
+        """Convert the result to evidence."""
         notes = [self.detail] if self.detail else []
         notes += (
             [check_words.FLAKY(names=", ".join(self.flaky[:3]) + (" …" if len(self.flaky) > 3 else ""))]
@@ -144,7 +144,7 @@ class CheckResult:
 
 
 def trust_of(check: AnyCheck) -> Trust:
-    """The trust of evidence that a check produces."""
+    """Return the trust of evidence that a check produces."""
     if check.kind in _EXECUTED:
         return "executed"
     if check.kind == "human":
@@ -155,12 +155,12 @@ def trust_of(check: AnyCheck) -> Trust:
 
 
 def to_relevant_json(check: Check) -> dict[str, Any]:
-    """A check as JSON, without what has no influence on its result."""
+    """Convert a check to JSON, without what has no influence on its result."""
     return {key: value for key, value in check.as_json().items() if key not in _NO_MATTER}
 
 
 def cache_key(fingerprint: Fingerprint) -> str | None:
-    """The name under which a result is kept. None when it says nothing of later: then the check is made again.
+    """Make the key of a cached result. None when it proves nothing for later: then the check runs again.
 
     What the check covers decides; the whole tree does where it covers no less, or where a hash is not known.
     """
@@ -186,7 +186,7 @@ def cache_key(fingerprint: Fingerprint) -> str | None:
 
 
 def exact_key(fingerprint: Fingerprint) -> str | None:
-    """The name of a result that holds for this very tree.
+    """Make the key of a result that holds for this very tree.
 
     What a check covers is what it is about. That it reads nothing else is only said, and who changes the rest of the
     tree must not gain by what was found before.
@@ -195,7 +195,7 @@ def exact_key(fingerprint: Fingerprint) -> str | None:
 
 
 def hash_known_tests(base: Outcomes | None) -> str:
-    """A hash of the tests before the work, as far as they have a say in a later result; empty if none were seen."""
+    """Hash the earlier tests that influence a later result; empty if none were seen."""
     if base is None or base == Outcomes():
         return ""
     told = {"known": sorted(base.known), "ran": sorted(base.ran), "failed": sorted(base.failed)}
@@ -216,7 +216,7 @@ Redness = Literal["fine", "weak", "refuse"]
 
 
 def judge_baseline(setting: RedFirst, kind: str, base: CheckResult | None) -> Redness:
-    """What a check's result at the baseline means for the task: `refuse` it, or call its evidence `weak`.
+    """Judge a result at the baseline: `refuse` the task, or call its evidence `weak`.
 
     Only a check that ran there and failed by itself was red. One that did not run, or could not, was not seen.
     """
@@ -228,7 +228,7 @@ def judge_baseline(setting: RedFirst, kind: str, base: CheckResult | None) -> Re
 
 
 def apply_redness(result: CheckResult, redness: Redness) -> CheckResult:
-    """A result with its weakness."""
+    """Mark a result with its weakness."""
     return replace(result, weak=redness != "fine")
 
 
@@ -270,7 +270,7 @@ def _each(made: Iterable[Evidence], owned: set[str], *, inside: bool) -> tuple[E
 
 
 def read_claims(said: object) -> tuple[str | EvidenceEntry, ...]:
-    """What an agent submitted, as far as it can be read: ids, and objects with `id` and `passed`."""
+    """Read what an agent submitted, as far as possible: ids, and objects with `id` and `passed`."""
     found: list[str | EvidenceEntry] = []
     for each in said[:_CLAIMS] if isinstance(said, list | tuple) else ():
         if isinstance(each, EvidenceEntry):
@@ -296,7 +296,7 @@ def _says(text: object) -> bool:
 
 
 def _clean(text: str) -> str:
-    """A text of an agent's that every store takes."""
+    """Clean an agent's text so that every store accepts it."""
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")[:_CLAIM]
 
 

@@ -15,7 +15,7 @@ _TAIL: Final = 4_000
 
 
 def to_json(result: CheckResult) -> dict[str, Any]:
-    """What came of a check, for people and the ledger."""
+    """Convert a check's result to JSON, for people and the ledger."""
     body: dict[str, Any] = {
         "id": result.id,
         "kind": result.fingerprint.check.get("kind"),
@@ -40,12 +40,12 @@ def to_json(result: CheckResult) -> dict[str, Any]:
 
 
 def to_record(result: CheckResult) -> dict[str, Any]:
-    """The same with what it rests on: a later change of any of that makes it stale."""
+    """Convert a result with its fingerprint to JSON: a later change of the fingerprint makes it stale."""
     return {**to_json(result), "by": result.by, "fingerprint": fingerprint_to_json(result.fingerprint)}
 
 
 def fingerprint_to_json(of: Fingerprint) -> dict[str, Any]:
-    """What a result rests on, as JSON."""
+    """Convert a result's fingerprint to JSON."""
     return {
         "check": dict(of.check),
         "tree": of.tree,
@@ -60,7 +60,7 @@ def fingerprint_to_json(of: Fingerprint) -> dict[str, Any]:
 
 
 def read_fingerprint(said: dict[str, Any]) -> Fingerprint:
-    """What `fingerprint_to_json` made."""
+    """Read the JSON of `fingerprint_to_json`."""
     return Fingerprint(
         said["check"],
         said["tree"],
@@ -75,7 +75,7 @@ def read_fingerprint(said: dict[str, Any]) -> Fingerprint:
 
 
 def to_cache_entry(result: CheckResult) -> dict[str, Any]:
-    """A result with everything that `read_cache_entry` needs to make it again, but for how weak it is."""
+    """Convert a result to JSON for `read_cache_entry`, without its weakness."""
     return {
         "id": result.id,
         "passed": result.passed,
@@ -97,7 +97,7 @@ def to_cache_entry(result: CheckResult) -> dict[str, Any]:
 
 
 def read_cache_entry(said: dict[str, Any]) -> CheckResult:
-    """What `to_cache_entry` made."""
+    """Read the JSON of `to_cache_entry`."""
     tests = said["tests"]
     return CheckResult(
         said["id"],
@@ -120,7 +120,7 @@ def read_cache_entry(said: dict[str, Any]) -> CheckResult:
 
 
 def reuse_result(said: dict[str, Any], check_id: str, *, at: str, made_for: str) -> CheckResult:
-    """A kept result for a check that would find the same; it says when and for whom it was seen."""
+    """Reuse a kept result for an equal check; it names when and for whom it was observed."""
     return replace(read_cache_entry(said), id=check_id, seen_at=at, seen_for=made_for)
 
 

@@ -65,7 +65,7 @@ class HonestyTally(NamedTuple):
     """What is done, and of which the agent or a check ran without a sandbox."""
 
     def plus(self, other: HonestyTally) -> HonestyTally:
-        """Both together."""
+        """Add two tallies."""
         return HonestyTally._make(mine + its for mine, its in zip(self, other, strict=True))
 
     @property
@@ -91,7 +91,7 @@ class HonestyTally(NamedTuple):
         return round(max(0, self.judged - self.misled - self.overruled) / asked, 4) if asked else None
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the tally as JSON, for programs."""
         return {
             **self._asdict(),
             "cost_usd": round(self.cost_usd, 6),
@@ -117,7 +117,7 @@ class HonestySubject(NamedTuple):
 def count_fact(
     kind: str, body: Mapping[str, Any], *, agent_id: str = "", model: str = ""
 ) -> Iterator[tuple[HonestySubject, HonestyTally]]:
-    """What a fact says about whom.
+    """Count a fact: yields each subject with its tally.
 
     `agent_id` is who took a turn whose fact does not say it, `model` by what something was made of which the fact says
     only by whom.

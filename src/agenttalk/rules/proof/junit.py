@@ -137,7 +137,7 @@ class _ReportReader:
         )
 
     def _mark(self, outcome: Outcome) -> None:
-        """An element inside a test is about that test; an element beside all tests is about the suite."""
+        """Record an element's outcome: inside a test it is the test's, beside all tests the suite's."""
         if self._cases:
             self._cases[-1].outcome = _worse(self._cases[-1].outcome, outcome)
         elif outcome == "failed":
@@ -156,7 +156,7 @@ def _id(attributes: dict[str, str]) -> str:
 
 
 def _read_outcome(attributes: dict[str, str]) -> Outcome:
-    """What a test's own attributes say; runners that use them leave the elements out."""
+    """Read the outcome from a test's own attributes; runners that use them write no elements for it."""
     words = {attributes.get(key, "").strip().lower() for key in ("status", "result")}
     found: list[Outcome] = ["failed"] if words & _SAID_FAILED else []
     found += ["skipped"] if words & _SAID_SKIPPED else []

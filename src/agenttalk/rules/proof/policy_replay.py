@@ -62,7 +62,7 @@ def judge(policy: AuditPolicy, done: ReplayedWork) -> ReplayVerdict:
 
 
 def strengthen_promise(policy: AuditPolicy, promise: CompletionPromise) -> CompletionPromise:
-    """A promise whose criteria need as much trust as a policy asks for; never less than before."""
+    """Raise the trust that a promise's criteria need to that of a policy; never lowers it."""
     criteria = tuple(
         each.model_copy(update={"min_trust": _highest(each, policy)}) if each.evidence_required else each
         for each in promise.acceptance
@@ -77,7 +77,7 @@ def _highest(criterion: AcceptanceCriterion, policy: AuditPolicy) -> Trust | Non
 
 
 def _refusals(policy: AuditPolicy, done: ReplayedWork, then: Verdict) -> Iterator[str]:
-    """What a policy holds against it besides the trust of its criteria."""
+    """Find a policy's objections to finished work, besides the trust of its criteria."""
     passed = [each for each in done.checks if each.get("passed")]
     kinds = {each.get("kind") for each in passed}
     for kind in policy.required_checks:

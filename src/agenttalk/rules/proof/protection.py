@@ -59,7 +59,7 @@ class FileTree:
 
     @classmethod
     def from_paths(cls, paths: Collection[str]) -> FileTree:
-        """From the paths of its files."""
+        """Build a tree from the paths of its files."""
         folders = set()
         for path in paths:
             above = path.rpartition("/")[0]
@@ -69,7 +69,7 @@ class FileTree:
         return cls(frozenset(paths), frozenset(folders))
 
     def below(self, folder: str) -> Iterator[str]:
-        """The files in a folder, at any depth."""
+        """List the files in a folder, at any depth."""
         return (path for path in self.files if path.startswith(f"{folder}/"))
 
 
@@ -100,7 +100,7 @@ class Protection:
         return path in self.standing or any(each.covers(path, folder=folder) for each in lists)
 
     def filter_paths(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Those of the paths that are protected, in the order given."""
+        """Keep the protected paths, in the order given."""
         return tuple(path for path in paths if self.covers(path))
 
 
@@ -119,7 +119,7 @@ class Boundary:
 def derive_protection(
     promise: CompletionPromise | None, tree: FileTree = NO_TREE, others: Mapping[str, CompletionPromise] | None = None
 ) -> Protection:
-    """What a task may not change in a plan that began with a tree; `others` are the promises of the plan's other tasks.
+    """Derive what a task may not change in a plan. `tree` is the plan's first, `others` are its other promises.
 
     What others protect by name holds as far as it stood there: a task may add files that another one protects by a
     glob, and the verdict on that one tells so.
@@ -173,7 +173,7 @@ def list_configuration(check: AnyCheck) -> tuple[str, ...]:
 
 
 def list_check_files(check: AnyCheck, tree: FileTree) -> frozenset[str]:
-    """The files of a tree that a check is made of. `protected: []` says that it is made of none."""
+    """List the files of a tree that a check consists of. `protected: []` declares that there are none."""
     if not isinstance(check, RunCheck | TestsCheck) or (check.protected is not None and not check.protected):
         return frozenset()
     files, folders = _named_by(check, tree)
@@ -299,7 +299,7 @@ def _named_by(check: RunCheck | TestsCheck, tree: FileTree) -> tuple[set[str], s
 
 
 def _paths(word: str, folder: str, tree: FileTree) -> Iterator[str]:
-    """What a word of a command names in a tree."""
+    """List the paths in a tree that a word of a command names."""
     option = word.startswith("-")
     text = word.partition("=")[2] if option else word
     text = text.partition("::")[0].removeprefix("@")
@@ -315,7 +315,7 @@ def _paths(word: str, folder: str, tree: FileTree) -> Iterator[str]:
 
 
 def _module(parts: Sequence[str], folder: str, tree: FileTree) -> Iterator[str]:
-    """The file of a module, class or function that is named with dots."""
+    """Find the file of a module, class or function that is named with dots."""
     for end in range(len(parts), 0, -1):
         path = posixpath.normpath(posixpath.join(folder, *parts[:end]))
         if f"{path}.py" in tree.files:
@@ -327,7 +327,7 @@ def _module(parts: Sequence[str], folder: str, tree: FileTree) -> Iterator[str]:
 
 
 def _simple(command: str, folder: str) -> list[_SimpleCommand]:
-    """The commands of a command line, each with the folder where it runs. What cannot be read is one command."""
+    """List the commands of a command line, each with the folder where it runs. An unreadable line is one command."""
     try:
         lexer = shlex.shlex(command.replace("\n", " ; "), posix=True, punctuation_chars=True)
         lexer.whitespace_split = True
@@ -349,7 +349,7 @@ def _simple(command: str, folder: str) -> list[_SimpleCommand]:
 
 
 def _moved(words: Sequence[str], folder: str) -> str:
-    """Where the next command runs."""
+    """Return the folder where the next command runs."""
     if words[0] not in {"cd", "pushd"} or len(words) < 2:
         return folder
     moved = posixpath.normpath(posixpath.join(folder, words[-1]))
@@ -357,7 +357,7 @@ def _moved(words: Sequence[str], folder: str) -> str:
 
 
 def _read(words: Sequence[str], folder: str) -> list[_SimpleCommand]:
-    """One command, without what it writes to; and what it hands to a shell."""
+    """Read one command, without its redirections, and the commands that it passes to a shell."""
     kept: list[str] = []
     skip = False
     for word in words:

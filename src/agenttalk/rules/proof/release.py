@@ -82,7 +82,7 @@ class ReleaseDecision:
 
 
 def find_named_gate(output_name: str) -> str | None:
-    """The gate that an output's name stands for; empty if only its content says which, None if it is not one."""
+    """Find the gate that an output's name means; empty if only its content tells, None if it is not one."""
     if output_name.removesuffix(".json") == _ANY:
         return ""
     found = _AFTER.match(output_name) or _BEFORE.match(output_name)
@@ -137,7 +137,7 @@ def decide(
 
 
 def _not_accepted(policy: ReleasePolicy, name: str, made: Sequence[DeliverableState]) -> Iterator[str]:
-    """Why a deliverable is not accepted. Of several tasks that can make it, one must have; each that did must hold."""
+    """Explain why a deliverable is not accepted. One of its tasks must have made it; each that did must hold."""
     makers = [each for each in made if each.name == name]
     there = [each for each in makers if each.sha256 and each.state == "COMPLETED"]
     if not there:
@@ -160,7 +160,7 @@ def _not_accepted(policy: ReleasePolicy, name: str, made: Sequence[DeliverableSt
 def _not_passed(
     policy: ReleasePolicy, gate: str, shipped: Sequence[DeliverableState], results: Sequence[GateFinding]
 ) -> Iterator[str]:
-    """Why a required gate does not let it pass."""
+    """Explain why a required gate is not passed."""
     given = [each for each in results if each.gate == gate]
     if gate not in policy.gates:
         yield f"gate {gate!r}: nothing says who decides it"
@@ -180,7 +180,7 @@ def _not_passed(
 
 
 def _doubt(policy: ReleasePolicy, gate: str, result: GateFinding, shipped: Sequence[DeliverableState]) -> str:
-    """Why a result does not come from where it must come from; empty if it does."""
+    """Explain why a result does not come from the required source; empty if it does."""
     wanted = policy.gates[gate].validator or ENGINE
     if result.by != wanted:
         return f"a result of {result.by} does not count, because {_whose(wanted)} decides"

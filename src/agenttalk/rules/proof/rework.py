@@ -69,7 +69,7 @@ class Judgement:
 
     @classmethod
     def from_json(cls, said: Mapping[str, Any]) -> Judgement:
-        """As it was written by `as_json`."""
+        """Read the JSON of `as_json`."""
         wanted = said.get("expectations")
         return cls(
             said["decision"] == "ACCEPT",
@@ -82,7 +82,7 @@ class Judgement:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """For documents and the ledger."""
+        """Return the judgement as JSON, for documents and the ledger."""
         told: dict[str, Any] = {
             "decision": "ACCEPT" if self.accepted else "REJECT",
             "score": self.score,
@@ -96,7 +96,7 @@ class Judgement:
         return told | {"unusable": self.unusable} if self.unusable else told
 
     def as_result(self, validator: str) -> dict[str, Any]:
-        """The `validation_result` of a re-execution command."""
+        """Return the `validation_result` of a re-execution command."""
         told = {key: value for key, value in self.as_json().items() if key not in {"decision", "unusable"}}
         return {"validator": validator, **told}
 
@@ -126,13 +126,13 @@ def make_issue(text: str, category: str | None = None, severity: IssueSeverity =
 
 
 def make_refusal(faults: Sequence[str], category: str = "FORMAT") -> Judgement:
-    """What a machine found wrong."""
+    """Make a refusal of the faults that a program found."""
     issues = tuple(make_issue(fault, category) for fault in faults)
     return Judgement(False, 0, faults[0], issues)
 
 
 def read_judgement(criteria: ValidationCriteria, said: object) -> Judgement | None:
-    """A consumer's judgement, compared with the criteria; None if it cannot be read. Only ACCEPT is not a refusal."""
+    """Read a consumer's judgement by the criteria; None if unreadable. Every other than ACCEPT is a refusal."""
     if not isinstance(said, Mapping):
         return None
     try:
@@ -158,7 +158,7 @@ def _own_words(said: object) -> str | None:
 
 
 def read_person_judgement(said: Confirmation, *, unusable: int = 0) -> Judgement:
-    """A person's judgement of an input, after `unusable` answers of its user."""
+    """Read a person's judgement of an input, after `unusable` answers of its user."""
     if said.approved:
         return Judgement(True, 100, verdict_words.FOUND_GOOD(by=said.by), unusable=unusable)
     reason = verdict_words.FOUND_POOR(by=said.by)
@@ -166,7 +166,7 @@ def read_person_judgement(said: Confirmation, *, unusable: int = 0) -> Judgement
 
 
 def fingerprint_issues(issues: Sequence[Issue]) -> tuple[str, ...]:
-    """What a set of issues is known by, however they are ordered and spaced: one mark for each.
+    """Fingerprint a set of issues, independent of order and spacing: one mark for each.
 
     What programs print differs from run to run although nothing has changed: durations, times of day, addresses and
     temporary folders do not count.
@@ -181,7 +181,7 @@ def fingerprint_issues(issues: Sequence[Issue]) -> tuple[str, ...]:
 
 
 def strip_changing_parts(text: str) -> str:
-    """A text without what is another at every run."""
+    """Remove the parts of a text that differ in every run."""
     for pattern in _CHANGING:
         text = pattern.sub("~", text)
     return text
@@ -213,13 +213,13 @@ def decide_another_round(rounds: RoundHistory, fingerprint: Sequence[str], *, co
 
 
 def list_own_inputs(command: Command) -> tuple[ResolvedInput, ...]:
-    """The inputs of a command, without those that it has because it is a re-execution."""
+    """List the inputs of a command, without those added by a re-execution."""
     inputs = tuple(command.resolved_inputs or ())
     return inputs if command.reexecute is None else tuple(each for each in inputs if each.input_name not in EXTRAS)
 
 
 def list_extra_inputs(again: Reexecution) -> tuple[ResolvedInput, ...]:
-    """The inputs that a re-execution has on top: what was refused, and why."""
+    """List the inputs that a re-execution adds: what was refused, and why."""
     paths = tuple(
         f"{PREVIOUS_INPUT}/{root_layout.path_segment(each.output_name)}/{each.path}" for each in again.previous
     )
@@ -230,7 +230,7 @@ def list_extra_inputs(again: Reexecution) -> tuple[ResolvedInput, ...]:
 
 
 def make_feedback(again: Reexecution, *, at: str) -> ValidationFeedback:
-    """Why work comes back, as a document; `at` is when, if the command does not say it."""
+    """Make the document with the reasons of rework; `at` is its time, if the command has none."""
     result = again.validation_result
     return ValidationFeedback.from_json(
         {
@@ -250,7 +250,7 @@ def make_feedback(again: Reexecution, *, at: str) -> ValidationFeedback:
 
 
 def derive_expectations(issues: Sequence[Issue]) -> Expectations:
-    """What the next version should have, as it follows from the issues."""
+    """Derive from the issues what the next version should have."""
     adds = [each for each in issues if (each.category or "").lower() in _ADDS]
     return Expectations(
         additions=tuple(each.suggestion or each.description for each in adds),
@@ -261,7 +261,7 @@ def derive_expectations(issues: Sequence[Issue]) -> Expectations:
 def make_confirmations(
     promise: CompletionPromise, evidence: Sequence[Evidence], *, by: str, at: str, shown: str, trust: Trust
 ) -> list[Evidence]:
-    """What a person who accepts work as it is confirms: all evidence that the promise asks for and that did not pass.
+    """Make the evidence of a person's acceptance: all that the promise requires and that did not pass.
 
     It is bound to the hash of what was shown, and worth `trust`. What is done is decided as always, with this evidence.
     """
@@ -310,7 +310,7 @@ _GRANT: Final = re.compile(r"grant(?:[ =:]+([0-9]{1,3}))?\Z")
 
 
 def read_decision(said: str, answers: Sequence[object]) -> ReworkDecision | None:
-    """What an answer to the question about a task without rounds means; None when it is not clear."""
+    """Read the answer to the question about a task without rounds; None when it is not clear."""
     if said in {"REJECT", "ABORT"}:
         return TaskAbandonment()
     found = {_decided(str(each).strip().lower()) for each in answers}

@@ -55,7 +55,7 @@ _SIGNS: Final = (
 
 
 def explain_unable(check: AnyCheck, result: CheckResult) -> str:
-    """Why a check did not get as far as to fail; empty if it passed, or failed by itself.
+    """Explain why a check could not run far enough to fail; empty if it passed, or failed by itself.
 
     A check whose work makes what it runs (`made_by_work`) may do without it before.
     """

@@ -47,7 +47,7 @@ def holds(condition: str, score: float | None) -> bool:
 
 
 def judge_gates(node: Node, *, scores: Mapping[str, float | None], evidence: Collection[str]) -> ScoreGateResult:
-    """Whether a task's gates are met, from the scores of tasks and the documents that are there.
+    """Judge a task's gates by the scores of tasks and the existing documents.
 
     The first branch whose condition holds answers the gate, also when other conditions are unmet.
     """
@@ -63,14 +63,14 @@ def judge_gates(node: Node, *, scores: Mapping[str, float | None], evidence: Col
 
 
 def due_outputs(node: Node, score: float | None) -> tuple[Output, ...]:
-    """The outputs that must be there: not the optional ones, and conditional ones only where the score says so."""
+    """List the outputs that must exist: no optional ones, and conditional ones only where the score requires them."""
     return tuple(
         output for output in node.outputs if not output.optional and (output.when is None or holds(output.when, score))
     )
 
 
 def possible_outputs(node: Node) -> tuple[Output, ...]:
-    """The outputs that may be there: optional ones, and conditional ones."""
+    """List the outputs that may exist: optional and conditional ones."""
     return tuple(output for output in node.outputs if output.optional or output.when is not None)
 
 

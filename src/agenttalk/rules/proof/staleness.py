@@ -41,7 +41,7 @@ class EvidenceBasis:
 
 
 def find_changes(kept: Fingerprint, check: AnyCheck, now: EvidenceBasis) -> tuple[str, ...]:
-    """What evidence covers and is not as it was, in words; nothing means that it is fresh.
+    """List in words what the evidence covers and has changed since; empty means that it is fresh.
 
     An address is asked again only if the check says what it covers. The other kinds are about the work of one turn and
     judgements of it, which stay as they were. What is not known any more has changed.
@@ -102,7 +102,7 @@ def search_breaking_commit(commits: Sequence[str], seen: Mapping[str, bool | Non
 
 
 def choose_mender(merged: str | None, owner: str, keeper: str, states: Mapping[str, State]) -> str:
-    """Who mends a broken check: whose merge broke it. If no task that is done made it, the check's owner does.
+    """Choose who repairs a broken check: whose merge broke it, else the check's owner.
 
     `keeper` is whose evidence is red, which is done: the owner, or a task that has to keep the owner's check.
     """
@@ -124,7 +124,7 @@ class InheritedCheck:
 
 
 def add_inherited_checks(promise: CompletionPromise, checks: Sequence[InheritedCheck]) -> CompletionPromise:
-    """A promise that also demands checks of others. They need not fail first: they are known to have failed."""
+    """Add checks of others to a promise. They need not fail first, as they are known to have failed."""
     if not checks:
         return promise
     added = CompletionPromise.model_construct(  # of parts that are valid

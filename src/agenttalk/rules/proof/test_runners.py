@@ -24,7 +24,7 @@ class RunnerFamily(NamedTuple):
 
 
 def _any_case(text: str) -> str:
-    """A glob that matches a text in capitals, too: Python finds installed packages so."""
+    """Make a glob that ignores case: Python finds installed packages so."""
     return "".join(f"[{char.lower()}{char.upper()}]" if char.isalpha() else char for char in text)
 
 
@@ -118,7 +118,7 @@ _TEST_WORD: Final = re.compile(r"tests?|specs?|e2e|checks?|fixtures?|snapshots?"
 
 
 def split_words(command: str) -> frozenset[str]:
-    """Everything in a command that may be the name of a program."""
+    """Collect everything in a command that may be the name of a program."""
     return frozenset(_WORD.findall(command))
 
 

@@ -172,7 +172,7 @@ def decide_turn(facts: TurnFacts, history: Callable[[], TaskHistory]) -> TurnOut
 
 
 def find_done_cause(verdict: Verdict, *, accepted: bool = False) -> Cause | None:
-    """The cause that completes a task, if the verdict says that its promise is fulfilled; None if it is not.
+    """Find the cause that completes a task, if the verdict fulfils its promise; None if it does not.
 
     No other code names such a cause, so this is the only way to COMPLETED. `accepted` says that a person took the work
     as it is, which is part of the evidence then.
@@ -388,7 +388,7 @@ def _decide_unfit(facts: TurnFacts, history: TaskHistory) -> TurnOutcome:
 
 
 def _faults(performance: Performance, verdict: Verdict) -> list[str]:
-    """Everything that stands in the way of done, in words."""
+    """List everything that prevents done, in words."""
     return [
         *([performance.error] if performance.code is not None else []),
         *(WHAT_IS(subject=name, what=why) for name, why in performance.misfits.items()),
@@ -461,7 +461,7 @@ def _verdict_of_plain_turn(
     names: frozenset[str],
     answered: bool,  # noqa: FBT001 - part of the key
 ) -> Verdict:
-    """What `done.decide` says if these outputs are asked for and those are there."""
+    """Build the verdict of `done.decide` for required outputs and the names of existing ones."""
     outputs = tuple(Output.from_values(name=name, optional=optional, when=when) for name, optional, when in asked)
     node = Node.from_values(task_id="", assigned_agent_id="", outputs=outputs)
     made = tuple(OutputContent(name, "", "", 0, None) for name in sorted(names))
@@ -471,7 +471,7 @@ def _verdict_of_plain_turn(
 
 
 def build_engine_judgement(reason: str, verdict: Verdict | None, proof: WorkProof) -> Judgement:
-    """The verifier's judgement of a turn."""
+    """Build the verifier's judgement of a turn."""
     if proof.breach:
         told = verdict_words.LEFT_SCOPE(paths=", ".join(proof.breach))
         return Judgement(False, 0, told, rework.make_refusal([told], rework.SCOPE).issues)
@@ -487,7 +487,7 @@ def build_engine_judgement(reason: str, verdict: Verdict | None, proof: WorkProo
 
 
 def describe_dropped_work(proof: WorkProof) -> list[str]:
-    """What of an agent's work does not count, in words."""
+    """Describe the parts of an agent's work that do not count."""
     found: list[str] = []
     if proof.restored:
         found.append(verdict_words.PUT_BACK(paths=", ".join(proof.restored)))
@@ -497,7 +497,7 @@ def describe_dropped_work(proof: WorkProof) -> list[str]:
 
 
 def _issues_from_output(proof: WorkProof) -> list[Issue]:
-    """What failed checks printed last, for the agent that has to repair it."""
+    """Make issues of the last output of failed checks, for the agent that has to repair it."""
     return [
         rework.make_issue(_failure(check, cut_to_end(check["output"], _PRINTED)), "check")
         for check in proof.check_records
@@ -506,7 +506,7 @@ def _issues_from_output(proof: WorkProof) -> list[Issue]:
 
 
 def _failure(check: Mapping[str, Any], text: str) -> str:
-    """What a check printed, behind the command that its agent can run itself."""
+    """Put a check's output behind the command that its agent can run itself."""
     if check.get("command") and check.get("exit_code") is not None:
         return answer_words.COMMAND_ENDED_SAYING(command=check["command"], code=check["exit_code"], text=text)
     return verdict_words.PRINTED(check=check["id"], text=text)

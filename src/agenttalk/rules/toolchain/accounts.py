@@ -71,7 +71,7 @@ class ForgeRegistry:
     """How often agents may send a pull request back and forth before a person decides."""
 
     def agent_of(self, user: ForgeUser) -> str | None:
-        """The agent behind an account. The forge's own accounts have negative numbers and belong to no agent."""
+        """Find the agent of an account. The forge's own accounts have negative numbers and belong to no agent."""
         if user.id is not None and user.id < 0:
             return None
         for each in self.identities:
@@ -80,12 +80,12 @@ class ForgeRegistry:
         return None
 
     def find_identity(self, source: str, login: str) -> ForgeIdentity | None:
-        """The account of an agent that a text calls."""
+        """Find the account of an agent by the name in a text."""
         found = (each for each in self.identities if each.source == source and each.login.lower() == login.lower())
         return next(found, None)
 
     def account_of(self, source: str, agent: str | None) -> ForgeUser | None:
-        """An agent's account at a source."""
+        """Find an agent's account at a source."""
         for each in self.identities:
             if each.source == source and each.agent == agent:
                 return ForgeUser(source=source, login=each.login, id=each.id)
@@ -97,7 +97,7 @@ class ForgeRegistry:
         return (user.id is None or user.id >= 0) and matches(listed, [user.login])
 
     def with_names(self, source: str, names: Mapping[int, str]) -> ForgeRegistry:
-        """The same with the names that accounts have now, by their numbers."""
+        """Return a registry with the current names of accounts, by their numbers."""
         changed = tuple(
             replace(each, login=names[each.id])
             if each.id is not None and each.source == source and each.id in names
@@ -115,7 +115,7 @@ class ForgeRegistry:
         return matches(self.deploy_patterns, names)
 
     def find_failure_line(self, source: str, login: str, body: str) -> str | None:
-        """The line of a CI service's comment that says that something failed."""
+        """Find the line of a CI service's comment that reports a failure."""
         patterns = [
             each.pattern for each in self.ci_comments if each.source == source and each.login.lower() == login.lower()
         ]

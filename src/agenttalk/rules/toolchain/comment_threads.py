@@ -52,7 +52,7 @@ def is_written_by(comment: Comment, user: ForgeUser) -> bool:
 def find_answers(
     question: ThreadQuestion, comments: Iterable[Comment], reviews: Iterable[Review] = ()
 ) -> list[Comment]:
-    """The comments that answer a question, at most as many as it takes."""
+    """Find the comments that answer a question, at most as many as are needed."""
     found: list[Comment] = []
     others = 0
     """Later questions that are open."""

@@ -16,22 +16,22 @@ def _joined(*parts: str | int) -> str:
 
 
 def user(account: ForgeUser) -> str:
-    """An account in a key: its number, which stays when it is renamed, or else its name without regard to case."""
+    """Make the key of an account: its number, which survives a rename, or else its name in lower case."""
     return account.login.lower() if account.id is None else str(account.id)
 
 
 def object_of(source: str, repository: str, number: int) -> str:
-    """A pull request or issue; both count with the same numbers."""
+    """Make the key of a pull request or issue; both share their numbers."""
     return f"{repository_of(source, repository)}#{number}"
 
 
 def repository_of(source: str, repository: str) -> str:
-    """With what the keys of a repository's pull requests, issues and commits begin."""
+    """Make the prefix of the keys of a repository's pull requests, issues and commits."""
     return _joined(source, repository.lower())
 
 
 def read_object(key: str) -> tuple[str, str, int] | None:
-    """The source, repository and number of a pull request or issue; None for the key of anything else."""
+    """Read source, repository and number from a key; None if it is not that of a pull request or issue."""
     source, colon, rest = key.partition(":")
     repository, hash_, number = rest.rpartition("#")
     if not colon or not hash_ or ":" in rest or not (number.isascii() and number.isdecimal()):
@@ -40,7 +40,7 @@ def read_object(key: str) -> tuple[str, str, int] | None:
 
 
 def repository_in(key: str) -> str:
-    """The repository of a pull request, issue or commit; empty for the key of anything else."""
+    """Read the repository from the key of a pull request, issue or commit; empty for other keys."""
     rest = key.partition(":")[2]
     return "" if ":" in rest else _plain(rest.rpartition("#")[0] or rest.rpartition("@")[0])
 
@@ -50,17 +50,17 @@ def _plain(part: str) -> str:
 
 
 def commit_of(source: str, repository: str, sha: str) -> str:
-    """A commit."""
+    """Make the key of a commit."""
     return f"{repository_of(source, repository)}{_joined(f'@{sha}')}"
 
 
 def review_wanted(source: str, repository: str, pull: PullRequest, agent: str) -> str:
-    """One review of one head by one agent, whether it is the first or not."""
+    """Make the key of one review of one head by one agent, whether it is the first or not."""
     return _joined(source, "review", repository.lower(), pull.number, agent, pull.head_sha)
 
 
 def review_given(event: ForgeEvent, pull: PullRequest, review: Review) -> str:
-    """A review that was handed in. Gitea gives it no number: content and minute stand for it."""
+    """Make the key of a submitted review. Gitea gives it no number, so its content and minute identify it."""
     return _review_at(event, pull, review, (review.submitted_at or event.at)[:16])
 
 
@@ -84,74 +84,74 @@ def _review_at(event: ForgeEvent, pull: PullRequest, review: Review, minute: str
 
 
 def mention(event: ForgeEvent, place: str, agent: str) -> str:
-    """An agent's name in one text. An edit of the text is the same place."""
+    """Make the key of an agent's name in one text. An edit of the text keeps the key."""
     return _joined(event.source, "mention", event.repository.key, place, agent)
 
 
 def comment_of(key: str) -> str:
-    """The comment in which an agent was called, by a mention's key (`comment-7`); empty for other texts."""
+    """Read the comment that called an agent from a mention's key (`comment-7`); empty for other texts."""
     parts = key.split(":")
     return parts[3] if len(parts) == 5 and parts[3].startswith("comment-") else ""
 
 
 def issue_assigned(source: str, repository: str, number: int, agent: str) -> str:
-    """An issue in an agent's hands."""
+    """Make the key of an issue that is assigned to an agent."""
     return _joined(source, "issue_assigned", repository.lower(), number, agent)
 
 
 def merge_conflict(object_key: str, sha: str) -> str:
-    """A head of a pull request that cannot be merged as it is."""
+    """Make the key of a head of a pull request that conflicts."""
     return f"{object_key}:{_joined('merge_conflict', sha)}"
 
 
 def ci_failure(source: str, repository: str, sha: str) -> str:
-    """A red head: one, however many jobs are red."""
+    """Make the key of a failed head: one key, however many jobs failed."""
     return _joined(source, "ci_failure", repository.lower(), sha)
 
 
 def deploy_failure(source: str, repository: str, sha: str, environment: str = "") -> str:
-    """A commit that could not be deployed, one for each place if the place is known."""
+    """Make the key of a commit that could not be deployed, one for each environment that is known."""
     where = (environment.lower(),) if environment else ()
     return _joined(source, "deploy_failure", repository.lower(), sha, *where)
 
 
 def repeated_key(key: str, at: str) -> str:
-    """What was done, and is called for once more since then."""
+    """Make the key of work that was done and is requested again."""
     return f"{key}:{_joined('again', at)}"
 
 
 def deployment_key(source: str, repository: str, name: str) -> str:
-    """A place that things are deployed to: the newest success is known of each."""
+    """Make the key of a deployment target, whose newest success is recorded."""
     return _joined(source, "deployed", repository.lower(), name.lower())
 
 
 def review_merged(source: str, repository: str, number: int) -> str:
-    """A pull request that was merged."""
+    """Make the key of a pull request that was merged."""
     return _joined(source, "review_merged", repository.lower(), number)
 
 
 def infrastructure_failure(source: str, outage: str) -> str:
-    """One outage."""
+    """Make the key of one outage."""
     return _joined(source, "infrastructure_failure", outage)
 
 
 def repository(source: str, number: int) -> str:
-    """A repository, by its number, so that it may be renamed."""
+    """Make the key of a repository by its number, so that it survives a rename."""
     return _joined(source, "repository", number)
 
 
 def repository_named(source: str, name: str) -> str:
-    """The repository that has a name now."""
+    """Make the key under which a name's current repository is recorded."""
     return _joined(source, "repository_named", name.lower())
 
 
 def repository_kept_as(source: str, name: str) -> str:
-    """The repository whose tasks are kept under a name."""
+    """Make the key under which the repository behind a name's tasks is recorded."""
     return _joined(source, "repository_kept_as", name.lower())
 
 
 def repository_gone(source: str, name: str) -> str:
-    """That the repository whose tasks are kept under a name was deleted."""
+    """Make the key that records the deletion of the repository behind a name's tasks."""
     return _joined(source, "repository_gone", name.lower())
 
 

@@ -29,7 +29,7 @@ class Demand(NamedTuple):
 
 
 def decide_demand(action_type: str, verify: Verify, *, visible: bool = True) -> Demand:
-    """What a task takes to be done. Where no forge could show it (not `visible`), a report has to do."""
+    """Decide what proves a task done. Where no forge could show it (not `visible`), a report is enough."""
     if action_type in NOTICES:
         return Demand(("delivered",), "observed")
     if action_type == "infrastructure_failure":

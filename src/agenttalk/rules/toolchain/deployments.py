@@ -56,7 +56,7 @@ def is_deployment(status: Status, registry: ForgeRegistry) -> bool:
 
 
 def make_events(newest: NewestCommit, registry: ForgeRegistry) -> tuple[ForgeEvent, ...]:
-    """The event that would have told how the newest deployment ended; none while nothing has ended."""
+    """Make the event that would have reported how the newest deployment ended; none while none has ended."""
     ended = [
         each for each in newest.statuses if each.outcome in {"failure", "success"} and is_deployment(each, registry)
     ]
@@ -65,7 +65,7 @@ def make_events(newest: NewestCommit, registry: ForgeRegistry) -> tuple[ForgeEve
 
 
 def decide(newest: NewestCommit, event: ForgeEvent, registry: ForgeRegistry, known: ForgeKnowledge) -> EventDecision:
-    """What follows from one of the events of `make_events`. Tasks whose context is green by now are closed."""
+    """Decide what follows from an event of `make_events`. Tasks whose context is green now are closed."""
     decision = event_tasks.decide(event, registry, known)
     red = event.status is not None and event.status.outcome == "failure"
     done = tuple(

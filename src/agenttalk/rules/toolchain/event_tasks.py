@@ -49,7 +49,7 @@ class EventLookupKeys:
 
 
 def find_lookup_keys(event: ForgeEvent, known: ForgeKnowledge = ForgeKnowledge()) -> EventLookupKeys:  # noqa: B008 - frozen
-    """What an event is about. Asked again with the sightings found so far, it names what they lead to."""
+    """Find what an event is about. A second call with the sightings found so far adds what they lead to."""
     numbers = [event.pull_request.number] if event.pull_request else []
     numbers += [event.issue.number] if event.issue else []
     numbers += event.run.pulls if event.run else ()
@@ -65,7 +65,7 @@ def find_lookup_keys(event: ForgeEvent, known: ForgeKnowledge = ForgeKnowledge()
 
 
 def decide(event: ForgeEvent, registry: ForgeRegistry, known: ForgeKnowledge) -> EventDecision:
-    """What follows from an event. The same events in any order, each any number of times, come to the same tasks."""
+    """Decide what follows from an event. The same events in any order, repeated or not, give the same tasks."""
     draft = DecisionDraft(event, registry, known)
     if not (registry.covers(event.repository.full_name) or registry.covers(event.repository.key)):
         draft.notes.append(f"{event.repository.full_name} is not one of our repositories")
@@ -102,7 +102,7 @@ def make_outage_task(
 def make_conflict_task(
     *, source: str, object_key: str, agent: str, context: Mapping[str, Any], head_sha: str, at: str
 ) -> ProposedTask:
-    """The author's task for a head that was approved and cannot be merged as it is."""
+    """Make the author's task for an approved head that conflicts."""
     names = ("repo", "pr_number", "pr_title", "url", "head_sha", "fork", "branch", "base", "author")
     return ProposedTask.model_validate(
         {
@@ -119,7 +119,7 @@ def make_conflict_task(
 
 
 def make_pipeline_event(source: str, result: PipelineResult, *, at: str = "") -> ForgeEvent:
-    """What a pipeline without a webhook says, as an event."""
+    """Make an event from the result of a pipeline without a webhook."""
     repository = Repository(full_name=result.repository)
     common = {"sha": result.sha, "outcome": result.outcome, "url": result.url}
     if result.kind == "deploy":
@@ -135,7 +135,7 @@ def make_pipeline_event(source: str, result: PipelineResult, *, at: str = "") ->
 
 
 def _pull_request(draft: DecisionDraft) -> None:
-    """Any event that shows a pull request: reviews, red heads and closed ones are brought up to date."""
+    """Update the tasks of a pull request that an event shows: reviews, red heads and closed ones."""
     shown = sightings.read_sighting(draft.event)
     own = draft.event.pull_request
     if shown is None or own is None:
@@ -186,7 +186,7 @@ def _settle(draft: DecisionDraft, sighting: Sighting) -> PullRequest | None:
 
 
 def _is_over(task: KnownTask, sighting: Sighting, pull: PullRequest) -> str | None:
-    """Why there is nothing to do any more."""
+    """Explain why a task has nothing left to do; None if it has."""
     if not pull.is_open:
         return "the pull request is closed"
     if task.head_sha != pull.head_sha and (task.action_type in _OF_A_HEAD or task.verdict == "APPROVED"):
@@ -213,7 +213,7 @@ def _merged(draft: DecisionDraft, object_key: str, pull: PullRequest) -> None:
 
 
 def _review(draft: DecisionDraft) -> None:
-    """A review was handed in: its pull request's author has something to do."""
+    """Handle a submitted review: its pull request's author may get a task."""
     shown, review, own = sightings.read_sighting(draft.event), draft.event.review, draft.event.pull_request
     now = draft.remember(shown) if shown else None
     pull = _settle(draft, now) if now else None
@@ -279,7 +279,7 @@ def _does_not_count(draft: DecisionDraft, now: Sighting, pull: PullRequest, own:
 
 
 def _comment(draft: DecisionDraft) -> None:
-    """A comment calls people, or says in a CI service's name that something failed."""
+    """Handle a comment: it may call agents, or report a failure in a CI service's name."""
     event, comment, issue = draft.event, draft.event.comment, draft.event.issue
     pull = event.pull_request
     if comment is None or (issue is None and pull is None):
@@ -315,7 +315,7 @@ def _unsay(draft: DecisionDraft, object_key: str, comment: Comment) -> None:
 
 
 def _repository_deleted(draft: DecisionDraft) -> None:
-    """Nothing is left to do in a repository that is not there any more."""
+    """Withdraw the tasks of a deleted repository."""
     why = f"the repository {draft.repository} was deleted"
     if draft.event.first_hand:
         why = f"the repository {draft.repository} is gone, or the engine's account may not see it any more"
@@ -324,7 +324,7 @@ def _repository_deleted(draft: DecisionDraft) -> None:
 
 
 def _withdraw_for_others(draft: DecisionDraft, task: KnownTask, why: str) -> None:
-    """Nothing is left to do, unless the task's own agent saw to that."""
+    """Withdraw a task with nothing left to do, unless its own agent caused that."""
     sender = draft.event.sender
     if sender is not None and draft.registry.agent_of(sender) == task.assignee:
         draft.notes.append(f"{task.assignee} did this itself")
@@ -345,7 +345,7 @@ def _failed_by_comment(draft: DecisionDraft, object_key: str, number: int, line:
 
 
 def _issue(draft: DecisionDraft) -> None:
-    """An issue is the work of its assignees while it is open."""
+    """Handle an issue: it is the work of its assignees while it is open."""
     shown = sightings.read_sighting(draft.event)
     own = draft.event.issue
     if shown is None or own is None:
@@ -377,13 +377,13 @@ def _issue(draft: DecisionDraft) -> None:
 
 
 def _forget(draft: DecisionDraft, object_key: str, why: str) -> None:
-    """A deleted text calls no agent any more."""
+    """Withdraw the tasks of a deleted text."""
     for task in draft.tasks_of(object_key, "mention"):
         draft.withdraw(task, why)
 
 
 def _end(draft: DecisionDraft, task: KnownTask, now: Sighting, why: str) -> None:
-    """Nothing is left to do. What an agent has begun it does not end by closing it, or leaving it, itself."""
+    """Withdraw a task, unless its agent itself closed or left the issue: that does not end begun work."""
     ended_by = (*now.left, now.closed_by) if now.closed_by is not None else now.left
     if task.idle and task.assignee in {draft.registry.agent_of(each) for each in ended_by}:
         draft.notes.append(f"{task.assignee} closed it or left it itself")
@@ -392,7 +392,7 @@ def _end(draft: DecisionDraft, task: KnownTask, now: Sighting, why: str) -> None
 
 
 def _to_tell(draft: DecisionDraft, issue: ForgeIssue, before: list[KnownTask], *, owed: bool) -> list[ForgeUser]:
-    """Who may not know yet that the issue is theirs."""
+    """List the assignees who may not know yet that the issue is theirs."""
     if not issue.is_open:
         return []
     if draft.event.name in _GIVEN or (owed and not before):
@@ -489,7 +489,7 @@ def _not_deployed(draft: DecisionDraft) -> None:
 
 
 def _since_done(draft: DecisionDraft, object_key: str, key: str) -> str:
-    """The key of a failure: one that comes after its task was done is another one, and not lost."""
+    """Make the key of a failure: one after its task was done gets a new key, so that it is not lost."""
     done = {task.key: task.done_at for task in draft.tasks_of(object_key, "deploy_failure") if task.done_at}
     while key in done and draft.event.at > done[key]:
         key = dedup_keys.repeated_key(key, done[key])
@@ -497,7 +497,7 @@ def _since_done(draft: DecisionDraft, object_key: str, key: str) -> str:
 
 
 def _where_deployed(event: ForgeEvent) -> dict[str, str]:
-    """By which status, and where, a later success would be seen; empty where no status tells."""
+    """Return the status and place that would show a later success; empty where no status does."""
     if event.status is not None:
         return {"deploy_context": event.status.context, "branch": event.repository.default_branch}
     if event.run is not None:
@@ -507,7 +507,7 @@ def _where_deployed(event: ForgeEvent) -> dict[str, str]:
 
 
 def _red_head(draft: DecisionDraft) -> None:
-    """The author of the open pull request with this head gets it. Only the newest head counts."""
+    """Give a red head to the author of the open pull request. Only the newest head counts."""
     shown = sightings.read_sighting(draft.event)
     if shown is not None:
         draft.remember(shown)
@@ -537,7 +537,7 @@ def _numbers(event: ForgeEvent) -> set[int]:
 
 
 def _red(draft: DecisionDraft, object_key: str, pull: PullRequest, failure: Mapping[str, Any]) -> None:
-    """A red head is the work of its author, not of the account that pushed or ran it."""
+    """Propose a task for a red head to its author, not to the account that pushed or ran it."""
     agent = draft.find_agent(pull.author, "ci_failure", from_sender=True)
     if agent is not None:
         key = dedup_keys.ci_failure(draft.event.source, draft.place, pull.head_sha)
@@ -546,7 +546,7 @@ def _red(draft: DecisionDraft, object_key: str, pull: PullRequest, failure: Mapp
 
 
 def _red_again(draft: DecisionDraft, object_key: str, pull: PullRequest) -> None:
-    """A head that was green meanwhile, and is not."""
+    """Let a head that was green in between and is red again call for a new task."""
     draft.call_again(object_key, dedup_keys.ci_failure(draft.event.source, draft.place, pull.head_sha))
 
 
@@ -556,7 +556,7 @@ def _sha(event: ForgeEvent) -> str:
 
 
 def _failure(event: ForgeEvent) -> dict[str, Any]:
-    """What failed, in a line, and where to read more."""
+    """Describe the failure in one line, with a link to its details."""
     if event.deployment:
         what, why = event.deployment.environment, event.deployment.description
     elif event.run:

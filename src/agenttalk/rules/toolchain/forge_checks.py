@@ -29,7 +29,7 @@ _NEEDS: Final = {
 
 
 def find_faults(check: ForgeCheck) -> Iterator[tuple[str, str]]:
-    """What is wrong with a check: the key, and why."""
+    """Find the faults of a check: the key and the reason of each."""
     if not any(getattr(check, name) is not None for name in QUESTIONS):
         yield "kind", f"it asks for nothing; give one of: {', '.join(QUESTIONS)}"
     if check.repo.count("/") != 1 or not all(check.repo.split("/")):
@@ -42,7 +42,7 @@ def find_faults(check: ForgeCheck) -> Iterator[tuple[str, str]]:
 
 
 def judge_forge(check: ForgeCheck, facts: ForgeFacts, registry: ForgeRegistry, source: str) -> CheckFinding:
-    """A check passes when everything that it asks for is so. Raises UnreadError for what has to be read first."""
+    """Judge a check: it passes when all its conditions hold. Raises UnreadError for facts to read first."""
     wrong = [f"{name}: {why}" for name, why in find_faults(check)]
     if wrong:
         return CheckFinding(False, "facts_missing", "; ".join(wrong))

@@ -84,12 +84,12 @@ class ForgeFacts:
     read: Mapping[ForgeQuery, Any] = field(default_factory=dict)
 
     def pull(self, repository: str, number: int) -> PullRequest | None:
-        """A pull request."""
+        """Read a pull request."""
         found: PullRequest | None = self._get("pull", repository, str(number))
         return found
 
     def issue(self, repository: str, number: int) -> ForgeIssue | None:
-        """An issue."""
+        """Read an issue."""
         found: ForgeIssue | None = self._get("issue", repository, str(number))
         return found
 
@@ -106,20 +106,20 @@ class ForgeFacts:
         return tuple(self._get("comments", repository, str(number)) or ())
 
     def statuses(self, repository: str, ref: str) -> tuple[Status, ...]:
-        """The newest status of each context."""
+        """Read the newest status of each context."""
         return tuple(self._get("statuses", repository, ref) or ())
 
     def changes(self, repository: str, number: int) -> tuple[Change, ...]:
-        """What was done to an issue or pull request, the oldest first."""
+        """Read the changes of an issue or pull request, the oldest first."""
         return tuple(self._get("changes", repository, str(number)) or ())
 
     def branch(self, repository: str, name: str) -> ForgeBranch | None:
-        """What a branch asks of those who merge into it."""
+        """Read a branch and its rules for merging."""
         found: ForgeBranch | None = self._get("branch", repository, name)
         return found
 
     def compare(self, repository: str, base: str, head: str) -> Comparison | None:
-        """What lies between two commits."""
+        """Compare two commits."""
         found: Comparison | None = self._get("compare", repository, f"{base}...{head}")
         return found
 
@@ -128,24 +128,24 @@ class ForgeFacts:
         return tuple(self._get("pulls_since", repository, at) or ())
 
     def open_pulls(self, repository: str) -> tuple[PullRequest, ...]:
-        """All pull requests that are open."""
+        """List all open pull requests."""
         return tuple(self._get("open_pulls", repository, "") or ())
 
     def head(self, repository: str, number: int) -> str:
-        """The newest commit of a pull request while it was open; empty when the forge has none."""
+        """Read the newest commit of a pull request while it was open; empty when the forge has none."""
         return str(self._get("head", repository, str(number)) or "")
 
     def commit(self, repository: str, sha: str) -> Commit | None:
-        """A commit."""
+        """Read a commit."""
         found: Commit | None = self._get("commit", repository, sha)
         return found
 
     def content(self, repository: str, sha: str) -> str:
-        """What two commits share when their files are the same; empty when the forge has no such commit."""
+        """Read a value that is equal for commits with equal files; empty when the forge has no such commit."""
         return str(self._get("content", repository, sha) or "")
 
     def pushes(self, repository: str, number: int) -> tuple[Push, ...]:
-        """Who moved the head of a pull request, the oldest first."""
+        """List the pushes that moved the head of a pull request, the oldest first."""
         return tuple(self._get("pushes", repository, str(number)) or ())
 
     def files(self, repository: str, number: int) -> tuple[str, ...]:
@@ -160,12 +160,12 @@ class ForgeFacts:
 
 
 def shorten_sha(sha: str) -> str:
-    """A commit as people read it."""
+    """Shorten a commit's hash for people."""
     return sha[:_SHORT] or forge_words.NO_COMMIT()
 
 
 def display_user(user: ForgeUser | None) -> str:
-    """An account as people read it."""
+    """Name an account for people."""
     return user.login if user else forge_words.UNKNOWN_WHO()
 
 
@@ -176,12 +176,12 @@ def same_commit(left: str, right: str) -> bool:
 
 
 def head_of(facts: ForgeFacts, repository: str, pull: PullRequest) -> str:
-    """The newest commit of a pull request. Once it is closed its branch may go anywhere, and is not asked any more."""
+    """Return the newest commit of a pull request. Once it is closed, its branch is ignored: it may move."""
     return pull.head_sha if pull.is_open else facts.head(repository, pull.number)
 
 
 def find_merged_head(facts: ForgeFacts, repository: str, pull: PullRequest) -> str:
-    """The head that was merged; empty when the forge does not show it without doubt.
+    """Find the head that was merged; empty when the forge leaves a doubt.
 
     A merge names it among its parents, a fast-forward is it. After a squash or a rebase the base has other commits, and
     only the pull request's own ref still tells; where that and a merge contradict each other, nothing does.
@@ -333,7 +333,7 @@ def _review_fault(facts: ForgeFacts, repository: str, number: int, review: Revie
 def check_new_head(
     facts: ForgeFacts, repository: str, number: int, before: str, *, by: ForgeUser | None = None
 ) -> ForgeFinding:
-    """Whether work was pushed to a pull request since a head, while it was open, `by` an account if asked for."""
+    """Check that work was pushed to an open pull request since a head, and `by` an account if that is given."""
     pull, place = facts.pull(repository, number), f"{repository}#{number}"
     if pull is None:
         return ForgeFinding(False, forge_words.NO_PULL(place=place))
@@ -363,7 +363,7 @@ def check_new_head(
 def _other_pusher(
     facts: ForgeFacts, repository: str, number: int, between: Comparison, by: ForgeUser
 ) -> ForgeUser | None:
-    """Who brought commits, when it was not the one who was to.
+    """Find who pushed commits, if it was not the expected account.
 
     Anyone can write any git address; the account that pushed is certain. If the forge hides it, the authors count.
     """
@@ -423,7 +423,7 @@ def _comments_by(every: Iterable[Comment], by: ForgeUser, since: str, id_: int |
 
 
 def check_statuses(facts: ForgeFacts, repository: str, ref: str, context: str = "") -> ForgeFinding:
-    """Whether the newest statuses of a commit are good: that of a context, or all of them."""
+    """Check that the newest statuses of a commit are good: those of a context, or all."""
     place = f"{repository} at {shorten_sha(ref)}"
     every = facts.statuses(repository, ref)
     found = [each for each in every if not context or each.context == context]
@@ -444,12 +444,12 @@ def check_statuses(facts: ForgeFacts, repository: str, ref: str, context: str = 
 
 
 def filter_statuses(statuses: Iterable[Status], context: str) -> list[Status]:
-    """Those of a context: of that name, or of a job of a workflow of that name."""
+    """Filter the statuses of a context: of that name, or of a job of a workflow of that name."""
     return [each for each in statuses if each.context == context or each.context.startswith(f"{context} /")]
 
 
 def check_closed(facts: ForgeFacts, repository: str, number: int) -> ForgeFinding:
-    """Whether an issue is closed."""
+    """Check that an issue is closed."""
     issue = facts.issue(repository, number)
     if issue is None:
         return ForgeFinding(False, forge_words.NO_ISSUE(place=f"{repository}#{number}"))

@@ -19,7 +19,7 @@ def is_due_again(draft: DecisionDraft, tasks: Sequence[KnownTask], freed: str) -
 
 
 def key_of(draft: DecisionDraft, key: str, tasks: Sequence[KnownTask], freed: str) -> str:
-    """The key under which something is owed now: that of the task that stands for it, or that of a new one."""
+    """Find the key under which something is owed now: that of the task that covers it, or a new one."""
     if is_due_again(draft, tasks, freed):
         return dedup_keys.repeated_key(key, freed)
     standing = [task for task in tasks if task.state != "ended" or draft.stands_for(task) >= freed]

@@ -42,7 +42,7 @@ def is_escalation(draft: DecisionDraft, issue: ForgeIssue) -> bool:
 
 
 def round_of(draft: DecisionDraft, object_key: str) -> int:
-    """How often agents have sent a pull request to each other. A person's word begins anew.
+    """Count how often agents have sent a pull request to each other. A person's comment resets the count.
 
     A verdict holds with any marker in its text, and what no agent has begun is not a round.
     """
@@ -52,7 +52,7 @@ def round_of(draft: DecisionDraft, object_key: str) -> int:
 
 
 def count_hops(draft: DecisionDraft, object_key: str, text: str) -> int:
-    """How many answers of agents to agents lie before a text. A person's word begins anew, with any marker.
+    """Count the answers of agents to agents before a text. A person's comment resets the count, with any marker.
 
     An agent's own marker cannot lower it: what it was asked for at this place since a person last called an agent there
     counts, too. Beyond the limit all are the same.
@@ -120,7 +120,7 @@ def describe_missing_right(draft: DecisionDraft, user: ForgeUser | None) -> str:
 def propose_mention_tasks(
     draft: DecisionDraft, object_key: str, place: str, text: str, *, source_type: str, skip: tuple[ForgeUser, ...] = ()
 ) -> None:
-    """A task for every agent that a text calls by name, except its writer and those who have one from it anyway."""
+    """Propose a task for every agent that a text names, except its writer and agents that have one already."""
     event = draft.event
     if _by_engine(event, draft.registry, text):
         return

@@ -48,12 +48,12 @@ class Marker(NamedTuple):
 
 
 def write_marker(marker: Marker) -> str:
-    """The marker as it stands in a text; forges do not show it."""
+    """Write the marker for a text; forges do not show it."""
     return f"<!-- agenttalk:task={marker.task} hop={marker.hop}{' by=engine' if marker.by_engine else ''} -->"
 
 
 def read_marker(text: str) -> Marker | None:
-    """The marker with the highest hop of a text that is not quoted; None when there is none."""
+    """Read the marker with the highest hop in the unquoted text; None when there is none."""
     if "agenttalk:task=" not in text:
         return None
     found = [_MARKER.search(line) for line in text.splitlines() if "agenttalk:task=" in line and not _QUOTE.match(line)]
@@ -62,7 +62,7 @@ def read_marker(text: str) -> Marker | None:
 
 
 def find_names(text: str) -> tuple[str, ...]:
-    """The names that a text calls, in lower case, each once. Code, quotes, comments and mail addresses do not count."""
+    """Find the names that a text calls, in lower case, each once. Code, quotes, comments and addresses do not count."""
     if "@" not in text:
         return ()
     return tuple(dict.fromkeys(match.lower() for match in _NAME.findall(_spoken(text))))
@@ -75,7 +75,7 @@ def has_visible_text(text: str) -> bool:
 
 
 def find_added_names(before: str | None, after: str) -> tuple[str, ...]:
-    """The names that an edit added. None when the earlier text is unknown."""
+    """Find the names that an edit added. None when the earlier text is unknown."""
     if before is None:
         return ()
     old = set(find_names(before))
@@ -83,7 +83,7 @@ def find_added_names(before: str | None, after: str) -> tuple[str, ...]:
 
 
 def detect_intent(text: str) -> Intent:
-    """What a text wants of the one it calls. In doubt something is to be done."""
+    """Detect what a text wants of the agent it calls. In doubt it requests work."""
     spoken = _spoken(text)
     if _ASKED.search(spoken):
         return "request"
@@ -93,7 +93,7 @@ def detect_intent(text: str) -> Intent:
 
 
 def _spoken(text: str) -> str:
-    """A text without what only shows something: comments, code and quotes."""
+    """Remove comments, code and quotes from a text."""
     paragraphs: list[list[str]] = [[]]
     for line in _prose(_without_comments(text)):
         if line.strip():
@@ -112,7 +112,7 @@ def _without_comments(text: str) -> str:
 
 
 def _prose(text: str) -> Iterator[str]:
-    """The lines that are neither in a block of code nor quoted; those are blank."""
+    """Yield the lines of a text, with those in code blocks and quotes left blank."""
     fence, blank, in_list, in_code = "", True, False, False
     for line in text.splitlines():
         mark = _FENCE.match(line)
@@ -142,7 +142,7 @@ def _prose(text: str) -> Iterator[str]:
 
 
 def _without_code(paragraph: str) -> str:
-    """A paragraph without what stands between equally long runs of backticks. Takes one pass."""
+    """Remove the code between equally long runs of backticks. Takes one pass."""
     runs = [(match.start(), match.end()) for match in _TICKS.finditer(paragraph)]
     later: dict[int, list[int]] = {}
     for at in range(len(runs) - 1, -1, -1):

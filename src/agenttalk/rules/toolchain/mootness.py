@@ -30,7 +30,7 @@ _DUE: Final = DueStatus("due")
 
 
 def judge_due_status(order: ReadBackOrder, facts: ForgeFacts) -> DueStatus:
-    """How a task stands that its turn has not done. Raises UnreadError for what has to be read first."""
+    """Judge the status of a task that its turn has not done. Raises UnreadError for facts to read first."""
     look = _LOOKS.get(order.action_type)
     return look(order, facts) if look is not None and order.number else _DUE
 
@@ -52,7 +52,7 @@ def _of_pull(order: ReadBackOrder, facts: ForgeFacts) -> DueStatus:
 
 
 def _of_head(order: ReadBackOrder, facts: ForgeFacts) -> DueStatus:
-    """A red or conflicting head is over when there is another one, or when it is green again by others' word."""
+    """Judge a red or conflicting head: it is moot when it was replaced, or when others made it green."""
     found, pull = _of_pull(order, facts), facts.pull(order.repository, order.number)
     if found != _DUE or pull is None or not pull.is_open:
         return found
@@ -71,7 +71,7 @@ def _of_head(order: ReadBackOrder, facts: ForgeFacts) -> DueStatus:
 
 
 def _of_result(order: ReadBackOrder, facts: ForgeFacts) -> DueStatus:
-    """What a review asked for: over when it was taken back, or another verdict or head came since."""
+    """Judge the work a review asked for: moot when it was dismissed, or a newer verdict or head exists."""
     found, pull = _of_pull(order, facts), facts.pull(order.repository, order.number)
     if found != _DUE or pull is None or not pull.is_open:
         return found
@@ -93,7 +93,7 @@ def _of_result(order: ReadBackOrder, facts: ForgeFacts) -> DueStatus:
 
 
 def _of_merge(order: ReadBackOrder, facts: ForgeFacts, pull: PullRequest) -> DueStatus:
-    """Why a pull request that was approved is not merged yet, if that is for others to change."""
+    """Explain why an approved pull request is not merged yet, if others have to change that."""
     place = _place(order)
     if pull.draft:
         return _DUE
@@ -122,7 +122,7 @@ def _of_merge(order: ReadBackOrder, facts: ForgeFacts, pull: PullRequest) -> Due
 
 
 def _of_issue(order: ReadBackOrder, facts: ForgeFacts) -> DueStatus:
-    """An issue is over when others closed, deleted or reassigned it."""
+    """Judge an issue: moot when others closed, deleted or reassigned it."""
     issue, place = facts.issue(order.repository, order.number), _place(order)
     if issue is None:
         return DueStatus("moot", forge_words.WAS_DELETED(place=place))
@@ -141,7 +141,7 @@ def _of_issue(order: ReadBackOrder, facts: ForgeFacts) -> DueStatus:
 
 
 def _of_mention(order: ReadBackOrder, facts: ForgeFacts) -> DueStatus:
-    """Who is called answers also where something is closed, but not where it is gone."""
+    """Judge a mention: the agent answers also where the thing is closed, but not where it is deleted."""
     if facts.issue(order.repository, order.number) is not None:
         return _DUE
     return DueStatus("moot", forge_words.WAS_DELETED(place=_place(order)))

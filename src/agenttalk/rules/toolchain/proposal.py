@@ -139,7 +139,7 @@ class DecisionDraft:
         return self.event.repository.key
 
     def remember(self, sighting: Sighting) -> Sighting:
-        """The newest sighting of a thing, which is remembered when it is news."""
+        """Merge a sighting into what was seen before; it is recorded when it adds something."""
         before = self.find_sighting(sightings.object_of(sighting))
         now = sightings.merge_sightings(before, sighting)
         if now != before:
@@ -158,12 +158,12 @@ class DecisionDraft:
             self._amend(object_key, now, {"covered": {**now.covered, key: now.at}})
 
     def stands_for(self, task: KnownTask) -> str:
-        """The newest moment at which a task stood for what is owed."""
+        """Return the newest moment at which a task covered what is owed."""
         now = self._newest(task.object)
         return max(task.at, now.covered.get(task.key, "") if now else "")
 
     def freed_at(self, object_key: str, *accounts: ForgeUser) -> str:
-        """When an account was last seen to owe nothing at a thing; empty when it never was."""
+        """Return when an account was last seen to owe nothing on a thing; empty when it never was."""
         now = self._newest(object_key)
         names = ["", *(dedup_keys.user(each) for each in accounts)]
         return max(now.freed.get(name, "") for name in names) if now else ""
@@ -188,12 +188,12 @@ class DecisionDraft:
         return now is not None and comment in now.unsaid
 
     def find_sighting(self, object_key: str) -> Sighting | None:
-        """What was seen of a thing before."""
+        """Find the earlier sighting of a thing."""
         found = (each for each in self.known.sightings if sightings.object_of(each) == object_key)
         return next(found, None)
 
     def tasks_of(self, object_key: str, *actions: ActionType) -> list[KnownTask]:
-        """The tasks of a thing that were made before."""
+        """List the earlier tasks of a thing."""
         return [each for each in self.known.tasks if each.object == object_key and each.action_type in actions]
 
     def withdraw(self, task: KnownTask, reason: str) -> None:
@@ -202,13 +202,13 @@ class DecisionDraft:
             self.withdrawn.append(Withdrawal(task.key, reason))
 
     def postpone(self, key: str, reason: str) -> None:
-        """A task of this decision that waits until its thing is open again: it is made, and withdrawn at once."""
+        """Make a task of this decision and withdraw it at once, until its thing is open again."""
         self.restored = [each for each in self.restored if each != key]
         if any(each.key == key for each in self.tasks):
             self.withdrawn.append(Withdrawal(key, reason))
 
     def restore(self, task: KnownTask) -> None:
-        """A task that was withdrawn is to be done after all."""
+        """Restore a withdrawn task."""
         if task.state == "withdrawn" and task.key not in self.restored and not self.is_met(task.object, task.key):
             self.restored.append(task.key)
 
@@ -219,7 +219,7 @@ class DecisionDraft:
         return found and key not in self.again
 
     def call_again(self, object_key: str, key: str) -> None:
-        """The event itself calls for a task: what was found before does not count any more."""
+        """Let the event itself request a task; earlier findings no longer count."""
         self.again.add(key)
         every = (*self.seen, *self.known.sightings)
         now = next((each for each in every if sightings.object_of(each) == object_key and key in each.met), None)
@@ -227,7 +227,7 @@ class DecisionDraft:
             self._amend(object_key, now, {"met": tuple(each for each in now.met if each != key)})
 
     def find_agent(self, user: ForgeUser, action: ActionType, *, from_sender: bool = False) -> str | None:
-        """The agent behind an account, or a note why it gets no task."""
+        """Find the agent of an account, or note why it gets no task."""
         agent = self.registry.agent_of(user)
         if agent is None:
             self.warn(user.login, action)
@@ -256,7 +256,7 @@ class DecisionDraft:
         replaces: tuple[str, ...] = (),
         head: str = "",
     ) -> None:
-        """A task for an agent, unless it is there already."""
+        """Propose a task for an agent, unless it exists already."""
         before = next((each for each in self.known.tasks if each.key == key), None)
         if before is not None:
             if before.state != "ended":
@@ -291,7 +291,7 @@ class DecisionDraft:
         self.cover(object_key, key)
 
     def to_decision(self) -> EventDecision:
-        """What it came to."""
+        """Return the decision."""
         replaced = {key for task in self.tasks for key in task.replaces}
         withdrawn = tuple(each for each in self.withdrawn if each.key not in replaced)
         nothing = not (self.tasks or withdrawn or self.restored or self.held)
@@ -309,5 +309,5 @@ class DecisionDraft:
 
 
 def cut_text(text: str, longest: int = LONGEST_TEXT) -> str:
-    """A text of bounded length."""
+    """Cut a text to a length."""
     return text if len(text) <= longest else f"{text[:longest]}…"

@@ -115,7 +115,7 @@ def is_visible(action_type: str, context: Mapping[str, Any]) -> bool:
 
 
 def check_demand(order: ReadBackOrder, facts: ForgeFacts) -> ForgeFinding:
-    """Whether what the event calls for was done. Raises UnreadError for what has to be read first."""
+    """Check that the event's request was fulfilled. Raises UnreadError for facts to read first."""
     look = _DEMANDS.get(order.action_type)
     if look is None:
         return ForgeFinding(False, forge_words.CANNOT_BE_SEEN(action=order.action_type))
@@ -174,7 +174,7 @@ def _opened(order: ReadBackOrder, facts: ForgeFacts) -> ForgeFinding:
 
 
 def _decided_with_words(order: ReadBackOrder, facts: ForgeFacts) -> ForgeFinding:
-    """Whether an escalation was ended by saying how it goes on, and closing it."""
+    """Check that an escalation was closed with a comment that tells how to continue."""
     said = forge_facts.check_commented(facts, order.repository, order.number, order.account, since=order.since)
     return forge_facts.check_closed(facts, order.repository, order.number) if said.good else said
 
@@ -200,7 +200,7 @@ def _commented(order: ReadBackOrder, facts: ForgeFacts) -> ForgeFinding:
 
 
 def _deployed(order: ReadBackOrder, facts: ForgeFacts) -> ForgeFinding:
-    """A later success of what failed: of the same commit, or of what the branch has now.
+    """Find a later success of the failed deployment: of the same commit, or of the branch's current one.
 
     One task stands for all deployments of a commit that failed, so none of those may be red any more.
     """
@@ -242,7 +242,7 @@ _DEMANDS: Final[Mapping[str, Callable[[ReadBackOrder, ForgeFacts], ForgeFinding]
 
 
 def check_claim(order: ReadBackOrder, claim: Claim, facts: ForgeFacts) -> ForgeFinding:
-    """Whether it is so, what a report says. Raises UnreadError for what has to be read first."""
+    """Check a report's claim. Raises UnreadError for facts to read first."""
     if claim.repository and claim.repository.lower() != order.repository.lower():
         return ForgeFinding(False, forge_words.OTHER_REPOSITORY(said=claim.repository, repo=order.repository))
     return _CLAIMS[claim.kind](order, claim, facts)
@@ -267,7 +267,7 @@ def _says_commented(order: ReadBackOrder, claim: Claim, facts: ForgeFacts) -> Fo
 
 
 def _says_pushed(order: ReadBackOrder, claim: Claim, facts: ForgeFacts) -> ForgeFinding:
-    """A push is a new head of the pull request; without one, the commit has to be there."""
+    """Check a push: a new head of the pull request or, without one, an existing commit."""
     number = claim.number or (order.number if order.action_type != "issue_assigned" else 0)
     if not number:
         if not claim.sha:
@@ -338,7 +338,7 @@ _CLAIMS: Final[Mapping[ClaimKind, Callable[[ReadBackOrder, Claim, ForgeFacts], F
 
 
 def collect_evidence(order: ReadBackOrder, said: ReportClaims, facts: ForgeFacts, at: str) -> list[Evidence]:
-    """What the forge shows, as evidence. Raises UnreadError for what has to be read first.
+    """Collect what the forge shows as evidence. Raises UnreadError for facts to read first.
 
     A report that says what the forge denies spoils all the rest, and what the task calls for too.
     """
@@ -409,7 +409,7 @@ def make_failure_evidence(error: str, code: Code | None, at: str) -> Evidence:
 
 
 def forgive_outages(found: Sequence[Evidence], least: Trust) -> list[Evidence]:
-    """What was found. Where claims are taken, a forge that could not be asked does not keep a task from being done."""
+    """Replace evidence of an outage where claims are accepted, so that it does not keep a task from being done."""
     return [
         replace(each, id=_BY, detail=forge_words.NOT_ASKED(error=_words(each)))
         if least == "claimed" and _code(each) == "verify_error" and _is_outage(each)
@@ -423,7 +423,7 @@ def _is_outage(evidence: Evidence) -> bool:
 
 
 def void_spoiled(found: Sequence[Evidence]) -> list[Evidence]:
-    """What was found. Once a claim is denied, or a step that was left out is refused, nothing of it is good."""
+    """Fail all evidence except claims once a claim is denied, or a skipped step is refused."""
     why = next((each.detail for each in found if _code(each) in _SPOILS), None)
     return [
         replace(each, passed=False, detail=why) if why and not each.id.startswith(_CLAIM) else each for each in found
@@ -433,7 +433,7 @@ def void_spoiled(found: Sequence[Evidence]) -> list[Evidence]:
 def make_lead_evidence(
     said: ReportClaims, found: Sequence[Evidence], *, by: str, approved: bool, at: str, trust: Trust = "attested"
 ) -> Evidence:
-    """The lead's word about steps that do not apply, which is worth `trust`."""
+    """Make evidence of the lead's answer about skipped steps, which is worth `trust`."""
     steps = [forge_words.STEP(step=declared.step, text=declared.reason) for declared in said.declared]
     if approved:
         agreed = forge_words.AGREES(by=by, whys=steps)
@@ -446,7 +446,7 @@ def make_lead_evidence(
 
 
 def render_question(lead: str, title: str, said: ReportClaims, found: Sequence[Evidence]) -> str:
-    """What a lead is asked about steps that were left out."""
+    """Render the question to a lead about steps that were skipped."""
     steps = "; ".join(f"step {each.step}: {each.reason}" for each in said.declared)
     seen = next((each.detail for each in found if each.id == "read_back"), "the forge was not asked")
     asked = f"{lead}: do" if lead else "Do"
@@ -454,7 +454,7 @@ def render_question(lead: str, title: str, said: ReportClaims, found: Sequence[E
 
 
 def to_result(verdict: Verdict | None, found: Sequence[Evidence]) -> VerifyResult:
-    """What verification came to, in a word: made of what was decided, and of nothing else."""
+    """Summarize a verdict and its evidence as the result of verification, with one code."""
     if verdict is not None and verdict.fulfilled:
         good = [each for each in found if each.passed and each.trust == verdict.trust]
         for code in _PASSES:
@@ -482,7 +482,7 @@ _PASSES: Final[tuple[VerifyCode, ...]] = (
 
 
 def _code(evidence: Evidence) -> str:
-    """The code of evidence: before its words, or its id."""
+    """Return the code of evidence: before its text, or its id."""
     head = evidence.detail.partition(": ")[0]
     return head if head in _KNOWN else evidence.id
 

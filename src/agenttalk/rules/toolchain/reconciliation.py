@@ -82,14 +82,14 @@ class ForgeSnapshot:
 
 
 def make_deleted_thing(source: str, number: int, *, pull: bool, at: str) -> PullRequest | ForgeIssue:
-    """What is left of a thing that the forge has deleted, as of now."""
+    """Make a stand-in for a thing that the forge has deleted, as of now."""
     author = ForgeUser(source=source, login="ghost", id=-1)
     what = PullRequest if pull else ForgeIssue
     return what(number=number, author=author, is_open=False, updated_at=at)
 
 
 def make_events(found: ForgeSnapshot, registry: ForgeRegistry) -> tuple[ForgeEvent, ...]:
-    """The events that would have told of everything that is owed here, in an order in which they could have come."""
+    """Make the events that would have reported everything that is owed here, in a possible order."""
     thing = found.thing
     of_it = _of_pull(found, thing, registry) if isinstance(thing, PullRequest) else _of_issue(found, thing, registry)
     return tuple(of_it)
@@ -185,7 +185,7 @@ def _of_issue(found: ForgeSnapshot, issue: ForgeIssue, registry: ForgeRegistry) 
 
 
 def _asked_again(pull: PullRequest) -> list[ForgeUser]:
-    """Who is asked now, and has had their say about this head before."""
+    """List the accounts that are asked now and have reviewed this head before."""
     given = (*pull.reviewed_by, *pull.remarked_by)
     return [each for each in pull.requested_reviewers or () if any(same_user(each, author) for author in given)]
 
@@ -196,21 +196,21 @@ def _handed_in(found: ForgeSnapshot) -> dict[str, str]:
 
 
 def _closer(found: ForgeSnapshot) -> ForgeUser | None:
-    """Who merged or closed a thing, as far as the forge says it."""
+    """Find who merged or closed a thing, if the forge shows it."""
     merged = found.pull.merged_by if found.pull else None
     closed = [each.by for each in found.changes if each.what == "closed"]
     return merged or (closed[-1] if closed else None)
 
 
 def _left(found: ForgeSnapshot, issue: ForgeIssue) -> list[ForgeUser]:
-    """Who is not assigned any more because they took themselves off."""
+    """List former assignees who removed themselves."""
     last = {dedup_keys.user(each.who): each for each in found.changes if each.what == "unassigned" and each.who}
     gone = [each.who for each in last.values() if each.who is not None and same_user(each.by, each.who)]
     return [each for each in gone if not any(same_user(each, other) for other in issue.assignees)]
 
 
 def _freed(found: ForgeSnapshot) -> dict[str, str]:
-    """When assignees of an issue were last seen to owe nothing: not assigned, or all of them while it was closed."""
+    """Find when assignees last owed nothing: not assigned, or all of them while the issue was closed."""
     freed: dict[str, str] = {}
     for each in found.changes:
         if each.what == "closed":
@@ -221,7 +221,7 @@ def _freed(found: ForgeSnapshot) -> dict[str, str]:
 
 
 def _due(found: ForgeSnapshot, pull: PullRequest) -> list[Review]:
-    """The newest verdict of each reviewer on this head, and what each only remarked since the author spoke."""
+    """List the newest verdict of each reviewer on this head, and remarks that the author has not answered."""
     verdicts: dict[str, Review] = {}
     remarks: dict[str, Review] = {}
     for each in found.reviews:
@@ -278,7 +278,7 @@ def _answered(found: ForgeSnapshot, event: ForgeEvent, registry: ForgeRegistry) 
 
 
 def _text(found: ForgeSnapshot, event: ForgeEvent) -> tuple[str, str, str]:
-    """The text of an event that may call an agent: place, moment, words."""
+    """Return the text of an event that may call an agent: place, moment and words."""
     if event.comment is not None:
         return f"comment-{event.comment.id}", event.comment.created_at, event.comment.body
     if event.review is not None and found.pull is not None:
@@ -320,7 +320,7 @@ def _event(
 def _remember_sightings(
     found: ForgeSnapshot, event: ForgeEvent, over: Mapping[str, str], decision: EventDecision, known: ForgeKnowledge
 ) -> tuple[Sighting, ...]:
-    """What to remember: also of which tasks nothing is left, and which keys the same review may have elsewhere."""
+    """Collect what to remember: sightings with the keys that are settled, and other keys of the same review."""
     before = next((each for each in known.sightings if sightings.object_of(each) == found.object), None)
     now = next((each for each in decision.sightings if sightings.object_of(each) == found.object), before)
     if now is None or found.pull is None:

@@ -32,7 +32,7 @@ class Claim(NamedTuple):
     state: str = ""
 
     def as_text(self) -> str:
-        """For people."""
+        """Render the claims for people."""
         said = {"number": self.number, "id": self.id, "verdict": self.verdict, "sha": self.sha[:12]}
         said |= {"context": self.context, "state": self.state, "repo": self.repository}
         parts = [f"{name} {value}" for name, value in said.items() if value not in {None, ""}]
@@ -56,7 +56,7 @@ class ReportClaims(NamedTuple):
 
 
 def read_reports(documents: Iterable[object], steps: int) -> ReportClaims:
-    """What documents of an agent say; `steps` is how many steps its task has."""
+    """Read an agent's documents; `steps` is the number of steps of its task."""
     claims: list[Claim] = []
     declared: list[InapplicableStep] = []
     faults: list[str] = []
@@ -134,6 +134,6 @@ def _text(data: Mapping[str, Any], *names: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text of an agent's on one line, as every store and terminal takes it."""
+    """Clean an agent's text to one line that every store and terminal accepts."""
     shown = "".join(each if each.isprintable() else " " for each in text.encode("utf-8", "replace").decode())
     return " ".join(shown.split())[:_LONGEST]

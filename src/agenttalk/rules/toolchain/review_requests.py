@@ -51,7 +51,7 @@ def _called(draft: DecisionDraft) -> bool:
 
 
 def _wanted(draft: DecisionDraft, pull: PullRequest, before: list[KnownTask]) -> list[tuple[ForgeUser, Basis]]:
-    """Who should review this head: who is asked and who reviewed before, or else the default, never the author.
+    """Find who should review this head: requested and earlier reviewers, or the default, never the author.
 
     A reviewer who reviewed this very head owes nothing, and then the default owes nothing either. A remark is
     an agent's say; a stranger's is not.
@@ -128,7 +128,7 @@ def _is_called(draft: DecisionDraft, reviewer: ForgeUser) -> bool:
 def _key(
     draft: DecisionDraft, object_key: str, pull: PullRequest, reviewer: ForgeUser, agent: str, mine: list[KnownTask]
 ) -> str:
-    """The key of a review of this head: another one when it was given, and is asked for once more since then.
+    """Make the key of a review of this head: a new one when a given review is requested again.
 
     A reviewer on the list of a forge may have reviewed already, so only a request by name counts. Who failed to
     review, and is asked again, owes it again, too.

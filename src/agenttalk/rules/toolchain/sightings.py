@@ -28,7 +28,7 @@ _NARROWING: Final = frozenset({"review_request_removed", "issue_unassigned"})
 
 
 def read_sighting(event: ForgeEvent) -> Sighting | None:
-    """What an event shows of its pull request, or of its issue."""
+    """Read what an event shows of its pull request or issue."""
     pull, issue = event.pull_request, event.issue
     if pull is not None:
         at = pull.updated_at or event.at
@@ -51,7 +51,7 @@ def read_sighting(event: ForgeEvent) -> Sighting | None:
 
 
 def _freed(event: ForgeEvent, issue: ForgeIssue) -> dict[str, str]:
-    """Whom an event shows to owe nothing: all while the issue is closed, and before it was reopened."""
+    """Find who owes nothing, by an event: all while the issue is closed, and before it was reopened."""
     at = issue.updated_at or event.at
     if not issue.is_open or event.name == "issue_reopened":
         return {"": at}
@@ -61,7 +61,7 @@ def _freed(event: ForgeEvent, issue: ForgeIssue) -> dict[str, str]:
 
 
 def merge_sightings(known: Sighting | None, seen: Sighting) -> Sighting:
-    """The newer of two sightings of the same thing; of two from the same moment, what both show together."""
+    """Merge two sightings of a thing: the newer wins, and those of the same moment are combined."""
     if known is None:
         return seen
     verdicts = dict(known.verdicts)
@@ -79,7 +79,7 @@ def merge_sightings(known: Sighting | None, seen: Sighting) -> Sighting:
 
 
 def _left(event: ForgeEvent, issue: ForgeIssue) -> tuple[ForgeUser, ...]:
-    """Who takes themselves off the issue by this very event."""
+    """List the accounts that remove themselves from the issue by this event."""
     sender = event.sender
     if event.name != "issue_unassigned" or sender is None or any(same_user(sender, each) for each in issue.assignees):
         return ()
@@ -87,7 +87,7 @@ def _left(event: ForgeEvent, issue: ForgeIssue) -> tuple[ForgeUser, ...]:
 
 
 def _still_off(now: Sighting, *left: tuple[ForgeUser, ...]) -> tuple[ForgeUser, ...]:
-    """Who left and was not assigned again."""
+    """List the accounts that left and were not assigned again."""
     assigned = now.issue.assignees if now.issue else ()
     return tuple(dict.fromkeys(each for every in left for each in every if each not in assigned))
 
@@ -111,7 +111,7 @@ def _between(known: Sighting, seen: Sighting) -> dict[str, str]:
 
 
 def verdict_of(event: ForgeEvent, review: Review) -> str:
-    """A verdict with its moment. Of two from the same moment the one that asks for work counts."""
+    """Return a verdict with its moment. Of two of the same moment, the one that asks for work counts."""
     return f"{review.submitted_at or event.at} {int(review.verdict == 'REQUEST_CHANGES')} {review.verdict}"
 
 
@@ -135,14 +135,14 @@ def _newest(known: Sighting, seen: Sighting) -> Sighting:
 def _together(
     left: Sighting, right: Sighting, mine: tuple[ForgeUser, ...] | None, others: tuple[ForgeUser, ...] | None
 ) -> tuple[ForgeUser, ...] | None:
-    """Who is on the list: those of both, unless one of them was made by removing a name."""
+    """Combine two lists of one moment: all accounts of both, unless one was made by a removal."""
     if left.narrowed != right.narrowed:
         return mine if left.narrowed else others
     return None if mine is None and others is None else _both(mine or (), others or ())
 
 
 def object_of(sighting: Sighting) -> str:
-    """The key of what was seen."""
+    """Return the key of the thing that was seen."""
     thing: PullRequest | ForgeIssue | None = sighting.pull_request or sighting.issue
     return dedup_keys.object_of(sighting.source, sighting.repository, thing.number if thing else 0)
 
@@ -165,7 +165,7 @@ def _sighting(
 
 
 def _with_requested(event: ForgeEvent, pull: PullRequest) -> PullRequest:
-    """The pull request with the one who is asked by this very event: some forges write the list later."""
+    """Add the reviewer whom this event requests: some forges update the list later."""
     if event.name != "review_requested" or event.requested_reviewer is None:
         return pull
     asked = _both(pull.requested_reviewers or (), (event.requested_reviewer,))
@@ -173,7 +173,7 @@ def _with_requested(event: ForgeEvent, pull: PullRequest) -> PullRequest:
 
 
 def _taken(event: ForgeEvent, issue: ForgeIssue) -> tuple[str, ...]:
-    """Who takes the issue by this very event."""
+    """List the accounts that take the issue by this event."""
     sender = event.sender
     if sender is None or event.name not in {"issue_opened", "issue_assigned"}:
         return ()
@@ -187,7 +187,7 @@ def _both(left: tuple[ForgeUser, ...], right: tuple[ForgeUser, ...]) -> tuple[Fo
 
 
 def _taken_before(known: Sighting, seen: Sighting) -> Sighting:
-    """Who took the issue by themselves before, and still has it, did so still."""
+    """Keep the accounts that took the issue themselves before and still have it."""
     if seen.issue is None:
         return seen
     names = {dedup_keys.user(each) for each in seen.issue.assignees}

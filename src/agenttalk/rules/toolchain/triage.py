@@ -33,7 +33,7 @@ def shorten_fault(text: str) -> str:
 def classify_failure(
     action_type: str, cause: str, *, away: bool = False, unseen: bool = False
 ) -> tuple[FailureClass, ...]:
-    """What kinds of failure the end of a turn is. `away` says that the forge could not be asked.
+    """Classify the failure at the end of a turn. `away`: the forge could not be reached.
 
     `unseen` says that it could not because it does not show the engine what is there: operations for the
     agents cannot mend that, the administrator of its accounts can.
@@ -57,7 +57,7 @@ class ForgePlace(NamedTuple):
 
 
 def place_of(context: Mapping[str, Any]) -> ForgePlace | None:
-    """The pull request or issue of a task."""
+    """Return the pull request or issue of a task."""
     repository = context.get("repo")
     if not isinstance(repository, str) or not repository:
         return None
@@ -122,7 +122,7 @@ TriageAction = TriageComment | TriageIssue | TriageQuestion | NoTriage
 
 
 def choose_for_agent(failure: TaskFailure, registry: ForgeRegistry, reached: Iterable[str]) -> TriageComment | NoTriage:
-    """Who hears that something is not done yet. `reached` are the sources to which the engine can write.
+    """Choose how the agent learns that something is not done. `reached`: sources the engine can write to.
 
     Where nothing can be written, the agent still finds what is missing in its next command.
     """
@@ -135,7 +135,7 @@ def choose_for_agent(failure: TaskFailure, registry: ForgeRegistry, reached: Ite
 def choose_for_lead(
     failure: TaskFailure, registry: ForgeRegistry, reached: Iterable[str]
 ) -> TriageIssue | TriageQuestion | NoTriage:
-    """Who hears that something failed for good, or is overdue."""
+    """Choose how the lead learns of a final failure or a missed deadline."""
     place, account = place_of(failure.context), registry.account_of(failure.source, registry.lead)
     if failure.action_type == "infrastructure_failure":
         why = "an outage is not told by the forge that is out of order"
@@ -158,7 +158,7 @@ def choose_for_lead(
 
 
 def post_marker(key: str) -> str:
-    """What shows us that we posted something, hidden in its text."""
+    """Make the hidden marker by which we recognise our own posts."""
     return f"<!-- agenttalk:post={hashlib.sha256(key.encode()).hexdigest()[:32]} -->"
 
 

@@ -1,4 +1,4 @@
-"""What an operator configured: `tables` says what can be set, `reading` where it is read from."""
+"""The settings of an operator: `tables` defines them, `reader` reads them."""
 
 from agenttalk.wiring.settings.reader import FILE, PREFIX, load, origins
 from agenttalk.wiring.settings.tables import Settings, SettingsTable

@@ -1,4 +1,4 @@
-"""What has changed between two readings of the settings, and what of it holds without a restart."""
+"""Finds what changed between two readings of the settings, and which changes apply without a restart."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _LIVE: Final = frozenset({("limits", "max_running"), ("limits", "cost_usd_per_da
 
 
 class SettingsChanges(NamedTuple):
-    """Keys that are another than before."""
+    """Keys whose values have changed."""
 
     live: tuple[str, ...]
-    """Those that can hold at once."""
+    """Keys that apply at once."""
     restart: tuple[str, ...]
-    """Those that hold when the engine starts the next time."""
+    """Keys that apply at the next start of the engine."""
 
 
 def find_changes(before: Settings, after: Settings) -> SettingsChanges:
-    """What has changed."""
+    """Compare two settings and sort the changes by when they take effect."""
     old, new = ({path: value for path, value in leaves(each) if value not in ({}, [])} for each in (before, after))
     changed = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
     live = tuple(field_path(path) for path in changed if _is_live(path))
@@ -29,7 +29,7 @@ def find_changes(before: Settings, after: Settings) -> SettingsChanges:
 
 
 def _is_live(path: tuple[str, ...]) -> bool:
-    """Agents' accounts at forges are known to what is connected there, and so are not."""
+    """Whether a change applies at once. Accounts at forges do not: open connections use the old ones."""
     if path[0] == "agents":
         return "forge" not in path[2:3]
     return path[0] in {"locale", "schedules", "sandbox"} or path in _LIVE

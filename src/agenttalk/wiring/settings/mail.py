@@ -1,4 +1,4 @@
-"""The settings for letters, as the mail board takes them."""
+"""Makes the rules of the mail board from the settings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agenttalk.wiring.settings.tables import Settings
 
 
 def mail_rules(settings: Settings) -> MailRules:
-    """What holds for letters. Agents are as the settings say; their own profiles do not count here."""
+    """Return the rules for letters. Agents are as the settings define them; their own profiles do not count here."""
     profiles = {
         name: AgentProfile.from_json(settings.profile_of(name, {"schema_version": "1.0", "agent_id": name}))
         for name in settings.agents

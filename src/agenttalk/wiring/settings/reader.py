@@ -75,7 +75,7 @@ def _secrets(data: dict[str, Any]) -> list[Problem]:
 
 
 def _with_url(root: Path, settings: Settings) -> Settings:
-    """The settings with the URL that a file of its own holds, if there is one."""
+    """Read the store's URL from the file that the settings name, if they name one."""
     if settings.store.url_file is None:
         return settings
     path = root / settings.store.url_file
@@ -107,13 +107,13 @@ def _placed(data: dict[str, Any], environ: Mapping[str, str]) -> list[Problem]:
 
 
 def _agent(agents: Any, lower: str) -> str:
-    """An agent's id as the file spells it; variables are written in capitals."""
+    """Find an agent's id as the file spells it; variables are written in capitals."""
     names = [str(name) for name in agents] if isinstance(agents, dict) else []
     return next((name for name in names if name.lower() == lower), lower)
 
 
 def _value(path: list[str], text: str) -> Any:
-    """What a variable says: text where text is wanted, else JSON."""
+    """Parse a variable's value: text where the setting is a text, else JSON."""
     field = _field(path)
     if field is None or field.annotation is None:
         return text
@@ -151,7 +151,7 @@ _NAMED: Final[dict[tuple[type[BaseModel], str], type[BaseModel]]] = {
 
 
 def _strange(kind: type[BaseModel], data: Any, path: tuple[str, ...] = ()) -> list[Problem]:
-    """Unknown keys, each with the nearest known one."""
+    """Report unknown keys, each with the nearest known one."""
     problems: list[Problem] = []
     for key, value in data.items() if isinstance(data, dict) else ():
         field = kind.model_fields.get(key)
@@ -196,7 +196,7 @@ def origins(root: Path, environ: Mapping[str, str] | None = None) -> list[Settin
 
 
 def leaves(table: BaseModel, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The settings of a table and of those in it."""
+    """Yield the settings of a table and of the tables in it."""
     for key in type(table).model_fields:
         value = getattr(table, key)
         tables = {(): value} if isinstance(value, SettingsTable) else value if _is_named(value) else None
@@ -208,7 +208,7 @@ def leaves(table: BaseModel, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple
 
 
 def _is_named(value: Any) -> bool:
-    """Whether it is tables by names that people give."""
+    """Whether a setting holds tables by names that people give."""
     return isinstance(value, dict) and bool(value) and all(isinstance(each, BaseModel) for each in value.values())
 
 
@@ -221,7 +221,7 @@ def _is_said(data: Any, path: tuple[str, ...]) -> bool:
 
 
 def _without_password(url: str) -> str:
-    """A URL without who comes in and without its query, where either holds a password."""
+    """Remove user and query from a URL, where either holds a password."""
     if not PASSWORD.search(url):
         return url
     parts = urlsplit(url)

@@ -18,11 +18,11 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from agenttalk.contracts.agent import AcpUse, CliUse, Floor, ProgramLimits, Switch, Tier, normalize_cli
+from agenttalk.contracts.agent import AcpUseSpec, CliUseSpec, Floor, ProgramLimitsSpec, Switch, Tier, normalize_cli
 from agenttalk.contracts.core.base import IdText, Many, Text
 from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
+from agenttalk.contracts.model_use import LlmUseSpec, LocalUseSpec
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.rules.core import redaction
 from agenttalk.rules.core.http_addresses import read_allowed
@@ -72,48 +72,6 @@ class StoreSettings(SettingsTable):
     """A file with the URL; it wins over `url`."""
 
 
-class PriceSettings(Prices):
-    """The price of a model."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class CliSettings(CliUse):
-    """A coding agent of the driver `cli`."""
-
-    model_config = ConfigDict(extra="forbid")
-    prices: PriceSettings | None = None
-    """The price of its model, for budgets in dollars: a table."""
-
-
-class ProgramSettings(ProgramLimits):
-    """Resource limits of an agent's program."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class LlmSettings(LlmUse):
-    """The model of an agent, and its service."""
-
-    model_config = ConfigDict(extra="forbid")
-    prices: PriceSettings | None = None
-    """Its price, for budgets."""
-
-
-class LocalSettings(LocalUse):
-    """The model of an agent, and its file."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class AcpSettings(AcpUse):
-    """A coding agent of the driver `acp`, and its permissions."""
-
-    model_config = ConfigDict(extra="forbid")
-    prices: PriceSettings | None = None
-    """The price of its model, for budgets in dollars: a table."""
-
-
 class AccountSettings(SettingsTable):
     """An agent's account at a forge."""
 
@@ -136,13 +94,13 @@ class AgentSettings(SettingsTable):
     """`script`, `cli`, `acp`, `llm`, `local`, `folder`, `remote` or `human`; see [drivers](plan-file.md#drivers)."""
     argv: Many[str] | None = None
     """The program and its arguments, with the driver `script`."""
-    cli: Annotated[CliSettings, BeforeValidator(normalize_cli)] | None = None
+    cli: Annotated[CliUseSpec, BeforeValidator(normalize_cli)] | None = None
     """The coding agent of the driver `cli`: its name, or a table; see [coding agents](coding-agents.md)."""
-    llm: LlmSettings | None = None
+    llm: LlmUseSpec | None = None
     """The model and its service, of the driver `llm`: a table; see [models](models.md)."""
-    local: LocalSettings | None = None
+    local: LocalUseSpec | None = None
     """The model and its file, of the driver `local`: a table; see [models](models.md)."""
-    acp: Annotated[AcpSettings, BeforeValidator(normalize_cli)] | None = None
+    acp: Annotated[AcpUseSpec, BeforeValidator(normalize_cli)] | None = None
     """The coding agent and its permissions, of the driver `acp`: its name, or a table; see
     [coding agents over ACP](spoken-agents.md)."""
     prompt: str | None = None
@@ -153,7 +111,7 @@ class AgentSettings(SettingsTable):
     """The language of its prompts."""
     env: Many[Text] | None = None
     """Names of variables of the engine's environment that its program gets."""
-    limits: ProgramSettings | None = None
+    limits: ProgramLimitsSpec | None = None
     """Resource limits of its program: a table; see [ProgramLimits](documents.md#programlimits)."""
     sandbox: Tier | None = None
     """The sandbox of its program: `plain` (none), `landlock`, `bubblewrap`, or `best` of those that work. Default: the

@@ -98,7 +98,7 @@ def test_who_wants_to_know_hears_of_a_plan_that_failed(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('url = "ftp://example.org"', "no http:// or https:// address"),
+        ('url = "ftp://example.org"', "not an http:// or https:// address"),
         ("events = []", "give url or url_env"),
         ('url = "https://example.org"\nevents = ["plan.began"]', "events"),
         ('url = "https://example.org"\nallow = ["localhost"]', "localhost"),

@@ -265,7 +265,7 @@ def test_an_engine_tells_while_it_runs_and_takes_the_trace_of_who_submits(collec
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('endpoint = "localhost:4318"', "no http:// or https:// address"),
+        ('endpoint = "localhost:4318"', "not an http:// or https:// address"),
         (
             'endpoint = "http://127.0.0.1:1"\nheaders_env = "NOT_SET"',
             "NOT_SET, which telemetry.headers_env names, is not set",

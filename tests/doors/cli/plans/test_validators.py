@@ -63,8 +63,8 @@ def test_a_validator_that_gives_no_judgement_is_asked_again_and_then_a_person_is
     assert states(found)["write"] == "COMPLETED"
     assert desk.ran == ["write execute", "use validate", "use validate"]
     first, second = (desk.folder / "judging").read_text().split("\n---\n")[:2]
-    assert "what you answered was no judgement" not in first
-    assert "what you answered was no judgement" in second
+    assert "your answer was not a judgement" not in first
+    assert "your answer was not a judgement" in second
     [request] = desk.json("inbox")["requests"]
     assert "user was asked 2 times and gave no judgement" in request["request"]["needed"]["decision"]["question"]
     desk("answer", request["request"]["request_id"], "--decision", decision)

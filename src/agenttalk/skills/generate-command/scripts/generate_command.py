@@ -13,7 +13,7 @@ import sys
 
 
 def launcher() -> "list[str] | None":
-    """How to call agenttalk here, or None."""
+    """Find the command line that calls agenttalk here; None if it is not installed."""
     named = os.environ.get("AGENTTALK_BIN") or shutil.which("agenttalk")
     if named:
         return [named]

@@ -16,7 +16,7 @@ import sys
 
 
 def launcher() -> "list[str] | None":
-    """How to call agenttalk here, or None."""
+    """Find the command line that calls agenttalk here; None if it is not installed."""
     named = os.environ.get("AGENTTALK_BIN") or shutil.which("agenttalk")
     if named:
         return [named]
@@ -26,7 +26,7 @@ def launcher() -> "list[str] | None":
 
 
 def problem(code: str, field: str, message: str, hint: str = "") -> "dict[str, str]":
-    """Something that is wrong."""
+    """Build one entry of the list of problems."""
     return {"code": code, "field": field, "message": message, "hint": hint}
 
 
@@ -48,7 +48,7 @@ def checked(envelope: pathlib.Path) -> "list[dict[str, str]]":
 
 
 def compared(envelope: pathlib.Path, folder: pathlib.Path) -> "list[dict[str, str]]":
-    """What is not as the envelope says."""
+    """Compare the files of a folder with the envelope; returns the differences as problems."""
     found = []
     files = json.loads(envelope.read_text(encoding="utf-8")).get("payload", {}).get("files", [])
     for file in files:
