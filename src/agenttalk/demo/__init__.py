@@ -1,1 +1,1 @@
-"""The tour: scenes that make something happen with the real code, and the teams that play in them."""
+"""The demo: scenes that run the real code, and the agents of their teams."""

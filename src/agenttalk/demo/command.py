@@ -1,4 +1,4 @@
-"""`agenttalk demo`: a short tour that checks itself. The exit code is 0 only when every scene went as it should."""
+"""`agenttalk demo`: a short tour that checks itself. The exit code is 0 only when every scene succeeded."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def demo(
 
 
 def _served(out: CommandOutput, port: int) -> int:
-    """Plans on a root of their own, until Ctrl-C."""
+    """Run plans on a root of their own, until Ctrl-C."""
     from agenttalk.demo import browser_scene
     from agenttalk.doors.api.server import ServerAddresses
 

@@ -145,7 +145,7 @@ def _beat(root: Path, agent: str) -> TickReport:
 
 
 def _at_work(folder: Path) -> set[str]:
-    """Processes of a task, known by the folders that their variables name: in a sandbox they have other numbers."""
+    """Find the processes of a task by the folders in their variables: in a sandbox they have other ids."""
     found = set()
     for path in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):

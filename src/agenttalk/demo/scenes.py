@@ -1,4 +1,4 @@
-"""The scenes of the demo: each makes something happen with the real code, shows it, and says whether it was right."""
+"""The scenes of the demo: each runs the real code, shows the result, and checks it."""
 
 from __future__ import annotations
 
@@ -50,27 +50,27 @@ BROKEN_DAG: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One thing that the demo shows."""
+    """A scene of the demo."""
 
     title: str
     play: Callable[[CommandOutput, Path], bool]
 
 
 def play_all(out: CommandOutput) -> list[dict[str, Any]]:
-    """Play every scene; tells of each whether it went as it should."""
+    """Play every scene, and return whether each one succeeded."""
     results: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="agenttalk-demo-") as folder:
         _lay_tree(Path(folder))
         for number, scene in enumerate(SCENES, 1):
             _line(out, f"[bold]{number}. {scene.title}[/]")
             good = scene.play(out, Path(folder))
-            _line(out, "[green]✓ as it should be[/]\n" if good else "[bold red]✗ not as it should be[/]\n")
+            _line(out, "[green]✓ succeeded[/]\n" if good else "[bold red]✗ failed[/]\n")
             results.append({"scene": scene.title, "ok": good})
     return results
 
 
 def _complete(out: CommandOutput, root: Path) -> bool:
-    """Two fields short of nothing: all else is looked up or has a default."""
+    """Complete a command from two fields: the others are looked up or have defaults."""
     answer = _generate(out, {"plan_id": PLAN, "task_id": "requirements", "prompt": "Write the requirements."}, root)
     if answer.command is None:
         return False

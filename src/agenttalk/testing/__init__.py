@@ -1,4 +1,4 @@
-"""Things to test with: a forge and a model that need no installation."""
+"""Tools for tests: a forge and a model that need no installation."""
 
 from agenttalk.testing.fake_gitea import FakeGitea
 from agenttalk.testing.faults import ForgeFault

@@ -1,7 +1,7 @@
 """`python3 -m agenttalk.testing forge`: runs a forge to try things, until it is interrupted.
 
-Nothing needs to be installed for it, and nothing of it is left but its folder. Its tokens lie there, a file for each
-account; the account `root` may do everything.
+It needs no installation, and leaves only its folder. Its tokens are there, a file for each account; the account `root`
+may do everything.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ NOREPLY: Final = "@noreply.example.test"
 
 
 class GitFailedError(Exception):
-    """git would not do it."""
+    """Raised when git refuses or fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class BareRepository:
 
     path: Path
     _conflicts: dict[tuple[str, str], bool] = field(default_factory=dict, compare=False)
-    """What was found out before."""
+    """Cached results."""
 
     @classmethod
     def create(cls, path: Path) -> BareRepository:
@@ -81,9 +81,9 @@ class BareRepository:
         return dict(line.rsplit(" ", 1) for line in lines)
 
     def commit(self, branch: str, files: Mapping[str, str | None], message: str, author: str, *, base: str = "") -> str:
-        """Put files (None removes one, none at all is an empty commit) onto a branch.
+        """Commit files to a branch (None removes one; no files make an empty commit).
 
-        The branch is made from `base` when there is none. The author is an account, or another address.
+        The branch is made from `base` if it does not exist. The author is an account, or another address.
         """
         parent = self.head(branch) or self.head(base or "main")
         return self.commit_tree(
@@ -123,7 +123,7 @@ class BareRepository:
         self.git("update-ref", ref, sha) if sha else self.git("update-ref", "-d", ref)
 
     def merge(self, base: str, head: str, message: str, author: str, style: str = "merge") -> str | None:
-        """Bring a commit into a branch in one of the forge's ways; the branch's tip, None when that conflicts."""
+        """Merge a commit into a branch in one of the forge's ways. Returns the new tip; None on a conflict."""
         into = self.head(base)
         try:
             if style == "fast-forward-only":
@@ -181,7 +181,7 @@ class BareRepository:
             return ""
 
     def commits_between(self, base: str, head: str) -> list[str]:
-        """Commits of the head that the base has not, the oldest first."""
+        """List the commits of the head that the base lacks, the oldest first."""
         return self.git("rev-list", "--reverse", f"{base}..{head}").splitlines()
 
     def read_commit(self, sha: str) -> CommitInfo:
@@ -207,7 +207,7 @@ class BareRepository:
         return self.git("diff", f"{base}...{head}")
 
     def list_changed_paths(self, base: str, head: str) -> list[str]:
-        """Paths that a pull request changes."""
+        """List the paths that a pull request changes."""
         return self.git("diff", "--name-only", f"{base}...{head}").splitlines()
 
     @lru_cache(maxsize=1024)  # noqa: B019 - as above
@@ -218,7 +218,7 @@ class BareRepository:
         return len(lines), added, removed
 
     def list_paths_of_commit(self, sha: str) -> list[str]:
-        """Paths that one commit changes, compared with its first parent."""
+        """List the paths that one commit changes, compared with its first parent."""
         return self.git(
             "diff-tree", "--root", "-r", "--no-commit-id", "--name-only", "-m", "--first-parent", sha
         ).splitlines()
@@ -243,7 +243,7 @@ async def run_http_backend(
 
 
 def _person(author: str) -> tuple[tuple[str, str], ...]:
-    """Name and address of an account, or of an address alone."""
+    """Return name and mail address of an account, or of a mail address alone."""
     return ("NAME", author.partition("@")[0]), ("EMAIL", author if "@" in author else author + NOREPLY)
 
 

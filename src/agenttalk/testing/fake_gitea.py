@@ -1,6 +1,6 @@
 """A fake Gitea or Forgejo: real HTTP, real git, real signatures, and faults on demand.
 
-It does what the real one does as far as clients and webhooks can see it, with the traps: one status for many refusals,
+It behaves as the real one towards clients and webhooks, with the traps: one status for many refusals,
 reviews that stay drafts, assignees that are dropped, deliveries without retry. It keeps everything but git in memory.
 """
 
@@ -41,11 +41,11 @@ class FakeGitea:
         self.kind = kind
         self.version = version
         self.url = ""
-        """Where it is, such as `http://127.0.0.1:40000`."""
+        """Its address, such as `http://127.0.0.1:40000`."""
         self.deliveries = HookDeliveries(kind)
         """The deliveries to hooks: `copies`, `held`, `release`, `replay`, `settled`."""
         self.state = GiteaState(folder, self._emit, reviewers_first=version >= (1, 25))
-        """Everything it knows, and every deed."""
+        """Its data, and the actions on them."""
         self._app = FaultyApp(make_application(GiteaApi(self.state, self.shapes, page)))
         self._port = port
         self._server: EmbeddedServer | None = None
@@ -104,14 +104,14 @@ class FakeGitea:
 
     @asynccontextmanager
     async def down(self) -> AsyncIterator[None]:
-        """Be down for the time of the block."""
+        """Stop answering until the block ends."""
         await self.stop()
         try:
             yield
         finally:
             await self.start()
 
-    # Setting it up
+    # Set-up
 
     def user(self, login: str, *, is_admin: bool = False) -> str:
         """Make an account; returns a new token of it."""
@@ -161,7 +161,7 @@ class FakeGitea:
         return sha
 
     def force_push(self, full_name: str, branch: str, sha: str, who: str) -> None:
-        """Have a branch be at any commit, or be gone when none is named."""
+        """Move a branch to any commit, or delete it when none is named."""
         repository = self.state.repository(*full_name.split("/"))
         before = repository.bare.branches()
         repository.bare.move_ref(f"refs/heads/{branch}", sha)
@@ -170,7 +170,7 @@ class FakeGitea:
     def amend(
         self, full_name: str, branch: str, files: Mapping[str, str | None], who: str, message: str = "Amended"
     ) -> str:
-        """Replace the newest commit of a branch by one with other words, and with other files if there are any."""
+        """Replace the newest commit of a branch by one with another message, and with other files if given."""
         bare = self.state.repository(*full_name.split("/")).bare
         old = bare.read_commit(bare.head(branch))
         sha = bare.commit_tree(f"amended/{branch}", bare.write_changed_tree(old.sha, files), old.parents, message, who)
@@ -223,7 +223,7 @@ class FakeGitea:
 
     @contextmanager
     def hold_deliveries(self, order: Sequence[int] | None = None) -> Iterator[None]:
-        """Keep what happens in the block back, and then tell it in another order."""
+        """Hold the webhooks of the block back, and then deliver them in another order."""
         self.deliveries.held = True
         try:
             yield

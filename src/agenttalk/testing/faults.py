@@ -1,4 +1,4 @@
-"""Things that go wrong at a forge, on demand."""
+"""Faults of a forge, on demand."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ FaultKind = Literal["status", "applied_then_status", "silent", "applied_then_sil
 
 @dataclass(slots=True)
 class ForgeFault:
-    """What goes wrong with the next requests that fit."""
+    """A fault of the next requests that match."""
 
     kind: FaultKind
-    """An error instead of the deed or after it; no answer at all instead of it or after it; half an answer after it."""
+    """An error or no answer, each instead of the action or after it; or half an answer after it."""
     method: str = ""
-    """Only for this method."""
+    """Match only this method."""
     path: str = ""
-    """Only for paths in which this pattern is found."""
+    """Match only paths that contain this pattern."""
     status: int = 503
     headers: dict[str, str] = field(default_factory=dict)
     message: str = "the forge is out of order"
     times: int = 1
-    """How often; a negative number: until it is removed."""
+    """How many times; a negative number: until it is removed."""
 
 
 class FaultyApp:
-    """An application in front of which faults stand. They are used up in order."""
+    """Wraps an application with faults, which are used up in order."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

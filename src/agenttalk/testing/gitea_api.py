@@ -23,7 +23,7 @@ _HERE = "/api/v1/repos/{owner}/{name}"
 
 
 class GiteaApi:
-    """What all handlers need."""
+    """The state that all handlers share."""
 
     def __init__(self, state: GiteaState, shapes: Callable[[], GiteaSerializer], page: int) -> None:
         self.state = state
@@ -33,7 +33,7 @@ class GiteaApi:
 
     @property
     def shapes(self) -> GiteaSerializer:
-        """How things are written."""
+        """The serializer of this version."""
         return self._shapes()
 
     def user(self, request: Request) -> GiteaUser:

@@ -28,7 +28,7 @@ class HookDelivery:
     headers: dict[str, str]
     body: bytes
     status: int = 0
-    """What was answered; 0 when nothing was."""
+    """The status of the answer; 0 without an answer."""
 
     @property
     def event_type(self) -> str:
@@ -37,7 +37,7 @@ class HookDelivery:
 
 
 class HookDeliveries:
-    """Everything that was, or is to be, delivered."""
+    """All deliveries, past and waiting."""
 
     def __init__(self, kind: Literal["gitea", "forgejo"]) -> None:
         self._kind = kind
@@ -46,7 +46,7 @@ class HookDeliveries:
         self._tasks: set[asyncio.Task[None]] = set()
         self.all: list[HookDelivery] = []
         self.copies = 1
-        """How often each is made, each time with another id: hooks of organisation and repository do that."""
+        """How often each delivery is made, with its own id each time, as with hooks of organisation and repository."""
         self.held = False
         """Whether they wait until `release`."""
 

@@ -1,4 +1,4 @@
-"""Accounts, repositories, issues and comments of a fake forge: what can be done with them, and which events follow."""
+"""Accounts, repositories, issues and comments of a fake forge: the actions on them, and the events that follow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MISSING: Final = "The target couldn't be found."
 
 
 class GiteaIssues:
-    """The half of the forge that has no code. Deeds raise RefusedError as the real forge answers."""
+    """The half of the forge without code. Actions raise RefusedError as the real forge answers."""
 
     def __init__(self, folder: Path, emit: Emit) -> None:
         self.folder = folder
@@ -78,7 +78,7 @@ class GiteaIssues:
         return self.repositories[key]
 
     def rename_repository(self, repository: GiteaRepository, name: str) -> None:
-        """Give it another name. Its number stays, and the old name leads to the new one."""
+        """Rename a repository. Its number stays, and the old name redirects to the new one."""
         self._moves({repository.full_name: repository}, lambda: setattr(repository, "name", name))
 
     def delete_repository(self, repository: GiteaRepository, who: GiteaUser) -> None:
@@ -89,7 +89,7 @@ class GiteaIssues:
         self._emit(repository, "repository", "repository", who, {"action": "deleted"})
 
     def rename_user(self, user: GiteaUser, login: str) -> None:
-        """Give an account another name. Its number and its tokens stay."""
+        """Rename an account. Its number and its tokens stay."""
         own = {name: each for name, each in self.repositories.items() if each.owner is user}
         before = user.login
         del self.users[before.lower()]
@@ -140,7 +140,7 @@ class GiteaIssues:
     def edit_issue(
         self, repository: GiteaRepository, who: GiteaUser, number: int, changes: Mapping[str, Any]
     ) -> GiteaIssue:
-        """Change what an issue or pull request says, who has it, or whether it is open."""
+        """Change the texts of an issue or pull request, its assignees, or whether it is open."""
         issue = self.issue_of(repository, number)
         if not repository.may_write(who) and who is not issue.author:
             raise RefusedError(403, "user should be the poster or have write permission")
@@ -169,7 +169,7 @@ class GiteaIssues:
         repository.comments[:] = [each for each in repository.comments if each.number != number]
 
     def comments_of(self, repository: GiteaRepository, number: int) -> list[GiteaComment]:
-        """Comments of an issue or pull request. The real forge breaks down over a number that does not exist."""
+        """List comments of an issue or pull request. The real forge fails for a number that does not exist."""
         if number not in repository.issues and number not in repository.pulls:
             raise RefusedError(500, "")
         return [each for each in repository.comments if each.number == number]

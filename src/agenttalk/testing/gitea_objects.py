@@ -1,4 +1,4 @@
-"""What a fake forge knows: accounts, repositories, issues, pull requests, reviews."""
+"""The objects of a fake forge: accounts, repositories, issues, pull requests, reviews."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WIP: Final = ("wip:", "[wip]")
 
 
 class RefusedError(Exception):
-    """The forge says no."""
+    """Raised when the forge refuses a request."""
 
     def __init__(self, status: int, message: str = "") -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class RefusedError(Exception):
 
 
 class MovedError(RefusedError):
-    """It has another name now, and the forge leads there."""
+    """Raised for an old name; the forge redirects to the new one."""
 
     def __init__(self, name: str) -> None:
         super().__init__(307)
@@ -42,7 +42,7 @@ class GiteaUser:
 
 @dataclass(slots=True)
 class GiteaChange:
-    """Something that was done to an issue, as its timeline tells it."""
+    """A change of an issue in its timeline."""
 
     kind: str
     """`close`, `reopen`, `assignees`, `pull_scheduled_merge`, …"""
@@ -66,7 +66,7 @@ class GiteaIssue:
     assignees: list[GiteaUser] = field(default_factory=list)
     state: Literal["open", "closed"] = "open"
     changes: list[GiteaChange] = field(default_factory=list)
-    """What was done to it, besides its texts."""
+    """Its changes, other than those of its texts."""
 
 
 @dataclass(slots=True)
@@ -91,9 +91,9 @@ class GiteaReview:
     body: str
     commit: str
     submitted: str
-    """When it was begun: a draft that is handed in later keeps this time."""
+    """When it was begun: a draft that is submitted later keeps this time."""
     updated: str = ""
-    """When it was handed in, or changed last."""
+    """When it was submitted or last changed."""
     comments: list[GiteaLineComment] = field(default_factory=list)
     """Comments on lines: by the reviewer, and answers in the same thread."""
     dismissed: bool = False
@@ -129,20 +129,21 @@ class GiteaPull:
     head_branch: str
     base_branch: str
     head_sha: str
-    """What `refs/pull/N/head` names: the newest commit while it was open. The single answer tells the branch's tip."""
+    """What `refs/pull/N/head` names: the newest commit while it was open. A single pull
+    request is answered with the tip of its branch."""
     base_sha: str
-    """The commit that the head and the base have in common."""
+    """The newest common ancestor of head and base."""
     head_repository: str
     requested: list[GiteaUser] = field(default_factory=list)
-    """Who is asked for a review now. Answers of the forge list others, too."""
+    """The reviewers that are requested now. Answers of the forge list others, too."""
     reviews: list[GiteaReview] = field(default_factory=list)
     merged_by: GiteaUser | None = None
     merged_at: str | None = None
     merge_sha: str | None = None
     pushes: list[GiteaPush] = field(default_factory=list)
-    """Who moved its head, the oldest first."""
+    """The pushes that moved its head, the oldest first."""
     scheduled: ScheduledMerge | None = None
-    """Who wants it merged as soon as its checks are good."""
+    """The account that wants it merged as soon as its checks pass."""
 
     @property
     def merged(self) -> bool:
@@ -168,7 +169,7 @@ class GiteaComment:
 
 @dataclass(slots=True)
 class GiteaHook:
-    """Where events are sent."""
+    """A receiver of events."""
 
     id: int
     url: str
@@ -188,7 +189,7 @@ class GiteaRepository:
     bare: BareRepository
     writers: set[str] = field(default_factory=set)
     readers: set[str] = field(default_factory=set)
-    """Who else sees it when it is private."""
+    """The other accounts that see it when it is private."""
     private: bool = False
     """Whether only some see it. To others it does not exist."""
     approvals: int = 0
@@ -196,14 +197,14 @@ class GiteaRepository:
     needs_checks: bool = False
     """Whether a merge needs good statuses."""
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-    """Of issues and pull requests. None is used twice, also when one was deleted."""
+    """Numbers of issues and pull requests. No number is used twice, even after a deletion."""
     issues: dict[int, GiteaIssue] = field(default_factory=dict)
     pulls: dict[int, GiteaPull] = field(default_factory=dict)
     comments: list[GiteaComment] = field(default_factory=list)
     statuses: list[dict[str, Any]] = field(default_factory=list)
     hooks: list[GiteaHook] = field(default_factory=list)
     still_checking: set[int] = field(default_factory=set)
-    """Pull requests for which the forge still works out conflicts."""
+    """Pull requests whose conflicts the forge still computes."""
 
     @property
     def full_name(self) -> str:

@@ -1,4 +1,4 @@
-"""Pull requests, reviews and pushes of a fake forge: what can be done with them, and which events follow."""
+"""Pull requests, reviews and pushes of a fake forge: the actions on them, and the events that follow."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TOLD: Final = {
 
 
 class GiteaPulls(GiteaIssues):
-    """The half of the forge that has code."""
+    """The half of the forge with code."""
 
     def __init__(self, folder: Path, emit: Emit, *, reviewers_first: bool = True) -> None:
         super().__init__(folder, emit)
@@ -131,7 +131,7 @@ class GiteaPulls(GiteaIssues):
     def submit_review(
         self, repository: GiteaRepository, who: GiteaUser, number: int, review_id: int, event: str, body: str
     ) -> GiteaReview:
-        """Hand a draft in. The time of its beginning stays, and it is about the head of now."""
+        """Submit a draft review. It keeps the time when it was begun, and applies to the current head."""
         pull = self.pull_of(repository, number)
         review = self.review_of(pull, review_id)
         if review.state != "PENDING" or review.author is not who:
@@ -186,7 +186,7 @@ class GiteaPulls(GiteaIssues):
         return review
 
     def retarget(self, repository: GiteaRepository, who: GiteaUser, number: int, base: str) -> GiteaPull:
-        """Have a pull request go to another branch."""
+        """Change the base branch of a pull request."""
         pull = self.pull_of(repository, number)
         if not repository.may_write(who) and who is not pull.issue.author:
             raise RefusedError(403, "")
@@ -257,7 +257,7 @@ class GiteaPulls(GiteaIssues):
         return next((each for each in ("failure", "error", "pending", "success") if each in states), "")
 
     def note_push(self, repository: GiteaRepository, who: GiteaUser, before: Mapping[str, str]) -> None:
-        """Tell what follows from branches that moved: new heads of pull requests."""
+        """Send the events of branches that moved: new heads of pull requests."""
         for branch, sha in repository.bare.branches().items():
             if before.get(branch) == sha:
                 continue
@@ -281,7 +281,7 @@ class GiteaPulls(GiteaIssues):
         pull.pushes.append(GiteaPush(next(self._ids), who, commits, forced, now))
         what = {"action": "synchronized", "pull": pull, "before": before, "after": sha}
         self._emit(target, "pull_request", "pull_request_sync", who, what)
-        pull.issue.updated = self.now()  # the real one, too, notes the time only after it has told of the push
+        pull.issue.updated = self.now()  # the real one, too, records the time only after it has sent the event
 
     def _reopened(self, repository: GiteaRepository, issue: GiteaIssue) -> None:
         """Take over what was pushed while the pull request was closed."""

@@ -1,4 +1,4 @@
-"""Objects of a fake forge as its API and its webhooks write them, with the traps of the real one."""
+"""Writes objects of a fake forge as its API and its webhooks do, with the traps of the real one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agenttalk.testing.gitea_state import GiteaState
 
 @dataclass(frozen=True, slots=True)
 class GiteaSerializer:
-    """How one version writes things."""
+    """Writes objects as one version does."""
 
     base_url: str
     version: tuple[int, int]
@@ -65,7 +65,7 @@ class GiteaSerializer:
         }
 
     def _people(self, users: list[GiteaUser]) -> list[Any] | None:
-        """Empty lists are null before 1.24."""
+        """Write accounts; an empty list is null before 1.24."""
         return [self.user(each) for each in users] or ([] if self.version >= (1, 24) else None)
 
     def _thread(self, issue: GiteaIssue) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a fake forge knows, what can be done there, and which events follow."""
+"""The state of a fake forge, the actions on it, and the events that follow."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from agenttalk.testing.gitea_pulls import GiteaPulls
 
 
 class GiteaState(GiteaPulls):
-    """Everything, and every deed: issues, pull requests, and what services say about commits."""
+    """The state and all actions: issues, pull requests, and results of services about commits."""
 
-    # What ran
+    # Results of services
 
     def set_status(
         self, repository: GiteaRepository, who: GiteaUser, sha: str, status: Mapping[str, Any]
@@ -37,7 +37,7 @@ class GiteaState(GiteaPulls):
         return repository.statuses[-1]
 
     def schedule(self, repository: GiteaRepository, who: GiteaUser, number: int, head: str, style: str) -> bool:
-        """Have a pull request merged as soon as its checks are good; False when that can be done at once."""
+        """Schedule a merge for when the checks pass; False when it can be done at once."""
         pull = self.pull_of(repository, number)
         if (
             pull.merged

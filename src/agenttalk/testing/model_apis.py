@@ -1,4 +1,4 @@
-"""The HTTP interfaces of models, as pure functions: what a request says, and how an answer is written.
+"""The HTTP interfaces of models, as pure functions that read requests and write answers.
 
 Four of them: OpenAI's chat completions and responses, Anthropic's messages, Gemini's generateContent.
 """
@@ -32,9 +32,9 @@ class ModelApi:
 
     read: Callable[[Body], Conversation]
     whole: Callable[[ScriptedReply, Conversation, TokenCounts, str], Body]
-    """The answer in one piece. The last argument is an id of its own."""
+    """Writes the answer in one piece. The last argument is the answer's id."""
     pieces: Callable[[ScriptedReply, Conversation, TokenCounts, str], Iterator[StreamEvent]]
-    """The same as a stream."""
+    """Writes the answer as a stream."""
 
 
 def _texts(value: object) -> str:

@@ -1,7 +1,7 @@
-"""What a scripted model does, answer by answer: it writes files, runs commands, calls tools, and says things.
+"""Scripts for a model, answer by answer: it writes files, runs commands, calls tools, and answers with texts.
 
-A script is a row of steps. Which one is next follows from the conversation alone: as many answers as the model has
-given there, so many steps are done. So retries, requests beside the conversation and resumed sessions change nothing.
+A script is a list of steps. The conversation alone determines the next one: its number of answers is the number of
+steps that are done. So retries, requests beside the conversation and resumed sessions change nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FOLDERS: Final = (
     re.compile(r"directories:\s*- (/[^\s`<\\]+)"),
     re.compile(r"in the directory: (/[^\s`<\\]+)"),
 )
-"""How coding agents tell a model where they work."""
+"""The ways in which coding agents name their working folder to a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class GarbageAnswer:
 
 ScriptStep: TypeAlias = SayStep | WriteStep | ShellStep | CallStep | RefuseStep
 ModelFault: TypeAlias = RefuseStep | GarbageAnswer
-"""What happens to a request instead of the next step."""
+"""A fault that replaces the next step."""
 Script: TypeAlias = Sequence[ScriptStep]
 
 
@@ -85,7 +85,7 @@ def behaves(files: Mapping[str, str], says: str = "Done. The files are written."
 
 
 def lies(says: str = "Done. I wrote it, and all tests pass.") -> Script:
-    """Does nothing, and claims that all is well."""
+    """Script a model that does nothing, and claims success."""
     return [SayStep(says)]
 
 
@@ -112,7 +112,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class ScriptedReply:
-    """What the model answers: a text, or one call of a tool."""
+    """The answer of the model: a text, or one call of a tool."""
 
     text: str = ""
     tool: str = ""

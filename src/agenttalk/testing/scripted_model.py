@@ -1,4 +1,4 @@
-"""A model that follows a script, behind the interfaces of the real ones: with it, coding agents are tried offline."""
+"""A model that follows a script, with the interfaces of real models, to try coding agents offline."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _LARGEST: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ReceivedRequest:
-    """A request that came."""
+    """A received request."""
 
     path: str
     body: Body = field(repr=False)
 
 
 class ScriptedModel:
-    """A server on the loopback that answers as its script says. Use it in a `with` block.
+    """A server on the loopback that answers by its script. Use it in a `with` block.
 
     `script` may be replaced while it runs. It keeps every request in `asked`, without headers: they hold keys.
     Each of `faults` happens once, to the next request, and the script goes on afterwards. `tools` says whether the
@@ -55,7 +55,7 @@ class ScriptedModel:
 
     @property
     def url(self) -> str:
-        """Where it listens, without a path."""
+        """Its address, without a path."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> Self:
