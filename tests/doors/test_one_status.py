@@ -1,4 +1,4 @@
-"""Every door shows the same status of a task: the command line, each address of the API, and the pages."""
+"""Every door shows the same status of a task: command line, pages, each address of the API, and plan_status.json."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from agenttalk.doors.embedding import Result, Turn
 from agenttalk.engine.core import access
+from agenttalk.engine.core.boards import DEFAULT, board_of
+from agenttalk.engine.messages import published_files
 from doors.pages.pagekit import Guest, visit
 from kits.agentkit import WRITES, Desk
 from kits.plankit import fine, plan, states, task
@@ -39,6 +41,8 @@ OUT = [{"name": "a.txt", "deliverable": True}]
 SUITE = (
     "import unittest, calc\nclass T(unittest.TestCase):\n    def test_add(self):\n        assert calc.add(1, 2) == 3\n"
 )
+WRITTEN: Final = ("origin", "state", "board", "proven", "freshness", "isolated", "rounds", "retries", "cause")
+"""What `plan_status.json` has of a status: fields without a value are left out."""
 BADGES: Final = {"proven": "done", "believed": "unproven", "stale": "stale", "failed": "failed", "asks": "waiting",
     "waits": "pending", "retried": "done", "reworked": "done", "build": "unproven"}  # fmt: skip
 """Task → how the pages call its state."""
@@ -92,7 +96,28 @@ async def shown_by_api(ada: Guest, plan_id: str) -> list[dict[str, Any]]:
         *({each["task_id"]: pick(each) for each in tasks} for tasks in (listed["tasks"], graph["nodes"])),
         {name: pick(await get(f"/api/plans/{plan_id}/tasks/{name}")) for name in names},
         {name: pick(await get(f"/api/plans/{plan_id}/tasks/{name}/explanation")) for name in names},
+        {name: pick(await get(f"/api/projects/{DEFAULT}/tasks/{plan_id}:{name}")) for name in names},
     ]
+
+
+async def write_status_file(ada: Guest, plan_id: str) -> None:
+    """Bring `plan_status.json` up to date."""
+    board = await board_of(ada.engine.deps, plan_id)
+    await published_files.publish_status(ada.engine.deps, board, plan_id)
+    await published_files.publish(ada.engine.deps, board)
+
+
+def read_status_file(root: Path, plan_id: str) -> dict[str, dict[str, Any]]:
+    """What `plan_status.json` says of each task of a plan."""
+    status = json.loads((root / "system_runtime" / "plans" / plan_id / "plan_status.json").read_bytes())
+    return {
+        task["task_id"]: {
+            **{name: task.get(name) for name in WRITTEN},
+            "rounds": task["attempts"]["reexecute_count"],
+            "retries": task["attempts"]["retry_count"],
+        }
+        for task in status["tasks"]
+    }
 
 
 async def shown_by_pages(ada: Guest, plan_id: str) -> dict[str, set[str]]:
@@ -153,6 +178,14 @@ def test_every_door_shows_the_same_status_of_a_task(tmp_path: Path) -> None:
         for plan_id in ("mixed", "code", desk.tree.plan_id):
             seen[plan_id] = await shown_by_api(ada, plan_id)
             seen[plan_id] += await asyncio.to_thread(shown_by_command_line, root, plan_id)
+            if plan_id != desk.tree.plan_id:  # that plan came without a DAG, so it has no file
+                await write_status_file(ada, plan_id)
+                assert read_status_file(root, plan_id) == {
+                    # The file has what is stored; the watch of the branches stores later what is stale.
+                    name: {field: status[field] for field in WRITTEN}
+                    | ({"freshness": "fresh"} if name == "stale" else {})
+                    for name, status in seen[plan_id][0].items()
+                }, plan_id
             for name, badges in (await shown_by_pages(ada, plan_id)).items():
                 assert badges == {BADGES.get(name, "pending")}, name
 

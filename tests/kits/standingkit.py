@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.task_status import TaskUsage, TaskView
 from agenttalk.engine.views import explain
 from agenttalk.engine.views.models.plans import PlanCounts, PlanResult, PlanView
-from agenttalk.engine.views.models.tasks import TaskUsage, TaskView
 from agenttalk.engine.views.plan_status import read_plan_status
 
 

@@ -21,7 +21,7 @@ from agenttalk.contracts.core.base import (
     TaskIdText,
     Text,
 )
-from agenttalk.contracts.core.vocabulary import TaskState
+from agenttalk.contracts.core.vocabulary import BoardStatus, Freshness, TaskState
 from agenttalk.contracts.promise import AnyCheck
 
 
@@ -225,6 +225,18 @@ class TaskStatus(Part):
     """How often it was tried."""
     blocking: Blocking | None = None
     """Why it waits."""
+    origin: Literal["engine", "foreign"] | None = None
+    """`foreign` where the engine does not run the plan, and knows only what agents say."""
+    board: BoardStatus | None = None
+    """Its state in a word, as people see it."""
+    proven: bool | None = None
+    """Whether it is completed by more than its agent's word. Only of a completed task."""
+    freshness: Freshness | None = None
+    """Whether the evidence of a completed task still holds. Only where the engine has seen evidence."""
+    isolated: bool | None = None
+    """Whether all that it rests on ran in a sandbox. Only where it rests on anything yet."""
+    cause: str | None = None
+    """Why its state last changed, in a plan that the engine runs."""
 
 
 class BlockedSummary(Part):

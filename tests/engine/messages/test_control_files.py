@@ -74,9 +74,14 @@ def archived(tree: Tree, folder: str) -> dict[str, Any]:
     return {each.name: json.loads(each.read_bytes()) for each in path.iterdir()} if path.is_dir() else {}
 
 
+def read_status_file(tree: Tree) -> list[dict[str, Any]]:
+    """What `plan_status.json` says of each task."""
+    tasks: list[dict[str, Any]] = json.loads((tree.plan_folder() / "plan_status.json").read_bytes())["tasks"]
+    return tasks
+
+
 def task(tree: Tree) -> str:
-    status = json.loads((tree.plan_folder() / "plan_status.json").read_bytes())
-    [found] = [each["state"] for each in status["tasks"] if each["task_id"] == "build"]
+    [found] = [each["state"] for each in read_status_file(tree) if each["task_id"] == "build"]
     return str(found)
 
 
@@ -98,6 +103,13 @@ def test_a_receipt_goes_from_consumed_to_its_end_and_never_back(
     tree.put("dev", name, receipt(message_id, status, finished_at=LATER))
     assert route().collected == 1
     assert task(tree) == ends
+    [written] = [each for each in read_status_file(tree) if each["task_id"] == "build"]
+    trust = {name: written[name] for name in ("origin", "board", "proven", "freshness", "isolated") if name in written}
+    assert trust == (
+        {"origin": "foreign", "board": "done", "proven": False}  # a receipt is the agent's word
+        if ends == "COMPLETED"
+        else {"origin": "foreign", "board": "failed"}
+    )
     other = "FAILED" if status == "SUCCEEDED" else "SUCCEEDED"
     for back in (receipt(message_id), receipt(message_id, other)):
         tree.put("dev", name, back)

@@ -12,11 +12,11 @@ import pytest
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.errors import UsageError
 from agenttalk.contracts.human import ReplanRequest
+from agenttalk.engine.core.task_status import describe_status
 from agenttalk.engine.messages import dead_letters, published_files
 from agenttalk.engine.people import questions
 from agenttalk.engine.runs.dispatcher import POLL
-from agenttalk.engine.views.task_status import describe_status
-from agenttalk.ports.statements.views import TaskStatusRow
+from agenttalk.ports.statements.core import TaskStatusRow
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from kits.plankit import Engine, fine, plan, play, states, task
 from kits.standingkit import PlanStanding

@@ -67,7 +67,7 @@ def _problem(kind: str, loc: tuple[int | str, ...], message: str, value: object)
     return Problem(
         code=code,
         field=field,
-        message=_WORDS.get(kind) or _COUNTED.sub(r"must have \1\2", _lower(message)),
+        message=_WORDS.get(kind) or _COUNTED.sub(r"must have \1\2", message[:1].lower() + message[1:]),
         hint=f"it is {_shown(value)}",
     )
 
@@ -121,10 +121,6 @@ def _copied(value: object) -> object:
 def _misspelt(name: str, document: object) -> str | None:
     names = [key for key in document if isinstance(key, str) and len(key) <= 80] if isinstance(document, dict) else []
     return find_nearest(name, names, cutoff=0.8)
-
-
-def _lower(message: str) -> str:
-    return message[:1].lower() + message[1:]
 
 
 def _shown(value: object) -> str:

@@ -16,3 +16,7 @@ TaskState = Literal[
     "FAILED",
     "SKIPPED",
 ]
+BoardStatus = Literal["pending", "working", "review", "blocked", "done", "failed", "skipped"]
+"""The state of a task in a word, as people see it."""
+Freshness = Literal["fresh", "stale"]
+"""Whether the evidence of a completed task still holds."""

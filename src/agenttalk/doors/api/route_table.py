@@ -37,6 +37,7 @@ from agenttalk.doors.api.routes import (
     toolchain,
 )
 from agenttalk.doors.api.routes.webhooks import make_webhook_endpoint
+from agenttalk.engine.core.task_comments import TaskCommentPage
 from agenttalk.engine.views.models import ledger as ledger_models
 from agenttalk.engine.views.models import mail as mail_models
 from agenttalk.engine.views.models import plans as plan_models
@@ -89,6 +90,7 @@ ATTEMPT_ROUTES: Final = (
         summary="Show a task with its comments and outputs.",
         roles=TASK_READERS,
         task_handler=tasks.get_task,
+        answer=TaskCommentPage,
         numbers=("after",),
     ),
     RouteSpec(

@@ -5,17 +5,26 @@ A write of an agent is fenced: the same transaction checks that its attempt stil
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, ConflictError, UsageError
 from agenttalk.engine.core import boards, records
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports.statements.core import ADD_COMMENT, ANSWER_KEY, COMMENTS_OF, HOLD_ATTEMPT, TAKE_KEY, CommentRow
-from agenttalk.ports.statements.messages import CONTROL, TASK, MessageTaskRow
+from agenttalk.engine.core.task_status import TaskView, describe_status
+from agenttalk.ports.statements.core import (
+    ADD_COMMENT,
+    ANSWER_KEY,
+    COMMENTS_OF,
+    HOLD_ATTEMPT,
+    TAKE_KEY,
+    TASK_STATUS,
+    CommentRow,
+)
+from agenttalk.ports.statements.messages import CONTROL, TASK
 from agenttalk.ports.storage import Store, Tx
 
 CommentType = Literal[
@@ -62,28 +71,52 @@ class TaskContribution:
         return {key: value for key, value in asdict(self).items() if value is not None}
 
 
-async def read_task(deps: Deps, task: TaskName, *, after: int = 0) -> dict[str, Any]:
-    """Read a task with its comments, from after a given comment on. Raises UsageError when there is no such task."""
+class StoredContribution(TypedDict):
+    """A comment on a task, or an output submitted for it, as it is stored."""
+
+    id: int
+    author: str
+    type: str
+    body: str
+    epoch: int | None
+    """The epoch of the attempt that wrote it; null where no attempt did."""
+    at: str
+    claims: NotRequired[Any]
+
+
+class TaskCommentPage(TaskView):
+    """A task with a page of its comments and outputs."""
+
+    plan_id: str
+    board_name: str
+    """The board on which its plan lives."""
+    running: bool
+    """Whether an attempt is under way."""
+    epoch: int
+    """The number of its last lease."""
+    comments: list[StoredContribution]
+    outputs: list[StoredContribution]
+    next: int | None
+
+
+async def read_task(deps: Deps, task: TaskName, *, after: int = 0, stale: Collection[str] = ()) -> TaskCommentPage:
+    """Read a task with its comments, from after a given comment on. Raises UsageError when there is no such task.
+
+    `stale` names tasks that were found stale, which is not stored yet.
+    """
     board = await board_of_task(deps, task)
-    row = await _row(board, task)
+    rows = await board.read(TASK_STATUS, plan_id=task.plan_id, task_id=task.task_id)
+    if not rows:
+        raise _unknown(task)
     remarks = await board.read(COMMENTS_OF, plan_id=task.plan_id, task_id=task.task_id, after=after, limit=PAGE)
-    agent_id, state, updated_at, epoch, lease, _, _, attempt, waiting_since, missing, request_id, rounds, _ = row
     return {
-        "board": task.board,
+        **describe_status(rows[0], stale),
         "plan_id": task.plan_id,
-        "task_id": task.task_id,
-        "agent_id": agent_id,
-        "state": state,
-        "updated_at": updated_at,
-        "running": lease is not None,
-        "epoch": epoch,
-        "attempt": attempt,
-        "waiting_since": waiting_since,
-        "missing": wire.read(bytes(missing)) if missing else [],
-        "request_id": request_id,
-        "rounds": rounds,
-        "comments": [_remark(each) for each in remarks if each.kind == "comment"],
-        "outputs": [_remark(each) for each in remarks if each.kind == "output"],
+        "board_name": task.board,
+        "running": rows[0].lease is not None,
+        "epoch": rows[0].epoch,
+        "comments": [_describe_remark(remark) for remark in remarks if remark.kind == "comment"],
+        "outputs": [_describe_remark(remark) for remark in remarks if remark.kind == "output"],
         "next": remarks[-1].id if len(remarks) == PAGE else None,
     }
 
@@ -103,7 +136,8 @@ async def post_contribution(
     if secrets:
         remark = replace(remark, body=secrets.redact(remark.body), claims=secrets.redact_json(remark.claims))
     board = await board_of_task(deps, task)
-    await _row(board, task)
+    if not await board.read(TASK, plan_id=task.plan_id, task_id=task.task_id):
+        raise _unknown(task)
     at = deps.stamp()
     return await board.transact(lambda tx: _post_contribution(tx, task, remark, caller, key, at))
 
@@ -191,17 +225,19 @@ async def board_of_task(deps: Deps, task: TaskName) -> Store:
     return board
 
 
-async def _row(board: Store, task: TaskName) -> MessageTaskRow:
-    rows = await board.read(TASK, plan_id=task.plan_id, task_id=task.task_id)
-    if not rows:
-        raise _unknown(task)
-    return rows[0]
-
-
 def _unknown(task: TaskName) -> UsageError:
     return UsageError(Code.TASK_NOT_FOUND, f"board {task.board!r} has no task {task.subject!r}")
 
 
-def _remark(row: CommentRow) -> dict[str, Any]:
-    shown = {"id": row.id, "author": row.author, "type": row.type, "body": row.body, "epoch": row.epoch, "at": row.at}
-    return {**shown, "claims": wire.read(bytes(row.claims))} if row.claims else shown
+def _describe_remark(row: CommentRow) -> StoredContribution:
+    remark: StoredContribution = {
+        "id": row.id,
+        "author": row.author,
+        "type": row.type,
+        "body": row.body,
+        "epoch": row.epoch,
+        "at": row.at,
+    }
+    if row.claims:
+        remark["claims"] = wire.read(bytes(row.claims))
+    return remark

@@ -16,8 +16,9 @@ from agenttalk.contracts.errors import AgentTalkError, Code, InputError, Missing
 from agenttalk.contracts.plan import PlanStatus
 from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.task_status import describe_status
 from agenttalk.ports.folders import Folder
-from agenttalk.ports.statements.core import FACTS_OF, NEWEST_FACT
+from agenttalk.ports.statements.core import FACTS_OF, NEWEST_FACT, TASK_STATUSES, TaskStatusRow
 from agenttalk.ports.statements.keys import NewestRow
 from agenttalk.ports.statements.messages import (
     JOURNAL_DUE,
@@ -25,14 +26,12 @@ from agenttalk.ports.statements.messages import (
     JOURNAL_WRITTEN,
     PLAN,
     PLANS,
-    TASKS_OF,
     UNSHOW_VIEWS,
     UNSHOWN_VIEWS,
     UNWRITTEN_JOURNALS,
     VIEW_BODY,
     VIEW_SHOWN,
     JournalRow,
-    PlanTaskRow,
 )
 from agenttalk.ports.statements.plans import (
     ANY_RUN,
@@ -48,6 +47,7 @@ from agenttalk.ports.statements.statement import Statement
 from agenttalk.ports.storage import Store, Tx
 
 _Row = TypeVar("_Row", EngineCommandRow, EndedAckRow)
+_ALL: Final = 2**62
 _AT_ONCE: Final = 500
 _COMMANDS: Final = "commands"
 _ACKS: Final = "acks"
@@ -62,6 +62,8 @@ _BLOCKED: Final = {
     "BLOCKED_WAITING_REVIEW": "REVIEW",
     "BLOCKED_WAITING_HUMAN": "HUMAN",
 }
+_TRUST_FIELDS: Final = frozenset({"origin", "board", "proven", "freshness", "isolated", "cause"})
+"""Fields of a task's status that the file has under the same names, where they have a value."""
 
 
 async def publish(deps: Deps, board: Store) -> int:
@@ -306,11 +308,11 @@ async def publish_status(deps: Deps, board: Store, plan_id: str, seen: StatusMar
     if not rows or rows[0].origin == "virtual" or not rows[0].dag_sha256:
         return False
     dag_sha256 = rows[0].dag_sha256
-    found = await board.read(TASKS_OF, plan_id=plan_id)
-    look = (dag_sha256, hash(tuple(found)))
+    rows_of_tasks = await board.read(TASK_STATUSES, plan_id=plan_id, task_id="", limit=_ALL)
+    look = (dag_sha256, hash(tuple(rows_of_tasks)))
     if seen is not None and seen.get(plan_id) == look:
         return False
-    tasks = [_task(row) for row in found]
+    tasks = [_describe_task(row) for row in rows_of_tasks]
     path = f"plans/{plan_id}/{root_layout.STATUS}"
     blocked = {"INPUT": 0, "REVIEW": 0, "HUMAN": 0}
     for task in tasks:
@@ -340,19 +342,22 @@ async def publish_status(deps: Deps, board: Store, plan_id: str, seen: StatusMar
     return new
 
 
-def _task(row: PlanTaskRow) -> dict[str, Any]:
+def _describe_task(row: TaskStatusRow) -> dict[str, Any]:
+    """Return the status of a task in the format of the file, whose older fields have names of their own."""
+    status = describe_status(row)
     task: dict[str, Any] = {
-        "task_id": row.task_id,
-        "assigned_agent_id": row.agent_id,
-        "state": row.state,
-        "updated_at": row.updated_at,
-        "attempts": {"reexecute_count": row.reexecutions, "retry_count": max(0, row.attempt - 1)},
+        "task_id": status["task_id"],
+        "assigned_agent_id": status["agent_id"],
+        "state": status["state"],
+        "updated_at": status["updated_at"],
+        "attempts": {"reexecute_count": status["rounds"], "retry_count": status["retries"]},
+        **{name: value for name, value in status.items() if name in _TRUST_FIELDS and value is not None},
     }
-    if row.state in _BLOCKED:
-        blocking: dict[str, Any] = {"reason": f"waiting for {_BLOCKED[row.state].lower()}"}
+    if status["state"] in _BLOCKED:
+        blocking: dict[str, Any] = {"reason": f"waiting for {_BLOCKED[status['state']].lower()}"}
         blocking |= {"started_at": row.waiting_since} if row.waiting_since else {}
-        blocking |= {"missing": wire.read(bytes(row.missing))} if row.missing else {}
-        blocking |= {"request_id": row.request_id} if row.request_id else {}
+        blocking |= {"missing": status["missing"]} if row.missing else {}
+        blocking |= {"request_id": status["request_id"]} if status["request_id"] else {}
         task["blocking"] = blocking
     if row.progress:
         task["progress"] = wire.read(bytes(row.progress))

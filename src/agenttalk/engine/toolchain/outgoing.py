@@ -36,7 +36,6 @@ from agenttalk.ports.statements.toolchain import (
     RELEASE_OUTGOING,
     RETRY_OUTGOING,
     SENT_SINCE,
-    OutgoingRow,
 )
 from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.core import circuit_breaker
@@ -189,7 +188,7 @@ class ForgePoster:
             limit, now = (1, _ANY_TIME) if answer == "probe" else (_TOGETHER, self._deps.stamp())
             rows = await store.read(DUE_OUTGOING, source=source, now=now, limit=limit)
             for row in rows:
-                if not await self._try_post(store, source, forge, _item(row)):
+                if not await self._try_post(store, source, forge, OutgoingPost(*row)):
                     return
             if not rows:
                 await store.transact(lambda tx: self._outages.note_recovery(tx, source))
@@ -306,10 +305,6 @@ class ForgePoster:
     @property
     def _words(self) -> FailureWording:
         return WORDING[self._board.setup.style("").locale]
-
-
-def _item(row: OutgoingRow) -> OutgoingPost:
-    return OutgoingPost(*row)
 
 
 def _has(issue: ForgeIssue, login: str) -> bool:

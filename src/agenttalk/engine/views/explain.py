@@ -10,12 +10,12 @@ from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.task_status import describe_status
 from agenttalk.engine.views import explain_engine_task
-from agenttalk.engine.views.task_status import describe_status
+from agenttalk.ports.statements.core import TASK_STATUS
 from agenttalk.ports.statements.inbox import ENDED_TURNS
 from agenttalk.ports.statements.messages import DELIVERY_OF, NEWEST_ORDER, PLAN, TASK
 from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, RUN, VERSIONS_FROM
-from agenttalk.ports.statements.views import TASK_STATUS
 from agenttalk.ports.storage import Store
 from agenttalk.rules.text import view_words
 from agenttalk.rules.text.catalogue import read_text

@@ -12,17 +12,17 @@ from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.engine.budgets import denials
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.task_status import TaskView, describe_status
 from agenttalk.engine.people import dispute_rows
 from agenttalk.engine.plans import dag_reviews, releases, rework_rounds
 from agenttalk.engine.plans.dag_reviews import DagReviewRecord
 from agenttalk.engine.plans.definition import read_definition
-from agenttalk.engine.views.task_status import describe_status
 from agenttalk.ports.statements.budgets import OBJECTIONS_TO
-from agenttalk.ports.statements.core import FACT, FACTS_OF, LATEST_FACT
+from agenttalk.ports.statements.core import FACT, FACTS_OF, LATEST_FACT, TASK_STATUS
 from agenttalk.ports.statements.people import OPEN_REQUESTS_OF
 from agenttalk.ports.statements.plans import ENGINE_TASK, NODE, RUN
 from agenttalk.ports.statements.proof import DISPUTES_OF, JOINED_CHECKS
-from agenttalk.ports.statements.views import SUPERSEDED_ORDERS, TASK_STATUS
+from agenttalk.ports.statements.views import SUPERSEDED_ORDERS
 from agenttalk.ports.storage import Store
 from agenttalk.rules.budgets import budgets
 from agenttalk.rules.core.task_states import FINAL
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         RegressionSummary,
         TakenBranch,
         TaskExplanation,
-        TaskView,
     )
 
 _TURN_FIELDS: Final = (

@@ -10,16 +10,18 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.budgets import denials
 from agenttalk.engine.core.boards import VIRTUAL, board_of, list_boards
 from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.task_status import describe_status, sum_usage, sum_usage_by_agent
 from agenttalk.engine.plans import dag_reviews, releases
-from agenttalk.engine.views.task_status import describe_status, sum_usage, sum_usage_by_agent
 from agenttalk.ports.statements.budgets import OBJECTIONS_IN
+from agenttalk.ports.statements.core import TASK_STATUS, TASK_STATUSES
 from agenttalk.ports.statements.messages import COUNTED_TASKS, IN_FLIGHT, PLAN, PLANS, PlanRow
 from agenttalk.ports.statements.people import OPEN_REQUESTS_IN
 from agenttalk.ports.statements.plans import ACTIVITY, RUN, SKIPPED_BY_FAILURE
-from agenttalk.ports.statements.views import RUN_COUNTS, TASK_STATUS, TASK_STATUSES, UNISOLATED_IN, UNPROVEN_IN
+from agenttalk.ports.statements.views import RUN_COUNTS, UNISOLATED_IN, UNPROVEN_IN
 from agenttalk.rules.text import view_words
 
 if TYPE_CHECKING:
+    from agenttalk.engine.core.task_status import TaskView
     from agenttalk.engine.plans.dag_reviews import DagReviewRecord
     from agenttalk.engine.plans.releases import Release
     from agenttalk.engine.views.models.plans import (
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
         PlanView,
     )
     from agenttalk.engine.views.models.root import StatusOverview
-    from agenttalk.engine.views.models.tasks import TaskView
     from agenttalk.ports.statements.plans import RunRow
     from agenttalk.ports.statements.views import RunCountsRow, RunPageRow
     from agenttalk.ports.storage import Store

@@ -15,6 +15,7 @@ from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine.core import boards, cursors, records
 from agenttalk.engine.core.boards import VIRTUAL, board_of
 from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.task_status import TaskView, describe_status
 from agenttalk.engine.plans.versions import files_of
 from agenttalk.engine.views import plan_status
 from agenttalk.engine.views.models.plans import (
@@ -30,9 +31,8 @@ from agenttalk.engine.views.models.plans import (
     PlanSummary,
     RepositorySummary,
 )
-from agenttalk.engine.views.models.tasks import TaskPage, TaskView
-from agenttalk.engine.views.task_status import describe_status
-from agenttalk.ports.statements.core import FACTS_OF
+from agenttalk.engine.views.models.tasks import TaskPage
+from agenttalk.ports.statements.core import FACTS_OF, TASK_STATUSES, TaskStatusRow
 from agenttalk.ports.statements.messages import PLAN, PLAN_DOCUMENTS, PLAN_MANIFEST
 from agenttalk.ports.statements.plans import NODES_OF, RUN_STATE
 from agenttalk.ports.statements.views import (
@@ -43,13 +43,11 @@ from agenttalk.ports.statements.views import (
     PLAN_ARTIFACTS,
     PLAN_EDGES,
     PLAN_PAGE,
-    TASK_STATUSES,
     ForeignPlanRow,
     OrderTimesRow,
     PlanAckRow,
     PlanArtifactRow,
     RunPageRow,
-    TaskStatusRow,
 )
 from agenttalk.ports.storage import Store
 from agenttalk.rules.plans.timeline import TimelineSpan

@@ -17,7 +17,7 @@ from agenttalk.engine.agents.transcript import ENDING, LARGEST
 from agenttalk.engine.core import task_comments
 from agenttalk.engine.core.attempt_paths import TURNS
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.engine.core.task_comments import StoredContribution, TaskName
 from agenttalk.engine.plans.definition import read_definition
 from agenttalk.engine.plans.versions import DeliveredFile, files_of
 from agenttalk.engine.views import explain, plans
@@ -164,11 +164,11 @@ async def find_task_file(deps: Deps, plan_id: str, task_id: str, sha256: str) ->
     raise UsageError(Code.NAME_UNKNOWN, what, hint=f"'GET /api/plans/{plan_id}/artifacts' lists the files of the plan")
 
 
-async def list_remarks(deps: Deps, plan_id: str, task_id: str) -> list[JsonObject]:
+async def list_remarks(deps: Deps, plan_id: str, task_id: str) -> list[StoredContribution]:
     """Return the comments and reports about a task, in order."""
     store = await plans.find_plan_board(deps, plan_id, ends=False)
     task = await task_comments.read_task(deps, TaskName(store.name, plan_id, task_id))
-    return sorted([*task["comments"], *task["outputs"]], key=lambda remark: int(remark["id"]))
+    return sorted([*task["comments"], *task["outputs"]], key=lambda remark: remark["id"])
 
 
 async def read_transcript(

@@ -8,7 +8,7 @@ from agenttalk.ports.statements.keys import AgentIdRow, BodyRow, FoundRow, HashR
 from agenttalk.ports.statements.statement import NoRow, Statement
 
 if TYPE_CHECKING:
-    from agenttalk.rules.core.task_states import Phase
+    from agenttalk.rules.core.task_states import Cause, Phase, State
 
 
 class AttemptRow(NamedTuple):
@@ -52,6 +52,39 @@ class BoardRow(NamedTuple):
     """A board."""
 
     board: str
+
+
+class TaskStatusRow(NamedTuple):
+    """A task as views show it."""
+
+    task_id: str
+    agent_id: str
+    state: State
+    phase: Phase | None
+    cause: Cause | None
+    reason: str | None
+    score: float | None
+    fresh: int
+    attempt: int
+    retries: int
+    reexecutions: int
+    missing: bytes | None
+    request_id: str | None
+    updated_at: str
+    leased_at: str | None
+    waiting_since: str | None
+    seconds: float
+    tokens: int
+    cost_usd: float
+    tool_calls: int
+    unproven: int
+    unisolated: int
+    reason_message: str | None
+    unmet: int | None
+    """How many dependencies are open; None where the engine does not run the plan."""
+    epoch: int
+    lease: str | None
+    progress: bytes | None
 
 
 class TokenRoleRow(NamedTuple):
@@ -208,3 +241,5 @@ COUNT_FACTS: Final = Statement("count_facts", FactCountRow)
 LATEST_FACT: Final = Statement("latest_fact", FactBodyRow)
 FACTS_OF: Final = Statement("facts_of", FactOfSubjectRow)
 FACT: Final = Statement("fact", BodyRow)
+TASK_STATUSES: Final = Statement("task_statuses", TaskStatusRow)
+TASK_STATUS: Final = Statement("task_status", TaskStatusRow)

@@ -77,23 +77,6 @@ class MessageTaskRow(NamedTuple):
     progress: bytes | None
 
 
-class PlanTaskRow(NamedTuple):
-    """A task of a plan as the router shows it."""
-
-    task_id: str
-    agent_id: str
-    state: State
-    updated_at: str
-    epoch: int
-    lease: str | None
-    attempt: int
-    waiting_since: str | None
-    missing: bytes | None
-    request_id: str | None
-    reexecutions: int
-    progress: bytes | None
-
-
 class MessageByIdRow(NamedTuple):
     """A message, found by its id."""
 
@@ -343,7 +326,7 @@ COUNTED_MESSAGES: Final = Statement("counted_messages", MessageStateCountRow)
 COUNTED_DEADLETTERS: Final = Statement("counted_deadletters", DeadLetterCountRow)
 PUT_TASK: Final = Statement("put_task", NoRow)
 TASK: Final = Statement("task", MessageTaskRow)
-TASKS_OF: Final = Statement("tasks_of", PlanTaskRow)
+TASKS_OF: Final = Statement("tasks_of", TaskIdRow)
 SET_TASK_STATE: Final = Statement("set_task_state", TaskIdRow)
 SET_PROGRESS: Final = Statement("set_progress", NoRow)
 MESSAGE_BY_ID: Final = Statement("message_by_id", MessageByIdRow)

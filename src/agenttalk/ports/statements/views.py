@@ -124,36 +124,6 @@ class EdgeRow(NamedTuple):
     dependant: str
 
 
-class TaskStatusRow(NamedTuple):
-    """A task as views show it."""
-
-    task_id: str
-    agent_id: str
-    state: State
-    phase: Phase | None
-    cause: Cause | None
-    reason: str | None
-    score: float | None
-    fresh: int
-    attempt: int
-    retries: int
-    reexecutions: int
-    missing: bytes | None
-    request_id: str | None
-    updated_at: str
-    leased_at: str | None
-    waiting_since: str | None
-    seconds: float
-    tokens: int
-    cost_usd: float
-    tool_calls: int
-    unproven: int
-    unisolated: int
-    reason_message: str | None
-    unmet: int | None
-    """How many dependencies are open; None where the engine does not run the plan."""
-
-
 class PlanAckRow(NamedTuple):
     """A command of a plan, and how far a receiver came with it."""
 
@@ -303,8 +273,6 @@ UNISOLATED_IN: Final = Statement("unisolated_in", TaskCountRow)
 OPEN_PLAN_PAGE: Final = Statement("open_plan_page", RunPageRow)
 FOREIGN_PLAN_PAGE: Final = Statement("foreign_plan_page", ForeignPlanRow)
 PLAN_EDGES: Final = Statement("plan_edges", EdgeRow)
-TASK_STATUSES: Final = Statement("task_statuses", TaskStatusRow)
-TASK_STATUS: Final = Statement("task_status", TaskStatusRow)
 PLAN_ACKS: Final = Statement("plan_acks", PlanAckRow)
 PLAN_ARTIFACTS: Final = Statement("plan_artifacts", PlanArtifactRow)
 TASK_ORDERS: Final = Statement("task_orders", TaskOrderRow)

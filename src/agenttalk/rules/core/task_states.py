@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Literal
 
-from agenttalk.contracts.core.vocabulary import TaskState
+from agenttalk.contracts.core.vocabulary import BoardStatus, TaskState
 from agenttalk.contracts.errors import Code, ConflictError
 
 State = TaskState
@@ -23,9 +23,6 @@ TurnEnding = Literal[ProgramEnding, "stopped", "unfit", "refused", "aborted", "l
 - `unfit`: the agent says that the task is not for it. `refused`: it rejects an input.
 - `lost`: a remote agent is silent.
 """
-BoardStatus = Literal["pending", "working", "review", "blocked", "done", "failed", "skipped"]
-"""What people see of a state."""
-
 Cause = Literal[
     "INPUTS_PICKED",  # dependencies allow it and every required input exists: the command is made
     "INPUTS_MISSING",  # no task is left that could deliver them, or the command in force has to wait

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
+from agenttalk.contracts.core.vocabulary import Freshness
 from agenttalk.rules.core.task_states import State
-
-Freshness = Literal["fresh", "stale"]
 
 
 class TaskRecord(Protocol):

@@ -239,3 +239,28 @@ LIMIT :limit
 
 -- name: fact
 SELECT body FROM ledger WHERE seq = :seq AND board = :board
+
+-- Tasks as views show them. In a foreign plan the receipt of the command says why a task failed.
+-- name: task_statuses
+SELECT t.task_id, t.agent_id, t.state, t.phase, t.cause,
+    CASE WHEN t.unmet IS NULL AND t.state = 'FAILED'
+        THEN (SELECT d.details FROM deliveries AS d WHERE d.id = t.delivery AND d.ack = 'FAILED')
+        ELSE t.reason END AS reason,
+    t.score, t.fresh, t.attempt, t.retries, t.reexecutions, t.missing, t.request_id, t.updated_at, t.leased_at,
+    t.waiting_since, t.seconds, t.tokens, t.cost_usd, t.tool_calls, t.unproven, t.unisolated,
+    t.reason_message, t.unmet, t.epoch, t.lease, t.progress
+FROM tasks AS t
+WHERE t.board = :board AND t.plan_id = :plan_id AND t.task_id > :task_id
+ORDER BY t.task_id
+LIMIT :limit
+
+-- name: task_status
+SELECT t.task_id, t.agent_id, t.state, t.phase, t.cause,
+    CASE WHEN t.unmet IS NULL AND t.state = 'FAILED'
+        THEN (SELECT d.details FROM deliveries AS d WHERE d.id = t.delivery AND d.ack = 'FAILED')
+        ELSE t.reason END AS reason,
+    t.score, t.fresh, t.attempt, t.retries, t.reexecutions, t.missing, t.request_id, t.updated_at, t.leased_at,
+    t.waiting_since, t.seconds, t.tokens, t.cost_usd, t.tool_calls, t.unproven, t.unisolated,
+    t.reason_message, t.unmet, t.epoch, t.lease, t.progress
+FROM tasks AS t
+WHERE t.board = :board AND t.plan_id = :plan_id AND t.task_id = :task_id

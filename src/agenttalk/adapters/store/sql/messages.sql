@@ -85,9 +85,7 @@ SELECT agent_id, state, updated_at, epoch, lease, owner, delivery, attempt, wait
 FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- name: tasks_of
-SELECT task_id, agent_id, state, updated_at, epoch, lease,
-    CASE WHEN unmet IS NULL THEN attempt ELSE retries + 1 END AS attempt, waiting_since, missing, request_id, reexecutions, progress
-FROM tasks WHERE board = :board AND plan_id = :plan_id ORDER BY task_id
+SELECT task_id FROM tasks WHERE board = :board AND plan_id = :plan_id ORDER BY task_id
 
 -- name: set_task_state
 UPDATE tasks SET state = :state, updated_at = :at

@@ -107,7 +107,8 @@ class CommandBody(Body):
 async def get_task(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
     """Show a task with its comments and outputs."""
     after = read_number(request.query_params, "after")
-    shown = await task_comments.read_task(service.deps, task, after=after)
+    stale = await service.plans.find_stale_tasks(task.plan_id)
+    shown = await task_comments.read_task(service.deps, task, after=after, stale=stale)
     return to_json_response({**shown, **(await toolchain.read_toolchain_fields(service.deps, task) or {})})
 
 

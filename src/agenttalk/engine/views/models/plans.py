@@ -6,7 +6,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.engine.budgets.denials import GateDenial
-from agenttalk.engine.views.models.tasks import TaskUsage, TaskView
+from agenttalk.engine.core.task_status import TaskUsage, TaskView
 from agenttalk.rules.plans.timeline import TimelineSpan
 
 PlanResult = Literal["running", "done", "failed", "waiting", "paused", "foreign"]

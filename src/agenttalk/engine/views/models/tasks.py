@@ -6,51 +6,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.engine.budgets.denials import GateDenial
-from agenttalk.rules.core.task_states import BoardStatus, Cause, Phase, State
-from agenttalk.rules.core.task_trust import Freshness
-
-
-class TaskUsage(TypedDict):
-    """What attempts took together."""
-
-    duration_s: float
-    tokens: int
-    cost_usd: float
-    tool_calls: int
-
-
-class TaskView(TypedDict):
-    """The status of a task. Every view of a task has these fields."""
-
-    task_id: str
-    agent_id: str
-    origin: Literal["engine", "foreign"]
-    """`foreign` where the engine does not run the plan, and knows only what agents say."""
-    state: State
-    phase: Phase | None
-    board: BoardStatus
-    """The state in a word, as people see it."""
-    proven: bool | None
-    """Whether a completed task is so by more than its agent's word; null while it is not completed."""
-    freshness: Freshness | None
-    """Whether the evidence of a completed task still holds; null where the engine has seen no evidence."""
-    isolated: bool | None
-    """Whether all that the task rests on ran in a sandbox; null where it rests on nothing yet."""
-    cause: Cause | None
-    reason: str | None
-    score: float | None
-    attempt: int
-    """The number of the last attempt."""
-    retries: int
-    rounds: int
-    """Rounds of rework so far."""
-    missing: list[Any]
-    """Inputs that the task waits for."""
-    request_id: str | None
-    updated_at: str
-    since: str | None
-    """When its agent took it, or since when it waits."""
-    usage: TaskUsage | None
+from agenttalk.engine.core.task_status import TaskView
 
 
 class TaskPage(TypedDict):

@@ -1,27 +1,74 @@
-"""Shows the status of a task, of the engine's plans and of foreign ones. Every view of a task starts from it."""
+"""The status of a task of the engine's plans and of foreign ones.
+
+Every view of a task starts from it, `plan_status.json` and the task's address in the API, too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from agenttalk.contracts.core import wire
-from agenttalk.rules.core.task_states import board_status
+from agenttalk.contracts.core.vocabulary import BoardStatus, Freshness
+from agenttalk.rules.core.task_states import Cause, Phase, State, board_status
 from agenttalk.rules.core.task_trust import judge_trust
 from agenttalk.rules.text.catalogue import read_column
 
 if TYPE_CHECKING:
-    from agenttalk.engine.views.models.tasks import TaskUsage, TaskView
-    from agenttalk.ports.statements.views import TaskStatusRow
+    from agenttalk.ports.statements.core import TaskStatusRow
+
+
+class TaskUsage(TypedDict):
+    """What attempts took together."""
+
+    duration_s: float
+    tokens: int
+    cost_usd: float
+    tool_calls: int
+
+
+class TaskView(TypedDict):
+    """The status of a task. Every view of a task has these fields."""
+
+    task_id: str
+    agent_id: str
+    origin: Literal["engine", "foreign"]
+    """`foreign` where the engine does not run the plan, and knows only what agents say."""
+    state: State
+    phase: Phase | None
+    board: BoardStatus
+    """The state in a word, as people see it."""
+    proven: bool | None
+    """Whether a completed task is so by more than its agent's word; null while it is not completed."""
+    freshness: Freshness | None
+    """Whether the evidence of a completed task still holds; null where the engine has seen no evidence."""
+    isolated: bool | None
+    """Whether all that the task rests on ran in a sandbox; null where it rests on nothing yet."""
+    cause: Cause | None
+    reason: str | None
+    score: float | None
+    attempt: int
+    """The number of the last attempt."""
+    retries: int
+    rounds: int
+    """Rounds of rework so far."""
+    missing: list[Any]
+    """Inputs that the task waits for."""
+    request_id: str | None
+    updated_at: str
+    since: str | None
+    """When its agent took it, or since when it waits."""
+    usage: TaskUsage | None
 
 
 def describe_status(row: TaskStatusRow, stale: Collection[str] = ()) -> TaskView:
     """Return the status of a task. `stale` names tasks that were found stale, which is not stored yet."""
     trust = judge_trust(row, is_outdated=row.task_id in stale)
+    foreign = row.unmet is None
     return {
         "task_id": row.task_id,
         "agent_id": row.agent_id,
-        "origin": "foreign" if row.unmet is None else "engine",
+        "origin": "foreign" if foreign else "engine",
         "state": row.state,
         "phase": row.phase,
         "board": board_status(row.state, row.phase),
@@ -32,7 +79,8 @@ def describe_status(row: TaskStatusRow, stale: Collection[str] = ()) -> TaskView
         "reason": read_column(row.reason, row.reason_message),
         "score": row.score,
         "attempt": row.attempt,
-        "retries": row.retries,
+        # The store counts no retries of a foreign plan: there, each further attempt at a command is one.
+        "retries": max(0, row.attempt - 1) if foreign else row.retries,
         "rounds": row.reexecutions,
         "missing": _read_missing(row.missing),
         "request_id": row.request_id,
