@@ -13,6 +13,7 @@ from agenttalk.contracts.dag import Node
 from agenttalk.contracts.promise import Checkpoint, CompletionPromise, DoneCondition, RunCheck
 from agenttalk.rules.commands import promises
 from agenttalk.rules.core import scope
+from agenttalk.rules.proof import done
 from agenttalk.rules.proof.done import (
     TRUST,
     Evidence,
@@ -565,3 +566,8 @@ def test_nothing_of_the_nodes_promise_is_lost(nodes: CompletionPromise, commands
             assert merged.budget.as_json()[limit] <= value
     assert CompletionPromise.read(merged.as_json()) == merged
     assert merge_promises(merged, commands) == merged
+
+
+def test_evidence_that_the_engine_sees_is_described_and_a_check_that_was_added_keeps_its_own_words() -> None:
+    assert "report.md" in done.describe_evidence("output:report.md")
+    assert done.describe_evidence("kept:one/adds", "It still adds.") == "It still adds."

@@ -177,7 +177,9 @@ def _describe_promise(promise: CompletionPromise, node: Node) -> PromiseSummary:
         "criteria": [
             {
                 "id": criterion.id,
-                "description": done.describe_evidence(criterion.id) if derived else criterion.description,
+                "description": done.describe_evidence(criterion.id, criterion.description)
+                if derived
+                else criterion.description,
             }
             for criterion in promise.acceptance
         ],

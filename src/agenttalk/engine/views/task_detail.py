@@ -278,7 +278,7 @@ async def _read_checklist(store: Store, task: TaskExplanation) -> list[Checklist
     )
     if node.promise is not None:
         return items
-    return [replace(item, description=done.describe_evidence(item.id)) for item in items]
+    return [replace(item, description=done.describe_evidence(item.id, item.description)) for item in items]
 
 
 def _summarize_evidence(row: EvidenceRow) -> CheckSummary:

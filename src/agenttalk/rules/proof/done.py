@@ -267,11 +267,11 @@ def describe_objective(node: Node) -> Message:
     return promise_words.TASK_DONE(task=node.task_id)
 
 
-def describe_evidence(evidence_id: str) -> Message:
-    """Return what evidence that the engine sees itself shows."""
+def describe_evidence(evidence_id: str, otherwise: str = "") -> str:
+    """Return what evidence that the engine sees itself shows. Of a check that was added later, return `otherwise`."""
     if evidence_id.startswith(OUTPUT):
         return promise_words.OUTPUT(name=evidence_id.removeprefix(OUTPUT))
-    return _SHOWS[evidence_id]()
+    return _SHOWS[evidence_id]() if evidence_id in _SHOWS else otherwise
 
 
 def make_claim_promise(task_id: str) -> CompletionPromise:
