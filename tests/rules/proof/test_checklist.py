@@ -160,3 +160,13 @@ def test_without_evidence_of_its_own_a_line_says_what_the_verdict_says(
 
 def test_who_accepted_it_is_named() -> None:
     assert line_of([], {"fulfilled": True, "trust": "confirmed", "accepted_by": "ada"}).by == "ada"
+
+
+def test_a_criterion_without_evidence_failed_where_a_reason_is_that_it_is_not_shown() -> None:
+    def standing(blocker: str) -> str:
+        return one([], {"fulfilled": False, "trust": None, "unverified": [], "blockers": [blocker]}).standing
+
+    assert standing(verdict_words.NOT_SHOWN(name="tests", whys=["no evidence"])) == "failed"
+    assert standing(verdict_words.NOT_SHOWN(name="other", whys=["no evidence"])) == "open"
+    assert standing(verdict_words.UNKNOWN_CRITERION(name="tests")) == "open"
+    assert standing("criterion 'tests' is not shown: the words of an agent") == "open"

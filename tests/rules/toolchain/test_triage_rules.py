@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from adapters.forge.world import SOURCE, registry
 from agenttalk.rules.core.task_states import TRANSITIONS
 from agenttalk.rules.prompts import toolchain_failures as texts
+from agenttalk.rules.text import verdict_words
 from agenttalk.rules.toolchain import mentions, triage
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
 from agenttalk.rules.toolchain.triage import (
@@ -149,3 +150,11 @@ def test_an_agent_that_always_fails_makes_no_loop_of_issues() -> None:
     many = triage.choose_for_lead(replace(FAILURE, lately=triage.MOST_ISSUES), registry(), [SOURCE])
     assert isinstance(many, TriageQuestion)
     assert "within an hour" in many.why
+
+
+def test_a_fault_is_told_without_the_name_of_the_one_criterion_of_its_task() -> None:
+    shown = verdict_words.NOT_SHOWN(name="carried-out", whys="the forge shows no merge")
+    assert triage.shorten_fault(shown) == "the forge shows no merge"
+    other = verdict_words.NOT_SHOWN(name="tests", whys=["no evidence"])
+    assert triage.shorten_fault(other) is other
+    assert triage.shorten_fault("the agent ended") == "the agent ended"
