@@ -204,31 +204,13 @@ class ActivityRow(NamedTuple):
 
 
 class StandingRow(NamedTuple):
-    """The state of a task."""
+    """The state of a task, its agent and its score."""
 
     task_id: str
     agent_id: str
     state: State
-    phase: Phase | None
     cause: Cause | None
-    reason: str | None
     score: float | None
-    fresh: int
-    attempt: int
-    retries: int
-    reexecutions: int
-    missing: bytes | None
-    request_id: str | None
-    updated_at: str
-    leased_at: str | None
-    waiting_since: str | None
-    seconds: float
-    tokens: int
-    cost_usd: float
-    tool_calls: int
-    unproven: int
-    unisolated: int
-    reason_message: str | None
 
 
 class CursorRow(NamedTuple):

@@ -337,9 +337,7 @@ SELECT
 
 -- Every task of a plan, for people.
 -- name: standings
-SELECT task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, reexecutions, missing, request_id,
-    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls, unproven, unisolated,
-    reason_message
+SELECT task_id, agent_id, state, cause, score
 FROM tasks WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL ORDER BY task_id
 
 -- name: skipped_by_failure
