@@ -5,9 +5,9 @@ from typing import Annotated, Final, Literal
 from pydantic import BeforeValidator, Field
 
 from agenttalk.contracts.core.base import AgentIdText, Document, Many, Part, Positive, Text
+from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.model_use import MODEL_DRIVERS, LlmUse, LocalUse, Prices, PricesSpec
 
-Locale = Literal["en", "zh"]
 Tier = Literal["plain", "landlock", "bubblewrap", "best"]
 """How a program is confined; `best` is the best of the others that works where it runs."""
 NAMED_TIERS: Final[frozenset[Tier]] = frozenset({"landlock", "bubblewrap"})

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from agenttalk.contracts.core.base import MAX_INTEGER, Count, Many, Part, Positive
+from agenttalk.contracts.core.base import Count, Many, Part, Positive
 from agenttalk.contracts.core.vocabulary import ForgeKind
+from agenttalk.contracts.core.wire import MAX_INTEGER
 
 EventName = Literal[
     "pull_request_opened",

@@ -10,13 +10,13 @@ from agenttalk.contracts.plan import Policies
 
 if TYPE_CHECKING:
     from agenttalk.contracts.agent import AgentProfile
+    from agenttalk.contracts.core.vocabulary import Locale
     from agenttalk.contracts.core.wire import JsonValue
     from agenttalk.contracts.promise import CompletionPromise
     from agenttalk.ports.proof import Confirmer
     from agenttalk.ports.statements.statement import Statement
     from agenttalk.ports.storage import R, Tx, Value
     from agenttalk.rules.prompts.context import PromptContext, PromptSection
-    from agenttalk.rules.prompts.wording import Locale
     from agenttalk.rules.proof.done import Evidence
     from agenttalk.rules.proof.performance import Performance
 

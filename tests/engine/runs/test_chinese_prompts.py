@@ -26,7 +26,6 @@ from agenttalk.engine.mail.board import MailBoard
 from agenttalk.engine.proof import disputes as proof_disputes
 from agenttalk.ports.agents import Job
 from agenttalk.ports.kinds import KindTask, MailRules
-from agenttalk.rules.prompts import mail, toolchain_rules, wording
 from agenttalk.rules.prompts.toolchain_steps import StepStyle
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.performance import Performance
@@ -49,8 +48,6 @@ ENGLISH = re.compile(r"(?:\b[a-z']+[ ,]+){3}[a-z']+")
 def fragments() -> set[str]:
     """What our English sentences say by themselves."""
     own = [template.en for template in CATALOGUE.values()]
-    said = [*wording.EXECUTE["en"], *wording.JUDGE["en"], *mail.WORDS["en"], *toolchain_rules.RULES["en"]]
-    own += [each for each in said if isinstance(each, str)]
     return {text.strip() for each in own for text, *_ in Formatter().parse(each) if _is_sentence(text)}
 
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.rules.prompts.context import PromptContext
-from agenttalk.rules.prompts.mail import SHOWN, WORDS, render_command_text, render_mail_sections
-from agenttalk.rules.prompts.wording import Locale
+from agenttalk.rules.prompts.mail import SHOWN, render_command_text, render_mail_sections
+from agenttalk.rules.text import mail_words
 
 FENCE = "F0F0F0F0F0F0F0F0"
 
@@ -41,7 +42,7 @@ def test_it_says_who_asks_until_when_and_how_to_answer(locale: Locale) -> None:
     assert "green" in unread
     assert "agenttalk mail reply m1" in answer
     assert "$AGENTTALK_API/api/mail/m1/reply" in answer
-    assert all(rule in answer for rule in WORDS[locale].rules)
+    assert all(rule.render(locale) in answer for rule in mail_words.RULES.values())
     assert "m1" in promise
 
 

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.toolchain import ACTION_TYPES, NOTICES
 from agenttalk.rules.prompts.context import PromptContext
 from agenttalk.rules.prompts.execute import render_sections_prompt
-from agenttalk.rules.prompts.toolchain_rules import RULES
 from agenttalk.rules.prompts.toolchain_sections import SECTIONS, render_toolchain_sections
 from agenttalk.rules.prompts.toolchain_steps import StepStyle, render_task
-from agenttalk.rules.prompts.wording import Locale
+from agenttalk.rules.text import section_words
 from rules.prompts.test_toolchain_steps import CONTEXTS, GITEA, LOCALES, OPTIONAL, task
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -76,7 +76,7 @@ def test_the_prompt_is_as_it_was_looked_at(kind: str, locale: Locale) -> None:
 def test_facts_are_fenced_and_steps_are_numbered(kind: str, locale: Locale) -> None:
     given = context(kind, locale)
     shown = render_toolchain_sections(given)[0].text
-    assert RULES[locale].work in shown
+    assert section_words.WORK.render(locale) in shown
     inside = shown.partition(f"BEGIN {FENCE}\n")[2].partition(f"\nEND {FENCE}")[0]
     assert inside.startswith(f"{given.title}\n{given.description}\n")
     assert json.loads(inside.split("\n", 2)[2]) == json.loads(json.dumps(given.event_data))
@@ -96,13 +96,13 @@ def test_nothing_sounds_optional(kind: str, locale: Locale) -> None:
 @pytest.mark.shows("T05")
 @pytest.mark.parametrize("locale", LOCALES)
 def test_every_usual_excuse_has_its_answer(locale: Locale) -> None:
-    words = RULES[locale]
-    assert len(words.red_flags) >= 6
+    assert len(section_words.EXCUSES) >= 6
     constraints = render_toolchain_sections(context("ci_failure", locale))[1].text
     assert "`<!-- agenttalk:task=tc-1 hop=1 -->`" in constraints
-    for excuse, answer in words.red_flags:
-        assert f"| {excuse} | {answer} |" in constraints
-    assert set(words.hints) == set(ACTION_TYPES) - NOTICES
+    for name, excuse in section_words.EXCUSES.items():
+        answer = section_words.REBUTTALS[name]
+        assert f"| {excuse.render(locale)} | {answer.render(locale)} |" in constraints
+    assert set(section_words.HINTS) == set(ACTION_TYPES) - NOTICES
 
 
 @pytest.mark.shows("T06", "T26")

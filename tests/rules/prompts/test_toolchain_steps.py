@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
+from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.toolchain import ACTION_TYPES, NOTICES, Intent, MustHaves, ProposedTask
 from agenttalk.rules.prompts import toolchain_values
 from agenttalk.rules.prompts.toolchain_steps import (
@@ -18,8 +19,7 @@ from agenttalk.rules.prompts.toolchain_steps import (
     StepStyle,
     render_task,
 )
-from agenttalk.rules.prompts.toolchain_wording import TOOLCHAIN
-from agenttalk.rules.prompts.wording import Locale
+from agenttalk.rules.text import toolchain_words
 
 GITEA = ForgeAddresses("gitea", "https://git.example.test/api/v1", web=("https://git.example.test",))
 GITHUB = ForgeAddresses("github", "https://api.github.example.test")
@@ -101,20 +101,13 @@ def test_no_name_is_left_unfilled_and_nothing_sounds_optional(kind: str, place: 
         assert text.strip()
 
 
-def test_both_languages_have_every_sentence_and_every_action_is_there() -> None:
-    for words in TOOLCHAIN.values():
-        assert {kind.partition(".")[0] for kind in words.titles} == set(ACTION_TYPES)
-        assert (
-            words.titles.keys()
-            == words.descriptions.keys()
-            == words.steps.keys() - {"report", "end"}
-            == CONTEXTS.keys()
-        )
-        assert set(words.guidance) == set(get_args(Intent))
-    english, chinese = TOOLCHAIN["en"], TOOLCHAIN["zh"]
-    assert {kind: len(steps) for kind, steps in english.steps.items()} == {
-        kind: len(steps) for kind, steps in chinese.steps.items()
-    }
+def test_every_action_has_its_sentences() -> None:
+    words = toolchain_words
+    assert {kind.partition(".")[0] for kind in words.TITLES} == set(ACTION_TYPES)
+    assert words.TITLES.keys() == words.DESCRIPTIONS.keys() == CONTEXTS.keys()
+    with_steps = {name.rpartition(".")[0] for name in words.STEPS}
+    assert with_steps == (CONTEXTS.keys() - {"review_merged"}) | {"report", "end"}
+    assert set(words.GUIDANCE) == set(get_args(Intent))
 
 
 def test_steps_name_real_calls_of_the_forge_in_question() -> None:

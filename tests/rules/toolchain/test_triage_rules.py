@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from adapters.forge.world import SOURCE, registry
 from agenttalk.rules.core.task_states import TRANSITIONS
 from agenttalk.rules.prompts import toolchain_failures as texts
-from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text import failure_words, verdict_words
 from agenttalk.rules.toolchain import mentions, triage
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
 from agenttalk.rules.toolchain.triage import (
@@ -134,10 +134,12 @@ HOSTILE = st.one_of(
 
 @given(st.lists(HOSTILE, max_size=60), HOSTILE)
 def test_what_others_wrote_calls_nobody_and_hides_nothing(lines: list[str], title: str) -> None:
-    words = texts.WORDING["en"]
-    head = words.not_done.format(login="agent-dev", title=texts.render_inline(title), task="tc-1", round=1)
+    words = failure_words
+    head = words.NOT_DONE.render("en", login="agent-dev", title=texts.render_inline(title), task="tc-1", round=1)
     ours = Marker("tc-1", 2, by_engine=True)
-    body = texts.render_comment(head, words.missing, lines, words.back, [write_marker(ours), triage.post_marker("k")])
+    body = texts.render_comment(
+        head, words.MISSING.render("en"), lines, words.BACK.render("en"), [write_marker(ours), triage.post_marker("k")]
+    )
     assert mentions.find_names(body) == ("agent-dev",)
     assert mentions.read_marker(body) == ours
     assert len(body) < 60_000

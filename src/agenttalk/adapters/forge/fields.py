@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from agenttalk.contracts.core.base import MAX_INTEGER
+from agenttalk.contracts.core.wire import MAX_INTEGER
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.forge import (
     Change,

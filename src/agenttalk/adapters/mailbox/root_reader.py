@@ -12,8 +12,9 @@ from typing import Final
 from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.contracts.command import DagRef, make_command_id
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.core.base import MAX_INTEGER, is_id
+from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.core.problems import find_nearest
+from agenttalk.contracts.core.wire import MAX_INTEGER
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import (
     AgentTalkError,

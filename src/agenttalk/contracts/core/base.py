@@ -36,8 +36,6 @@ VERSION_PATTERN: Final = r"^(0|[1-9]\d{0,5})\.(0|[1-9]\d{0,5})$"
 READABLE_VERSION_PATTERN: Final = r"^1\.(0|[1-9]\d{0,5})$"
 READS_MAJOR: Final = 1
 """The MAJOR version of documents that this release understands."""
-MAX_INTEGER: Final = 2**53 - 1
-"""Larger integers do not survive every JSON reader."""
 
 _ID = re.compile(ID_PATTERN.replace("$", r"\Z"))
 _HASH = re.compile(HASH_PATTERN.replace("$", r"\Z"))
@@ -138,7 +136,7 @@ def _check_text(text: str) -> str:
 def _check_number(value: object) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise PydanticCustomError("float_type", "Input should be a valid number")
-    if not -MAX_INTEGER <= value <= MAX_INTEGER:  # NaN and infinity too
+    if not -wire.MAX_INTEGER <= value <= wire.MAX_INTEGER:  # NaN and infinity too
         raise PydanticCustomError(Code.FIELD_VALUE, "must be a finite number with fewer digits")
     return value
 
@@ -192,8 +190,8 @@ Version = Annotated[
 ]
 Text = Annotated[str, AfterValidator(_check_text), WithJsonSchema({"type": "string", "pattern": r"\S"})]
 """A text that is not empty, and not only white space."""
-Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
-Positive = Annotated[int, Field(ge=1, le=MAX_INTEGER)]
+Count = Annotated[int, Field(ge=0, le=wire.MAX_INTEGER)]
+Positive = Annotated[int, Field(ge=1, le=wire.MAX_INTEGER)]
 Number = Annotated[
     float, PlainValidator(_check_number), PlainSerializer(_unchanged), WithJsonSchema({"type": "number"})
 ]

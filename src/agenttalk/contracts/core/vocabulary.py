@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+Locale = Literal["en", "zh"]
+"""A language of texts."""
 ForgeKind = Literal["gitea", "forgejo", "github"]
 TaskState = Literal[
     "PENDING",

@@ -25,6 +25,8 @@ JsonObject: TypeAlias = dict[str, Any]
 """A JSON object whose fields are defined elsewhere, or nowhere."""
 
 MAX_DEPTH: Final = 64
+MAX_INTEGER: Final = 2**53 - 1
+"""Larger integers do not survive every JSON reader."""
 ENVELOPE_LIMIT: Final = 1024 * 1024
 """Size limit of a message envelope, and of a command on its own, in bytes."""
 DOCUMENT_LIMIT: Final = 256 * 1024 * 1024

@@ -8,7 +8,6 @@ from agenttalk.contracts.agent import (
     AcpUseSpec,
     CliUseSpec,
     Floor,
-    Locale,
     ProgramLimitsSpec,
     Switch,
     Tier,
@@ -30,6 +29,7 @@ from agenttalk.contracts.core.base import (
     TaskIdText,
     Text,
 )
+from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.dag import (
     Branch,
     DependencyFailure,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.ports.kinds import KindTask
 from agenttalk.rules.prompts.context import PromptContext
-from agenttalk.rules.prompts.wording import Locale
 
 
 def make_prompt_context(board: str, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.engine.core import prompt_context
 from agenttalk.ports.kinds import FollowUp, KindOutcome, KindTask, KindTurn, MailRules
@@ -21,7 +22,6 @@ from agenttalk.ports.storage import Tx
 from agenttalk.rules.mail import letters
 from agenttalk.rules.prompts.context import PromptContext, PromptSection
 from agenttalk.rules.prompts.mail import render_mail_sections
-from agenttalk.rules.prompts.wording import Locale
 from agenttalk.rules.proof.done import Evidence
 
 BOARD: Final = letters.BOARD

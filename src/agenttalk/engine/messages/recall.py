@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts.core import root_layout
-from agenttalk.contracts.core.base import MAX_INTEGER
+from agenttalk.contracts.core.wire import MAX_INTEGER
 from agenttalk.contracts.errors import Code
 from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.deps import Deps

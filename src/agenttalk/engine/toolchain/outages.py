@@ -13,7 +13,7 @@ from agenttalk.ports.statements.toolchain import BREAKER, PUT_BREAKER, TOOLCHAIN
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.core import circuit_breaker as rules
 from agenttalk.rules.core.circuit_breaker import CLOSED, CircuitBreaker
-from agenttalk.rules.prompts.toolchain_failures import WORDING
+from agenttalk.rules.text import failure_words
 from agenttalk.rules.toolchain import event_tasks
 
 
@@ -86,13 +86,12 @@ class Outages:
         if rows and progress_of(rows[0].state, rows[0].epoch) in {"waiting", "begun"}:
             return last
         setup = self._board.setup
-        words = WORDING[setup.style(setup.registry.ops or "").locale]
-        what = words.outage.format(source=source)
+        locale = setup.style(setup.registry.ops or "").locale
+        what = failure_words.OUTAGE.render(locale, source=source)
         task = event_tasks.make_outage_task(setup.registry, source, outage=at, what=what, detail=why, at=at)
         if task is None:
-            toolchain_questions.ask(
-                tx, f"away/{source}/{at}", what, words.nobody.format(source=source, reason=why), at=at
-            )
+            question = failure_words.NOBODY.render(locale, source=source, reason=why)
+            toolchain_questions.ask(tx, f"away/{source}/{at}", what, question, at=at)
             return ""
         self._board.add_task_within(tx, task)
         return task.key

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from agenttalk.contracts.core.base import format_instant, parse_instant
+from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.errors import AgentTalkError, Code, ForgeError
 from agenttalk.contracts.forge import ForgeEvent, ForgeIssue, Repository
 from agenttalk.contracts.human import HumanInterventionResponse
@@ -39,7 +40,8 @@ from agenttalk.ports.statements.toolchain import (
 )
 from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.core import circuit_breaker
-from agenttalk.rules.prompts.toolchain_failures import WORDING, FailureWording, render_line
+from agenttalk.rules.prompts.toolchain_failures import render_line
+from agenttalk.rules.text import failure_words
 from agenttalk.rules.toolchain import triage
 
 LOG = logging.getLogger(__name__)
@@ -225,7 +227,7 @@ class ForgePoster:
         at, caps = self._deps.stamp(), self._board.setup.caps
         [(count,)] = tx.run(SENT_SINCE, object=item.object, since=format_instant(self._deps.now() - _HOUR))
         if count >= caps.comments_per_hour and not item.allowed and not item.tries:
-            question = self._words.capped.format(count=count, object=item.object)
+            question = failure_words.CAPPED.render(self._locale, count=count, object=item.object)
             self._hold(tx, source, item, question, at)
             return False
         return bool(tx.run(BEGIN_OUTGOING, id=item.id, tries=item.tries, until=until))
@@ -250,7 +252,7 @@ class ForgePoster:
         tx.record("outgoing.sent", f"{BOARD}/{item.task_id}", {"key": item.key, "posted": posted.what})
         if not posted.assigned:
             where = f"{item.repository}#{posted.what}"
-            question = self._words.unassigned.format(source=source, object=where, login=item.assignee)
+            question = failure_words.UNASSIGNED.render(self._locale, source=source, object=where, login=item.assignee)
             toolchain_questions.ask(tx, f"unassigned/{item.key}", question, question, at=at)
 
     async def _note_failure(self, store: Store, source: str, item: OutgoingPost | None, error: ForgeError) -> bool:
@@ -272,7 +274,7 @@ class ForgePoster:
             else:
                 self._outages.note_recovery(tx, source)  # a refusal is an answer, too
                 reason = render_line(error.message).rstrip(".。")
-                question = self._words.refused.format(source=source, object=item.object, reason=reason)
+                question = failure_words.REFUSED.render(self._locale, source=source, object=item.object, reason=reason)
                 self._hold(tx, source, item, question, at)
 
         await store.transact(work)
@@ -303,8 +305,8 @@ class ForgePoster:
         return self._logins[source]
 
     @property
-    def _words(self) -> FailureWording:
-        return WORDING[self._board.setup.style("").locale]
+    def _locale(self) -> Locale:
+        return self._board.setup.style("").locale
 
 
 def _has(issue: ForgeIssue, login: str) -> bool:

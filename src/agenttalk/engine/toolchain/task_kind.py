@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise, HumanCheck
 from agenttalk.contracts.toolchain import NOTICES
 from agenttalk.engine.core import prompt_context
@@ -20,11 +21,10 @@ from agenttalk.ports.statements.toolchain import (
 )
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.prompts.context import PromptContext, PromptSection
-from agenttalk.rules.prompts.toolchain_promise import PROMISE_LINES
 from agenttalk.rules.prompts.toolchain_sections import render_toolchain_sections
-from agenttalk.rules.prompts.wording import Locale
 from agenttalk.rules.proof import check_results
 from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.text import section_words
 from agenttalk.rules.toolchain import dedup_keys, demands, read_back, report_claims
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
 
@@ -90,12 +90,11 @@ class ToolchainTaskKind:
 
     def context(self, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:
         """Make the prompt's data from the event and the task."""
-        words = PROMISE_LINES[locale]
         return replace(
             prompt_context.make_prompt_context(self.board, task, fence=fence, locale=locale),
             action_steps=task.steps,
             source=task.source,
-            promised=tuple(words[each] for each in self.demand_for(task).evidence),
+            promised=tuple(section_words.PROMISE_LINES[each].render(locale) for each in self.demand_for(task).evidence),
             token_variable=self.tokens.get((task.agent_id, task.source), ""),
             marker=write_marker(Marker(task.task_id, task.hop)),
         )

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import format_instant, parse_instant
+from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.toolchain import NOT_DONE, ProposedTask
 from agenttalk.engine.core import records
@@ -34,7 +35,7 @@ from agenttalk.ports.statements.toolchain import (
 from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.prompts import toolchain_failures as texts
-from agenttalk.rules.prompts.toolchain_failures import WORDING, FailureWording
+from agenttalk.rules.text import failure_words
 from agenttalk.rules.text.catalogue import restore_messages
 from agenttalk.rules.text.message import render
 from agenttalk.rules.toolchain import dedup_keys, event_tasks, triage
@@ -137,11 +138,10 @@ class Triage:
         A forge answers the same for a deleted and for a hidden repository, so a person has to decide.
         """
         repository = str(task.context.get("repo", ""))
-        words = self._words(self._board.setup.registry.ops or "")
-        about = {"source": task.source, "repo": texts.render_inline(repository), "reason": reason}
-        title, question = (
-            words.unseen_title.format(**about),
-            words.unseen.format(**about, gone=UNSEEN_REPOSITORY_CHOICES[1]),
+        locale, repo = self._locale(self._board.setup.registry.ops), texts.render_inline(repository)
+        title = failure_words.UNSEEN_TITLE.render(locale, source=task.source, repo=repo)
+        question = failure_words.UNSEEN.render(
+            locale, source=task.source, repo=repo, reason=reason, gone=UNSEEN_REPOSITORY_CHOICES[1]
         )
         subject = f"unseen/{task.source}/{repository.lower()}"
         request_id = toolchain_questions.ask_once(tx, subject, title, question, UNSEEN_REPOSITORY_CHOICES, at=at)
@@ -152,14 +152,14 @@ class Triage:
     def _to_agent(self, tx: Tx, key: str, task: KindTask, failure: Mapping[str, Any], at: str) -> None:
         comment = triage.choose_for_agent(_failure(task, failure["cause"]), self._board.setup.registry, self._reached)
         if isinstance(comment, TriageComment):
-            words = self._words(task.agent_id)
-            head = words.not_done.format(
-                login=comment.login, title=texts.render_inline(task.title), task=task.task_id, round=failure["round"]
+            locale, title = self._locale(task.agent_id), texts.render_inline(task.title)
+            head = failure_words.NOT_DONE.render(
+                locale, login=comment.login, title=title, task=task.task_id, round=failure["round"]
             )
-            locale = self._board.setup.style(task.agent_id).locale
             faults = failure["found"] or [failure["reason"]]
             lines = [render(triage.shorten_fault(fault), locale) for fault in faults]
-            self._comment(tx, key, task, comment, head, (words.missing, lines), words.back, at)
+            back = failure_words.BACK.render(locale)
+            self._comment(tx, key, task, comment, head, (failure_words.MISSING.render(locale), lines), back, at)
 
     def _comment(
         self,
@@ -186,7 +186,7 @@ class Triage:
     def _to_lead(self, tx: Tx, key: str, task: KindTask, cause: str, reason: str, at: str) -> None:
         failed, lately = _failure(task, cause), _lately(tx, task, at)
         action = triage.choose_for_lead(replace(failed, lately=len(lately)), self._board.setup.registry, self._reached)
-        words = self._words(self._board.setup.registry.lead or "")
+        locale = self._locale(self._board.setup.registry.lead)
         place = triage.place_of(task.context)
         about = {
             "agent": task.agent_id,
@@ -200,13 +200,15 @@ class Triage:
         late = cause == OVERDUE
         history = _history(tx, task, cause, reason, at)
         if isinstance(action, TriageIssue):
-            head = (words.overdue if late else words.issue).format(**about)
-            title = (words.overdue_title if late else words.issue_title).format(**about)
+            head = (failure_words.OVERDUE if late else failure_words.ISSUE).render(locale, **about)
+            title = (failure_words.OVERDUE_TITLE if late else failure_words.ISSUE_TITLE).render(locale, **about)
             draft = PostDraft(
                 "issue",
                 f"{task.source}:{action.repository.lower()}",
                 texts.render_line(title)[:_LONGEST_TITLE],
-                texts.render_comment(head, words.history, history, "", _markers(task, action.hop, key)),
+                texts.render_comment(
+                    head, failure_words.HISTORY.render(locale), history, "", _markers(task, action.hop, key)
+                ),
                 ForgePlace(action.repository),
                 action.login,
             )
@@ -214,8 +216,8 @@ class Triage:
             about_agent = dedup_keys.escalations(task.source, task.agent_id, task.action_type)
             tx.run(PUT_SIGHTING, object=about_agent, head="", body=wire.write({"at": [*lately, at]}))
         elif isinstance(action, TriageQuestion):
-            question = (words.overdue if late else words.ask).format(**about)
-            title = (words.overdue_title if late else words.ask_title).format(**about)
+            question = (failure_words.OVERDUE if late else failure_words.ASK).render(locale, **about)
+            title = (failure_words.OVERDUE_TITLE if late else failure_words.ASK_TITLE).render(locale, **about)
             criteria = {"why_you": action.why, "history": history}
             request_id = toolchain_questions.ask(
                 tx,
@@ -231,8 +233,8 @@ class Triage:
             draft = PostDraft("question", task.object, title[:_LONGEST_TITLE], question, request_id=request_id)
             _add(tx, key, task, draft, at)
 
-    def _words(self, agent: str) -> FailureWording:
-        return WORDING[self._board.setup.style(agent).locale]
+    def _locale(self, agent: str | None) -> Locale:
+        return self._board.setup.style(agent or "").locale
 
     # Tasks that are overdue
 
@@ -267,17 +269,19 @@ class Triage:
 
     def _send_reminder(self, tx: Tx, task: KindTask, since: str, at: str) -> None:
         """Remind the agent on the task itself, and at the forge if the engine can post there."""
-        words = self._words(task.agent_id)
+        locale = self._locale(task.agent_id)
         comment = triage.choose_for_agent(_failure(task, OVERDUE), self._board.setup.registry, self._reached)
         login = comment.login if isinstance(comment, TriageComment) else task.agent_id
         title = texts.render_inline(task.title)
-        head = words.reminder.format(login=login, title=title, task=task.task_id, since=records.format_time(since))
+        head = failure_words.REMINDER.render(
+            locale, login=login, title=title, task=task.task_id, since=records.format_time(since)
+        )
         about = {"kind": "comment", "author": "system", "type": "general", "claims": None, "epoch": None}
         tx.run(ADD_COMMENT, plan_id=BOARD, task_id=task.task_id, body=head, at=at, **about)
         tx.record("task.reminded", f"{BOARD}/{task.task_id}", {"since": since})
         if isinstance(comment, TriageComment):
             key = f"remind/{task.task_id}/{since}"
-            self._comment(tx, key, task, comment, head, (words.steps, task.steps), "", at)
+            self._comment(tx, key, task, comment, head, (failure_words.STEPS.render(locale), task.steps), "", at)
             return
         records.alert(
             tx,

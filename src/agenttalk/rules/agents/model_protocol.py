@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agenttalk.contracts.agent import Locale
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.core.wire import JsonValue
 from agenttalk.contracts.errors import Code, JsonError
 from agenttalk.rules.agents.events import AgentEvent

@@ -13,13 +13,15 @@ from typing import Any, Final, TypeVar
 
 from agenttalk.contracts.command import Command, make_command_id, parse_command_id
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import MAX_INTEGER, VERSION_PATTERN, Part, is_hash, same_hash
+from agenttalk.contracts.core.base import VERSION_PATTERN, Part, is_hash, same_hash
+from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.errors import Code, JsonError, Problem, UsageError
 from agenttalk.contracts.generation import GenerateResult, Repair
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.rules.commands import promises, validation
 from agenttalk.rules.commands.validation import ENVELOPE_LEVELS, NOTHING, Known
-from agenttalk.rules.text.wording import COMMANDS, CommandWording, Locale
+from agenttalk.rules.text import command_words
+from agenttalk.rules.text.message import LOCALES
 
 _TRUE: Final = frozenset({"true", "yes", "on", "1"})
 _FALSE: Final = frozenset({"false", "no", "off", "0"})
@@ -98,7 +100,7 @@ def generate(
 ) -> GenerateResult:
     """Make a complete, valid command from parameters. Returns it with every repair, or every error."""
     known = known or NOTHING
-    if locale not in COMMANDS:
+    if locale not in LOCALES:
         raise UsageError(Code.OPTION_INVALID, f"there is no locale {locale!r}", hint="use 'en' or 'zh'")
     if not isinstance(params, dict):
         return _refused([Problem(code=Code.COMMAND_FIELD_TYPE, field="", message="parameters are a JSON object")])
@@ -107,13 +109,12 @@ def generate(
     except JsonError as error:
         return _refused([Problem(code=error.code, field="", message=error.message)])
     draft = _CommandDraft(params)
-    wording = COMMANDS[locale]
     _lift_reexecution(draft, known)
     _settle_identity(draft, known)
     _settle_dag_ref(draft, known)
     _settle_inputs(draft)
-    _settle_scoring(draft, wording)
-    _settle_the_rest(draft, wording)
+    _settle_scoring(draft, locale)
+    _settle_the_rest(draft, locale)
     errors = _order_problems(draft, params, known)
     _settle_hash(draft, params, with_hash=with_hash)
     return _validate_draft(draft, known, errors)
@@ -218,7 +219,7 @@ def _settle_identity(draft: _CommandDraft, known: Known) -> None:
         draft.set_field(
             "command_seq", seq, "missing: that of command_id" if parts else "missing: the next for this task"
         )
-    if parts is None and isinstance(seq, int) and 0 <= seq <= MAX_INTEGER:
+    if parts is None and isinstance(seq, int) and 0 <= seq <= wire.MAX_INTEGER:
         why = "missing" if command_id is None else "not of the form cmd_<task_id>_<NNN>"
         draft.set_field("command_id", make_command_id(task_id, seq), f"{why}: built from task_id and command_seq")
 
@@ -247,24 +248,24 @@ def _settle_inputs(draft: _CommandDraft) -> None:
     draft.settle("wait_for_inputs", as_boolean, bool(required or draft.get("resolved_inputs")))
 
 
-def _settle_scoring(draft: _CommandDraft, wording: CommandWording) -> None:
+def _settle_scoring(draft: _CommandDraft, locale: Locale) -> None:
     criteria = draft.get("score_criteria")
     if draft.get("score_required") is None and isinstance(criteria, str) and criteria.strip():
         draft.set_field("score_required", True, "score_criteria is given, so a score is meant")
     if draft.settle("score_required", as_boolean, False):
-        draft.settle("score_criteria", _as_text, wording.rubric)
+        draft.settle("score_criteria", _as_text, command_words.RUBRIC.render(locale))
     elif criteria is not None:
         draft.set_field("score_criteria", None, "no score is required")
 
 
-def _settle_the_rest(draft: _CommandDraft, wording: CommandWording) -> None:
+def _settle_the_rest(draft: _CommandDraft, locale: Locale) -> None:
     draft.settle("schema_version", _as_version, "1.0")
     draft.settle("timeout", lambda given: _in_range(as_integer(given), 1), 3600)
     draft.settle("retry_times", lambda given: _in_range(as_integer(given), 0), 0)
     draft.settle("priority", _as_priority, "MEDIUM")
-    completed = wording.completed_with_score if draft.get("score_required") else wording.completed
-    _settle_notice(draft, "on_complete", completed)
-    _settle_notice(draft, "on_failure", wording.failed)
+    completed = command_words.COMPLETED_WITH_SCORE if draft.get("score_required") else command_words.COMPLETED
+    _settle_notice(draft, "on_complete", completed.render(locale))
+    _settle_notice(draft, "on_failure", command_words.FAILED.render(locale))
     ids = [draft.get(name) for name in ("plan_id", "task_id", "command_id")]
     if all(isinstance(part, str) for part in ids):
         draft.settle("idempotency_key", _as_text, ":".join(ids))
@@ -387,7 +388,7 @@ def as_integer(given: object) -> int | None:
 
 
 def _in_range(value: int | None, least: int) -> int | None:
-    return value if value is not None and least <= value <= MAX_INTEGER else None
+    return value if value is not None and least <= value <= wire.MAX_INTEGER else None
 
 
 def _number_as_text(given: object) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from agenttalk.rules.prompts.wording import Locale
+from agenttalk.contracts.core.vocabulary import Locale
 
 
 class PromptSection(NamedTuple):

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from agenttalk.contracts.command import Command, Reexecution
+from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise, RunCheck, TestsCheck
 from agenttalk.rules.prompts.context import PromptSection
-from agenttalk.rules.prompts.wording import (
-    ELSEWHERE,
-    EXECUTE,
-    EXECUTE_BY_ANSWER,
-    EXECUTE_BY_MESSAGE,
-    LIMITS,
-    PATCH,
-    TOOLS,
-    ExecuteWording,
-    LimitsWording,
-    Locale,
-)
+from agenttalk.rules.text import prompt_words
+from agenttalk.rules.text.message import Template
 
 _FENCE = re.compile(r"[A-Za-z0-9_]{12,64}\Z")
 ENGINE = "engine"
 """The validator of what the engine itself found missing."""
 _PARTS = re.compile("; |\uff1b")
 """Between the parts of a reason that is put together, in both languages."""
-_WORDINGS = {"file": EXECUTE, "message": EXECUTE_BY_MESSAGE, "answer": EXECUTE_BY_ANSWER}
+By = Literal["file", "message", "answer"]
+"""How the result is handed over: in its file, in the last message of a coding agent, whose every further step costs a
+request, or with everything else in the one answer of a model that sees no files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +50,7 @@ class Handover:
     """Names of the outputs that are asked for."""
     possible: tuple[tuple[str, str | None], ...] = ()
     """Names of those that are asked for under a condition on the score, or without one: those are optional."""
-    by: Literal["file", "message", "answer"] = "file"
-    """How the result is handed over: in its file, in the last message of a coding agent, whose every further step costs
-    a request, or with everything else in the one answer of a model that sees no files."""
+    by: By = "file"
 
 
 def render_execute_prompt(
@@ -83,28 +74,29 @@ def render_execute_prompt(
     The same arguments always give the same prompt.
     """
     _require_fence(fence)
-    wording, rework = _WORDINGS[handover.by][locale], command.reexecute
+    rework = command.reexecute
     parts = [role, command.prompt, *missing, handover.outputs_dir, handover.result_path, *handover.outputs]
     parts += [part for name, when in handover.possible for part in (name, when or "")]
     parts += [part for each in inputs for part in (each.name, each.path, each.sha256, each.text or "")]
     if rework is not None:
-        parts += _refusal(rework, wording)
-    prompt = _Prompt(wording, extend_fence(fence, parts))
+        parts += _refusal(rework, locale)
+    prompt = _Prompt(locale, extend_fence(fence, parts), handover.by)
+    fitness = _choose(prompt_words.JUDGE_FIRST, handover.by) if may_refuse else None
     sections = [
-        (wording.role, role.strip()),
-        (wording.task, command.prompt.strip()),
-        (wording.fitness, wording.judge_first.format(path=_line(handover.result_path)) if may_refuse else ""),
-        (wording.inputs, prompt.inputs(inputs)),
-        (wording.missing, prompt.missing(missing)),
-        (wording.handover, prompt.handover(command, handover)),
-        (wording.rework, prompt.rework(rework)),
+        (prompt_words.ROLE, role.strip()),
+        (prompt_words.TASK, command.prompt.strip()),
+        (prompt_words.FITNESS, fitness.render(locale, path=_line(handover.result_path)) if fitness else ""),
+        (prompt_words.INPUTS, prompt.inputs(inputs)),
+        (prompt_words.MISSING, prompt.missing(missing)),
+        (prompt_words.HANDOVER, prompt.handover(command, handover)),
+        (prompt_words.REWORK, prompt.rework(rework)),
     ]
-    return "\n\n".join([f"# {title}\n\n{text}" for title, text in sections if text]) + "\n"
+    return "\n\n".join([f"# {title.render(locale)}\n\n{text}" for title, text in sections if text]) + "\n"
 
 
 def render_previous_attempt(path: str, *, locale: Locale = "en") -> str:
     """Render the note on the previous attempt, for an agent that works on a repository."""
-    return f"\n{PATCH[locale].format(path=_line(path))}\n"
+    return f"\n{prompt_words.PATCH.render(locale, path=_line(path))}\n"
 
 
 def render_limits(promise: CompletionPromise, *, in_tree: bool, again: bool = False, locale: Locale = "en") -> str:
@@ -113,49 +105,54 @@ def render_limits(promise: CompletionPromise, *, in_tree: bool, again: bool = Fa
     `in_tree` says whether it works on a repository. An agent that repairs its work knows the commands, and gets
     those that failed with what they printed. Empty for a task that nothing limits and nothing checks.
     """
-    words = LIMITS[locale]
-    parts = _scope(promise, words) if in_tree else []
+    parts = _scope(promise, locale) if in_tree else []
     if promise.checks:
-        parts.append("\n".join([words.checks, *(_check(each, words, again=again) for each in promise.checks)]))
-    parts += [words.leaving] if in_tree and (promise.allowed_scope or promise.disallowed_scope) else []
-    return "\n".join(["", f"# {words.title}", "", "\n\n".join(parts), ""]) if parts else ""
+        checks = [_check(each, locale, again=again) for each in promise.checks]
+        parts.append("\n".join([prompt_words.LIMITS_CHECKS.render(locale), *checks]))
+    if in_tree and (promise.allowed_scope or promise.disallowed_scope):
+        parts.append(prompt_words.LIMITS_LEAVING.render(locale))
+    title = prompt_words.LIMITS_TITLE.render(locale)
+    return "\n".join(["", f"# {title}", "", "\n\n".join(parts), ""]) if parts else ""
 
 
-def _scope(promise: CompletionPromise, words: LimitsWording) -> list[str]:
+def _scope(promise: CompletionPromise, locale: Locale) -> list[str]:
     named = list(dict.fromkeys(glob for each in promise.checks for glob in each.protected or ()))
     runs = any(isinstance(each, RunCheck | TestsCheck) and each.protected != () for each in promise.checks)
-    lists = ((words.allowed, promise.allowed_scope), (words.disallowed, promise.disallowed_scope))
-    found = [text.format(globs=", ".join(_line(glob) for glob in globs)) for text, globs in lists if globs]
-    found += [words.protected.format(globs=", ".join(_line(glob) for glob in named))] if named else []
-    found += [words.consists_of] if runs else []
+    lists = (
+        (prompt_words.LIMITS_ALLOWED, promise.allowed_scope),
+        (prompt_words.LIMITS_DISALLOWED, promise.disallowed_scope),
+        (prompt_words.LIMITS_PROTECTED, named),
+    )
+    found = [text.render(locale, globs=", ".join(_line(glob) for glob in globs)) for text, globs in lists if globs]
+    found += [prompt_words.LIMITS_CONSISTS_OF.render(locale)] if runs else []
     if found and not promise.allowed_scope:
-        found.insert(0, words.anything)
+        found.insert(0, prompt_words.LIMITS_ANYTHING.render(locale))
     return found
 
 
-def _check(check: AnyCheck, words: LimitsWording, *, again: bool) -> str:
+def _check(check: AnyCheck, locale: Locale, *, again: bool) -> str:
     command = getattr(check, "run", None)
     if isinstance(command, str) and not again:
-        return words.runs.format(name=_line(check.id), command=_line(command))
-    return words.check.format(name=_line(check.id), kind=check.kind)
+        return prompt_words.LIMITS_RUNS.render(locale, name=_line(check.id), command=_line(command))
+    return prompt_words.LIMITS_CHECK.render(locale, name=_line(check.id), kind=check.kind)
 
 
 def render_long_inputs(inputs: Sequence[InputText], prompt: str, *, fence: str, locale: Locale = "en") -> str:
     """Render inputs too long for the prompt, for a model that sees no files; they follow the prompt."""
     _require_fence(fence)
     texts = [part for each in inputs for part in (each.name, each.path, each.text or "")]
-    within = _Prompt(EXECUTE[locale], extend_fence(fence, [prompt, *texts]))
-    return f"\n# {EXECUTE[locale].inputs}\n\n{within.inputs(inputs)}\n"
+    within = _Prompt(locale, extend_fence(fence, [prompt, *texts]))
+    return f"\n# {prompt_words.INPUTS.render(locale)}\n\n{within.inputs(inputs)}\n"
 
 
 def render_remote_note(*, locale: Locale = "en") -> str:
     """Render the note for an agent that works elsewhere: how files get here and there."""
-    return f"\n{ELSEWHERE[locale]}\n"
+    return f"\n{prompt_words.ELSEWHERE.render(locale)}\n"
 
 
 def render_tools_note(*, locale: Locale = "en") -> str:
     """Render the note for an agent that has our MCP server."""
-    return f"\n{TOOLS[locale]}\n"
+    return f"\n{prompt_words.TOOLS.render(locale)}\n"
 
 
 def render_sections_prompt(
@@ -166,13 +163,13 @@ def render_sections_prompt(
     What others wrote is the sections' own affair; what a refusal says is fenced here, as in `render_execute_prompt`.
     """
     _require_fence(fence)
-    wording, rework = EXECUTE[locale], command.reexecute
+    rework = command.reexecute
     parts = [role, *(text for each in sections for text in each)]
     if rework is not None:
-        parts += _refusal(rework, wording)
-    prompt = _Prompt(wording, extend_fence(fence, parts))
-    shown = [(wording.role, role.strip()), *((each.title, each.text) for each in sections)]
-    shown.append((wording.rework, prompt.rework(rework)))
+        parts += _refusal(rework, locale)
+    prompt = _Prompt(locale, extend_fence(fence, parts))
+    shown = [(prompt_words.ROLE.render(locale), role.strip()), *((each.title, each.text) for each in sections)]
+    shown.append((prompt_words.REWORK.render(locale), prompt.rework(rework)))
     return "\n\n".join(f"# {title}\n\n{text}" for title, text in shown if text) + "\n"
 
 
@@ -209,82 +206,98 @@ def _escaped(char: str) -> str:
     return f"\\{char}" if char in '"\\' else char.encode("unicode_escape").decode("ascii")
 
 
-def _refusal(rework: Reexecution, wording: ExecuteWording) -> Iterator[str]:
+def _refusal(rework: Reexecution, locale: Locale) -> Iterator[str]:
     """Render what the validator said, line by line."""
     result = rework.validation_result
     listed = [issue.description for issue in result.issues]
     parts = [part for part in _PARTS.split(result.reason) if not any(part in each for each in listed)]
     if parts or not listed:  # the list says it already
-        yield wording.reason.format(text="; ".join(parts))
+        yield prompt_words.REASON.render(locale, text="; ".join(parts))
     for number, issue in enumerate(result.issues, 1):
-        category = f"{issue.category}: " if issue.category else ""
-        yield wording.issue.format(number=number, severity=issue.severity, text=f"{category}{issue.description}")
+        text = f"{issue.category}: {issue.description}" if issue.category else issue.description
+        yield prompt_words.ISSUE.render(locale, number=number, severity=issue.severity, text=text)
         if issue.location:
-            yield wording.where.format(text=issue.location)
+            yield prompt_words.WHERE.render(locale, text=issue.location)
         if issue.suggestion:
-            yield wording.suggestion.format(text=issue.suggestion)
+            yield prompt_words.SUGGESTION.render(locale, text=issue.suggestion)
     if result.prompt:
-        yield wording.own_words.format(text=result.prompt)
+        yield prompt_words.OWN_WORDS.render(locale, text=result.prompt)
+
+
+def _choose(sentences: Mapping[str, Template], by: By) -> Template:
+    """Choose the sentence for how the result is handed over."""
+    return sentences.get(by) or sentences["file"]
 
 
 class _Prompt:
     """The sections of a prompt, in one language and with one fence."""
 
-    def __init__(self, wording: ExecuteWording, fence: str) -> None:
-        self._wording = wording
+    def __init__(self, locale: Locale, fence: str, by: By = "file") -> None:
+        self._locale: Locale = locale
         self._fence = fence
+        self._by = by
 
     def inputs(self, inputs: Sequence[InputText]) -> str:
         if not inputs:
-            return self._wording.no_inputs
-        parts = (
-            [self._wording.fenced.format(fence=self._fence)] if any(each.text is not None for each in inputs) else []
-        )
+            return prompt_words.NO_INPUTS.render(self._locale)
+        parts = [self._fence_note()] if any(each.text is not None for each in inputs) else []
         for each in inputs:
-            words = self._wording.by_path if each.text is None else self._wording.shown
-            parts.append(words.format(name=_line(each.name), path=_line(each.path), sha256=_line(each.sha256)))
+            sentence = _choose(prompt_words.BY_PATH, self._by) if each.text is None else prompt_words.SHOWN
+            name, path, digest = _line(each.name), _line(each.path), _line(each.sha256)
+            parts.append(sentence.render(self._locale, name=name, path=path, sha256=digest))
             if each.text is not None:
                 parts.append(self._fenced(each.text))
         return "\n\n".join(parts)
 
     def missing(self, missing: Sequence[str]) -> str:
-        return "\n".join([self._wording.work_without, "", *_list(missing)]) if missing else ""
+        return "\n".join([prompt_words.WORK_WITHOUT.render(self._locale), "", *_list(missing)]) if missing else ""
 
     def handover(self, command: Command, handover: Handover) -> str:
-        words, path = self._wording, _line(handover.result_path)
+        locale, path = self._locale, _line(handover.result_path)
         parts = []
         if handover.outputs or handover.possible:
-            parts.append(words.outputs.format(folder=_line(handover.outputs_dir)))
+            folder = _line(handover.outputs_dir)
+            parts.append(_choose(prompt_words.OUTPUTS, self._by).render(locale, folder=folder))
         if handover.outputs:
             parts.append("\n".join(_list(handover.outputs)))
         if handover.possible:
-            parts += [words.possible, "\n".join([self._possible(*each) for each in handover.possible])]
-        parts = parts or [words.no_outputs]
+            possible = [self._possible(*each) for each in handover.possible]
+            parts += [prompt_words.POSSIBLE.render(locale), "\n".join(possible)]
+        parts = parts or [_choose(prompt_words.NO_OUTPUTS, self._by).render(locale)]
         if command.score_required:
-            parts += [words.result_with_score.format(path=path), words.score]
-            parts += [f"{words.criteria}\n{command.score_criteria.strip()}"] if command.score_criteria else []
+            parts.append(_choose(prompt_words.RESULT_WITH_SCORE, self._by).render(locale, path=path))
+            parts.append(prompt_words.SCORE.render(locale))
+            if command.score_criteria:
+                parts.append(f"{prompt_words.CRITERIA.render(locale)}\n{command.score_criteria.strip()}")
         else:
-            parts.append(words.result.format(path=path))
+            parts.append(_choose(prompt_words.RESULT, self._by).render(locale, path=path))
         return "\n\n".join(parts)
 
     def _possible(self, name: str, when: str | None) -> str:
-        words = self._wording.optional if when is None else self._wording.due
-        return words.format(name=_line(name), when=when)
+        if when is None:
+            return prompt_words.OPTIONAL.render(self._locale, name=_line(name))
+        return prompt_words.DUE.render(self._locale, name=_line(name), when=when)
 
     def rework(self, rework: Reexecution | None) -> str:
         if rework is None:
             return ""
-        result = rework.validation_result
-        words = self._wording.still_missing if result.validator == ENGINE else self._wording.refused
+        locale, result = self._locale, rework.validation_result
         parts = [
-            words.format(attempt=rework.attempt, validator=_line(result.validator), score=f"{result.score:g}"),
-            self._wording.fenced.format(fence=self._fence),
-            self._fenced("\n".join(_refusal(rework, self._wording))),
-            self._wording.mend,
+            prompt_words.STILL_MISSING.render(locale, attempt=rework.attempt)
+            if result.validator == ENGINE
+            else prompt_words.REFUSED.render(
+                locale, attempt=rework.attempt, validator=_line(result.validator), score=f"{result.score:g}"
+            ),
+            self._fence_note(),
+            self._fenced("\n".join(_refusal(rework, locale))),
+            prompt_words.MEND.render(locale),
         ]
-        if self._wording.disputable and any(each.category == "check" for each in result.issues):
-            parts.append(self._wording.disputable.format(task=rework.original_task_id))
+        if self._by != "answer" and any(each.category == "check" for each in result.issues):
+            parts.append(prompt_words.DISPUTABLE.render(locale, task=rework.original_task_id))
         return "\n\n".join(parts)
+
+    def _fence_note(self) -> str:
+        return prompt_words.FENCED.render(self._locale, fence=self._fence)
 
     def _fenced(self, text: str) -> str:
         return f"BEGIN {self._fence}\n{text}\nEND {self._fence}"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from agenttalk.contracts.command import ValidationCriteria
-from agenttalk.rules.prompts.wording import JUDGE, Locale
+from agenttalk.contracts.core.vocabulary import Locale
+from agenttalk.rules.text import prompt_words
 
 
 def render_judge_prompt(name: str, criteria: ValidationCriteria, *, locale: Locale = "en", again: bool = False) -> str:
     """Render the prompt, besides the task and its inputs; `again` after an answer that was not a judgement."""
-    words = JUDGE[locale]
-    lines = [words.task.format(name=name)]
+    parts = [f"# {prompt_words.JUDGE_TITLE.render(locale)}", prompt_words.JUDGE_TASK.render(locale, name=name)]
     if criteria.completeness is not None:
-        lines.append(words.completeness.format(text=criteria.completeness))
+        parts.append(prompt_words.JUDGE_COMPLETENESS.render(locale, text=criteria.completeness))
     if criteria.quality_threshold is not None:
-        lines.append(words.threshold.format(score=f"{criteria.quality_threshold:g}"))
-    return "\n\n".join([f"# {words.title}", *lines, words.answer, *([words.again] if again else [])]) + "\n"
+        parts.append(prompt_words.JUDGE_THRESHOLD.render(locale, score=f"{criteria.quality_threshold:g}"))
+    parts.append(prompt_words.JUDGE_ANSWER.render(locale))
+    parts += [prompt_words.JUDGE_AGAIN.render(locale)] if again else []
+    return "\n\n".join(parts) + "\n"

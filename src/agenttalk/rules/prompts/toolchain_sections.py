@@ -12,76 +12,83 @@ from typing import Any
 
 from agenttalk.rules.prompts.context import PromptContext, PromptSection
 from agenttalk.rules.prompts.execute import extend_fence
-from agenttalk.rules.prompts.toolchain_rules import RULES, SectionWording
+from agenttalk.rules.text import section_words
 
 SECTIONS = ("context", "constraints", "api", "promise")
 
 
 def render_toolchain_sections(context: PromptContext, own: Mapping[str, str] | None = None) -> list[PromptSection]:
     """Render the sections in their order. `own` are the project's texts that replace ours, by section."""
-    words = RULES[context.locale]
-    made = {
-        "context": PromptSection("context", words.context_title, _context(context, words)),
-        "constraints": PromptSection("constraints", words.constraints_title, _constraints(context, words)),
-        "api": PromptSection("api", words.api_title, _api(context, words)),
-        "promise": PromptSection("promise", words.promise_title, _promise(context, words)),
+    texts = {
+        "context": (section_words.CONTEXT_TITLE, _context(context)),
+        "constraints": (section_words.CONSTRAINTS_TITLE, _constraints(context)),
+        "api": (section_words.API_TITLE, _api(context)),
+        "promise": (section_words.PROMISE_TITLE, _promise(context)),
     }
+    made = {name: PromptSection(name, title.render(context.locale), text) for name, (title, text) in texts.items()}
     for name, text in (own or {}).items():
         if name in made:
             made[name] = made[name]._replace(text=text.strip())
     return [made[name] for name in SECTIONS]
 
 
-def _context(context: PromptContext, words: SectionWording) -> str:
+def _context(context: PromptContext) -> str:
     facts = json.dumps(_plain(context.event_data), ensure_ascii=False, indent=2, sort_keys=True)
     fence = extend_fence(context.fence, [facts, context.title, context.description, *context.action_steps])
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(context.action_steps, 1))
-    hint = words.hints.get(context.action_type, words.hint)
+    locale = context.locale
     about = f"{_one_line(context.title)}\n{_one_line(context.description)}"
     return "\n\n".join(
         [
-            hint,
-            words.work,
-            words.facts.format(fence=fence),
+            section_words.HINTS.get(context.action_type, section_words.HINT).render(locale),
+            section_words.WORK.render(locale),
+            section_words.FACTS.render(locale, fence=fence),
             f"BEGIN {fence}\n{about}\n{facts}\nEND {fence}",
-            f"{words.steps}\n\n{steps}",
+            f"{section_words.STEPS.render(locale)}\n\n{steps}",
         ]
     )
 
 
-def _constraints(context: PromptContext, words: SectionWording) -> str:
-    marked = [words.marked.format(marker=context.marker)] if context.marker else []
-    rules = "\n".join(f"- {rule}" for rule in [*words.constraints, *marked])
-    head, rule = f"| {words.excuse} | {words.rebuttal} |", "|---|---|"
-    table = "\n".join([head, rule, *(f"| {excuse} | {answer} |" for excuse, answer in words.red_flags)])
-    return f"{rules}\n\n{words.flags}\n\n{table}"
+def _constraints(context: PromptContext) -> str:
+    locale = context.locale
+    constraints = [constraint.render(locale) for constraint in section_words.CONSTRAINTS.values()]
+    constraints += [section_words.MARKED.render(locale, marker=context.marker)] if context.marker else []
+    rules = "\n".join(f"- {constraint}" for constraint in constraints)
+    rows = [(section_words.EXCUSE, section_words.REBUTTAL)]
+    rows += [(excuse, section_words.REBUTTALS[name]) for name, excuse in section_words.EXCUSES.items()]
+    head, *lines = [f"| {excuse.render(locale)} | {rebuttal.render(locale)} |" for excuse, rebuttal in rows]
+    return "\n".join([rules, "", section_words.FLAGS.render(locale), "", head, "|---|---|", *lines])
 
 
-def _api(context: PromptContext, words: SectionWording) -> str:
+def _api(context: PromptContext) -> str:
+    locale = context.locale
     place = f"$AGENTTALK_API/api/projects/{context.board}/tasks/{context.task_id}"
     curl = f"curl -sS -X POST {place}"
     sent = '-H "Authorization: Bearer $AGENTTALK_TOKEN" -H "Content-Type: application/json"'
     report = json.dumps(
-        {"author": context.agent_id, "comment_type": "action_report", "body": words.report_body}, ensure_ascii=False
+        {"author": context.agent_id, "comment_type": "action_report", "body": section_words.REPORT_BODY.render(locale)},
+        ensure_ascii=False,
     )
-    output = json.dumps({"content": words.output_body, "type": "text"}, ensure_ascii=False)
+    output = json.dumps({"content": section_words.OUTPUT_BODY.render(locale), "type": "text"}, ensure_ascii=False)
     parts = [
-        words.report,
+        section_words.REPORT.render(locale),
         f"```sh\n{curl}/comments \\\n  {sent} \\\n  -d '{report}'\n```",
-        words.claims,
-        words.output,
+        section_words.CLAIMS.render(locale),
+        section_words.OUTPUT.render(locale),
         f"```sh\n{curl}/outputs \\\n  {sent} \\\n  -d '{output}'\n```",
-        words.read.format(place=f"GET {place}"),
-        words.help,
+        section_words.READ.render(locale, place=f"GET {place}"),
+        section_words.HELP.render(locale),
     ]
     if context.token_variable:
-        parts.append(words.call_forge.format(variable=context.token_variable, source=context.source))
+        variable, source = context.token_variable, context.source
+        parts.append(section_words.CALL_FORGE.render(locale, variable=variable, source=source))
     return "\n\n".join(parts)
 
 
-def _promise(context: PromptContext, words: SectionWording) -> str:
+def _promise(context: PromptContext) -> str:
     listed = "\n".join(f"- {each}" for each in context.promised)
-    return f"{words.promise}\n\n{listed}\n\n{words.decided}"
+    promise, decided = section_words.PROMISE.render(context.locale), section_words.DECIDED.render(context.locale)
+    return f"{promise}\n\n{listed}\n\n{decided}"
 
 
 def _one_line(text: str) -> str:

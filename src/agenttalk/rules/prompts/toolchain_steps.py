@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from string import Formatter
 from typing import Any, Final
 
-from agenttalk.contracts.core.vocabulary import ForgeKind
+from agenttalk.contracts.core.vocabulary import ForgeKind, Locale
 from agenttalk.contracts.toolchain import MustHaves, ProposedTask
 from agenttalk.rules.prompts import toolchain_values
-from agenttalk.rules.prompts.toolchain_wording import TOOLCHAIN, ToolchainWording
-from agenttalk.rules.prompts.wording import Locale
+from agenttalk.rules.text import toolchain_words
+from agenttalk.rules.text.message import Template
 
 MOST_LINES: Final = 50
 """Comments, jobs or tests that get a step of their own; the rest stands in the facts."""
@@ -93,23 +93,23 @@ def render_task(
 ) -> TaskText:
     """Render a task with title, description and must-haves. The same arguments always give the same text."""
     content, style = content or ForgeContent(), style or StepStyle()
-    words, kind = TOOLCHAIN[style.locale], _kind(task)
+    locale, kind = style.locale, _kind(task)
     context = dict(task.context) | _read(content) | {"untrusted": True}
     facts = {name: _shown(name, value) for name, value in context.items()}
-    named = _named(task, task_id, place, context, words)
+    named = _named(task, task_id, place, context, locale)
     if task.action_type == "mention":
-        guidance = _filled(words.guidance[context.get("intent_hint", "request")], named)
+        guidance = _render(toolchain_words.GUIDANCE[context.get("intent_hint", "request")], locale, named)
         context["response_guidance"] = guidance
         named["response_guidance"] = guidance
     own = style.steps.get(kind) or style.steps.get(task.action_type)
-    steps = [_filled(each, named) for each in own or words.steps[kind]]
-    steps += _points(kind, content, words, place)
+    steps = [_fill(each, named) for each in own] if own else _render_steps(kind, locale, named)
+    steps += _points(kind, content, locale, place)
     if steps:
-        steps += [_filled(each, named) for each in (*words.steps["report"], *words.steps["end"])]
-    note = f" {words.untrusted}" if context.get("fork") else ""
+        steps += [*_render_steps("report", locale, named), *_render_steps("end", locale, named)]
+    note = f" {toolchain_words.UNTRUSTED.render(locale)}" if context.get("fork") else ""
     return TaskText(
-        title=_filled(words.titles[kind], facts),
-        description=_filled(words.descriptions[kind], facts) + note,
+        title=_render(toolchain_words.TITLES[kind], locale, facts),
+        description=_render(toolchain_words.DESCRIPTIONS[kind], locale, facts) + note,
         must_haves=MustHaves(
             event_type=task.action_type, action_type=task.action_type, steps=tuple(steps), context=context
         ),
@@ -140,12 +140,14 @@ def _read(content: ForgeContent) -> dict[str, Any]:
 
 
 def _named(
-    task: ProposedTask, task_id: str, place: ForgeAddresses, context: Mapping[str, Any], words: ToolchainWording
+    task: ProposedTask, task_id: str, place: ForgeAddresses, context: Mapping[str, Any], locale: Locale
 ) -> dict[str, str]:
     """Collect what a step can name: values that cannot hold a sentence, and references to the other facts."""
     bases = (place.api_url, *place.web)
     named = {
-        name: str(value) if toolchain_values.is_showable(name, value, bases) else words.reference.format(name=name)
+        name: str(value)
+        if toolchain_values.is_showable(name, value, bases)
+        else toolchain_words.REFERENCE.render(locale, name=name)
         for name, value in context.items()
     }
     number = context.get("pr_number") or context.get("issue_number") or context.get("number") or 0
@@ -174,35 +176,46 @@ def _shown(name: str, value: Any) -> str:
     return f'"{text.replace(chr(34), chr(39))}"' if name in _QUOTED else text
 
 
-def _filled(template: str, facts: Mapping[str, str]) -> str:
-    """Fill in the names of a sentence. The text of a fact is never read as a template."""
+def _render_steps(kind: str, locale: Locale, facts: Mapping[str, str]) -> list[str]:
+    """Render our own steps of a kind of task."""
+    steps = toolchain_words.STEPS.items()
+    return [_render(step, locale, facts) for name, step in steps if name.rpartition(".")[0] == kind]
+
+
+def _render(sentence: Template, locale: Locale, facts: Mapping[str, str]) -> str:
+    """Render a sentence with facts. A fact that is not there is left as its name."""
+    return sentence.render(locale, **{name: facts.get(name, f"{{{name}}}") for name in sentence.formats})
+
+
+def _fill(step: str, facts: Mapping[str, str]) -> str:
+    """Fill in the names of a step that the configuration has. The text of a fact is never read as a template."""
     found = []
-    for text, name, _, _ in Formatter().parse(template):
+    for text, name, _, _ in Formatter().parse(step):
         found.append(text)
         if name is not None:
             found.append(facts.get(name, f"{{{name}}}"))
     return "".join(found)
 
 
-def _points(kind: str, content: ForgeContent, words: ToolchainWording, place: ForgeAddresses) -> list[str]:
+def _points(kind: str, content: ForgeContent, locale: Locale, place: ForgeAddresses) -> list[str]:
     """Make a step for each comment, job and test that was read at the forge. Their names are in the facts."""
     if kind in _ACTIONS_WITH_POINTS:
         points = [
-            words.point.format(number=at + 1, id=each.id, line=each.line, at=at)
+            toolchain_words.POINT.render(locale, number=at + 1, id=each.id, line=each.line, at=at)
             for at, each in enumerate(content.review_points)
         ]
-        return _bounded(points, words)
+        return _bounded(points, locale)
     if kind == "ci_failure":
         jobs: list[str] = []
         for at, job in enumerate(content.failed_jobs):
             good = toolchain_values.is_showable("url", job.url, (place.api_url, *place.web))
-            url = job.url if good else words.reference.format(name=f"failed_jobs[{at}].url")
-            jobs.append(words.job.format(at=at, url=url))
-            jobs += [words.test.format(at=at, test=number) for number, _ in enumerate(job.tests)]
-        return _bounded(jobs, words)
+            url = job.url if good else toolchain_words.REFERENCE.render(locale, name=f"failed_jobs[{at}].url")
+            jobs.append(toolchain_words.JOB.render(locale, at=at, url=url))
+            jobs += [toolchain_words.TEST.render(locale, at=at, test=number) for number, _ in enumerate(job.tests)]
+        return _bounded(jobs, locale)
     return []
 
 
-def _bounded(lines: list[str], words: ToolchainWording) -> list[str]:
+def _bounded(lines: list[str], locale: Locale) -> list[str]:
     more = len(lines) - MOST_LINES
-    return lines if more <= 0 else [*lines[:MOST_LINES], words.more.format(count=more)]
+    return lines if more <= 0 else [*lines[:MOST_LINES], toolchain_words.MORE.render(locale, count=more)]

@@ -6,7 +6,7 @@ of the field and `_message` (of a list, `_messages`): `{"id": "verdict.is_missin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -16,10 +16,15 @@ from agenttalk.rules.text import (
     answer_words,
     budget_words,
     check_words,
+    command_words,
+    failure_words,
     forge_words,
+    mail_words,
     message,
-    promise_words,
+    prompt_words,
+    section_words,
     task_words,
+    toolchain_words,
     verdict_words,
     view_words,
 )
@@ -29,16 +34,31 @@ MODULES: Final = (
     message,
     verdict_words,
     task_words,
-    promise_words,
+    command_words,
+    failure_words,
+    mail_words,
+    prompt_words,
+    section_words,
+    toolchain_words,
     budget_words,
     check_words,
     forge_words,
     answer_words,
     view_words,
 )
-CATALOGUE: Final[Mapping[str, Template]] = MappingProxyType(
-    {entry.id: entry for module in MODULES for entry in vars(module).values() if isinstance(entry, Template)}
-)
+
+
+def _sentences() -> Iterator[Template]:
+    """Return the sentences of all modules, in tables and beside them."""
+    for module in MODULES:
+        for entry in vars(module).values():
+            if isinstance(entry, Template):
+                yield entry
+            elif isinstance(entry, MappingProxyType):
+                yield from entry.values()
+
+
+CATALOGUE: Final[Mapping[str, Template]] = MappingProxyType({sentence.id: sentence for sentence in _sentences()})
 """Id → sentence."""
 _DEPTH: Final = 32
 """How deep messages may stand in each other in a document."""

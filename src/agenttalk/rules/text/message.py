@@ -13,11 +13,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from string import Formatter
+from types import MappingProxyType
 from typing import Final, Self
 
-from agenttalk.contracts.agent import Locale
-from agenttalk.contracts.core.base import MAX_INTEGER
+from agenttalk.contracts.core.vocabulary import Locale
+from agenttalk.contracts.core.wire import MAX_INTEGER
 
+LOCALES: Final[tuple[Locale, ...]] = ("en", "zh")
 Parameter = str | int | float | tuple[str, ...]
 """What fills a place of a sentence. A text may be a message; several texts become one, with separators."""
 
@@ -42,7 +44,11 @@ class Template:
         """The names of the parameters, each with the format that its place asks for."""
         return {name: kind or "" for _, name, kind, _ in Formatter().parse(self.en) if name}
 
-    def fill(self, params: Mapping[str, Parameter], locale: Locale) -> str:
+    def render(self, locale: Locale, /, **params: object) -> str:
+        """Return the sentence in a language, for a reader who gets it now: no message is made of it."""
+        return self.fill(params, locale)
+
+    def fill(self, params: Mapping[str, object], locale: Locale) -> str:
         """Return the sentence with its parameters in a language."""
         chinese = locale == "zh"
         separator = self.separators[chinese]
@@ -70,6 +76,11 @@ class Template:
             case float() if self.formats.get(name):
                 return value
         return str(value)
+
+
+def make_table(prefix: str, sentences: Mapping[str, tuple[str, str]]) -> Mapping[str, Template]:
+    """Return sentences by their keys, each in English and Chinese; their ids begin with the prefix."""
+    return MappingProxyType({key: Template(f"{prefix}.{key}", en, zh) for key, (en, zh) in sentences.items()})
 
 
 class Message(str):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agenttalk.contracts.agent import Locale
 from agenttalk.contracts.command import Command, Reexecution
+from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.validation import Issue
 from agenttalk.rules.text.catalogue import from_json
 from agenttalk.rules.text.message import render

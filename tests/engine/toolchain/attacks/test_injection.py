@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from adapters.forge.test_webhooks import NAMES, sample
-from agenttalk.rules.prompts.toolchain_rules import RULES
+from agenttalk.rules.text import section_words
 from engine.toolchain.kits.injections import TEXTS, text_of
 from engine.toolchain.kits.inproc import Here, here
 
@@ -61,7 +61,7 @@ def places(at: int) -> tuple[str, ...]:
 
 def parts(prompt: str, locale: str) -> tuple[str, str]:
     """What stands inside of the fence, and what outside. Our own words name the fence before it begins."""
-    words = RULES[locale].facts.split("{fence}")  # type: ignore[index]
+    words = (section_words.FACTS.zh if locale == "zh" else section_words.FACTS.en).split("{fence}")
     found = re.search(re.escape(words[0]) + r"(\S+)" + re.escape(words[1][:4]), prompt)
     assert found is not None
     fence = found[1]

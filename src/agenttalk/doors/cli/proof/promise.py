@@ -14,7 +14,7 @@ from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOp
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agenttalk.contracts.agent import Locale
+    from agenttalk.contracts.core.vocabulary import Locale
     from agenttalk.contracts.promise import CompletionPromise
     from agenttalk.doors.cli.proof.attempt import LocalAttempt
     from agenttalk.rules.commands.promises import PromiseIssue
