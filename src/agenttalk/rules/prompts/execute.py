@@ -73,9 +73,10 @@ def render_execute_prompt(
     locale: Locale = "en",
     may_refuse: bool = False,
 ) -> str:
-    """Render the prompt: role, task, inputs, missing inputs, hand-over and rework, always in this order.
+    """Render the prompt: task, role, inputs, missing inputs, hand-over and rework, always in this order.
 
-    An agent that `may_refuse` is asked before the inputs to judge first how fit it is.
+    An agent that `may_refuse` is asked before the inputs to judge first how fit it is. What a task does not have is
+    not mentioned.
 
     Role and command are instructions. What others wrote (inputs, reasons of a refusal) stands between lines with
     the marker `fence`: 12 to 64 letters, digits or _, which should be random (ValueError if it is not of that
@@ -91,8 +92,8 @@ def render_execute_prompt(
         parts += _refusal(rework, wording)
     prompt = _Prompt(wording, extend_fence(fence, parts))
     sections = [
-        (wording.role, role.strip()),
         (wording.task, command.prompt.strip()),
+        (wording.role, role.strip()),
         (wording.fitness, wording.judge_first.format(path=_line(handover.result_path)) if may_refuse else ""),
         (wording.inputs, prompt.inputs(inputs)),
         (wording.missing, prompt.missing(missing)),
@@ -235,8 +236,6 @@ class _Prompt:
         self._fence = fence
 
     def inputs(self, inputs: Sequence[InputText]) -> str:
-        if not inputs:
-            return self._wording.no_inputs
         parts = (
             [self._wording.fenced.format(fence=self._fence)] if any(each.text is not None for each in inputs) else []
         )
@@ -259,7 +258,8 @@ class _Prompt:
             parts.append("\n".join(_list(handover.outputs)))
         if handover.possible:
             parts += [words.possible, "\n".join([self._possible(*each) for each in handover.possible])]
-        parts = parts or [words.no_outputs]
+        if not parts and words.no_outputs:
+            parts = [words.no_outputs]
         if command.score_required:
             parts += [words.result_with_score.format(path=path), words.score]
             parts += [f"{words.criteria}\n{command.score_criteria.strip()}"] if command.score_criteria else []
