@@ -42,14 +42,16 @@ async def _played(out: CommandOutput, root: Path) -> bool:
             place.hook(REPO, f"{url}/api/webhooks/work", secret, ("pull_request", "issues", "status", "workflow_run"))
             story, maintainer = _TaskNarrator(out, root), place.state.user("maintainer")
             _say(out, "  the maintainer opens an issue and assigns it")
-            issue = place.state.create_issue(repository, maintainer, "The price", "How much is it?", ["agent-dev"])
+            issue = place.state.issues.create_issue(
+                repository, maintainer, "The price", "How much is it?", ["agent-dev"]
+            )
             await story.wait_for_ended(1)
             _say(out, "  the build of the pull request is red")
             pull = max(repository.pulls)
             place.finish_workflow(REPO, repository.pulls[pull].head_sha, pull=pull)
             await story.wait_for_ended(6)
             _say(out, "  the maintainer has a question")
-            place.state.create_comment(repository, maintainer, issue.number, "@agent-dev how much is one?")
+            place.state.issues.create_comment(repository, maintainer, issue.number, "@agent-dev how much is one?")
             found = await story.wait_for_ended(7)
     merged = repository.pulls[pull]
     by = merged.merged_by.login if merged.merged_by else "no one"

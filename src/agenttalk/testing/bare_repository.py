@@ -32,6 +32,11 @@ class CommitInfo:
     date: str
     message: str
 
+    @property
+    def account(self) -> str:
+        """The account that made the commit, by its mail address; empty if no account has that address."""
+        return self.address.removesuffix(NOREPLY) if self.address.endswith(NOREPLY) else ""
+
 
 @dataclass(frozen=True, slots=True)
 class BareRepository:
@@ -158,19 +163,10 @@ class BareRepository:
         tip = onto
         for each in self.commits_between(onto, head):
             shown = self.read_commit(each)
-            tree = self._picked(shown.parents[0], tip, each)
+            tree = _pick(self, shown.parents[0], tip, each)
             kept = {"GIT_AUTHOR_NAME": shown.name, "GIT_AUTHOR_EMAIL": shown.address, "GIT_AUTHOR_DATE": shown.date}
             tip = self._write_commit(tree, [tip], shown.message, author, kept)
         return tip
-
-    def _picked(self, base: str, ours: str, theirs: str) -> str:
-        """Apply a commit's change to another tree; raises GitFailedError when both changed one file."""
-        index = {"GIT_INDEX_FILE": str(self.path / f"index.{os.urandom(4).hex()}")}
-        try:
-            self.git("read-tree", "-i", "-m", "--aggressive", base, ours, theirs, env=index)
-            return self.git("write-tree", env=index)
-        finally:
-            Path(index["GIT_INDEX_FILE"]).unlink(missing_ok=True)
 
     @lru_cache(maxsize=1024)  # noqa: B019 - what lies between commits stays as it is, and so does a repository's path
     def merge_base(self, left: str, right: str) -> str:
@@ -191,11 +187,6 @@ class BareRepository:
             "show", "--no-patch", f"--format={form}", f"{sha}^{{commit}}"
         ).split("\0", 5)
         return CommitInfo(full, tuple(parents.split()), name, address, date, message)
-
-    def author(self, sha: str) -> str:
-        """Return the account that made a commit, by its mail address; empty if no account has that address."""
-        address = self.read_commit(sha).address
-        return address.removesuffix(NOREPLY) if address.endswith(NOREPLY) else ""
 
     def entries(self, sha: str) -> list[tuple[str, str, str, str]]:
         """List the top of a commit's tree: mode, type, object and path of each entry."""
@@ -240,6 +231,16 @@ async def run_http_backend(
     head, _, content = output.partition(b"\r\n\r\n")
     headers = dict(line.split(": ", 1) for line in head.decode("latin-1").split("\r\n") if ": " in line)
     return int(headers.pop("Status", "200").split()[0]), headers, content
+
+
+def _pick(bare: BareRepository, base: str, ours: str, theirs: str) -> str:
+    """Apply a commit's change to another tree; raises GitFailedError when both changed one file."""
+    index = {"GIT_INDEX_FILE": str(bare.path / f"index.{os.urandom(4).hex()}")}
+    try:
+        bare.git("read-tree", "-i", "-m", "--aggressive", base, ours, theirs, env=index)
+        return bare.git("write-tree", env=index)
+    finally:
+        Path(index["GIT_INDEX_FILE"]).unlink(missing_ok=True)
 
 
 def _person(author: str) -> tuple[tuple[str, str], ...]:

@@ -157,7 +157,7 @@ class FakeGitea:
         repository = self.state.repository(*full_name.split("/"))
         before = repository.bare.branches()
         sha = repository.bare.commit(branch, files, message, address or who)
-        self.state.note_push(repository, self.state.user(who), before)
+        self.state.pulls.note_push(repository, self.state.user(who), before)
         return sha
 
     def force_push(self, full_name: str, branch: str, sha: str, who: str) -> None:
@@ -165,7 +165,7 @@ class FakeGitea:
         repository = self.state.repository(*full_name.split("/"))
         before = repository.bare.branches()
         repository.bare.move_ref(f"refs/heads/{branch}", sha)
-        self.state.note_push(repository, self.state.user(who), before)
+        self.state.pulls.note_push(repository, self.state.user(who), before)
 
     def amend(
         self, full_name: str, branch: str, files: Mapping[str, str | None], who: str, message: str = "Amended"
@@ -193,7 +193,7 @@ class FakeGitea:
         event = "pull_request" if told else "push"
         word, page = "success" if good else "failure", f"/{full_name}/actions/runs/41"
         status = {"state": word, "context": f"{workflow} / test ({event})", "target_url": f"{page}/jobs/0"}
-        self.state.set_status(repository, actions, sha, status)  # whose address is relative
+        self.state.pulls.set_status(repository, actions, sha, status)  # whose address is relative
         job = {
             "id": 42, "run_id": 41, "name": "test", "head_sha": sha, "status": "completed", "conclusion": word,
             "html_url": f"{self.url}{page}/jobs/0",

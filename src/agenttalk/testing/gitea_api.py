@@ -221,7 +221,7 @@ async def _write_file(api: GiteaApi, request: Request) -> Response:
     files: dict[str, str | None] = {request.path_params["path"]: content}
     message = data.get("message") or "Change"
     sha = repository.bare.commit(branch, files, message, who.login, base=data.get("branch", "main"))
-    api.state.note_push(repository, who, before)
+    api.state.pulls.note_push(repository, who, before)
     return JSONResponse({"commit": {"sha": sha}}, 201)
 
 
@@ -239,30 +239,32 @@ async def _issues(api: GiteaApi, request: Request) -> Response:
 async def _make_issue(api: GiteaApi, request: Request) -> Response:
     who, repository, data = api.user(request), api.repository(request), await _body(request)
     assignees = data.get("assignees") or []
-    issue = api.state.create_issue(repository, who, data.get("title") or "", data.get("body") or "", assignees)
+    issue = api.state.issues.create_issue(repository, who, data.get("title") or "", data.get("body") or "", assignees)
     return JSONResponse(api.shapes.issue(repository, issue), 201)
 
 
 async def _issue(api: GiteaApi, request: Request) -> Response:
     api.user(request)
     repository = api.repository(request)
-    return JSONResponse(api.shapes.issue(repository, api.state.issue_of(repository, _number(request))))
+    return JSONResponse(api.shapes.issue(repository, api.state.issues.issue_of(repository, _number(request))))
 
 
 async def _edit_issue(api: GiteaApi, request: Request) -> Response:
     who, repository = api.user(request), api.repository(request)
-    issue = api.state.edit_issue(repository, who, _number(request), await _body(request))
+    issue = api.state.issues.edit_issue(repository, who, _number(request), await _body(request))
     return JSONResponse(api.shapes.issue(repository, issue), 201)
 
 
 async def _comments(api: GiteaApi, request: Request) -> Response:
     api.user(request)
     repository, number = api.repository(request), _number(request)
-    return JSONResponse([api.shapes.comment(repository, each) for each in api.state.comments_of(repository, number)])
+    return JSONResponse(
+        [api.shapes.comment(repository, each) for each in api.state.issues.comments_of(repository, number)]
+    )
 
 
 async def _delete_issue(api: GiteaApi, request: Request) -> Response:
-    api.state.delete_issue(api.repository(request), api.user(request), _number(request))
+    api.state.issues.delete_issue(api.repository(request), api.user(request), _number(request))
     return Response(status_code=204)
 
 
@@ -271,11 +273,11 @@ async def _timeline(api: GiteaApi, request: Request) -> Response:
     repository, number = api.repository(request), _number(request)
     written = [
         {**api.shapes.comment(repository, each), "type": "comment"}
-        for each in api.state.comments_of(repository, number)
+        for each in api.state.issues.comments_of(repository, number)
     ]
     pull = repository.pulls.get(number)
     pushed = [api.shapes.push(each) for each in pull.pushes] if pull else []
-    changed = [api.shapes.change(each) for each in api.state.issue_of(repository, number).changes]
+    changed = [api.shapes.change(each) for each in api.state.issues.issue_of(repository, number).changes]
     return api.respond_page(request, sorted([*written, *pushed, *changed], key=lambda each: str(each["created_at"])))
 
 
@@ -288,18 +290,18 @@ async def _assignees(api: GiteaApi, request: Request) -> Response:
 
 async def _make_comment(api: GiteaApi, request: Request) -> Response:
     who, repository, data = api.user(request), api.repository(request), await _body(request)
-    comment = api.state.create_comment(repository, who, _number(request), data.get("body") or "")
+    comment = api.state.issues.create_comment(repository, who, _number(request), data.get("body") or "")
     return JSONResponse(api.shapes.comment(repository, comment), 201)
 
 
 async def _edit_comment(api: GiteaApi, request: Request) -> Response:
     who, repository, data = api.user(request), api.repository(request), await _body(request)
-    comment = api.state.edit_comment(repository, who, int(request.path_params["id"]), data.get("body") or "")
+    comment = api.state.issues.edit_comment(repository, who, int(request.path_params["id"]), data.get("body") or "")
     return JSONResponse(api.shapes.comment(repository, comment))
 
 
 async def _delete_comment(api: GiteaApi, request: Request) -> Response:
-    api.state.delete_comment(api.repository(request), api.user(request), int(request.path_params["id"]))
+    api.state.issues.delete_comment(api.repository(request), api.user(request), int(request.path_params["id"]))
     return Response(status_code=204)
 
 
@@ -315,7 +317,7 @@ async def _pulls(api: GiteaApi, request: Request) -> Response:
 async def _make_pull(api: GiteaApi, request: Request) -> Response:
     who, repository, data = api.user(request), api.repository(request), await _body(request)
     texts = (data.get("title") or "", data.get("body") or "", data.get("head") or "", data.get("base") or "")
-    pull = api.state.create_pull(repository, who, *texts, data.get("reviewers") or ())
+    pull = api.state.pulls.create_pull(repository, who, *texts, data.get("reviewers") or ())
     return JSONResponse(api.shapes.pull(repository, pull), 201)
 
 
@@ -323,24 +325,24 @@ async def _pull(api: GiteaApi, request: Request) -> Response:
     api.user(request)
     repository, text = api.repository(request), request.path_params["number"]
     if text.endswith(".diff"):
-        pull = api.state.pull_of(repository, int(text.removesuffix(".diff")))
+        pull = api.state.pulls.pull_of(repository, int(text.removesuffix(".diff")))
         return PlainTextResponse(repository.bare.diff(pull.base_sha, pull.head_sha))
-    return JSONResponse(api.shapes.pull(repository, api.state.pull_of(repository, _number(request))))
+    return JSONResponse(api.shapes.pull(repository, api.state.pulls.pull_of(repository, _number(request))))
 
 
 async def _edit_pull(api: GiteaApi, request: Request) -> Response:
     who, repository, number = api.user(request), api.repository(request), _number(request)
-    pull, data = api.state.pull_of(repository, number), await _body(request)
+    pull, data = api.state.pulls.pull_of(repository, number), await _body(request)
     if isinstance(data.get("base"), str) and data["base"] != pull.base_branch:
-        api.state.retarget(repository, who, number, data["base"])
-    api.state.edit_issue(repository, who, number, data)
-    return JSONResponse(api.shapes.pull(repository, api.state.pull_of(repository, number)), 201)
+        api.state.pulls.retarget(repository, who, number, data["base"])
+    api.state.issues.edit_issue(repository, who, number, data)
+    return JSONResponse(api.shapes.pull(repository, api.state.pulls.pull_of(repository, number)), 201)
 
 
 async def _files(api: GiteaApi, request: Request) -> Response:
     api.user(request)
     repository = api.repository(request)
-    pull = api.state.pull_of(repository, _number(request))
+    pull = api.state.pulls.pull_of(repository, _number(request))
     changed = repository.bare.list_changed_paths(pull.base_sha, pull.head_sha)
     return api.respond_page(request, [{"filename": name, "status": "changed"} for name in changed])
 
@@ -350,15 +352,15 @@ async def _merge(api: GiteaApi, request: Request) -> Response:
     if data.get("Do") not in {"merge", "rebase", "rebase-merge", "squash", "fast-forward-only"}:
         raise RefusedError(422, "[Do]: Required")
     number, head = _number(request), data.get("head_commit_id") or ""
-    if data.get("merge_when_checks_succeed") and api.state.schedule(repository, who, number, head, data["Do"]):
+    if data.get("merge_when_checks_succeed") and api.state.pulls.schedule(repository, who, number, head, data["Do"]):
         return Response(status_code=201)
-    api.state.merge(repository, who, number, head, data["Do"])
+    api.state.pulls.merge(repository, who, number, head, data["Do"])
     return Response(status_code=200)
 
 
 async def _reviews(api: GiteaApi, request: Request) -> Response:
     who = api.user(request)
-    pull = api.state.pull_of(api.repository(request), _number(request))
+    pull = api.state.pulls.pull_of(api.repository(request), _number(request))
     shown = [each for each in pull.reviews if each.state != "PENDING" or each.author is who]
     asked = [api.shapes.request(user, pull.issue.updated) for user in pull.requested]
     return api.respond_page(request, [*(api.shapes.review(each) for each in shown), *asked])
@@ -367,34 +369,34 @@ async def _reviews(api: GiteaApi, request: Request) -> Response:
 async def _make_review(api: GiteaApi, request: Request) -> Response:
     who, repository, data = api.user(request), api.repository(request), await _body(request)
     texts = (data.get("event") or "", data.get("body") or "", data.get("commit_id") or "")
-    review = api.state.review(repository, who, _number(request), *texts, data.get("comments") or ())
+    review = api.state.pulls.review(repository, who, _number(request), *texts, data.get("comments") or ())
     return JSONResponse(api.shapes.review(review))
 
 
 async def _submit_review(api: GiteaApi, request: Request) -> Response:
     who, repository, data = api.user(request), api.repository(request), await _body(request)
     texts = (data.get("event") or "", data.get("body") or "")
-    review = api.state.submit_review(repository, who, _number(request), int(request.path_params["id"]), *texts)
+    review = api.state.pulls.submit_review(repository, who, _number(request), int(request.path_params["id"]), *texts)
     return JSONResponse(api.shapes.review(review))
 
 
 async def _dismiss(api: GiteaApi, request: Request) -> Response:
     who, repository, review = api.user(request), api.repository(request), int(request.path_params["id"])
     dismissed = not request.url.path.endswith("/undismissals")
-    found = api.state.dismiss(repository, who, _number(request), review, dismissed=dismissed)
+    found = api.state.pulls.dismiss(repository, who, _number(request), review, dismissed=dismissed)
     return JSONResponse(api.shapes.review(found))
 
 
 async def _review_comments(api: GiteaApi, request: Request) -> Response:
-    pull = api.state.pull_of(api.repository(request), _number(request))
-    review = api.state.review_of(pull, int(request.path_params["id"]))
+    pull = api.state.pulls.pull_of(api.repository(request), _number(request))
+    review = api.state.pulls.review_of(pull, int(request.path_params["id"]))
     return JSONResponse([api.shapes.review_comment(review, each) for each in review.comments])
 
 
 async def _reviewers(api: GiteaApi, request: Request) -> Response:
     who, repository, data = api.user(request), api.repository(request), await _body(request)
     for login in data.get("reviewers") or ():
-        api.state.request_review(repository, who, _number(request), login, remove=request.method == "DELETE")
+        api.state.pulls.request_review(repository, who, _number(request), login, remove=request.method == "DELETE")
     return JSONResponse([], 201) if request.method == "POST" else Response(status_code=204)
 
 
@@ -419,7 +421,7 @@ async def _statuses(api: GiteaApi, request: Request) -> Response:
 
 async def _make_status(api: GiteaApi, request: Request) -> Response:
     who, repository = api.user(request), api.repository(request)
-    kept = api.state.set_status(repository, who, request.path_params["sha"], await _body(request))
+    kept = api.state.pulls.set_status(repository, who, request.path_params["sha"], await _body(request))
     return JSONResponse(api.shapes.status(kept), 201)
 
 
@@ -492,7 +494,7 @@ async def _git(api: GiteaApi, request: Request) -> Response:
         "REMOTE_USER": who.login,
     }
     status, headers, content = await run_http_backend(api.state.folder, environment, body)
-    api.state.note_push(repository, who, before)
+    api.state.pulls.note_push(repository, who, before)
     return Response(content, status, headers=headers)
 
 

@@ -1,123 +1,34 @@
-"""Accounts, repositories, issues and comments of a fake forge: the actions on them, and the events that follow."""
+"""Issues and comments of a fake forge: the actions on them, and the events that follow."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from agenttalk.testing.bare_repository import BareRepository
+from agenttalk.testing.gitea_accounts import MISSING, GiteaAccounts
 from agenttalk.testing.gitea_objects import (
-    Emit,
     GiteaChange,
     GiteaComment,
     GiteaIssue,
+    GiteaPull,
     GiteaRepository,
     GiteaUser,
-    MovedError,
     RefusedError,
 )
-
-_BEGIN: Final = datetime(2026, 5, 1, 10, 0, 0, tzinfo=UTC)
-_MISSING: Final = "The target couldn't be found."
 
 
 class GiteaIssues:
     """The half of the forge without code. Actions raise RefusedError as the real forge answers."""
 
-    def __init__(self, folder: Path, emit: Emit) -> None:
-        self.folder = folder
-        self.users: dict[str, GiteaUser] = {}
-        self.repositories: dict[str, GiteaRepository] = {}
-        self._moved: dict[str, GiteaRepository] = {}
-        self._emit = emit
-        self._ids = itertools.count(1)
-        self._ticks = itertools.count()
-
-    def now(self) -> str:
-        """Return the next time; each call is one second later."""
-        return (_BEGIN + timedelta(seconds=next(self._ticks))).isoformat().replace("+00:00", "Z")
-
-    # People and repositories
-
-    def user(self, login: str, *, password: str = "", is_admin: bool = False) -> GiteaUser:
-        """Return an account; makes it if it does not exist."""
-        if login.lower() not in self.users:
-            self.users[login.lower()] = GiteaUser(next(self._ids), login, password, is_admin=is_admin)
-        return self.users[login.lower()]
-
-    def require_user(self, login: str) -> GiteaUser:
-        """Return an account that must exist."""
-        if login.lower() not in self.users:
-            raise RefusedError(422, f"user does not exist [uid: 0, name: {login}]")
-        return self.users[login.lower()]
-
-    def user_of_token(self, token: str) -> GiteaUser | None:
-        """Find the account that a token belongs to."""
-        return next((user for user in self.users.values() if token in user.tokens), None)
-
-    def repository(self, owner: str, name: str) -> GiteaRepository:
-        """Return a repository that must exist."""
-        found = self.repositories.get(f"{owner}/{name}".lower())
-        if found is None and (moved := self._moved.get(f"{owner}/{name}".lower())):
-            raise MovedError(moved.full_name)
-        if found is None:
-            raise RefusedError(404, _MISSING)
-        return found
-
-    def make_repository(self, owner: str, name: str) -> GiteaRepository:
-        """Make a repository with one commit."""
-        key = f"{owner}/{name}".lower()
-        if key in self.repositories:
-            raise RefusedError(409, "The repository with the same name already exists.")
-        bare = BareRepository.create(self.folder / owner.lower() / f"{name.lower()}.git")
-        bare.commit("main", {"README.md": f"# {name}\n"}, "Initial commit", owner)
-        self.repositories[key] = GiteaRepository(next(self._ids), self.user(owner), name, bare)
-        return self.repositories[key]
-
-    def rename_repository(self, repository: GiteaRepository, name: str) -> None:
-        """Rename a repository. Its number stays, and the old name redirects to the new one."""
-        self._moves({repository.full_name: repository}, lambda: setattr(repository, "name", name))
-
-    def delete_repository(self, repository: GiteaRepository, who: GiteaUser) -> None:
-        """Remove it for good. Only hooks of its owner or of the whole forge hear of it."""
-        if not (who.is_admin or who is repository.owner):
-            raise RefusedError(403)
-        del self.repositories[repository.full_name.lower()]
-        self._emit(repository, "repository", "repository", who, {"action": "deleted"})
-
-    def rename_user(self, user: GiteaUser, login: str) -> None:
-        """Rename an account. Its number and its tokens stay."""
-        own = {name: each for name, each in self.repositories.items() if each.owner is user}
-        before = user.login
-        del self.users[before.lower()]
-        self._moves(own, lambda: setattr(user, "login", login))
-        self.users[login.lower()] = user
-        for each in self.repositories.values():
-            for names in (each.writers, each.readers):
-                if before in names:
-                    names.remove(before)
-                    names.add(login)
-
-    def _moves(self, moved: Mapping[str, GiteaRepository], rename: Callable[[], None]) -> None:
-        old = {each.full_name: each for each in moved.values()}
-        rename()
-        for name, each in old.items():
-            self._moved[name.lower()] = self.repositories[each.full_name.lower()] = self.repositories.pop(name.lower())
-        for pull in [pull for each in self.repositories.values() for pull in each.pulls.values()]:
-            if pull.head_repository in old:
-                pull.head_repository = old[pull.head_repository].full_name
-
-    # Issues and comments
+    def __init__(self, accounts: GiteaAccounts) -> None:
+        self._accounts = accounts
 
     def issue_of(self, repository: GiteaRepository, number: int) -> GiteaIssue:
         """Return an issue, or the issue part of a pull request."""
         if number in repository.pulls:
             return repository.pulls[number].issue
         if number not in repository.issues:
-            raise RefusedError(404, _MISSING)
+            raise RefusedError(404, MISSING)
         return repository.issues[number]
 
     def create_issue(
@@ -126,15 +37,15 @@ class GiteaIssues:
         """Open an issue. Who may not write sets no assignees, and is not told so."""
         if not title:
             raise RefusedError(422, "title is required")
-        given = [self.require_user(login) for login in assignees]
-        now = self.now()
+        given = [self._accounts.require_user(login) for login in assignees]
+        now = self._accounts.now()
         issue = GiteaIssue(next(repository.numbers), title, body, who, now, now)
         issue.assignees = given if repository.may_write(who) else []
         repository.issues[issue.number] = issue
         issue.changes += [GiteaChange("assignees", who, now, each) for each in issue.assignees]
         for _ in issue.assignees:
-            self._emit(repository, "issues", "issue_assign", who, {"action": "assigned", "issue": issue})
-        self._emit(repository, "issues", "issues", who, {"action": "opened", "issue": issue})
+            self._accounts.emit(repository, "issues", "issue_assign", who, {"action": "assigned", "issue": issue})
+        self._accounts.emit(repository, "issues", "issues", who, {"action": "opened", "issue": issue})
         return issue
 
     def edit_issue(
@@ -146,17 +57,22 @@ class GiteaIssues:
             raise RefusedError(403, "user should be the poster or have write permission")
         self._edit_texts(repository, who, issue, changes)
         if isinstance(changes.get("assignees"), list) and repository.may_write(who):  # else dropped silently
-            self._assign(repository, who, issue, [self.require_user(each) for each in changes["assignees"]])
+            self._assign(repository, who, issue, [self._accounts.require_user(each) for each in changes["assignees"]])
         state = changes.get("state")
         if state in {"open", "closed"} and state != issue.state:
-            issue.state, issue.updated = state, self.now()
+            issue.state, issue.updated = state, self._accounts.now()
             issue.changes.append(GiteaChange("close" if state == "closed" else "reopen", who, issue.updated))
-            self._reopened(repository, issue)
+            if state == "open" and number in repository.pulls:
+                self._take_over_pushes(repository, repository.pulls[number])
             self._tell(repository, who, issue, "closed" if state == "closed" else "reopened")
         return issue
 
-    def _reopened(self, repository: GiteaRepository, issue: GiteaIssue) -> None:
-        """Update what depends on whether the issue is open; a hook for pull requests."""
+    def _take_over_pushes(self, repository: GiteaRepository, pull: GiteaPull) -> None:
+        """Take over what was pushed while the pull request was closed."""
+        tip = self._accounts.tip(pull)
+        if tip and tip != pull.head_sha:
+            pull.head_sha = tip
+            repository.bare.move_ref(f"refs/pull/{pull.issue.number}/head", tip)
 
     def delete_issue(self, repository: GiteaRepository, who: GiteaUser, number: int) -> None:
         """Remove an issue or pull request for good. Afterwards its comments are an error of the server's."""
@@ -184,18 +100,18 @@ class GiteaIssues:
                 before[name] = {"from": getattr(issue, name)}
                 setattr(issue, name, new)
         if before:
-            issue.updated = self.now()
+            issue.updated = self._accounts.now()
             self._tell(repository, who, issue, "edited", changes=before)
 
     def _assign(self, repository: GiteaRepository, who: GiteaUser, issue: GiteaIssue, wanted: list[GiteaUser]) -> None:
         for user in [each for each in issue.assignees if each not in wanted]:
             issue.assignees.remove(user)
-            issue.updated = self.now()
+            issue.updated = self._accounts.now()
             issue.changes.append(GiteaChange("assignees", who, issue.updated, user, removed=True))
             self._tell_assigned(repository, who, issue, "unassigned")
         for user in [each for each in wanted if each not in issue.assignees]:
             issue.assignees.append(user)
-            issue.updated = self.now()
+            issue.updated = self._accounts.now()
             issue.changes.append(GiteaChange("assignees", who, issue.updated, user))
             self._tell_assigned(repository, who, issue, "assigned")
 
@@ -203,24 +119,26 @@ class GiteaIssues:
         pull = repository.pulls.get(issue.number)
         name = "pull_request" if pull else "issues"
         thing = {"pull": pull} if pull else {"issue": issue}
-        self._emit(repository, name, name, who, {"action": action, **thing, **more})
+        self._accounts.emit(repository, name, name, who, {"action": action, **thing, **more})
 
     def _tell_assigned(self, repository: GiteaRepository, who: GiteaUser, issue: GiteaIssue, action: str) -> None:
         pull = repository.pulls.get(issue.number)
         if pull:
-            self._emit(repository, "pull_request", "pull_request_assign", who, {"action": action, "pull": pull})
+            self._accounts.emit(
+                repository, "pull_request", "pull_request_assign", who, {"action": action, "pull": pull}
+            )
         else:
-            self._emit(repository, "issues", "issue_assign", who, {"action": action, "issue": issue})
+            self._accounts.emit(repository, "issues", "issue_assign", who, {"action": action, "issue": issue})
 
     def create_comment(self, repository: GiteaRepository, who: GiteaUser, number: int, body: str) -> GiteaComment:
         """Write a comment. The real forge, too, breaks down over a number that does not exist."""
         self.comments_of(repository, number)
         if not body:
             raise RefusedError(422, "[Body]: Required")
-        comment = GiteaComment(next(self._ids), number, who, body, self.now())
+        comment = GiteaComment(next(self._accounts.ids), number, who, body, self._accounts.now())
         repository.comments.append(comment)
         self.issue_of(repository, number).updated = comment.created
-        self._tell_comment(repository, who, comment, "created")
+        self.tell_comment(repository, who, comment, "created")
         return comment
 
     def edit_comment(self, repository: GiteaRepository, who: GiteaUser, comment_id: int, body: str) -> GiteaComment:
@@ -229,7 +147,7 @@ class GiteaIssues:
         if comment is None:
             raise RefusedError(404)
         before, comment.body = comment.body, body
-        self._tell_comment(repository, who, comment, "edited", changes={"body": {"from": before}})
+        self.tell_comment(repository, who, comment, "edited", changes={"body": {"from": before}})
         return comment
 
     def delete_comment(self, repository: GiteaRepository, who: GiteaUser, comment_id: int) -> None:
@@ -240,12 +158,13 @@ class GiteaIssues:
         if not (who is comment.author or who.is_admin or who is repository.owner):
             raise RefusedError(403)
         repository.comments.remove(comment)
-        self._tell_comment(repository, who, comment, "deleted")
+        self.tell_comment(repository, who, comment, "deleted")
 
-    def _tell_comment(
+    def tell_comment(
         self, repository: GiteaRepository, who: GiteaUser, comment: GiteaComment, action: str, **more: Any
     ) -> None:
+        """Send the event of a comment."""
         issue, pull = self.issue_of(repository, comment.number), repository.pulls.get(comment.number)
         exact = "pull_request_comment" if pull else "issue_comment"
         what = {"action": action, "issue": issue, "pull": pull, "comment": comment, "is_pull": pull is not None}
-        self._emit(repository, "issue_comment", exact, who, {**what, **more})
+        self._accounts.emit(repository, "issue_comment", exact, who, {**what, **more})

@@ -211,7 +211,7 @@ class GiteaSerializer:
         bare: BareRepository = repository.bare
         shown = bare.read_commit(sha)
         person = {"name": shown.name, "email": shown.address, "date": shown.date}
-        account = self.user(self.state.users.get(bare.author(sha).lower()))
+        account = self.user(self.state.users.get(shown.account.lower()))
         words = {"message": shown.message, "author": person, "committer": person, "tree": {"sha": shown.sha}}
         files = [{"filename": name, "status": "modified"} for name in bare.list_paths_of_commit(sha)]
         told = {"sha": shown.sha, "commit": words, "author": account, "committer": account}

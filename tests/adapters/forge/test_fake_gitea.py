@@ -83,13 +83,15 @@ async def work(forge: FakeGitea, _: Door) -> None:
     repository, state = forge.state.repositories[REPOSITORY], forge.state
     user = state.require_user
     forge.push(REPOSITORY, "feat/retry", {"a.py": "1\n"}, "agent-dev")
-    pull = state.create_pull(repository, user("agent-dev"), "WIP: retry", "", "feat/retry", "main", ["agent-reviewer"])
-    state.edit_issue(repository, user("agent-dev"), pull.issue.number, {"title": "retry"})
-    state.review(repository, user("agent-reviewer"), pull.issue.number, "REQUEST_CHANGES", "no", "")
+    pull = state.pulls.create_pull(
+        repository, user("agent-dev"), "WIP: retry", "", "feat/retry", "main", ["agent-reviewer"]
+    )
+    state.issues.edit_issue(repository, user("agent-dev"), pull.issue.number, {"title": "retry"})
+    state.pulls.review(repository, user("agent-reviewer"), pull.issue.number, "REQUEST_CHANGES", "no", "")
     forge.push(REPOSITORY, "feat/retry", {"a.py": "2\n"}, "agent-dev")
     forge.finish_workflow(REPOSITORY, pull.head_sha, pull=pull.issue.number)
-    issue = state.create_issue(repository, user("alice"), "Crash", "", ["agent-second"])
-    state.create_comment(repository, user("alice"), issue.number, "@agent-ops please look")
+    issue = state.issues.create_issue(repository, user("alice"), "Crash", "", ["agent-second"])
+    state.issues.create_comment(repository, user("alice"), issue.number, "@agent-ops please look")
     forge.finish_workflow(REPOSITORY, repository.bare.head("main"), workflow="deploy.yml")
 
 
@@ -141,7 +143,9 @@ def test_in_another_order_it_is_the_same(tmp_path: Path, turn: int) -> None:
 def test_a_replay_has_a_new_number_and_the_same_body(tmp_path: Path) -> None:
     async def scene(forge: FakeGitea, _: Door) -> None:
         state = forge.state
-        state.create_issue(state.repositories[REPOSITORY], state.require_user("alice"), "Crash", "", ["agent-dev"])
+        state.issues.create_issue(
+            state.repositories[REPOSITORY], state.require_user("alice"), "Crash", "", ["agent-dev"]
+        )
         [first, second] = forge.deliveries.all
         again = forge.deliveries.replay(first)
         await forge.deliveries.wait_until_settled()
@@ -262,7 +266,7 @@ def test_a_pull_request_from_a_fork_is_untrusted(tmp_path: Path) -> None:
         copy.bare.git("fetch", "--quiet", str(origin.bare.path), "main:refs/heads/up")
         tree = copy.bare.git("rev-parse", "feat/f^{tree}")
         copy.bare.commit_tree("feat/g", tree, [copy.bare.head("up")], "on top", "alice")
-        forge.state.create_pull(origin, forge.state.require_user("alice"), "fork", "", "alice:feat/g", "main")
+        forge.state.pulls.create_pull(origin, forge.state.require_user("alice"), "fork", "", "alice:feat/g", "main")
         forge.push("alice/widgets", "feat/g", {"f.py": "2\n"}, "alice")
 
     door = play(tmp_path, scene)

@@ -40,7 +40,7 @@ def opened(forge: FakeGitea, count: int) -> list[Any]:
     for number in range(count):
         forge.push(REPO, f"b{number}", {f"{number}.py": "x\n"}, "dev")
         repository, dev = forge.state.repository("acme", "widgets"), forge.state.user("dev")
-        made.append(forge.state.create_pull(repository, dev, f"P{number}", "", f"b{number}", "main"))
+        made.append(forge.state.pulls.create_pull(repository, dev, f"P{number}", "", f"b{number}", "main"))
     return made
 
 
@@ -54,7 +54,7 @@ def test_what_shows_late_is_looked_for_again(tmp_path: Path) -> None:
         async def sleep(seconds: float) -> None:
             slept.append(seconds)
             if len(slept) == 2:
-                forge.state.merge(repository, forge.state.user("dev"), pull.issue.number, "")
+                forge.state.pulls.merge(repository, forge.state.user("dev"), pull.issue.number, "")
 
         made = check(repo=REPO, pull_request=1, pr_merged=True)
         found = await ReadBack({"work": client}, settling=3.0, sleep=sleep).check(made)

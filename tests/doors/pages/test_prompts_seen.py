@@ -11,6 +11,7 @@ import pytest
 from agenttalk.contracts.errors import UsageError
 from agenttalk.doors.cli.main import call
 from agenttalk.engine.agents import prompt_record
+from agenttalk.rules.prompts.size import estimate_tokens
 from doors.pages.pagekit import HOSTILE, Guest, text, visit
 from kits.plankit import plan, task
 
@@ -90,6 +91,8 @@ def test_the_command_line_prints_it(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert call(["explain", "p/one", "--prompt", *root]) == 0
     said = capsys.readouterr()
     assert "Sweep the floor." in said.out
+    whole, own = estimate_tokens(said.out[:-1]), estimate_tokens("Sweep the floor.")
+    assert f"at most {whole} tokens, {whole - own} of them beside the task's own text" in said.err.replace("\n", " ")
     assert said.out.rstrip("\n") == (tmp_path / KEPT).read_text(encoding="utf-8").rstrip("\n")
     assert call(["explain", "p/two", "--prompt", *root]) == 0
     said = capsys.readouterr()
@@ -97,4 +100,4 @@ def test_the_command_line_prints_it(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "only its hash was kept sha256:" in said.err.replace("\n", " ")
     assert call(["explain", "p/one", "--prompt", "--json", *root]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["standing"], told["attempt"]) == ("as_injected", 1)
+    assert (told["standing"], told["attempt"], told["tokens"]) == ("as_injected", 1, whole)

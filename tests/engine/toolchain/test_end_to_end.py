@@ -25,11 +25,15 @@ def test_an_issue_becomes_a_merged_pull_request_and_nothing_is_taken_on_trust(tm
         world.do(world.forge.finish_workflow, REPO, world.head(pull), pull=pull)
         ended(bench, 6)
         world.do(
-            world.forge.state.create_comment, world.repository, world.user("maintainer"), issue, "@agent-dev how much?"
+            world.forge.state.issues.create_comment,
+            world.repository,
+            world.user("maintainer"),
+            issue,
+            "@agent-dev how much?",
         )
         ended(bench, 7)
         notes = world.pull("agent-reviewer", "docs/notes", "Notes")
-        world.do(world.forge.state.merge, world.repository, world.user("maintainer"), notes, "")
+        world.do(world.forge.state.pulls.merge, world.repository, world.user("maintainer"), notes, "")
         found = ended(bench, 8)
         merging = found[5]["id"]
         shown = [

@@ -104,11 +104,13 @@ def test_a_merge_that_is_scheduled_is_done_when_the_checks_are_green(tmp_path: P
         number = here.pull()
         sha = here.head(number)
         status = {"state": "pending", "context": "ci / test (pull_request)"}
-        here.do(here.forge.state.set_status, here.repository, here.user("root"), sha, status)
+        here.do(here.forge.state.pulls.set_status, here.repository, here.user("root"), sha, status)
         here.review("maintainer", number, "APPROVED")
         waits = until(lambda: awaiting(bench, "review_result"), "the merge waits")
         assert "waits for" in waits["reason"]
-        here.do(here.forge.state.set_status, here.repository, here.user("root"), sha, {**status, "state": "success"})
+        here.do(
+            here.forge.state.pulls.set_status, here.repository, here.user("root"), sha, {**status, "state": "success"}
+        )
         [done] = until(
             lambda: all(each["status"] == "done" for each in of(bench, "review_result")) and of(bench, "review_result"),
             "it is merged",
@@ -135,26 +137,28 @@ def test_a_task_that_others_made_moot_while_its_agent_worked_is_closed_with_the_
             number = here.assigned()
         elif action == "mention":  # of a deleted issue the forge answers 500 when its comments are asked for
             number = here.assigned(login="maintainer")
-            here.do(state.create_comment, here.repository, somebody, number, "@agent-dev please say when we open")
+            here.do(
+                state.issues.create_comment, here.repository, somebody, number, "@agent-dev please say when we open"
+            )
         else:
             number = here.pull()
             red = {"state": "failure", "context": "ci / test (pull_request)"}
             if action == "ci_failure":
-                here.do(state.set_status, here.repository, here.user("root"), here.head(number), red)
+                here.do(state.pulls.set_status, here.repository, here.user("root"), here.head(number), red)
             else:
                 here.review("maintainer", number, "APPROVED")
         until(lambda: [each for each in of(bench, action) if each["status"] == "working"], "the agent works")
         if how == "merged":
-            here.do(state.merge, here.repository, somebody, number, "")
+            here.do(state.pulls.merge, here.repository, somebody, number, "")
         elif how in {"closed", "issue closed"}:
-            here.do(state.edit_issue, here.repository, somebody, number, {"state": "closed"})
+            here.do(state.issues.edit_issue, here.repository, somebody, number, {"state": "closed"})
         elif how == "green":
             good = {"state": "success", "context": "ci / test (pull_request)"}
-            here.do(state.set_status, here.repository, here.user("root"), here.head(number), good)
+            here.do(state.pulls.set_status, here.repository, here.user("root"), here.head(number), good)
         elif how == "unassigned":
-            here.do(state.edit_issue, here.repository, somebody, number, {"assignees": []})
+            here.do(state.issues.edit_issue, here.repository, somebody, number, {"assignees": []})
         elif how in {"issue deleted", "call deleted"}:
-            here.do(state.delete_issue, here.repository, here.user("root"), number)
+            here.do(state.issues.delete_issue, here.repository, here.user("root"), number)
         else:
             here.do(state.delete_repository, here.repository, here.user("root"))
         gate.touch()
@@ -190,7 +194,9 @@ def test_a_person_says_whether_a_repository_that_is_not_shown_any_more_was_delet
         bench.answer(asked["request_id"], answer)
         if answer == "access given":
             for number in numbers:
-                here.do(here.forge.state.edit_issue, hidden, here.user("maintainer"), number, {"state": "closed"})
+                here.do(
+                    here.forge.state.issues.edit_issue, hidden, here.user("maintainer"), number, {"state": "closed"}
+                )
         ended = until(
             lambda: all(each["closed_at"] for each in bench.tasks()) and bench.tasks(), "the tasks are closed"
         )

@@ -143,7 +143,7 @@ def test_a_deleted_issue_ends_its_tasks_and_the_look_at_the_forge_goes_on(tmp_pa
         issue = scene.issue(assignees=("agent-dev",))
         scene.comment(issue.number, "@agent-second please see")
         await scene.told()
-        scene.forge.state.delete_issue(scene.repository, scene.user("root"), issue.number)
+        scene.forge.state.issues.delete_issue(scene.repository, scene.user("root"), issue.number)
         expected = [("issue_assigned", "agent-dev", "withdrawn"), ("mention", "agent-second", "withdrawn")]
         if told == "lost":
             scene.lost()
@@ -246,7 +246,7 @@ def test_a_comment_that_was_deleted_calls_nobody_who_has_not_begun(tmp_path: Pat
         if told == "lost":
             await scene.told()
             await scene.reconcile()
-        scene.forge.state.delete_comment(scene.repository, scene.user("alice"), gone.id)
+        scene.forge.state.issues.delete_comment(scene.repository, scene.user("alice"), gone.id)
         if told == "lost":
             scene.lost()
         else:
@@ -270,7 +270,7 @@ def test_an_agent_does_not_end_a_call_by_deleting_the_comment(tmp_path: Path) ->
         said = scene.comment(issue.number, "@agent-second please see")
         await scene.told()
         scene.user("agent-second").is_admin = True
-        scene.forge.state.delete_comment(scene.repository, scene.user("agent-second"), said.id)
+        scene.forge.state.issues.delete_comment(scene.repository, scene.user("agent-second"), said.id)
         await scene.told()
         assert await statuses(scene) == [("mention", "agent-second", "pending")]
 
@@ -287,15 +287,15 @@ def test_a_renamed_repository_keeps_its_tasks_and_gives_none_out_again(tmp_path:
         await scene.told()
         before = await statuses(scene)
         scene.forge.state.rename_repository(repository, "gadgets")
-        scene.forge.state.edit_issue(repository, root, issue.number, {"body": "After the move."})
-        scene.forge.state.edit_issue(repository, root, pull.issue.number, {"title": "Another title"})
+        scene.forge.state.issues.edit_issue(repository, root, issue.number, {"body": "After the move."})
+        scene.forge.state.issues.edit_issue(repository, root, pull.issue.number, {"title": "Another title"})
         if told == "lost":
             scene.lost()
         else:
             await scene.told()
         assert (await scene.reconcile())["ok"]
         assert await statuses(scene) == before
-        scene.forge.state.edit_issue(repository, root, issue.number, {"state": "closed"})
+        scene.forge.state.issues.edit_issue(repository, root, issue.number, {"state": "closed"})
         await scene.told()
         await scene.reconcile()
         assert ("issue_assigned", "agent-dev", "withdrawn") in await statuses(scene)
@@ -384,7 +384,7 @@ def test_who_is_called_in_a_comment_on_a_line_has_a_task_at_once(tmp_path: Path)
         await scene.told()
         line = {"path": "retry.py", "new_position": 1, "body": "@agent-ops is this right?"}
         arguments = (scene.repository, scene.user("alice"), pull.issue.number, "COMMENT", "See below.", "")
-        scene.forge.state.review(*arguments, [line])
+        scene.forge.state.pulls.review(*arguments, [line])
         await scene.told()
         assert ("mention", "agent-ops", "pending") in await statuses(scene)
         before = len(await scene.tasks())
@@ -404,7 +404,7 @@ def test_the_log_of_a_failure_has_an_address_that_leads_to_the_forge(tmp_path: P
         await scene.told()
         where = "/acme/widgets/actions/runs/7"
         red = {"state": "failure", "context": "ci / test (pull_request)", "target_url": where}
-        scene.forge.state.set_status(scene.repository, scene.user("root"), pull.head_sha, red)
+        scene.forge.state.pulls.set_status(scene.repository, scene.user("root"), pull.head_sha, red)
         if told == "lost":
             scene.lost()
             await scene.reconcile()

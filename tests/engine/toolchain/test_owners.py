@@ -125,15 +125,15 @@ def test_two_agents_that_call_each_other_for_ever_are_stopped_and_a_person_is_as
             forge.hook(bench)
             alice, state = forge.user("alice"), forge.fake.state
             forge.repository.writers.add("alice")
-            forge.do(state.create_issue, forge.repository, alice, "Crash", "It crashes.", [])
-            forge.do(state.create_comment, forge.repository, alice, 1, "@agent-dev please look")
+            forge.do(state.issues.create_issue, forge.repository, alice, "Crash", "It crashes.", [])
+            forge.do(state.issues.create_comment, forge.repository, alice, 1, "@agent-dev please look")
             [question] = until(lambda: asked(bench), "a person is asked")
             assert "agents have answered each other 5 times at work:acme/widgets#1" in question["request"]["title"]
             tasks = bench.settled()
             assert [each["assignee"] for each in tasks] == ["dev", "reviewer", "dev", "reviewer", "dev"]
             assert len(forge.repository.comments) == 6
             # A person's word calls one again.
-            forge.do(state.create_comment, forge.repository, alice, 1, "@agent-reviewer what do you think?")
+            forge.do(state.issues.create_comment, forge.repository, alice, 1, "@agent-reviewer what do you think?")
             until(lambda: len(bench.tasks()) == 7, "they go on, and are stopped again")
             bench.settled()
             assert len(asked(bench)) == 1, "there is one question about it"
@@ -151,9 +151,13 @@ def test_what_is_to_be_said_survives_an_outage_and_kill_9_and_reaches_the_lead(
             forge.hook(bench)
             forge.repository.writers.add("alice")
             forge.fake.faults[:] = [ForgeFault("status", "POST", times=-1)]  # it can be read, and takes nothing
-            forge.do(forge.fake.state.create_issue, forge.repository, forge.user("alice"), "Crash", "", [])
+            forge.do(forge.fake.state.issues.create_issue, forge.repository, forge.user("alice"), "Crash", "", [])
             forge.do(
-                forge.fake.state.edit_issue, forge.repository, forge.user("alice"), 1, {"assignees": ["agent-dev"]}
+                forge.fake.state.issues.edit_issue,
+                forge.repository,
+                forge.user("alice"),
+                1,
+                {"assignees": ["agent-dev"]},
             )
             for count in (1, 2, 3):
                 until(partial(has_kept, bench, count), f"{count} texts are kept")

@@ -176,9 +176,9 @@ async def approved(place: Place) -> tuple[int, str]:
     """A pull request of dev's that was approved: the task to merge it is there. Its number and head."""
     place.forge.push(REPO, "feat/x", {"x.py": "x = 1\n"}, "agent-dev")
     state, repository = place.forge.state, place.repository
-    pull = state.create_pull(repository, place.user("agent-dev"), "A change", "", "feat/x", "main")
+    pull = state.pulls.create_pull(repository, place.user("agent-dev"), "A change", "", "feat/x", "main")
     number, head = pull.issue.number, pull.head_sha
-    state.review(repository, place.user("maintainer"), number, "APPROVED", "Good.", head)
+    state.pulls.review(repository, place.user("maintainer"), number, "APPROVED", "Good.", head)
     place.forge.deliveries.all = place.forge.deliveries.all[-1:]  # what is told of the approval alone
     assert len(await place.heard()) == 1
     return number, head
@@ -187,15 +187,15 @@ async def approved(place: Place) -> tuple[int, str]:
 async def asked(place: Place) -> tuple[int, str]:
     """A pull request of somebody's that waits for the reviewer. Its number and head."""
     place.forge.push(REPO, "feat/y", {"y.py": "y = 1\n"}, "somebody")
-    pull = place.forge.state.create_pull(place.repository, place.user("somebody"), "Theirs", "", "feat/y", "main")
+    pull = place.forge.state.pulls.create_pull(place.repository, place.user("somebody"), "Theirs", "", "feat/y", "main")
     assert len(await place.heard()) == 1
     return pull.issue.number, pull.head_sha
 
 
 async def called(place: Place, text: str = "@agent-dev how much?") -> int:
     """An issue in which dev is called. Its number."""
-    issue = place.forge.state.create_issue(place.repository, place.user("maintainer"), "How much?", "", [])
-    place.forge.state.create_comment(place.repository, place.user("maintainer"), issue.number, text)
+    issue = place.forge.state.issues.create_issue(place.repository, place.user("maintainer"), "How much?", "", [])
+    place.forge.state.issues.create_comment(place.repository, place.user("maintainer"), issue.number, text)
     assert len(await place.heard()) == 1
     return int(issue.number)
 
@@ -273,7 +273,7 @@ def test_what_was_merged_by_somebody_else_is_moot_and_was_not_done_by_the_agent(
         number, _ = await approved(place)
 
         async def waits(job: Job) -> None:
-            place.forge.state.merge(place.repository, place.user("somebody"), number, "")
+            place.forge.state.pulls.merge(place.repository, place.user("somebody"), number, "")
             await place.say(job)
 
         place.deeds = [waits]
@@ -292,7 +292,9 @@ def test_a_review_of_an_old_head_is_none(tmp_path: Path) -> None:
         new = place.repository.pulls[number].head_sha
 
         async def reviews(job: Job) -> None:
-            place.forge.state.review(place.repository, place.user("agent-reviewer"), number, "APPROVED", "ok", old)
+            place.forge.state.pulls.review(
+                place.repository, place.user("agent-reviewer"), number, "APPROVED", "ok", old
+            )
             await place.say(job, claims=[{"review": {"verdict": "APPROVE"}}])
 
         place.deeds = [reviews]
@@ -314,7 +316,7 @@ def test_only_a_verdict_by_the_agent_s_own_account_is_a_review(
         number, head = await asked(place)
 
         async def reviews(job: Job) -> None:
-            place.forge.state.review(place.repository, place.user(login), number, event, "Words.", head)
+            place.forge.state.pulls.review(place.repository, place.user(login), number, event, "Words.", head)
             await place.say(job)
 
         place.deeds = [reviews]
@@ -330,13 +332,13 @@ def test_what_the_engine_wrote_is_no_answer_of_the_agent_whose_account_it_shares
     async def work(place: Place) -> None:
         number = await called(place)
         told = f"@agent-dev this is not done.\n\n{write_marker(Marker('tc-1', 0, by_engine=True))}"
-        place.forge.state.create_comment(place.repository, place.user("agent-dev"), number, told)
+        place.forge.state.issues.create_comment(place.repository, place.user("agent-dev"), number, told)
         await place.ran()
         [outcome] = place.outcomes
         assert (outcome.code, "there is no comment" in outcome.detail) == ("no_action", True)
 
         async def answers(job: Job) -> None:
-            place.forge.state.create_comment(place.repository, place.user("agent-dev"), number, "Forty.")
+            place.forge.state.issues.create_comment(place.repository, place.user("agent-dev"), number, "Forty.")
             await place.say(job)
 
         place.deeds = [answers]
@@ -351,7 +353,7 @@ def test_a_comment_by_another_account_answers_nothing(tmp_path: Path) -> None:
         number = await called(place)
 
         async def answers(job: Job) -> None:
-            place.forge.state.create_comment(place.repository, place.user("somebody"), number, "40 cents.")
+            place.forge.state.issues.create_comment(place.repository, place.user("somebody"), number, "40 cents.")
             await place.say(job)
 
         place.deeds = [answers]
@@ -364,14 +366,16 @@ def test_a_comment_by_another_account_answers_nothing(tmp_path: Path) -> None:
 
 def test_a_pull_request_in_another_repository_is_none(tmp_path: Path) -> None:
     async def work(place: Place) -> None:
-        issue = place.forge.state.create_issue(place.repository, place.user("maintainer"), "Do it", "", ["agent-dev"])
+        issue = place.forge.state.issues.create_issue(
+            place.repository, place.user("maintainer"), "Do it", "", ["agent-dev"]
+        )
         assert len(await place.heard()) == 1
 
         async def elsewhere(job: Job) -> None:
             place.forge.push("acme/other", "fix/1", {"x.py": "x\n"}, "agent-dev")
             other = place.forge.state.repository("acme", "other")
             dev = place.user("agent-dev")
-            pull = place.forge.state.create_pull(other, dev, "Do it", f"Closes {REPO}#1", "fix/1", "main")
+            pull = place.forge.state.pulls.create_pull(other, dev, "Do it", f"Closes {REPO}#1", "fix/1", "main")
             said = {"pull_request": {"number": pull.issue.number, "repo": "acme/other"}} if said_so else None
             await place.say(job, claims=said)
 
@@ -425,7 +429,7 @@ def test_a_forge_that_is_down_is_an_error_of_nobody_who_worked(tmp_path: Path) -
         number, head = await approved(place)
 
         async def merges(job: Job) -> None:
-            place.forge.state.merge(place.repository, place.user("agent-dev"), number, head)
+            place.forge.state.pulls.merge(place.repository, place.user("agent-dev"), number, head)
             await place.say(job, claims=[{"merged": number}])
 
         place.deeds = [merges]
@@ -445,7 +449,7 @@ def test_an_outage_is_told_once_and_waited_for_and_nobody_works_again(tmp_path: 
         number, head = await approved(place)
 
         async def merges(job: Job) -> None:
-            place.forge.state.merge(place.repository, place.user("agent-dev"), number, head)
+            place.forge.state.pulls.merge(place.repository, place.user("agent-dev"), number, head)
             await place.say(job, claims=[{"merged": number}])
 
         waits: list[float] = []
@@ -567,18 +571,18 @@ def test_a_deployment_is_repaired_by_a_later_success_of_the_same_context(tmp_pat
     async def work(place: Place) -> None:
         sha = place.repository.bare.head("main")
         status = {"state": "failure", "context": "deploy / production"}
-        place.forge.state.set_status(place.repository, place.user("maintainer"), sha, status)
+        place.forge.state.pulls.set_status(place.repository, place.user("maintainer"), sha, status)
         assert len(await place.heard()) == 1
 
         async def other(job: Job) -> None:
             good = {"state": "success", "context": "lint"}
-            place.forge.state.set_status(place.repository, place.user("agent-ops"), sha, good)
+            place.forge.state.pulls.set_status(place.repository, place.user("agent-ops"), sha, good)
             await place.say(job)
 
         async def deploys(job: Job) -> None:
             fixed = place.forge.push(REPO, "main", {"fix.py": "ok\n"}, "agent-ops")
             good = {"state": "success", "context": "deploy / production"}
-            place.forge.state.set_status(place.repository, place.user("agent-ops"), fixed, good)
+            place.forge.state.pulls.set_status(place.repository, place.user("agent-ops"), fixed, good)
             await place.say(job, claims={"deploy": {"sha": fixed}})
 
         place.deeds = [other, deploys]
@@ -596,7 +600,7 @@ def test_a_success_from_before_the_failure_repairs_nothing(tmp_path: Path) -> No
 
     def told(place: Place, sha: str, state: str) -> None:
         status = {"state": state, "context": "deploy / production"}
-        place.forge.state.set_status(place.repository, place.user("maintainer"), sha, status)
+        place.forge.state.pulls.set_status(place.repository, place.user("maintainer"), sha, status)
 
     async def work(place: Place) -> None:
         older = place.repository.bare.head("main")
@@ -629,7 +633,7 @@ def test_one_task_for_two_failed_deployments_is_done_when_both_are_good(tmp_path
 
         def told(where: str, state: str) -> None:
             status = {"state": state, "context": f"deploy / {where}"}
-            place.forge.state.set_status(place.repository, place.user("agent-ops"), sha, status)
+            place.forge.state.pulls.set_status(place.repository, place.user("agent-ops"), sha, status)
 
         told("production", "failure")
         told("staging", "failure")
@@ -713,9 +717,9 @@ def test_review_comments_are_answered_one_by_one_or_by_a_push(tmp_path: Path) ->
     async def work(place: Place) -> None:
         place.forge.push(REPO, "feat/x", {"x.py": "x = 1\n"}, "agent-dev")
         state, repository, dev = place.forge.state, place.repository, place.user("agent-dev")
-        pull = state.create_pull(repository, dev, "A change", "", "feat/x", "main")
+        pull = state.pulls.create_pull(repository, dev, "A change", "", "feat/x", "main")
         place.forge.deliveries.all = []
-        state.review(
+        state.pulls.review(
             repository, place.user("maintainer"), pull.issue.number, "COMMENT", "Two questions.", pull.head_sha
         )
         assert len(await place.heard()) == 1
@@ -724,7 +728,7 @@ def test_review_comments_are_answered_one_by_one_or_by_a_push(tmp_path: Path) ->
             await place.say(job)
 
         async def answers(job: Job) -> None:
-            comment = state.create_comment(repository, dev, pull.issue.number, "Because it is so.")
+            comment = state.issues.create_comment(repository, dev, pull.issue.number, "Because it is so.")
             await place.say(job, claims=[{"comment": {"id": comment.id}}])
 
         place.deeds = [nothing, answers]

@@ -56,7 +56,9 @@ def called_on_a_line(at: Scene) -> None:
     pull = at.pull(reviewers=("agent-second",))
     said = [{"path": "retry.py", "new_position": 1, "body": "@agent-ops, is this how we do it?"}]
     reviewer = at.user("agent-reviewer")
-    at.forge.state.review(at.repository, reviewer, pull.issue.number, "APPROVED", "Fine, with one question.", "", said)
+    at.forge.state.pulls.review(
+        at.repository, reviewer, pull.issue.number, "APPROVED", "Fine, with one question.", "", said
+    )
 
 
 def not_deployed(at: Scene) -> None:
@@ -159,7 +161,7 @@ def close(at: Scene, _: Any) -> None:
 
 
 def merge(at: Scene, pull: Any) -> None:
-    at.forge.state.merge(at.repository, at.user("root"), 1, pull.head_sha)
+    at.forge.state.pulls.merge(at.repository, at.user("root"), 1, pull.head_sha)
 
 
 def unasked(at: Scene, pull: Any) -> None:

@@ -34,10 +34,10 @@ class Story:
 
     def issue(self, title: str, assignee: str) -> int:
         root = self.state.user("root")
-        return int(self.do(self.state.create_issue, self.repository, root, title, "", [assignee]).number)
+        return int(self.do(self.state.issues.create_issue, self.repository, root, title, "", [assignee]).number)
 
     def close(self, number: int) -> None:
-        self.do(self.state.edit_issue, self.repository, self.state.user("root"), number, {"state": "closed"})
+        self.do(self.state.issues.edit_issue, self.repository, self.state.user("root"), number, {"state": "closed"})
 
     def settled(self) -> None:
         asyncio.run_coroutine_threadsafe(self.forge.deliveries.wait_until_settled(), self._loop).result(30)

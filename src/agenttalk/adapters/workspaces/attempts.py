@@ -13,7 +13,7 @@ from agenttalk.adapters.workspaces import clone_index, folders, merge, paths, pr
 from agenttalk.adapters.workspaces.async_methods import threaded
 from agenttalk.adapters.workspaces.branch import PlanBranch
 from agenttalk.adapters.workspaces.checkouts import Checkouts
-from agenttalk.adapters.workspaces.objects import GitObjects, MergeConflict
+from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.adapters.workspaces.paths import WorkspaceFolder, WorkspaceHome
 from agenttalk.adapters.workspaces.preparation import PreparedTree
 from agenttalk.adapters.workspaces.results import AttemptCommit, Clone, TreeRefusal, WorkspaceAttempt
@@ -86,9 +86,9 @@ class AttemptClones:
     ) -> tuple[str, str]:
         """Make the commit that a re-execution starts from. Returns it, and a patch if `previous` does not merge."""
         merged = merge.merge(self._objects, previous, onto, protected)
-        if isinstance(merged, MergeConflict):
+        if isinstance(merged, merge.MergeConflict):
             tree = merge.restore_protected(self._objects, previous, protected).tree
-            return onto, self._objects.diff(self._objects.parent_of(previous), tree)
+            return onto, merge.show_patch(self._objects, self._objects.parent_of(previous), tree)
         if merged.tree == self._objects.tree_of(onto):
             return onto, ""
         start = self._objects.commit(merged.tree, [onto], f"Where {attempt.key} starts: the previous attempt\n", at)

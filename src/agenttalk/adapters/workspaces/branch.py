@@ -14,6 +14,7 @@ import threading
 from pathlib import Path
 
 from agenttalk.adapters.workspaces import merge, snapshots, user_folder
+from agenttalk.adapters.workspaces.merge import is_ancestor
 from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.adapters.workspaces.paths import WorkspaceFolder
 from agenttalk.adapters.workspaces.results import MergeCandidate
@@ -58,8 +59,14 @@ class PlanBranch:
     def _begun(self, tip: str | None) -> str:
         """Return where it began, or begin now. Raises UsageError when the branch exists and we did not make it."""
         with self._beginning:
-            self._began = self._began or self._objects.find_noted(f"{self.own}/base") or self._begins(tip)
+            self._began = self._began or self._noted_base() or self._begins(tip)
         return self._began
+
+    def _noted_base(self) -> str | None:
+        """Return the base that our own depot keeps, which no other program writes."""
+        wanted = ("rev-parse", "--verify", "--quiet", f"{self.own}/base^{{commit}}")
+        answer = self._objects.call(*wanted, ok=(0, 1, 128))
+        return answer.line if answer.code == 0 and answer.line else None
 
     def _begins(self, tip: str | None) -> str:
         if tip:
@@ -68,7 +75,7 @@ class PlanBranch:
             raise UsageError(Code.NAME_TAKEN, message, hint=hint)
         self._objects.refs.drop(self._objects.refs.read(self.own))  # left by a plan whose branch was deleted
         base = self._first()
-        self._objects.keep_noted(f"{self.own}/base", base)
+        self._objects.call("update-ref", "--no-deref", f"{self.own}/base", base)  # in our depot, which only we write
         return base
 
     def _first(self) -> str:
@@ -122,7 +129,7 @@ class PlanBranch:
     def advance(self, candidate: MergeCandidate) -> bool:
         """Move it to exactly a candidate's commit; see `PlanWorkspace.advance`."""
         tip = self.tip()
-        if tip not in {candidate.onto, candidate.commit} and not self._objects.is_ancestor(candidate.commit, tip):
+        if tip not in {candidate.onto, candidate.commit} and not is_ancestor(self._objects, candidate.commit, tip):
             return False
         if tip == candidate.onto != candidate.commit:
             for holder in self._place.holders(self._objects, self.ref):

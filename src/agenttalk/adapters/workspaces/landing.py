@@ -19,7 +19,8 @@ from typing import Final, Literal
 
 from agenttalk.adapters.workspaces import folders, snapshots, tree_reader
 from agenttalk.adapters.workspaces.git import GitLocation
-from agenttalk.adapters.workspaces.objects import GitObjects, MergeConflict, TreeChange
+from agenttalk.adapters.workspaces.merge import MergeConflict, is_ancestor, merge_commits
+from agenttalk.adapters.workspaces.objects import GitObjects, TreeChange
 from agenttalk.adapters.workspaces.paths import WorkspaceFolder
 from agenttalk.adapters.workspaces.tree_reader import FILE, LINK, PROGRAM, SUBMODULE, TreeEntry, TreeLimits
 from agenttalk.contracts.errors import Code, MachineError
@@ -75,7 +76,7 @@ class Landing:
         old = self._objects.refs.resolve(ref)
         if old is None:
             return LandingRefusal(f"there is no branch {branch!r}")
-        if self._objects.is_ancestor(tip, old):
+        if is_ancestor(self._objects, tip, old):
             return LandingResult(old, "nothing")
         new = self._joined(old, tip, plan, branch, at)
         if isinstance(new, LandingRefusal):
@@ -89,9 +90,9 @@ class Landing:
         ).line
 
     def _joined(self, old: str, tip: str, plan: str, branch: str, at: datetime) -> str | LandingRefusal:
-        if self._objects.is_ancestor(old, tip):
+        if is_ancestor(self._objects, old, tip):
             return tip
-        merged = self._objects.merge(old, tip)
+        merged = merge_commits(self._objects, old, tip)
         if isinstance(merged, MergeConflict):
             return LandingRefusal(f"the plan's work does not merge with {branch!r}", merged.paths, merged.text)
         message = f"Merge plan {plan} into {branch}\n\nAgentTalk-Plan: {plan}\n"

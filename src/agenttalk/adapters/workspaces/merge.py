@@ -1,13 +1,16 @@
-"""Merges an attempt's commit onto a tip, with protected paths restored."""
+"""Compares trees, and merges commits: an attempt's onto a tip with protected paths restored."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Final, NamedTuple
 
 from agenttalk.adapters.workspaces import tree_reader
-from agenttalk.adapters.workspaces.objects import GitObjects, Kind, MergeConflict, TreeChange
+from agenttalk.adapters.workspaces.objects import GitObjects, Kind, TreeChange
 from agenttalk.adapters.workspaces.results import WorkspaceAttempt
 from agenttalk.adapters.workspaces.tree_reader import TreeEntry
 from agenttalk.contracts.core.base import is_id
@@ -20,8 +23,19 @@ SUBJECT: Final = 72
 """Characters of the first line of a commit."""
 _FAR: Final = 2_000
 """Commits that are followed one by one."""
+TEXT_LIMIT: Final = 256 * 1024
+"""Characters of a diff or a conflict, at most."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """The date of temporary commits, which are only inputs of a merge."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeConflict:
+    """A merge that needs a decision."""
+
+    paths: tuple[str, ...]
+    text: str
+    """The messages of git, then each file with its conflict marks."""
 
 
 class MergedTree(NamedTuple):
@@ -94,7 +108,7 @@ def list_arrivals(objects: GitObjects, plan: str, own: str, since: str, tip: str
     """
     if objects.refs.resolve(since) is None:
         return []
-    if _walk_back(objects, since, tip) is None and not objects.is_ancestor(since, tip):
+    if _walk_back(objects, since, tip) is None and not is_ancestor(objects, since, tip):
         return []
     found = [
         (commit, trailers.get(TASK) if trailers.get(PLAN) == plan and is_ours(objects, trailers, own) else None)
@@ -115,13 +129,51 @@ def restore_protected(objects: GitObjects, commit: str, protected: PathMatcher) 
     return MergedTree(tree, tuple(sorted(meant)))
 
 
+def is_ancestor(objects: GitObjects, older: str, newer: str) -> bool:
+    """Return whether a commit is another one, or an ancestor of it."""
+    return older == newer or objects.call("merge-base", "--is-ancestor", older, newer, ok=(0, 1)).code == 0
+
+
+def merge_commits(objects: GitObjects, ours: str, theirs: str) -> str | MergeConflict:
+    """Merge two commits; return the tree, or the conflict. Checks nothing out."""
+    wanted = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages", "--allow-unrelated-histories")
+    answer = objects.call(*wanted, ours, theirs, ok=(0, 1))
+    tree, _, rest = answer.out.partition(b"\0")
+    if answer.code == 0:
+        return tree.decode()
+    named, _, messages = rest.partition(b"\0\0")
+    paths = tuple(dict.fromkeys(os.fsdecode(path) for path in named.split(b"\0") if path))
+    return MergeConflict(paths, _describe_conflict(objects, tree.decode(), paths, messages))
+
+
+def _describe_conflict(objects: GitObjects, tree: str, paths: Sequence[str], messages: bytes) -> str:
+    fields = messages.split(b"\0")
+    lines = []
+    while len(fields) > 3 and fields[0].isdigit():
+        count = int(fields[0])
+        lines.append(fields[count + 2].decode(errors="replace").strip())
+        fields = fields[count + 3 :]
+    listing = objects.listing(tree)
+    parts = ["\n".join(lines)]
+    left = TEXT_LIMIT
+    for path in paths:
+        item = listing.get(path)
+        if item is None or item.mode not in {tree_reader.FILE, tree_reader.PROGRAM} or left <= 0:
+            continue
+        text = next(objects.contents([item.oid]))
+        if b"\0" not in text[:8000]:
+            parts.append(f"--- {path}\n{text[:left].decode(errors='replace')}")
+            left -= len(text)
+    return "\n".join(parts) + "\n"
+
+
 def merge(objects: GitObjects, commit: str, tip: str, protected: PathMatcher) -> MergedTree | MergeConflict:
     """Merge an attempt's commit onto a tip, with protected paths as on the tip."""
     tree, restored = restore_protected(objects, commit, protected)
     before = objects.parent_of(commit)
     if before == tip:
         return MergedTree(tree, restored)
-    merged = objects.merge(tip, objects.commit(tree, [before], "what an attempt left\n", EPOCH))
+    merged = merge_commits(objects, tip, objects.commit(tree, [before], "what an attempt left\n", EPOCH))
     return merged if isinstance(merged, MergeConflict) else MergedTree(merged, restored)
 
 
@@ -147,3 +199,27 @@ def find_own_changes(
 def change_kind(before: TreeEntry | None, after: TreeEntry | None) -> Kind:
     """Return what happened to a path."""
     return "added" if before is None else "deleted" if after is None else "changed"
+
+
+def show_patch(
+    objects: GitObjects, before: str, after: str, *, paths: Sequence[str] = (), limit: int = TEXT_LIMIT
+) -> str:
+    """Return the difference of two trees as a patch. Cuts it at the limit, and says so."""
+    wanted = ("diff-tree", "-r", "-p", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv")
+    answer = objects.call(*wanted, "--no-color", before, after, "--", *paths, most=limit)
+    text = answer.out.decode(errors="replace")
+    return f"{text}\n[cut off after {limit:,} bytes]\n" if answer.cut else text
+
+
+def hash_patch(objects: GitObjects, before: str, after: str) -> str:
+    """Hash a patch without what changes when other lines of its files do: line numbers, and ids of text files."""
+    wanted = ("diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv")
+    digest = sha256()
+    index = b""
+    for line in objects.call(*wanted, "--no-color", before, after).out.splitlines(keepends=True):
+        if line.startswith(b"index "):
+            index = line
+            continue
+        digest.update(index if line.startswith(b"GIT binary") else b"")
+        digest.update(b"@@\n" if line.startswith(b"@@ ") else line)
+    return f"sha256:{digest.hexdigest()}"

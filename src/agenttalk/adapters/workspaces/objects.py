@@ -8,9 +8,7 @@ import secrets
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
-from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -31,8 +29,6 @@ from agenttalk.adapters.workspaces.tree_reader import Listing, TreeEntry
 from agenttalk.contracts.errors import MachineError
 
 Kind = Literal["added", "changed", "deleted"]
-TEXT_LIMIT: Final = 256 * 1024
-"""Characters of a diff or a conflict, at most."""
 _FEW: Final = 50
 """Objects that are read or written one by one; more are handed to a git of their own."""
 _SMALL: Final = 8 * 1024 * 1024
@@ -52,15 +48,6 @@ class TreeChange(NamedTuple):
     kind: Kind
     before: TreeEntry | None
     after: TreeEntry | None
-
-
-@dataclass(frozen=True, slots=True)
-class MergeConflict:
-    """A merge that needs a decision."""
-
-    paths: tuple[str, ...]
-    text: str
-    """The messages of git, then each file with its conflict marks."""
 
 
 class GitRefs:
@@ -180,15 +167,6 @@ class GitObjects:
         at = GitLocation(self._depot, self.store, index, tree)
         return self.git.call(*args, at=at, **options)  # type: ignore[arg-type]
 
-    def keep_noted(self, ref: str, commit: str) -> None:
-        """Keep a commit under a name in our own depot, which no other program writes."""
-        self.call("update-ref", "--no-deref", ref, commit)
-
-    def find_noted(self, ref: str) -> str | None:
-        """Find the commit that was kept under a name in our own depot."""
-        answer = self.call("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1, 128))
-        return answer.line if answer.code == 0 and answer.line else None
-
     # Trees
 
     def blob_id(self, data: bytes) -> str:
@@ -267,26 +245,6 @@ class GitObjects:
                 TreeChange(os.fsdecode(path), kind, TreeEntry(*was) if was else None, TreeEntry(*now) if now else None)
             )
         return tuple(sorted(changes, key=lambda change: os.fsencode(change.path)))
-
-    def diff(self, before: str, after: str, *, paths: Sequence[str] = (), limit: int = TEXT_LIMIT) -> str:
-        """Return the difference of two trees as a patch. Cuts it at the limit, and says so."""
-        wanted = ("diff-tree", "-r", "-p", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv")
-        answer = self.call(*wanted, "--no-color", before, after, "--", *paths, most=limit)
-        text = answer.out.decode(errors="replace")
-        return f"{text}\n[cut off after {limit:,} bytes]\n" if answer.cut else text
-
-    def hash_patch(self, before: str, after: str) -> str:
-        """Hash a patch without what changes when other lines of its files do: line numbers, and ids of text files."""
-        wanted = ("diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv")
-        digest = sha256()
-        index = b""
-        for line in self.call(*wanted, "--no-color", before, after).out.splitlines(keepends=True):
-            if line.startswith(b"index "):
-                index = line
-                continue
-            digest.update(index if line.startswith(b"GIT binary") else b"")
-            digest.update(b"@@\n" if line.startswith(b"@@ ") else line)
-        return f"sha256:{digest.hexdigest()}"
 
     def alter_tree(self, tree: str, changes: Mapping[str, TreeEntry | None]) -> str:
         """Make a tree with some paths set, or removed where None. git checks the result."""
@@ -396,41 +354,6 @@ class GitObjects:
         lines = [f"tree {self.tree_of(tree)}", *(f"parent {parent}" for parent in parents)]
         lines += [f"author {name} <{email}> {date}", f"committer {NAME} <{EMAIL}> {date}", "", message]
         return self._write_objects([("commit", "\n".join(lines).encode(errors="replace"))])[0]
-
-    def is_ancestor(self, older: str, newer: str) -> bool:
-        """Return whether a commit is another one, or an ancestor of it."""
-        return older == newer or self.call("merge-base", "--is-ancestor", older, newer, ok=(0, 1)).code == 0
-
-    def merge(self, ours: str, theirs: str) -> str | MergeConflict:
-        """Merge two commits; return the tree, or the conflict. Checks nothing out."""
-        wanted = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages", "--allow-unrelated-histories")
-        answer = self.call(*wanted, ours, theirs, ok=(0, 1))
-        tree, _, rest = answer.out.partition(b"\0")
-        if answer.code == 0:
-            return tree.decode()
-        named, _, messages = rest.partition(b"\0\0")
-        paths = tuple(dict.fromkeys(os.fsdecode(path) for path in named.split(b"\0") if path))
-        return MergeConflict(paths, self._describe_conflict(tree.decode(), paths, messages))
-
-    def _describe_conflict(self, tree: str, paths: Sequence[str], messages: bytes) -> str:
-        fields = messages.split(b"\0")
-        lines = []
-        while len(fields) > 3 and fields[0].isdigit():
-            count = int(fields[0])
-            lines.append(fields[count + 2].decode(errors="replace").strip())
-            fields = fields[count + 3 :]
-        listing = self.listing(tree)
-        parts = ["\n".join(lines)]
-        left = TEXT_LIMIT
-        for path in paths:
-            item = listing.get(path)
-            if item is None or item.mode not in {tree_reader.FILE, tree_reader.PROGRAM} or left <= 0:
-                continue
-            text = next(self.contents([item.oid]))
-            if b"\0" not in text[:8000]:
-                parts.append(f"--- {path}\n{text[:left].decode(errors='replace')}")
-                left -= len(text)
-        return "\n".join(parts) + "\n"
 
 
 def _clean_identity(text: str) -> str:

@@ -29,7 +29,8 @@ from agenttalk.adapters.workspaces.branch import PlanBranch
 from agenttalk.adapters.workspaces.checkouts import Checkouts
 from agenttalk.adapters.workspaces.git import Git
 from agenttalk.adapters.workspaces.landing import LandingRefusal, LandingResult
-from agenttalk.adapters.workspaces.objects import TEXT_LIMIT, GitObjects, MergeConflict, TreeChange
+from agenttalk.adapters.workspaces.merge import TEXT_LIMIT, MergeConflict
+from agenttalk.adapters.workspaces.objects import GitObjects, TreeChange
 from agenttalk.adapters.workspaces.paths import WorkspaceHome
 from agenttalk.adapters.workspaces.results import (
     AttemptCommit,
@@ -73,12 +74,12 @@ class PlanTrees:
     @threaded
     def diff(self, before: str, after: str, *, paths: Sequence[str] = (), limit: int = TEXT_LIMIT) -> str:
         """Return the difference as text for people. Cuts it at the limit in bytes, and says so."""
-        return self._objects.diff(before, after, paths=paths, limit=limit)
+        return merge.show_patch(self._objects, before, after, paths=paths, limit=limit)
 
     @threaded
     def hash_own_changes(self, before: str, after: str) -> str:
         """Hash the lines of a change and those next to them. Other changes of the same files do not matter."""
-        return self._objects.hash_patch(before, after)
+        return merge.hash_patch(self._objects, before, after)
 
     @threaded
     def find_covered(self, tree: str, globs: PathMatcher = EVERYTHING) -> CoveredFiles:

@@ -45,7 +45,7 @@ def make_server(
     async def tools(ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         role = await _role(ask(ctx.request), guess)
         brief = role == "agent" and own is not None
-        found = [_to_mcp_tool(each, role, brief=brief) for each in list_tools(role, brief=brief)]
+        found = [to_mcp_tool(each, role, brief=brief) for each in list_tools(role, brief=brief)]
         return types.ListToolsResult(tools=found)
 
     async def call(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -107,8 +107,9 @@ async def _role(ask: AsyncEngineClient, guess: str) -> str:
         raise MCPError(types.INVALID_REQUEST, str(refusal)) from refusal
 
 
-def _to_mcp_tool(tool: Tool, role: str, *, brief: bool) -> types.Tool:
-    hints = types.ToolAnnotations(read_only_hint=tool.reads, destructive_hint=False, open_world_hint=False)
+def to_mcp_tool(tool: Tool, role: str, *, brief: bool) -> types.Tool:
+    """Return a tool as a role sees it."""
+    hints = types.ToolAnnotations(read_only_hint=tool.reads or None, destructive_hint=False, open_world_hint=False)
     schema = tool.to_schema(role, brief=brief)
     return types.Tool(name=tool.name, description=tool.description, input_schema=schema, annotations=hints)
 

@@ -42,7 +42,7 @@ class Tool:
         """Return the schema of the arguments for a role; in brief, without those that may be left out during a turn."""
         takes, required = dict(self.takes), list(self.required)
         if brief:
-            takes.pop("key", None)
+            takes = {name: schema for name, schema in takes.items() if name not in _LEFT_OUT}
         elif role in self.on_task:
             takes = {**_TASK[role], **takes}
             required = [*_NAMED[role], *required]
@@ -80,6 +80,8 @@ def _is_a(value: object, kind: str) -> bool:
     return isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
 
 
+_LEFT_OUT: Final = frozenset({"key", "locale"})
+"""Arguments that an agent is not shown during its turn. It can still give them."""
 _TASK_NAME: Final = text_schema("PLAN/TASK, such as shop/build; _toolchain/ID or _mail/ID on those boards.")
 _BOARD: Final = text_schema("The project, if it is not the default one.")
 _EPOCH: Final = {"type": "integer", "minimum": 1, "description": "The epoch under which you took the task (see claim)."}

@@ -69,8 +69,8 @@ TOOLS: Final = (
     ),
     Tool(
         "generate_command",
-        "Make a complete, valid command from a few fields (plan_id, task_id, prompt, …). Every repair or every error "
-        "is listed. Use the command exactly as it comes.",
+        "Make a valid command from a few fields (plan_id, task_id, prompt, …). Repairs and errors are listed. Use it "
+        "exactly as it comes.",
         AGENTS | OPERATOR,
         ("POST /api/commands/generate", f"POST {_TASK}/commands/generate"),
         tool_requests.generate_command,
@@ -111,15 +111,15 @@ TOOLS: Final = (
     ),
     Tool(
         "submit_artifact",
-        "Hand in a file of an output that your task declares, as text or as content in base64.",
+        "Hand in a file of an output of your task.",
         AGENTS,
         (f"POST {_TASK}/artifacts",),
         tool_requests.submit_artifact,
         {
             "output": text_schema("The output's name."),
-            "path": text_schema("The file inside the output; the output's name if it is one file."),
-            "text": text_schema("What the file says."),
-            "content": text_schema("Its bytes in base64, if it is not text."),
+            "path": text_schema("The file in it, if it is a folder."),
+            "text": text_schema("The file as text."),
+            "content": text_schema("Or its bytes in base64."),
         },
         ("output",),
         on_task=EVERYBODY,
@@ -127,14 +127,14 @@ TOOLS: Final = (
     ),
     Tool(
         "submit_report",
-        "Say about a task what was done: an action report, with claims if you have any. It proves nothing by itself.",
+        "Report what was done. It proves nothing by itself.",
         AGENTS | OPERATOR,
         (f"POST {_TASK}/comments",),
         tool_requests.submit_report,
         {
             "body": text_schema("What was done."),
-            "comment_type": text_schema("action_report, general, handoff, observation, review, …"),
-            "claims": {"type": "array", "description": "Evidence that you say you have."},
+            "comment_type": text_schema("action_report, handoff, review, …"),
+            "claims": {"type": "array", "description": "Evidence that you claim."},
             "key": _KEY,
         },
         ("body",),
@@ -171,7 +171,7 @@ TOOLS: Final = (
     ),
     Tool(
         "ask_human",
-        "Ask a person for help with your task. Look for the answer with get_answer.",
+        "Ask a person. Read the answer with get_answer.",
         AGENTS,
         (f"POST {_TASK}/questions",),
         tool_requests.ask_human,
@@ -182,11 +182,11 @@ TOOLS: Final = (
     ),
     Tool(
         "get_answer",
-        "See whether a question of yours was answered, and how.",
+        "Read the answer to your question.",
         AGENTS,
         (f"GET {_TASK}/questions/{{id}}",),
         tool_requests.get_answer,
-        {"question_id": text_schema("As ask_human told it.")},
+        {"question_id": text_schema("From ask_human.")},
         ("question_id",),
         on_task=EVERYBODY,
         reads=True,
@@ -194,13 +194,13 @@ TOOLS: Final = (
     ),
     Tool(
         "dispute_check",
-        "Say that a check of your task is itself wrong, and why. A person decides about it; the check stays in force, "
-        "and a dispute is not evidence. Read the answer with get_answer.",
+        "Say that a check is itself wrong. A person decides; until then it is in force. Read the answer with "
+        "get_answer.",
         AGENTS,
         (f"POST {_TASK}/disputes",),
         tool_requests.dispute_check,
         {
-            "check": text_schema("The check, as check_promise names it."),
+            "check": text_schema("As check_promise names it."),
             "reason": text_schema("Why it is wrong.", maxLength=2000),
         },
         ("check", "reason"),
@@ -225,7 +225,7 @@ TOOLS: Final = (
     ),
     Tool(
         "check_promise",
-        "Show what your task promises, and what of it is not there yet. Nothing is decided by this.",
+        "Show what your task promises and what is missing. This decides nothing.",
         EVERYBODY,
         (f"GET {_TASK}/promise",),
         tool_requests.check_promise,

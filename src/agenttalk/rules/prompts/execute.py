@@ -64,9 +64,10 @@ def render_execute_prompt(
     locale: Locale = "en",
     may_refuse: bool = False,
 ) -> str:
-    """Render the prompt: role, task, inputs, missing inputs, hand-over and rework, always in this order.
+    """Render the prompt: task, role, inputs, missing inputs, hand-over and rework, always in this order.
 
-    An agent that `may_refuse` is asked before the inputs to judge first how fit it is.
+    An agent that `may_refuse` is asked before the inputs to judge first how fit it is. What a task does not have is
+    not mentioned.
 
     Role and command are instructions. What others wrote (inputs, reasons of a refusal) stands between lines with
     the marker `fence`: 12 to 64 letters, digits or _, which should be random (ValueError if it is not of that
@@ -83,8 +84,8 @@ def render_execute_prompt(
     prompt = _Prompt(locale, extend_fence(fence, parts), handover.by)
     fitness = _choose(prompt_words.JUDGE_FIRST, handover.by) if may_refuse else None
     sections = [
-        (prompt_words.ROLE, role.strip()),
         (prompt_words.TASK, command.prompt.strip()),
+        (prompt_words.ROLE, role.strip()),
         (prompt_words.FITNESS, fitness.render(locale, path=_line(handover.result_path)) if fitness else ""),
         (prompt_words.INPUTS, prompt.inputs(inputs)),
         (prompt_words.MISSING, prompt.missing(missing)),
@@ -238,8 +239,6 @@ class _Prompt:
         self._by = by
 
     def inputs(self, inputs: Sequence[InputText]) -> str:
-        if not inputs:
-            return prompt_words.NO_INPUTS.render(self._locale)
         parts = [self._fence_note()] if any(each.text is not None for each in inputs) else []
         for each in inputs:
             sentence = _choose(prompt_words.BY_PATH, self._by) if each.text is None else prompt_words.SHOWN
@@ -263,7 +262,8 @@ class _Prompt:
         if handover.possible:
             possible = [self._possible(*each) for each in handover.possible]
             parts += [prompt_words.POSSIBLE.render(locale), "\n".join(possible)]
-        parts = parts or [_choose(prompt_words.NO_OUTPUTS, self._by).render(locale)]
+        if not parts and self._by == "answer":
+            parts = [prompt_words.NO_OUTPUTS.render(locale)]
         if command.score_required:
             parts.append(_choose(prompt_words.RESULT_WITH_SCORE, self._by).render(locale, path=path))
             parts.append(prompt_words.SCORE.render(locale))

@@ -30,6 +30,7 @@ from agenttalk.rules.toolchain.proposal import (
     ForgeKnowledge,
     KnownTask,
     Lookup,
+    SightingChanges,
     cut_text,
 )
 
@@ -66,7 +67,7 @@ def find_lookup_keys(event: ForgeEvent, known: ForgeKnowledge = ForgeKnowledge()
 
 def decide(event: ForgeEvent, registry: ForgeRegistry, known: ForgeKnowledge) -> EventDecision:
     """Decide what follows from an event. The same events in any order, repeated or not, give the same tasks."""
-    draft = DecisionDraft(event, registry, known)
+    draft = DecisionDraft(event, registry, known, SightingChanges(known.sightings))
     if not (registry.covers(event.repository.full_name) or registry.covers(event.repository.key)):
         draft.notes.append(f"{event.repository.full_name} is not one of our repositories")
     elif mention_tasks.is_our_own(event, registry):
@@ -141,7 +142,7 @@ def _pull_request(draft: DecisionDraft) -> None:
     if shown is None or own is None:
         draft.notes.append("it shows no pull request")
         return
-    now = draft.remember(shown)
+    now = draft.sightings.remember(shown)
     _settle(draft, now)
     if draft.event.name == "pull_request_deleted":
         _forget(draft, sightings.object_of(now), "the pull request was deleted")
@@ -154,7 +155,7 @@ def _dismissed(draft: DecisionDraft) -> None:
     if shown is None or review is None:
         draft.notes.append("it shows no review of a pull request")
         return
-    now = draft.remember(shown)
+    now = draft.sightings.remember(shown)
     _settle(draft, now)
     for task in draft.tasks_of(sightings.object_of(now), "review_result"):
         if task.reviewer != dedup_keys.user(review.author):
@@ -215,7 +216,7 @@ def _merged(draft: DecisionDraft, object_key: str, pull: PullRequest) -> None:
 def _review(draft: DecisionDraft) -> None:
     """Handle a submitted review: its pull request's author may get a task."""
     shown, review, own = sightings.read_sighting(draft.event), draft.event.review, draft.event.pull_request
-    now = draft.remember(shown) if shown else None
+    now = draft.sightings.remember(shown) if shown else None
     pull = _settle(draft, now) if now else None
     if pull is None or review is None or own is None or now is None:
         draft.notes.append("it shows no review of a pull request")
@@ -287,7 +288,7 @@ def _comment(draft: DecisionDraft) -> None:
         return
     number = pull.number if pull else issue.number if issue else 0
     if (shown := sightings.read_sighting(event)) is not None:
-        now = draft.remember(shown)
+        now = draft.sightings.remember(shown)
         pull = _settle(draft, now) or pull
     object_key = dedup_keys.object_of(event.source, draft.place, number)
     if event.name == "comment_deleted":
@@ -297,7 +298,7 @@ def _comment(draft: DecisionDraft) -> None:
     if line is not None and event.name == "comment_created":
         _failed_by_comment(draft, object_key, number, line)
         return
-    if draft.is_deleted_comment(object_key, comment.id):
+    if draft.sightings.is_deleted_comment(object_key, comment.id):
         draft.notes.append("the comment was deleted")
         return
     on_pull = pull is not None or (issue is not None and issue.is_pull)
@@ -307,7 +308,7 @@ def _comment(draft: DecisionDraft) -> None:
 
 def _unsay(draft: DecisionDraft, object_key: str, comment: Comment) -> None:
     """Withdraw the answer to a deleted comment, unless the called agent deleted it or has begun."""
-    draft.remember_deleted_comment(object_key, comment.id)
+    draft.sightings.remember_deleted_comment(object_key, comment.id)
     place = f"comment-{comment.id}"
     for task in draft.tasks_of(object_key, "mention"):
         if task.key == dedup_keys.mention(draft.event, place, task.assignee) and not task.idle:
@@ -333,7 +334,7 @@ def _withdraw_for_others(draft: DecisionDraft, task: KnownTask, why: str) -> Non
 
 
 def _failed_by_comment(draft: DecisionDraft, object_key: str, number: int, line: str) -> None:
-    sighting = draft.find_sighting(object_key) or sightings.read_sighting(draft.event)
+    sighting = draft.sightings.find(object_key) or sightings.read_sighting(draft.event)
     pull = sighting.pull_request if sighting else None
     if pull is None:
         draft.held = True
@@ -351,18 +352,18 @@ def _issue(draft: DecisionDraft) -> None:
     if shown is None or own is None:
         draft.notes.append("it shows no issue")
         return
-    now = draft.remember(shown)
+    now = draft.sightings.remember(shown)
     issue, key = now.issue or own, sightings.object_of(now)
     before = draft.tasks_of(key, "issue_assigned")
     if not issue.is_open and draft.event.name in _GIVEN:
-        draft.remember_owed(now)
+        draft.sightings.remember_owed(now)
     for assignee in _to_tell(draft, issue, before, owed=now.owed):
         mine = [task for task in before if _is_for(draft, task, assignee)]
         if dedup_keys.user(assignee) in now.self_assigned and all(task.state == "ended" for task in mine):
             draft.notes.append(f"{assignee.login} took it")
         elif (agent := draft.find_agent(assignee, "issue_assigned", from_sender=True)) is not None:
             base = dedup_keys.issue_assigned(draft.event.source, draft.place, issue.number, agent)
-            name = generations.key_of(draft, base, mine, draft.freed_at(key, assignee))
+            name = generations.key_of(draft, base, mine, draft.sightings.freed_at(key, assignee))
             context = _issue_context(issue, agent) | {"escalation": mention_tasks.is_escalation(draft, issue)}
             draft.propose("issue_assigned", agent, name, key, context)
     why = "the issue was deleted" if draft.event.name == "issue_deleted" else "the issue is closed"
@@ -403,12 +404,12 @@ def _to_tell(draft: DecisionDraft, issue: ForgeIssue, before: list[KnownTask], *
     for each in issue.assignees:
         mine = [task for task in before if _is_for(draft, task, each)]
         back = any(task.state == "withdrawn" for task in mine)
-        if back or generations.is_due_again(draft, mine, draft.freed_at(key, each)):
+        if back or generations.is_due_again(draft, mine, draft.sightings.freed_at(key, each)):
             found.append(each)
         else:
             for task in mine:
                 if task.state != "ended":
-                    draft.cover(key, task.key)
+                    draft.sightings.cover(key, task.key)
     return found
 
 
@@ -510,9 +511,9 @@ def _red_head(draft: DecisionDraft) -> None:
     """Give a red head to the author of the open pull request. Only the newest head counts."""
     shown = sightings.read_sighting(draft.event)
     if shown is not None:
-        draft.remember(shown)
+        draft.sightings.remember(shown)
     sha = _sha(draft.event)
-    every = {sightings.object_of(each): each for each in (*draft.known.sightings, *draft.seen)}
+    every = {sightings.object_of(each): each for each in (*draft.known.sightings, *draft.sightings.changed)}
     pulls = {key: each.pull_request for key, each in every.items() if each.pull_request}
     with_head = sorted(
         ((key, pull) for key, pull in pulls.items() if pull.head_sha == sha), key=lambda each: each[1].number

@@ -15,12 +15,12 @@ from agenttalk.rules.toolchain.proposal import DecisionDraft, KnownTask
 
 def is_due_again(draft: DecisionDraft, tasks: Sequence[KnownTask], freed: str) -> bool:
     """Whether tasks for one thing have all ended before the account was freed of it."""
-    return bool(tasks) and all(task.state == "ended" and draft.stands_for(task) < freed for task in tasks)
+    return bool(tasks) and all(task.state == "ended" and draft.sightings.stands_for(task) < freed for task in tasks)
 
 
 def key_of(draft: DecisionDraft, key: str, tasks: Sequence[KnownTask], freed: str) -> str:
     """Find the key under which something is owed now: that of the task that covers it, or a new one."""
     if is_due_again(draft, tasks, freed):
         return dedup_keys.repeated_key(key, freed)
-    standing = [task for task in tasks if task.state != "ended" or draft.stands_for(task) >= freed]
+    standing = [task for task in tasks if task.state != "ended" or draft.sightings.stands_for(task) >= freed]
     return standing[-1].key if standing else key

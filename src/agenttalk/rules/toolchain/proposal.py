@@ -9,8 +9,9 @@ from typing import Any, Final, Literal, NamedTuple
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, PullRequest, ReviewVerdict, Sighting
 from agenttalk.contracts.toolchain import ActionType, Basis, ProposedTask
-from agenttalk.rules.toolchain import dedup_keys, sightings
+from agenttalk.rules.toolchain import dedup_keys
 from agenttalk.rules.toolchain.accounts import ForgeRegistry, same_user
+from agenttalk.rules.toolchain.sightings import merge_sightings, object_of
 
 LONGEST_TEXT: Final = 20_000
 """Characters of a text from the forge that a task carries."""
@@ -110,18 +111,83 @@ class EventDecision:
 
 
 @dataclass(slots=True)
+class SightingChanges:
+    """What an event changes in what is remembered of the forge's things."""
+
+    known: tuple[Sighting, ...]
+    """The earlier sightings."""
+    changed: list[Sighting] = field(default_factory=list)
+    """The sightings to remember."""
+
+    def remember(self, sighting: Sighting) -> Sighting:
+        """Merge a sighting into what was seen before; it is recorded when it adds something."""
+        before = self.find(object_of(sighting))
+        now = merge_sightings(before, sighting)
+        if now != before:
+            self.changed.append(now)
+        return now
+
+    def remember_owed(self, sighting: Sighting) -> None:
+        """Remember a called agent that cannot begin yet."""
+        if not sighting.owed:
+            self.amend(object_of(sighting), sighting, {"owed": True})
+
+    def cover(self, object_key: str, key: str) -> None:
+        """Remember that a task stands for what is owed as of the newest sighting of its thing."""
+        now = self._newest(object_key)
+        if now is not None and now.at > now.covered.get(key, ""):
+            self.amend(object_key, now, {"covered": {**now.covered, key: now.at}})
+
+    def stands_for(self, task: KnownTask) -> str:
+        """Return the newest moment at which a task covered what is owed."""
+        now = self._newest(task.object)
+        return max(task.at, now.covered.get(task.key, "") if now else "")
+
+    def freed_at(self, object_key: str, *accounts: ForgeUser) -> str:
+        """Return when an account was last seen to owe nothing on a thing; empty when it never was."""
+        now = self._newest(object_key)
+        names = ["", *(dedup_keys.user(each) for each in accounts)]
+        return max(now.freed.get(name, "") for name in names) if now else ""
+
+    def remember_deleted_comment(self, object_key: str, comment: int) -> None:
+        """Remember that a comment was deleted, as far as its thing is known."""
+        now = self._newest(object_key)
+        if now is not None and comment not in now.unsaid:
+            self.amend(object_key, now, {"unsaid": (*now.unsaid, comment)})
+
+    def is_deleted_comment(self, object_key: str, comment: int) -> bool:
+        """Whether a comment was deleted."""
+        now = self._newest(object_key)
+        return now is not None and comment in now.unsaid
+
+    def find(self, object_key: str) -> Sighting | None:
+        """Find the earlier sighting of a thing."""
+        found = (each for each in self.known if object_of(each) == object_key)
+        return next(found, None)
+
+    def _newest(self, object_key: str) -> Sighting | None:
+        found = (each for each in self.changed if object_of(each) == object_key)
+        return next(found, None) or self.find(object_key)
+
+    def amend(self, object_key: str, now: Sighting, changes: Mapping[str, Any]) -> None:
+        """Remember a sighting with some fields changed."""
+        self.changed = [each for each in self.changed if object_of(each) != object_key]
+        self.changed.append(now.model_copy(update=dict(changes)))
+
+
+@dataclass(slots=True)
 class DecisionDraft:
     """A decision in the making."""
 
     event: ForgeEvent
     registry: ForgeRegistry
     known: ForgeKnowledge
+    sightings: SightingChanges
     tasks: list[ProposedTask] = field(default_factory=list)
     withdrawn: list[Withdrawal] = field(default_factory=list)
     restored: list[str] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    seen: list[Sighting] = field(default_factory=list)
     lookups: list[Lookup] = field(default_factory=list)
     held: bool = False
     deployed: DeploymentOutcome | None = None
@@ -137,60 +203,6 @@ class DecisionDraft:
     def place(self) -> str:
         """What the repository is called in keys."""
         return self.event.repository.key
-
-    def remember(self, sighting: Sighting) -> Sighting:
-        """Merge a sighting into what was seen before; it is recorded when it adds something."""
-        before = self.find_sighting(sightings.object_of(sighting))
-        now = sightings.merge_sightings(before, sighting)
-        if now != before:
-            self.seen.append(now)
-        return now
-
-    def remember_owed(self, sighting: Sighting) -> None:
-        """Remember a called agent that cannot begin yet."""
-        if not sighting.owed:
-            self._amend(sightings.object_of(sighting), sighting, {"owed": True})
-
-    def cover(self, object_key: str, key: str) -> None:
-        """Remember that a task stands for what is owed as of the newest sighting of its thing."""
-        now = self._newest(object_key)
-        if now is not None and now.at > now.covered.get(key, ""):
-            self._amend(object_key, now, {"covered": {**now.covered, key: now.at}})
-
-    def stands_for(self, task: KnownTask) -> str:
-        """Return the newest moment at which a task covered what is owed."""
-        now = self._newest(task.object)
-        return max(task.at, now.covered.get(task.key, "") if now else "")
-
-    def freed_at(self, object_key: str, *accounts: ForgeUser) -> str:
-        """Return when an account was last seen to owe nothing on a thing; empty when it never was."""
-        now = self._newest(object_key)
-        names = ["", *(dedup_keys.user(each) for each in accounts)]
-        return max(now.freed.get(name, "") for name in names) if now else ""
-
-    def _newest(self, object_key: str) -> Sighting | None:
-        found = (each for each in self.seen if sightings.object_of(each) == object_key)
-        return next(found, None) or self.find_sighting(object_key)
-
-    def _amend(self, object_key: str, now: Sighting, changes: Mapping[str, Any]) -> None:
-        self.seen = [each for each in self.seen if sightings.object_of(each) != object_key]
-        self.seen.append(now.model_copy(update=dict(changes)))
-
-    def remember_deleted_comment(self, object_key: str, comment: int) -> None:
-        """Remember that a comment was deleted, as far as its thing is known."""
-        now = self._newest(object_key)
-        if now is not None and comment not in now.unsaid:
-            self._amend(object_key, now, {"unsaid": (*now.unsaid, comment)})
-
-    def is_deleted_comment(self, object_key: str, comment: int) -> bool:
-        """Whether a comment was deleted."""
-        now = self._newest(object_key)
-        return now is not None and comment in now.unsaid
-
-    def find_sighting(self, object_key: str) -> Sighting | None:
-        """Find the earlier sighting of a thing."""
-        found = (each for each in self.known.sightings if sightings.object_of(each) == object_key)
-        return next(found, None)
 
     def tasks_of(self, object_key: str, *actions: ActionType) -> list[KnownTask]:
         """List the earlier tasks of a thing."""
@@ -214,17 +226,17 @@ class DecisionDraft:
 
     def is_met(self, object_key: str, key: str) -> bool:
         """Whether the forge showed that nothing is left to do for a task, and no event has called for it since."""
-        sighting = self.find_sighting(object_key)
+        sighting = self.sightings.find(object_key)
         found = key in self.known.met or (sighting is not None and key in sighting.met)
         return found and key not in self.again
 
     def call_again(self, object_key: str, key: str) -> None:
         """Let the event itself request a task; earlier findings no longer count."""
         self.again.add(key)
-        every = (*self.seen, *self.known.sightings)
-        now = next((each for each in every if sightings.object_of(each) == object_key and key in each.met), None)
+        every = (*self.sightings.changed, *self.known.sightings)
+        now = next((each for each in every if object_of(each) == object_key and key in each.met), None)
         if now is not None:
-            self._amend(object_key, now, {"met": tuple(each for each in now.met if each != key)})
+            self.sightings.amend(object_key, now, {"met": tuple(each for each in now.met if each != key)})
 
     def find_agent(self, user: ForgeUser, action: ActionType, *, from_sender: bool = False) -> str | None:
         """Find the agent of an account, or note why it gets no task."""
@@ -260,7 +272,7 @@ class DecisionDraft:
         before = next((each for each in self.known.tasks if each.key == key), None)
         if before is not None:
             if before.state != "ended":
-                self.cover(object_key, key)
+                self.sightings.cover(object_key, key)
             self.restore(before)
             self.notes.append("the task is there already")
         elif self.is_met(object_key, key):
@@ -288,7 +300,7 @@ class DecisionDraft:
                 reviewer=dedup_keys.user(self.event.review.author) if self.event.review else "",
             )
         )
-        self.cover(object_key, key)
+        self.sightings.cover(object_key, key)
 
     def to_decision(self) -> EventDecision:
         """Return the decision."""
@@ -301,7 +313,7 @@ class DecisionDraft:
             restored=tuple(self.restored),
             warnings=tuple(self.warnings),
             ignored=(self.notes[-1] if self.notes else "nothing follows from it") if nothing else "",
-            sightings=tuple(self.seen),
+            sightings=tuple(self.sightings.changed),
             held=self.held,
             lookups=tuple(self.lookups),
             deployed=self.deployed,

@@ -28,7 +28,7 @@ def settle_reviews(draft: DecisionDraft, sighting: Sighting, pull: PullRequest) 
             draft.withdraw(task, why)
         draft.notes.append(why)
         if _called(draft):
-            draft.remember_owed(sighting)
+            draft.sightings.remember_owed(sighting)
         return
     open_before = any(task.state in {"waiting", "withdrawn"} for task in before)
     if not (_called(draft) or open_before or (sighting.owed and not before)):
@@ -137,7 +137,7 @@ def _key(
     here = [task for task in mine if task.head_sha == pull.head_sha]
     if not _is_called(draft, reviewer):
         return here[-1].key if here else key
-    freed = draft.freed_at(object_key, reviewer)
+    freed = draft.sightings.freed_at(object_key, reviewer)
     if all(task.state == "ended" and not task.done_at for task in here):
         freed = draft.event.at
     return generations.key_of(draft, key, here, freed if draft.event.at >= freed else "")

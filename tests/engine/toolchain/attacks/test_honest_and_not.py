@@ -20,9 +20,9 @@ async def rejected(place: Place, verdict: str = "REQUEST_CHANGES") -> tuple[int,
     """A pull request of dev's of which something is said: the task is there. Its number and head."""
     place.forge.push(REPO, "feat/x", {"x.py": "x = 1\n"}, "agent-dev")
     state, repository = place.forge.state, place.repository
-    pull = state.create_pull(repository, place.user("agent-dev"), "A change", "", "feat/x", "main")
+    pull = state.pulls.create_pull(repository, place.user("agent-dev"), "A change", "", "feat/x", "main")
     line = [{"path": "x.py", "new_position": 1, "body": "Why one?"}]
-    state.review(repository, place.user("maintainer"), pull.issue.number, verdict, "Why?", pull.head_sha, line)
+    state.pulls.review(repository, place.user("maintainer"), pull.issue.number, verdict, "Why?", pull.head_sha, line)
     place.forge.deliveries.all = place.forge.deliveries.all[-1:]
     assert len(await place.heard()) == 1
     return pull.issue.number, pull.head_sha
@@ -38,7 +38,7 @@ async def ended(place: Place, work: Any, turns: int = 1) -> None:
 
 
 def merge(place: Place, number: int, style: str = "merge", who: str = "agent-dev") -> None:
-    place.forge.state.merge(place.repository, place.user(who), number, "", style)
+    place.forge.state.pulls.merge(place.repository, place.user(who), number, "", style)
 
 
 # What was merged
@@ -118,7 +118,7 @@ def test_what_is_pushed_to_a_closed_pull_request_is_no_new_head(tmp_path: Path) 
 
         def closes() -> None:
             dev = place.user("agent-dev")
-            place.forge.state.edit_issue(place.repository, dev, number, {"state": "closed"})
+            place.forge.state.issues.edit_issue(place.repository, dev, number, {"state": "closed"})
             place.forge.push(REPO, "feat/x", {"x.py": "x = 3\n"}, "agent-dev")
 
         await ended(place, closes)
@@ -136,7 +136,7 @@ def test_a_new_head_counts_although_it_was_approved_and_merged_meanwhile(tmp_pat
         def mends() -> None:
             head = place.forge.push(REPO, "feat/x", {"x.py": "x = 2\n"}, "agent-dev")
             maintainer = place.user("maintainer")
-            place.forge.state.review(place.repository, maintainer, number, "APPROVED", "Now it is.", head)
+            place.forge.state.pulls.review(place.repository, maintainer, number, "APPROVED", "Now it is.", head)
             merge(place, number)
 
         await ended(place, mends)
@@ -182,12 +182,12 @@ def test_a_pull_request_for_an_issue_changes_something_and_stays(tmp_path: Path)
     async def work(place: Place) -> None:
         state, repository, dev = place.forge.state, place.repository, place.user("agent-dev")
         place.forge.push(REPO, "early", {"early.py": "1\n"}, "agent-dev")
-        issue = state.create_issue(repository, place.user("maintainer"), "Do it", "", ["agent-dev"])
+        issue = state.issues.create_issue(repository, place.user("maintainer"), "Do it", "", ["agent-dev"])
         assert len(await place.heard()) == 1
 
         def opens(branch: str, files: dict[str, str | None]) -> Any:
             place.forge.push(REPO, branch, files, "agent-dev")
-            return state.create_pull(repository, dev, "Done", f"Closes #{issue.number}", branch, "main")
+            return state.pulls.create_pull(repository, dev, "Done", f"Closes #{issue.number}", branch, "main")
 
         def empty() -> None:
             number = opens("nothing", {}).issue.number
@@ -195,7 +195,7 @@ def test_a_pull_request_for_an_issue_changes_something_and_stays(tmp_path: Path)
 
         def given_up() -> None:
             pull = opens("closed", {"x.py": "1\n"})
-            state.edit_issue(repository, dev, pull.issue.number, {"state": "closed"})
+            state.issues.edit_issue(repository, dev, pull.issue.number, {"state": "closed"})
 
         for deed, words in ((given_up, "was closed and not merged"), (empty, "changes no file")):
             await ended(place, deed)
@@ -215,11 +215,11 @@ def test_a_pull_request_from_before_the_assignment_counts_while_it_is_open(tmp_p
     async def work(place: Place) -> None:
         state, repository = place.forge.state, place.repository
         place.forge.push(REPO, "early", {"early.py": "1\n"}, "agent-dev")
-        state.create_pull(repository, place.user("agent-dev"), "Early", "For #2", "early", "main")
-        issue = state.create_issue(repository, place.user("maintainer"), "Do it", "", [])
+        state.pulls.create_pull(repository, place.user("agent-dev"), "Early", "For #2", "early", "main")
+        issue = state.issues.create_issue(repository, place.user("maintainer"), "Do it", "", [])
         assert issue.number == 2
         place.forge.deliveries.all = []
-        state.edit_issue(repository, place.user("maintainer"), 2, {"assignees": ["agent-dev"]})
+        state.issues.edit_issue(repository, place.user("maintainer"), 2, {"assignees": ["agent-dev"]})
         assert len(await place.heard()) == 1
         await ended(place, lambda: None)
         assert (place.outcomes, (await only(place))["trust"]) == ([], "observed")
@@ -232,14 +232,14 @@ def test_a_review_that_was_drafted_before_it_was_asked_for_counts_when_it_is_han
     async def work(place: Place) -> None:
         state, repository, reviewer = place.forge.state, place.repository, place.user("agent-reviewer")
         place.forge.push(REPO, "feat/y", {"y.py": "y = 1\n"}, "somebody")
-        pull = state.create_pull(repository, place.user("somebody"), "WIP: theirs", "", "feat/y", "main")
-        draft = state.review(repository, reviewer, pull.issue.number, "", "Fine.", "")
+        pull = state.pulls.create_pull(repository, place.user("somebody"), "WIP: theirs", "", "feat/y", "main")
+        draft = state.pulls.review(repository, reviewer, pull.issue.number, "", "Fine.", "")
         place.forge.deliveries.all = []
-        state.edit_issue(repository, place.user("somebody"), pull.issue.number, {"title": "Theirs"})
+        state.issues.edit_issue(repository, place.user("somebody"), pull.issue.number, {"title": "Theirs"})
         assert len(await place.heard()) == 1
 
         def hands_in() -> None:
-            state.submit_review(repository, reviewer, pull.issue.number, draft.id, "APPROVED", "")
+            state.pulls.submit_review(repository, reviewer, pull.issue.number, draft.id, "APPROVED", "")
             assert draft.submitted < draft.updated
 
         await ended(place, hands_in)
@@ -253,12 +253,12 @@ def test_a_review_from_before_the_request_counts_neither_by_being_taken_back(tmp
     async def work(place: Place) -> None:
         state, repository, reviewer = place.forge.state, place.repository, place.user("agent-reviewer")
         place.forge.push(REPO, "feat/y", {"y.py": "y = 1\n"}, "somebody")
-        pull = state.create_pull(repository, place.user("somebody"), "WIP: theirs", "", "feat/y", "main")
-        old = state.review(repository, reviewer, pull.issue.number, "APPROVED", "Fine.", "")
+        pull = state.pulls.create_pull(repository, place.user("somebody"), "WIP: theirs", "", "feat/y", "main")
+        old = state.pulls.review(repository, reviewer, pull.issue.number, "APPROVED", "Fine.", "")
         place.forge.deliveries.all = []
-        state.edit_issue(repository, place.user("somebody"), pull.issue.number, {"title": "Theirs"})
+        state.issues.edit_issue(repository, place.user("somebody"), pull.issue.number, {"title": "Theirs"})
         await place.heard()
-        await ended(place, lambda: state.dismiss(repository, reviewer, pull.issue.number, old.id))
+        await ended(place, lambda: state.pulls.dismiss(repository, reviewer, pull.issue.number, old.id))
         assert place.outcomes[0].code == "no_action"
 
     play(tmp_path, work)
@@ -301,7 +301,7 @@ def test_an_answer_in_the_thread_of_a_review_is_seen(tmp_path: Path, who: str) -
         [line] = review.comments
 
         def replies() -> None:
-            place.forge.state.reply(place.repository, place.user(who), number, line.id, "Because of the rule.")
+            place.forge.state.pulls.reply(place.repository, place.user(who), number, line.id, "Because of the rule.")
             assert [each.author.login for each in review.comments] == ["maintainer", who]
 
         await ended(place, replies)
@@ -319,12 +319,12 @@ def test_a_call_on_a_pull_request_is_answered_in_a_thread_as_well(tmp_path: Path
         number, _ = await rejected(place, "COMMENT")
         line = place.repository.pulls[number].reviews[0].comments[0]
         state, repository = place.forge.state, place.repository
-        state.create_comment(repository, place.user("maintainer"), number, "@agent-ops what do you say?")
+        state.issues.create_comment(repository, place.user("maintainer"), number, "@agent-ops what do you say?")
         [task] = await place.heard()
 
         async def turn(job: Job) -> None:
             who = "agent-ops" if job.task_id == task else "agent-dev"
-            state.reply(repository, place.user(who), number, line.id, "It is right.")
+            state.pulls.reply(repository, place.user(who), number, line.id, "It is right.")
             await place.say(job)
 
         place.deeds = [turn, turn]
@@ -340,11 +340,11 @@ def test_one_hello_does_not_answer_two_questions(tmp_path: Path) -> None:
     async def work(place: Place) -> None:
         number = await called(place)
         state, repository, dev = place.forge.state, place.repository, place.user("agent-dev")
-        state.create_comment(repository, place.user("maintainer"), number, "@agent-dev and why?")
+        state.issues.create_comment(repository, place.user("maintainer"), number, "@agent-dev and why?")
         assert len(await place.heard()) == 1
 
         async def hello(job: Job) -> None:
-            state.create_comment(repository, dev, number, "Hello.")
+            state.issues.create_comment(repository, dev, number, "Hello.")
             await place.say(job)
 
         place.deeds = [hello]
@@ -353,7 +353,7 @@ def test_one_hello_does_not_answer_two_questions(tmp_path: Path) -> None:
         assert (outcome.code, "each answers one question" in outcome.detail) == ("no_action", True)
 
         async def answers(job: Job) -> None:
-            state.create_comment(repository, dev, number, f"Forty.\n\n{write_marker(Marker(job.task_id, 0))}")
+            state.issues.create_comment(repository, dev, number, f"Forty.\n\n{write_marker(Marker(job.task_id, 0))}")
             await place.say(job)
 
         place.deeds = [answers, answers]
@@ -371,11 +371,11 @@ def test_a_comment_that_names_another_task_answers_that_one(tmp_path: Path) -> N
         state, repository, dev = place.forge.state, place.repository, place.user("agent-dev")
 
         def elsewhere() -> None:
-            state.create_comment(repository, dev, number, f"Yes.\n\n{write_marker(Marker('tc-99', 0))}")
+            state.issues.create_comment(repository, dev, number, f"Yes.\n\n{write_marker(Marker('tc-99', 0))}")
 
         await ended(place, elsewhere)
         assert place.outcomes[0].code == "no_action"
-        await ended(place, lambda: state.create_comment(repository, dev, number, "Forty."))
+        await ended(place, lambda: state.issues.create_comment(repository, dev, number, "Forty."))
         assert (await only(place))["trust"] == "observed"
 
     play(tmp_path, work)
@@ -395,7 +395,7 @@ def test_an_agent_s_own_success_is_none(tmp_path: Path) -> None:
 
         def told(state: str, who: str) -> None:
             status = {"state": state, "context": "deploy / production"}
-            place.forge.state.set_status(place.repository, place.user(who), sha, status)
+            place.forge.state.pulls.set_status(place.repository, place.user(who), sha, status)
 
         told("failure", "maintainer")
         assert len(await place.heard()) == 1

@@ -281,7 +281,7 @@ def test_a_marker_that_somebody_else_posted_first_silences_nobody(tmp_path: Path
         [text] = stage.comments()
         ours = stage.repository.comments.pop()  # as if it had not been applied
         mallory = stage.forge.state.user("agent-dev")
-        stage.forge.state.create_comment(stage.repository, mallory, 9, ours.body)
+        stage.forge.state.issues.create_comment(stage.repository, mallory, 9, ours.body)
         await stage.said(3600)
         assert stage.comments()[0] == text
         assert len(stage.comments()) == 3

@@ -26,7 +26,7 @@ async def statuses(place: Place) -> list[str]:
 
 
 def say(place: Place, number: int, text: str, who: str = "agent-dev") -> None:
-    place.forge.state.create_comment(place.repository, place.user(who), number, text)
+    place.forge.state.issues.create_comment(place.repository, place.user(who), number, text)
 
 
 # One deed for two tasks, and none at all
@@ -36,10 +36,12 @@ def test_one_comment_does_not_answer_a_call_and_a_remark_of_a_review_after_it(tm
     async def work(place: Place) -> None:
         place.forge.push(REPO, "feat/x", {"x.py": "x = 1\n"}, "agent-dev")
         state, repository, maintainer = place.forge.state, place.repository, place.user("maintainer")
-        number = state.create_pull(repository, place.user("agent-dev"), "A change", "", "feat/x", "main").issue.number
+        number = state.pulls.create_pull(
+            repository, place.user("agent-dev"), "A change", "", "feat/x", "main"
+        ).issue.number
         place.forge.deliveries.all = []
         say(place, number, "@agent-dev why is it so slow?", "maintainer")
-        state.review(repository, maintainer, number, "COMMENT", "And why is it one?", "")
+        state.pulls.review(repository, maintainer, number, "COMMENT", "And why is it one?", "")
         assert len(await place.heard()) == 2
 
         async def hello(job: Job) -> None:
@@ -96,7 +98,7 @@ def test_an_author_who_takes_the_rejection_back_has_not_done_what_it_asks_for(tm
         number, _ = await rejected(place)
         state, repository = place.forge.state, place.repository
         [review] = repository.pulls[number].reviews
-        await ended(place, lambda: state.dismiss(repository, place.user(who), number, review.id))
+        await ended(place, lambda: state.pulls.dismiss(repository, place.user(who), number, review.id))
         [outcome] = place.outcomes
         assert (outcome.cause == "MOOT") == (who == "maintainer"), outcome
         if who == "agent-dev":
@@ -117,9 +119,9 @@ def test_what_was_approved_and_is_not_any_more_is_not_merged(tmp_path: Path, *, 
         [review] = repository.pulls[number].reviews
 
         def merges() -> None:
-            state.dismiss(repository, place.user("maintainer"), number, review.id)
+            state.pulls.dismiss(repository, place.user("maintainer"), number, review.id)
             if later:
-                state.review(repository, place.user("somebody"), number, "APPROVED", "Fine with me.", head)
+                state.pulls.review(repository, place.user("somebody"), number, "APPROVED", "Fine with me.", head)
             merge(place, number)
 
         await ended(place, merges)
@@ -135,16 +137,16 @@ def test_who_is_dismissed_and_asked_again_reviews_again(tmp_path: Path) -> None:
     async def work(place: Place) -> None:
         number, head = await asked(place)
         state, repository, reviewer = place.forge.state, place.repository, place.user("agent-reviewer")
-        await ended(place, lambda: state.review(repository, reviewer, number, "APPROVED", "Good.", head))
+        await ended(place, lambda: state.pulls.review(repository, reviewer, number, "APPROVED", "Good.", head))
         assert await statuses(place) == ["done"]
         await place.heard()
         [review] = repository.pulls[number].reviews
-        state.dismiss(repository, place.user("maintainer"), number, review.id)
-        state.request_review(repository, place.user("somebody"), number, "agent-reviewer")
+        state.pulls.dismiss(repository, place.user("maintainer"), number, review.id)
+        state.pulls.request_review(repository, place.user("somebody"), number, "agent-reviewer")
         assert len(await place.heard()) == 1
         await ended(place, lambda: None)
         assert [each.code for each in place.outcomes] == ["no_action"], "the old review does not count once more"
-        await ended(place, lambda: state.review(repository, reviewer, number, "REQUEST_CHANGES", "No.", head))
+        await ended(place, lambda: state.pulls.review(repository, reviewer, number, "REQUEST_CHANGES", "No.", head))
         assert await statuses(place) == ["done", "done"]
 
     play(tmp_path, work)
@@ -154,14 +156,16 @@ def test_who_is_dismissed_and_asked_again_reviews_again(tmp_path: Path) -> None:
 def test_who_merges_unreviewed_what_an_issue_asks_for_is_told_of(tmp_path: Path, *, looked: bool) -> None:
     async def work(place: Place) -> None:
         state, repository, dev = place.forge.state, place.repository, place.user("agent-dev")
-        issue = state.create_issue(repository, place.user("maintainer"), "Do it", "", ["agent-dev"])
+        issue = state.issues.create_issue(repository, place.user("maintainer"), "Do it", "", ["agent-dev"])
         assert len(await place.heard()) == 1
 
         def works() -> None:
             head = place.forge.push(REPO, "fix", {"fix.py": "1\n"}, "agent-dev")
-            number = state.create_pull(repository, dev, "Done", f"Closes #{issue.number}", "fix", "main").issue.number
+            number = state.pulls.create_pull(
+                repository, dev, "Done", f"Closes #{issue.number}", "fix", "main"
+            ).issue.number
             if looked:
-                state.review(repository, place.user("agent-reviewer"), number, "APPROVED", "Good.", head)
+                state.pulls.review(repository, place.user("agent-reviewer"), number, "APPROVED", "Good.", head)
             merge(place, number)
 
         await ended(place, works)
@@ -182,7 +186,7 @@ def test_what_was_approved_for_one_branch_is_not_merged_into_another(tmp_path: P
         place.forge.push(REPO, "attic", {"a.txt": "1\n"}, "agent-dev")
 
         def merges() -> None:
-            place.forge.state.retarget(place.repository, place.user("agent-dev"), number, "attic")
+            place.forge.state.pulls.retarget(place.repository, place.user("agent-dev"), number, "attic")
             merge(place, number)
 
         await ended(place, merges)
@@ -200,19 +204,19 @@ def test_an_approval_does_not_cover_what_lay_below_it(tmp_path: Path, *, honest:
     async def work(place: Place) -> None:
         state, repository, dev = place.forge.state, place.repository, place.user("agent-dev")
         place.forge.push(REPO, "large", {"large.py": "nobody = 'looked'\n"}, "agent-dev")
-        large = state.create_pull(repository, dev, "Large", "", "large", "main").issue.number
+        large = state.pulls.create_pull(repository, dev, "Large", "", "large", "main").issue.number
         tip = repository.bare.head("large")
         repository.bare.move_ref("refs/heads/small", tip)
         head = place.forge.push(REPO, "small", {"small.py": "x = 1\n"}, "agent-dev")
-        number = state.create_pull(repository, dev, "Small", "", "small", "large").issue.number
-        state.review(repository, place.user("maintainer"), number, "APPROVED", "Good.", head)
+        number = state.pulls.create_pull(repository, dev, "Small", "", "small", "large").issue.number
+        state.pulls.review(repository, place.user("maintainer"), number, "APPROVED", "Good.", head)
         place.forge.deliveries.all = place.forge.deliveries.all[-1:]
         assert len(await place.heard()) == 1
 
         def merges() -> None:
             if honest:
                 merge(place, large, who="maintainer")
-            state.retarget(repository, dev, number, "main")
+            state.pulls.retarget(repository, dev, number, "main")
             place.forge.force_push(REPO, "large", "", "agent-dev")
             merge(place, number)
 
@@ -234,9 +238,9 @@ def test_a_head_that_goes_back_in_time_or_is_made_anew_is_no_work(tmp_path: Path
         older = place.repository.bare.head("feat/x")
         place.forge.push(REPO, "feat/x", {"x.py": "x = 2\n"}, "agent-dev")
         state, repository = place.forge.state, place.repository
-        pull = state.create_pull(repository, place.user("agent-dev"), "A change", "", "feat/x", "main")
+        pull = state.pulls.create_pull(repository, place.user("agent-dev"), "A change", "", "feat/x", "main")
         number, head = pull.issue.number, pull.head_sha
-        state.review(repository, place.user("maintainer"), number, "REQUEST_CHANGES", "Why?", head)
+        state.pulls.review(repository, place.user("maintainer"), number, "REQUEST_CHANGES", "Why?", head)
         place.forge.deliveries.all = place.forge.deliveries.all[-1:]
         assert len(await place.heard()) == 1
         await ended(place, lambda: place.forge.force_push(REPO, "feat/x", older, "agent-dev"))
@@ -263,11 +267,11 @@ def test_an_agent_does_not_make_its_red_head_green(tmp_path: Path, context: str)
         object.__setattr__(kind, "read_back", replace(kind.read_back, forges={SOURCE: knows}))
         head = place.forge.push(REPO, "feat/x", {"x.py": "x = 1\n"}, "agent-dev")
         state, repository = place.forge.state, place.repository
-        state.create_pull(repository, place.user("agent-dev"), "A change", "", "feat/x", "main")
+        state.pulls.create_pull(repository, place.user("agent-dev"), "A change", "", "feat/x", "main")
         await place.heard()
 
         def told(outcome: str, who: str, name: str = "ci / test (pull_request)") -> None:
-            state.set_status(repository, place.user(who), head, {"state": outcome, "context": name})
+            state.pulls.set_status(repository, place.user(who), head, {"state": outcome, "context": name})
 
         told("failure", "maintainer")
         [task] = await place.heard()
@@ -294,22 +298,22 @@ def test_an_agent_does_not_make_its_red_head_green(tmp_path: Path, context: str)
 def test_an_agent_that_takes_itself_off_an_issue_still_owes_it(tmp_path: Path, how: str) -> None:
     async def work(place: Place) -> None:
         state, repository, dev = place.forge.state, place.repository, place.user("agent-dev")
-        number = state.create_issue(repository, place.user("maintainer"), "Do it", "", ["agent-dev"]).number
+        number = state.issues.create_issue(repository, place.user("maintainer"), "Do it", "", ["agent-dev"]).number
         assert len(await place.heard()) == 1
         change: dict[str, Any] = {"assignees": []} if how == "unassigns" else {"state": "closed"}
-        await ended(place, lambda: state.edit_issue(repository, dev, number, change))
+        await ended(place, lambda: state.issues.edit_issue(repository, dev, number, change))
         assert [each.code for each in place.outcomes] == ["no_action"]
         await place.heard()
-        state.edit_issue(repository, place.user("maintainer"), number, {"title": "Do it, please"})
+        state.issues.edit_issue(repository, place.user("maintainer"), number, {"title": "Do it, please"})
         await place.heard()
         assert "withdrawn" not in await statuses(place), "nor does what is told later end it"
         maintainer = place.user("maintainer")
         if how == "unassigns":
-            state.edit_issue(repository, maintainer, number, {"assignees": ["agent-dev"]})
-            state.edit_issue(repository, maintainer, number, {"assignees": []})
+            state.issues.edit_issue(repository, maintainer, number, {"assignees": ["agent-dev"]})
+            state.issues.edit_issue(repository, maintainer, number, {"assignees": []})
         else:
-            state.edit_issue(repository, maintainer, number, {"state": "open"})
-            state.edit_issue(repository, maintainer, number, {"state": "closed"})
+            state.issues.edit_issue(repository, maintainer, number, {"state": "open"})
+            state.issues.edit_issue(repository, maintainer, number, {"state": "closed"})
         await place.heard()
         assert await statuses(place) == ["withdrawn"], "a person who takes it away does"
 
@@ -335,7 +339,7 @@ def test_a_pull_request_that_is_a_draft_on_and_off_is_reviewed_once(tmp_path: Pa
     async def work(place: Place) -> None:
         number, _ = await asked(place)
         for title in ("WIP: Theirs", "Theirs", "WIP: Theirs", "Theirs"):
-            place.forge.state.edit_issue(place.repository, place.user("somebody"), number, {"title": title})
+            place.forge.state.issues.edit_issue(place.repository, place.user("somebody"), number, {"title": title})
             await place.heard()
         assert len(await statuses(place)) == 1
         told, place.forge.deliveries.all = place.forge.deliveries.all, []
@@ -356,9 +360,9 @@ def test_an_account_that_took_the_name_of_a_deleted_one_is_another_one(tmp_path:
 
     async def work(place: Place) -> None:
         state, repository = place.forge.state, place.repository
-        state.create_issue(repository, place.user("maintainer"), "Do it", "", ["agent-dev"])
+        state.issues.create_issue(repository, place.user("maintainer"), "Do it", "", ["agent-dev"])
         assert await place.heard() == [], "this agent-dev is not the one that is configured"
-        number = state.create_issue(repository, place.user("maintainer"), "How much?", "", []).number
+        number = state.issues.create_issue(repository, place.user("maintainer"), "How much?", "", []).number
         say(place, number, "@agent-dev how much?", "maintainer")
         await place.heard()
         await ended(place, lambda: say(place, number, "Forty."))
@@ -381,7 +385,7 @@ def test_an_update_from_the_base_is_a_new_head(tmp_path: Path) -> None:
         def updates() -> None:
             before = bare.branches()
             bare.merge("feat/x", bare.head("main"), "Update", "agent-dev", "merge")
-            place.forge.state.note_push(place.repository, place.user("agent-dev"), before)
+            place.forge.state.pulls.note_push(place.repository, place.user("agent-dev"), before)
 
         await ended(place, updates)
         assert (place.outcomes, (await only(place))["trust"]) == ([], "observed")
@@ -394,10 +398,10 @@ def test_a_reviewer_who_comments_first_and_approves_later_is_done_with_the_secon
     async def work(place: Place) -> None:
         number, head = await asked(place)
         state, repository, reviewer = place.forge.state, place.repository, place.user("agent-reviewer")
-        await ended(place, lambda: state.review(repository, reviewer, number, "COMMENT", "Let me think.", head))
+        await ended(place, lambda: state.pulls.review(repository, reviewer, number, "COMMENT", "Let me think.", head))
         [outcome] = place.outcomes
         assert (outcome.code, "is COMMENT, and APPROVED or" in outcome.detail) == ("no_action", True)
-        await ended(place, lambda: state.review(repository, reviewer, number, "APPROVED", "Good.", head))
+        await ended(place, lambda: state.pulls.review(repository, reviewer, number, "APPROVED", "Good.", head))
         assert (await only(place))["trust"] == "observed"
 
     play(tmp_path, work)
@@ -438,7 +442,7 @@ def test_a_maintainer_who_edits_history_takes_no_work_from_the_agent(tmp_path: P
         assert place.repository.bare.head("main") != main
 
         def merges() -> None:
-            place.forge.state.merge(place.repository, place.user("agent-dev"), number, head)
+            place.forge.state.pulls.merge(place.repository, place.user("agent-dev"), number, head)
 
         await ended(place, merges)
         assert (place.outcomes, (await only(place))["trust"]) == ([], "observed")

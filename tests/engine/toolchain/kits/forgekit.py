@@ -52,20 +52,24 @@ class World:
 
     def assigned(self, title: str = "The price", login: str = "agent-dev") -> int:
         """The maintainer opens an issue for somebody."""
-        made = self.do(self.forge.state.create_issue, self.repository, self.user("maintainer"), title, "", [login])
+        made = self.do(
+            self.forge.state.issues.create_issue, self.repository, self.user("maintainer"), title, "", [login]
+        )
         return int(made.number)
 
     def pull(self, login: str = "agent-dev", branch: str = "feat/x", title: str = "A change", body: str = "") -> int:
         """Somebody pushes a branch and opens a pull request."""
         self.do(self.forge.push, REPO, branch, {f"{branch.replace('/', '_')}.py": "x = 1\n"}, login)
-        made = self.do(self.forge.state.create_pull, self.repository, self.user(login), title, body, branch, "main")
+        made = self.do(
+            self.forge.state.pulls.create_pull, self.repository, self.user(login), title, body, branch, "main"
+        )
         return int(made.issue.number)
 
     def head(self, number: int) -> str:
         return str(self.repository.pulls[number].head_sha)
 
     def review(self, login: str, number: int, event: str, body: str = "Words.", commit: str = "") -> None:
-        self.do(self.forge.state.review, self.repository, self.user(login), number, event, body, commit)
+        self.do(self.forge.state.pulls.review, self.repository, self.user(login), number, event, body, commit)
 
 
 @contextmanager

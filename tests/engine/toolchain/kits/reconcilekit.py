@@ -82,7 +82,7 @@ class Scene:
     ) -> GiteaPull:
         self.push(name)
         author = self.user(who)
-        return self.forge.state.create_pull(self.repository, author, f"Add {name}", body, name, "main", reviewers)
+        return self.forge.state.pulls.create_pull(self.repository, author, f"Add {name}", body, name, "main", reviewers)
 
     def push(self, name: str, text: str = "x\n", who: str = "agent-dev") -> str:
         return self.forge.push(REPO, name, {f"{name}.py": text}, who)
@@ -90,31 +90,33 @@ class Scene:
     def review(
         self, pull: GiteaPull, verdict: str, body: str = "See what I wrote.", who: str = "agent-reviewer"
     ) -> Any:
-        return self.forge.state.review(self.repository, self.user(who), pull.issue.number, verdict, body, "")
+        return self.forge.state.pulls.review(self.repository, self.user(who), pull.issue.number, verdict, body, "")
 
     def ran(self, pull: GiteaPull, *, good: bool) -> None:
         state = "success" if good else "failure"
         status = {"state": state, "context": "ci / test (pull_request)"}
-        self.forge.state.set_status(self.repository, self.user("root"), pull.head_sha, status)
+        self.forge.state.pulls.set_status(self.repository, self.user("root"), pull.head_sha, status)
 
     def deployed(self, *, good: bool, context: str = "deploy / production", sha: str = "") -> str:
         """How a deployment of a commit ended; of the newest one of the default branch if none is named."""
         sha = sha or self.repository.bare.branches()["main"]
         status = {"state": "success" if good else "failure", "context": context}
-        self.forge.state.set_status(self.repository, self.user("root"), sha, status)
+        self.forge.state.pulls.set_status(self.repository, self.user("root"), sha, status)
         return sha
 
     def issue(self, title: str = "Crash", body: str = "", assignees: tuple[str, ...] = (), who: str = "root") -> Any:
-        return self.forge.state.create_issue(self.repository, self.user(who), title, body, assignees)
+        return self.forge.state.issues.create_issue(self.repository, self.user(who), title, body, assignees)
 
     def edit(self, number: int, **changes: Any) -> None:
-        self.forge.state.edit_issue(self.repository, self.user("root"), number, changes)
+        self.forge.state.issues.edit_issue(self.repository, self.user("root"), number, changes)
 
     def comment(self, number: int, body: str, who: str = "alice") -> Any:
-        return self.forge.state.create_comment(self.repository, self.user(who), number, body)
+        return self.forge.state.issues.create_comment(self.repository, self.user(who), number, body)
 
     def request(self, pull: GiteaPull, login: str, *, remove: bool = False) -> None:
-        self.forge.state.request_review(self.repository, self.user("root"), pull.issue.number, login, remove=remove)
+        self.forge.state.pulls.request_review(
+            self.repository, self.user("root"), pull.issue.number, login, remove=remove
+        )
 
     # What comes of it
 

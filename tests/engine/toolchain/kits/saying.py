@@ -125,9 +125,11 @@ class Stage:
             stage = cls(folder / "root", forge, **options)
             stage.tokens = {login: forge.user(login) for login in (*AGENTS, "engine")}
             forge.repository(REPO, writers=[*AGENTS, "engine"])
-            issue = forge.state.create_issue(stage.repository, forge.state.user("alice"), "Crash", "It crashes.", [])
+            issue = forge.state.issues.create_issue(
+                stage.repository, forge.state.user("alice"), "Crash", "It crashes.", []
+            )
             while issue.number < 9:
-                issue = forge.state.create_issue(
+                issue = forge.state.issues.create_issue(
                     stage.repository, forge.state.user("alice"), "Crash", "It crashes.", []
                 )
             async with stage.open():

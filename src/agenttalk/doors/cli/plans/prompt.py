@@ -9,6 +9,7 @@ import typer
 
 from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize
+from agenttalk.rules.prompts.size import estimate_tokens
 
 _PROMPTS: Final = {
     "differs": "its hash differs from the recorded one: secrets were removed from it, or the file was changed",
@@ -22,12 +23,24 @@ def show_prompt(out: CommandOutput, folder: Path, plan: str, task_id: str) -> in
     told = root_access.ask_root(
         folder, f"/api/plans/{plan}/tasks/{task_id}/prompt", lambda local: local.plans.read_prompt(plan, task_id)
     )
+    counts = _count_tokens(folder, plan, task_id, told["text"]) if told["text"] is not None else {}
     if out.as_json:
-        out.write_json({"ok": True, **told})
+        out.write_json({"ok": True, **told, **counts})
         return 0
     if told["standing"] in _PROMPTS:
         shown = f" [dim]{told['sha256']}[/]" if told["sha256"] else ""
         out.say(f"[yellow]![/] {sanitize(plan)}/{sanitize(task_id)}: {_PROMPTS[told['standing']]}{shown}", err=True)
     if told["text"] is not None:
         typer.echo(told["text"])
+        size = "at most {tokens:,} tokens, {added:,} of them beside the task's own text (estimated)".format(**counts)
+        out.say(f"[dim]{size}[/]", err=True)
     return 0
+
+
+def _count_tokens(folder: Path, plan: str, task_id: str, text: str) -> dict[str, int]:
+    """Estimate the tokens of a prompt, and of what stands in it beside the text of its task."""
+    told = root_access.ask_root(
+        folder, f"/api/plans/{plan}/tasks/{task_id}/explanation", lambda local: local.plans.explain_task(plan, task_id)
+    )
+    tokens, own = estimate_tokens(text), estimate_tokens(told["asked"] or "")
+    return {"tokens": tokens, "added": max(0, tokens - own)}
