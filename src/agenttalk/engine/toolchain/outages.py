@@ -90,7 +90,7 @@ class Outages:
         what = failure_words.OUTAGE.render(locale, source=source)
         task = event_tasks.make_outage_task(setup.registry, source, outage=at, what=what, detail=why, at=at)
         if task is None:
-            question = failure_words.NOBODY.render(locale, source=source, reason=why)
+            question = failure_words.NO_OPERATOR.render(locale, source=source, reason=why)
             toolchain_questions.ask(tx, f"away/{source}/{at}", what, question, at=at)
             return ""
         self._board.add_task_within(tx, task)

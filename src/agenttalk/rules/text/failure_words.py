@@ -58,8 +58,8 @@ UNASSIGNED: Final = Template(
     "{source} opened {object} but did not assign it to {login}. Who takes care of it?",
     "{source} 已创建 {object}，但没有指派给 {login}。由谁负责？",
 )
-NOBODY: Final = Template(
-    "failure.nobody",
+NO_OPERATOR: Final = Template(
+    "failure.no_operator",
     "{source} cannot be reached, and no agent is configured as toolchain.ops: {reason}. Who restores it?",
     "无法连接 {source}，且没有配置 toolchain.ops：{reason}。由谁恢复？",
 )
