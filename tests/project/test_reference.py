@@ -26,11 +26,11 @@ from agenttalk.contracts.planfile import model
 from agenttalk.doors.api import openapi
 from agenttalk.doors.api.problems import STATUS
 from agenttalk.doors.api.route_table import ROUTES
-from agenttalk.doors.pages.codes import CODES
 from agenttalk.rules.agents import acp_table
 from agenttalk.rules.agents.cli_table import TABLE, CodingAgent
 from agenttalk.rules.core import task_states
 from agenttalk.rules.planfile.plan_checks import DRIVERS
+from agenttalk.rules.text.code_words import CODES
 from agenttalk.wiring.settings.tables import (
     AccountSettings,
     AgentSettings,
@@ -449,7 +449,7 @@ def test_the_page_of_settings_is_up_to_date() -> None:
 def test_the_page_of_states_names_every_state_and_phase_as_the_pages_do() -> None:
     text = (REFERENCE / "states.md").read_text(encoding="utf-8")
     assert [
-        state for state in get_args(task_states.State) if f"| `{state}` | {CODES['state'][state][0]} |" not in text
+        state for state in get_args(task_states.State) if f"| `{state}` | {CODES[f'state.{state}'].en} |" not in text
     ] == []
     assert [phase for phase in get_args(task_states.Phase) if f"| `{phase}` |" not in text] == []
 

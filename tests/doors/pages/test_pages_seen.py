@@ -6,14 +6,15 @@ import asyncio
 import re
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import jinja2
 import pytest
+from jinja2 import nodes
 
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import wire
-from agenttalk.doors.pages import words
 from agenttalk.doors.pages.rendering import FOLDER
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.access import Caller
@@ -28,6 +29,8 @@ from agenttalk.engine.views.models.ledger import FactView
 from agenttalk.ports.kinds import MailRules
 from agenttalk.ports.statements.proof import STALE_TASKS
 from agenttalk.rules.mail.letters import BOARD as MAIL
+from agenttalk.rules.text import code_words
+from agenttalk.rules.text.page_words import PAGE
 from agenttalk.wiring import open_root
 from doors.pages.pagekit import HOSTILE, Guest, guest, text, visit
 from kits.plankit import Engine, plan, task
@@ -331,17 +334,21 @@ def test_a_plan_can_be_filtered_by_state(tmp_path: Path) -> None:
     visit(tmp_path, use)
 
 
-def test_every_word_is_there_in_both_languages_and_used() -> None:
-    shown = "".join(each.read_text() for each in (FOLDER / "templates").iterdir())
-    code = "".join(each.read_text() for each in FOLDER.glob("*.py") if each.name != "words.py")
-    named = set(re.findall(r"\bt\('(\w+)'[,)]", shown)) | set(re.findall(r'say\(reader\.language, "(\w+)"', code))
-    assert named - words.WORDS.keys() == set()
-    for key, both in words.WORDS.items():
-        assert all(each.strip() for each in both), key
-        fields = [set(re.findall(r"{(\w+)}", each)) for each in both]
-        assert fields[0] == fields[1], key
-    assert words.say("zh", "done_it", what="x") == "完成：x。"
-    assert words.say("en", "no such word") == "no such word"
+def test_every_sentence_of_the_pages_is_used_and_filled_in() -> None:
+    templates = [jinja2.Environment().parse(path.read_text()) for path in (FOLDER / "templates").iterdir()]
+    code = "".join(path.read_text() for path in FOLDER.glob("*.py"))
+    used = {each.value for template in templates for each in template.find_all(nodes.Const)}
+    assert {key for key in PAGE if key not in used and f'PAGE["{key}"]' not in code} == set()
+    for call in [call for template in templates for call in template.find_all(nodes.Call)]:
+        if isinstance(call.node, nodes.Name) and call.node.name == "t" and isinstance(call.args[0], nodes.Const):
+            assert {each.key for each in call.kwargs} == PAGE[call.args[0].value].formats.keys(), call.args[0].value
+    groups = {
+        call.args[0].value
+        for template in templates
+        for call in template.find_all(nodes.Call)
+        if isinstance(call.node, nodes.Name) and call.node.name == "c" and isinstance(call.args[0], nodes.Const)
+    }
+    assert groups == {key.partition(".")[0] for key in code_words.CODES} == set(get_args(code_words.Group))
 
 
 def test_a_failure_of_ours_is_told_without_its_insides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

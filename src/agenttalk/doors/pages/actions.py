@@ -14,12 +14,12 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.pages import views
 from agenttalk.doors.pages.rendering import PageContext
 from agenttalk.doors.pages.sessions import FormResult, make_form_route
-from agenttalk.doors.pages.words import say
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people.questions import AnswerDecision
 from agenttalk.engine.runs.plan_actions import PlanAction
 from agenttalk.engine.views import ledger
 from agenttalk.rules.people.attestation import AnswerProof
+from agenttalk.rules.text.page_words import PAGE
 
 _DECISIONS: Final[dict[str, AnswerDecision]] = {
     "PROVIDE": "PROVIDE",
@@ -66,7 +66,7 @@ async def steer(service: Service, request: Request, reader: PageContext, sent: F
     )
     await service.plans.carry_out(plan_id, wanted)
     where = f"/plans/{quote(plan_id, safe='')}" + (f"/tasks/{quote(task_id, safe='')}" if task_id else "")
-    return FormResult(say(reader.language, "done_it", what=_text(sent, "label") or action), where)
+    return FormResult(_done(reader, _text(sent, "label") or action), where)
 
 
 async def verify(service: Service, request: Request, reader: PageContext, sent: FormData) -> FormResult:
@@ -74,7 +74,7 @@ async def verify(service: Service, request: Request, reader: PageContext, sent: 
     plan_id, task_id = request.path_params["id"], _text(sent, "task")
     await service.plans.verify(plan_id, task_id or None, by=_name(reader))
     where = f"/plans/{quote(plan_id, safe='')}" + (f"/tasks/{quote(task_id, safe='')}" if task_id else "")
-    return FormResult(say(reader.language, "done_it", what=say(reader.language, "a_verify")), where)
+    return FormResult(_done(reader, PAGE["a_verify"].render(reader.language)), where)
 
 
 async def answer(service: Service, request: Request, reader: PageContext, sent: FormData) -> FormResult | Response:
@@ -99,7 +99,7 @@ async def answer(service: Service, request: Request, reader: PageContext, sent: 
         if error.code != Code.ANSWER_REFUSED:
             raise
         return await views.render_question(service, reader, name, 409, why_not=error.message, notes=notes)
-    return FormResult(say(reader.language, "done_it", what=say(reader.language, "answer")), "/inbox")
+    return FormResult(_done(reader, PAGE["answer"].render(reader.language)), "/inbox")
 
 
 async def _files(sent: FormData) -> dict[str, bytes]:
@@ -121,21 +121,24 @@ async def replay(service: Service, request: Request, reader: PageContext, _: For
     """Judge a dead letter again."""
     name = request.path_params["id"]
     outcome = await service.messages.replay(name, by=_name(reader))
-    key, what = ("done_it", outcome.get("fate")) if outcome["ok"] else ("refused_it", outcome.get("reason"))
-    return FormResult(say(reader.language, key, what=what), f"/deadletters/{quote(name, safe='')}")
+    if outcome["ok"]:
+        told = _done(reader, outcome.get("fate"))
+    else:
+        told = PAGE["refused_it"].render(reader.language, what=outcome.get("reason"))
+    return FormResult(told, f"/deadletters/{quote(name, safe='')}")
 
 
 async def redeliver(service: Service, request: Request, reader: PageContext, _: FormData) -> FormResult:
     """Decide anew about a delivery that failed."""
     await ledger.replay_webhook(service.deps, request.path_params["id"], by=_name(reader))
     service.receiver.wake()
-    return FormResult(say(reader.language, "done_it", what=say(reader.language, "a_replay")), "/deliveries")
+    return FormResult(_done(reader, PAGE["a_replay"].render(reader.language)), "/deliveries")
 
 
 async def reconcile(service: Service, _: Request, reader: PageContext, __: FormData) -> FormResult:
     """Read the forges now."""
     await service.reconcile(dry_run=False, by=_name(reader))
-    return FormResult(say(reader.language, "done_it", what=say(reader.language, "reconcile")), "/toolchain")
+    return FormResult(_done(reader, PAGE["reconcile"].render(reader.language)), "/toolchain")
 
 
 async def act_on_schedule(service: Service, request: Request, reader: PageContext, sent: FormData) -> FormResult:
@@ -144,7 +147,7 @@ async def act_on_schedule(service: Service, request: Request, reader: PageContex
     if action not in _SCHEDULED:
         raise UsageError(Code.NAME_UNKNOWN, f"unknown action {action[:40]!r} for a schedule")
     await service.scheduling.apply_action(request.path_params["id"], action, by=_name(reader))
-    return FormResult(say(reader.language, "done_it", what=_text(sent, "label") or action), "/schedules")
+    return FormResult(_done(reader, _text(sent, "label") or action), "/schedules")
 
 
 async def limit_day(service: Service, _: Request, reader: PageContext, sent: FormData) -> FormResult:
@@ -155,7 +158,11 @@ async def limit_day(service: Service, _: Request, reader: PageContext, sent: For
     except ValueError:
         raise UsageError(Code.FIELD_VALUE, f"{said[:40]!r} is not an amount in dollars") from None
     await service.day.set_limit(most, by=_name(reader), reset=_text(sent, "reset") == "yes")
-    return FormResult(say(reader.language, "done_it", what=say(reader.language, "day_limit")), "/")
+    return FormResult(_done(reader, PAGE["day_limit"].render(reader.language)), "/")
+
+
+def _done(reader: PageContext, what: object) -> str:
+    return PAGE["done_it"].render(reader.language, what=what)
 
 
 def _text(sent: FormData, name: str) -> str:

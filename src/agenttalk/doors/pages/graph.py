@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from markupsafe import Markup, escape
 
-from agenttalk.doors.pages import words
+from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.doors.pages.rendering import badge_of, board_of, quote_part
-from agenttalk.doors.pages.words import Language
 from agenttalk.rules.plans import drawing
+from agenttalk.rules.text.code_words import render_code
 
 LARGE: Final = 200
 """Of a plan with more tasks than this only those that changed are sent again."""
@@ -95,7 +95,7 @@ def _starts(columns: Sequence[int]) -> list[int]:
     return found
 
 
-def draw_node(language: Language, plan_id: str, task: Mapping[str, Any], place: str = "") -> Markup:
+def draw_node(language: Locale, plan_id: str, task: Mapping[str, Any], place: str = "") -> Markup:
     """Draw a task of the graph. Without a place it replaces the node that is there."""
     opened, inside = _node(
         language,
@@ -117,9 +117,9 @@ def is_met(task: Mapping[str, Any]) -> bool:
 
 @lru_cache(maxsize=_KEPT)
 def _node(
-    language: Language, plan_id: str, name: str, agent_id: str, state: str, reason: str, *, met: bool
+    language: Locale, plan_id: str, name: str, agent_id: str, state: str, reason: str, *, met: bool
 ) -> tuple[str, str]:
-    said, kind = words.say(language, f"s_{state}"), badge_of(state)
+    said, kind = render_code(language, "board", state), badge_of(state)
     more = reason or len(name) > _NAME or len(agent_id) > _AGENT  # than can be read anyway
     title = f"<title>{escape(f'{name}: {said} ({reason or agent_id})')}</title>" if more else ""
     opened = (

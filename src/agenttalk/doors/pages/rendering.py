@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
@@ -15,9 +15,12 @@ from starlette.responses import Response
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import parse_instant
-from agenttalk.doors.pages import codes, words
-from agenttalk.doors.pages.words import Language
+from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.engine.operation.sessions import Session
+from agenttalk.rules.text.catalogue import read_text
+from agenttalk.rules.text.code_words import render_code
+from agenttalk.rules.text.message import join, render
+from agenttalk.rules.text.page_words import PAGE
 
 if TYPE_CHECKING:
     import jinja2
@@ -47,7 +50,7 @@ _UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"))
 class PageContext:
     """The reader of a page, and its settings."""
 
-    language: Language = "en"
+    language: Locale = "en"
     theme: Theme = "auto"
     session: Session | None = None
     path: str = "/"
@@ -71,11 +74,11 @@ def render_page(name: str, reader: PageContext, status: int = 200, /, **values: 
     language = reader.language
     text = shown.render(
         reader=reader,
-        t=partial(words.say, language),
-        c=partial(codes.label_code, language),
-        tell=partial(codes.translate, language),
-        tell_all=partial(codes.translate_all, language),
-        tell_field=partial(codes.translate_field, language),
+        t=lambda key, **given: PAGE[key].render(language, **given),
+        c=partial(render_code, language),
+        tell=partial(translate, language),
+        tell_all=partial(translate_all, language),
+        tell_field=partial(translate_field, language),
         page=name,
         ago=lambda at: format_age(at, reader.now),
         version=_version(),
@@ -83,6 +86,21 @@ def render_page(name: str, reader: PageContext, status: int = 200, /, **values: 
     )
     # What came from outside may hold half characters, which UTF-8 cannot.
     return Response(text.encode("utf-8", "replace"), status, headers=HEADERS, media_type="text/html; charset=utf-8")
+
+
+def translate(language: Locale, text: object) -> str:
+    """Return a text in the language of the reader. What agents and people wrote is shown as it is."""
+    return render(text, language) if isinstance(text, str) else ""
+
+
+def translate_all(language: Locale, texts: Sequence[str]) -> str:
+    """Return texts one after the other in the language of the reader."""
+    return translate(language, join(texts))
+
+
+def translate_field(language: Locale, document: Mapping[str, Any], name: str) -> str:
+    """Return the text in a field of a document in the language of the reader."""
+    return translate(language, read_text(document, name)) if isinstance(document.get(name), str) else ""
 
 
 @cache

@@ -15,14 +15,14 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Message
 
+from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
-from agenttalk.doors.pages import words
 from agenttalk.doors.pages.rendering import HEADERS, THEMES, PageContext, Theme, render_page
-from agenttalk.doors.pages.words import Language
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.operation.sessions import SESSION, Session
 from agenttalk.engine.views.root_status import count_waiting
 from agenttalk.rules.operation import feed
+from agenttalk.rules.text.message import LOCALES
 
 LOG = logging.getLogger(__name__)
 View: TypeAlias = "Callable[[Service, Request, PageContext], Awaitable[Response]]"
@@ -142,7 +142,7 @@ def make_login_routes(service: Service) -> list[Route]:
         if trouble is not None:
             return trouble
         answer = RedirectResponse(_own_address(str(sent.get("where", "/"))), 303, headers=HEADERS)
-        for name, key, known in ((_LANGUAGE, "language", words.LANGUAGES), (_THEME, "theme", THEMES)):
+        for name, key, known in ((_LANGUAGE, "language", LOCALES), (_THEME, "theme", THEMES)):
             if sent.get(key) in known:
                 answer.set_cookie(name, str(sent[key]), max_age=_YEAR, **_KEPT)
         return answer
@@ -197,10 +197,10 @@ async def _reader(service: Service, request: Request) -> PageContext:
     )
 
 
-def _language(request: Request) -> Language:
+def _language(request: Request) -> Locale:
     """Return the chosen language, else the one that the browser asks for."""
     chosen = request.cookies.get(_LANGUAGE, "")
-    if chosen in words.LANGUAGES:
+    if chosen in LOCALES:
         return chosen
     return "zh" if request.headers.get("accept-language", "").lower().startswith("zh") else "en"
 
