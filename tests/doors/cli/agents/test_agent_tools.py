@@ -17,6 +17,7 @@ import pytest
 import agenttalk
 from agenttalk.doors.cli.main import call
 from agenttalk.doors.cli.operation import doctor
+from agenttalk.rules.text import prompt_words
 from kits.sandboxkit import needs
 
 CLIENT = """import json, os, subprocess, sys
@@ -47,7 +48,6 @@ TOOLS = {
     *("check_promise", "submit_artifact", "submit_report", "generate_command"),
     *("ask_human", "get_answer", "dispute_check"),
 }
-PROMPT = "The MCP server `agenttalk` offers you tools for this task alone"
 CALLS = [
     ("mine", "my_tasks", {}),
     ("command", "generate_command", {"params": {"plan_id": "p", "task_id": "t", "prompt": "Again."}}),
@@ -145,7 +145,7 @@ def test_an_agent_uses_our_tools_in_every_sandbox_and_without_the_network(tmp_pa
         "both": "FIELD_VALUE",
         "broken": "FIELD_VALUE",
     }
-    assert PROMPT in said["prompt"]
+    assert prompt_words.TOOLS.en in said["prompt"]
     assert "swordfish" not in str(said)
     assert set(said["tools"]) == TOOLS
     assert len(json.dumps(said["listed"])) < 5_000, "they are paid for in every request"

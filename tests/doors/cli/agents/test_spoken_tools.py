@@ -14,6 +14,7 @@ import pytest
 
 import preloaded
 from agenttalk.rules.agents.cli_table import MCP_VARIABLES
+from agenttalk.rules.text import prompt_words
 from kits import spokenkit
 from kits.sandboxkit import needs
 from kits.spokenkit import speaks
@@ -102,7 +103,7 @@ def test_it_starts_our_server_in_every_sandbox_without_the_network_and_reaches_n
     said = json.loads(path.read_text())
     assert said["given"] == ["agenttalk", sorted(MCP_VARIABLES)]
     assert said["same"]
-    assert "The MCP server `agenttalk` offers you tools for this task alone" in said["prompt"]
+    assert prompt_words.TOOLS.en in said["prompt"]
     assert [each["task_id"] for each in said["mine"]["taken"]] == ["t"]
     assert (said["report"]["author"], said["report"]["task"]) == ("dev", "p/t")
     assert said["note"]["text"] == "nine"

@@ -23,7 +23,6 @@ from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 from agenttalk.doors.cli.plans import run as runs
 from agenttalk.doors.cli.plans import templates
-from agenttalk.rules.text import prompt_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -227,6 +226,8 @@ def _meta(
 
 def _describe_team(team: Mapping[str, AgentProfile], locale: Locale) -> str:
     """Describe the team to the planner."""
+    from agenttalk.rules.text import prompt_words
+
     lines = [prompt_words.TEAM.render(locale)]
     for name, profile in team.items():
         skills = prompt_words.TEAM_SKILLS.render(locale, skills=", ".join(profile.skills)) if profile.skills else ""
@@ -237,6 +238,8 @@ def _describe_team(team: Mapping[str, AgentProfile], locale: Locale) -> str:
 
 def _repository(workspace: Mapping[str, Any] | None, locale: Locale) -> str:
     """Return the instructions for work on the repository, and the list of its files."""
+    from agenttalk.rules.text import prompt_words
+
     if workspace is None:
         return ""
     instructions = (files("agenttalk") / "templates" / _REPOSITORY[locale]).read_text(encoding="utf-8").strip()

@@ -9,7 +9,6 @@ import typer
 
 from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize
-from agenttalk.rules.prompts.size import estimate_tokens
 
 _PROMPTS: Final = {
     "differs": "its hash differs from the recorded one: secrets were removed from it, or the file was changed",
@@ -39,6 +38,8 @@ def show_prompt(out: CommandOutput, folder: Path, plan: str, task_id: str) -> in
 
 def _count_tokens(folder: Path, plan: str, task_id: str, text: str) -> dict[str, int]:
     """Estimate the tokens of a prompt, and of what stands in it beside the text of its task."""
+    from agenttalk.rules.prompts.size import estimate_tokens
+
     told = root_access.ask_root(
         folder, f"/api/plans/{plan}/tasks/{task_id}/explanation", lambda local: local.plans.explain_task(plan, task_id)
     )
