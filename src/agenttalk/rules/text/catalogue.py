@@ -15,6 +15,7 @@ from agenttalk.contracts.errors import JsonError
 from agenttalk.rules.text import (
     answer_words,
     budget_words,
+    change_words,
     check_words,
     code_words,
     command_words,
@@ -44,6 +45,7 @@ MODULES: Final = (
     section_words,
     toolchain_words,
     budget_words,
+    change_words,
     check_words,
     code_words,
     forge_words,
