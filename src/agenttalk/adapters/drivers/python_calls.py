@@ -6,7 +6,8 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
@@ -84,6 +85,9 @@ class Turn:
         return self.read(name).decode()
 
 
+_PLAIN: Final = partial(Performance, sandbox="plain")
+"""How the call of a function ended: in our own process, which nothing confines."""
+
 Agent: TypeAlias = "Callable[[Turn], Awaitable[Any] | Any]"
 """A function that does a turn: async, or plain, which then runs in a thread."""
 
@@ -100,12 +104,9 @@ class PythonPerformer:
 
     async def perform(self, job: Job) -> Performance:
         """Call the agent's function. It is cancelled at the time limit; a thread cannot be, and is left behind."""
-        return replace(await self._called(job), sandbox="plain")
-
-    async def _called(self, job: Job) -> Performance:
         function = self._agents.get(job.agent_id)
         if function is None:
-            return Performance("not_started", error=f"no function is registered for the agent {job.agent_id!r}")
+            return _PLAIN("not_started", error=f"no function is registered for the agent {job.agent_id!r}")
         began = time.monotonic()
         inputs = await self._inputs(job)
         turn = Turn(job.plan_id, job.task_id, job.attempt, job.prompt, job.command, inputs, tell=_told_to(job.watch))
@@ -119,8 +120,8 @@ class PythonPerformer:
         except Exception as error:  # noqa: BLE001 - any error of an agent is its failure
             seconds = time.monotonic() - began
             if limit.expired():
-                return Performance("timeout", error=f"it was ended after {job.timeout:g} seconds", seconds=seconds)
-            return Performance("crashed", error=f"{type(error).__name__}: {error}", seconds=seconds)
+                return _PLAIN("timeout", error=f"it was ended after {job.timeout:g} seconds", seconds=seconds)
+            return _PLAIN("crashed", error=f"{type(error).__name__}: {error}", seconds=seconds)
         return await self._read_answer(job, turn, result, time.monotonic() - began)
 
     async def judge(self, job: Job, input_name: str, prompt: str) -> Any:
@@ -156,13 +157,13 @@ class PythonPerformer:
         result = said if isinstance(said, Result) else Result(result=said)
         unfit = explain_unfitness(result.self_assessment) if job.profile.self_assessment else None
         if unfit is not None:
-            return Performance("unfit", error=unfit, seconds=seconds, usage=result.usage)
+            return _PLAIN("unfit", error=unfit, seconds=seconds, usage=result.usage)
         try:
             outputs = await self._outputs(job, {**turn.outputs, **result.outputs})
         except (TypeError, AgentTalkError) as error:
-            return Performance("crashed", error=str(error), seconds=seconds)
+            return _PLAIN("crashed", error=str(error), seconds=seconds)
         code, problem = _find_score_problem(job.command, result.score)
-        return Performance(
+        return _PLAIN(
             "finished",
             result=result.result,
             score=None if code else result.score,

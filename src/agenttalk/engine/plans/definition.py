@@ -27,6 +27,7 @@ from agenttalk.ports.statements.plans import NODE, NODES_OF, RUN, RunRow
 from agenttalk.ports.statements.proof import JOINED_CHECKS, JoinedCheckRow
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.commands import promises
+from agenttalk.rules.core.isolation import IsolationSettings
 from agenttalk.rules.proof import done, staleness
 from agenttalk.rules.proof.staleness import InheritedCheck
 
@@ -55,6 +56,8 @@ class PlanDefinition:
     joined_checks: dict[str, tuple[InheritedCheck, ...]] = field(default_factory=dict)
     """Task → checks of other tasks that it broke, and has to keep."""
     _promises: dict[str, CompletionPromise] | None = None
+    _confined: dict[str, tuple[AgentProfile, IsolationSettings, AgentProfile]] = field(default_factory=dict)
+    """Agent → its profile as submitted, the operator's settings, and its profile under them."""
 
     def correlation(self, task_id: str) -> str:
         """Write the part of a message's envelope that names its trace; empty where nothing is traced."""
@@ -122,6 +125,14 @@ class PlanDefinition:
         """Return the profile of an agent; one without a profile works in its folder."""
         profile = self.profiles.get(agent_id)
         return profile if profile is not None else AgentProfile(agent_id=AgentId(agent_id))
+
+    def confined_profile(self, agent_id: str, settings: IsolationSettings) -> AgentProfile:
+        """Return the profile of an agent with the sandbox that the operator's settings give it."""
+        profile = self.profile(agent_id)
+        known = self._confined.get(agent_id)
+        if known is None or known[0] is not profile or known[1] is not settings:
+            known = self._confined[agent_id] = (profile, settings, settings.apply_to(profile))
+        return known[2]
 
     def receivers(self, output: Output) -> tuple[str, ...]:
         """List the agents that get an output."""

@@ -210,7 +210,7 @@ def _checks(
     row = tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0]
     if row.state != "COMPLETED" or plan.workspace is None:
         return {}
-    job = _job(tx, plan, task_id, words.apply_to(plan.profile(row.agent_id)))
+    job = _job(tx, plan, task_id, plan.confined_profile(row.agent_id, words))
     owners = {each.id: each.owner for each in plan.joined_checks.get(task_id, ())}
     checks: Sequence[AnyCheck] = job.command.promise.checks if job.command.promise else ()
     return {check.id: (job, check, owners.get(check.id, task_id)) for check in checks}

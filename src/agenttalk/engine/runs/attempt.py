@@ -227,7 +227,7 @@ def prepare_attempt(
     repo = sheet.workspace if node.workspace == "repo" else None
     judges = any(each.validation_criteria for each in node.needs)
     own = _made_by(moves, sheet, agent_id, command, used) if judges else ()
-    profile = moves.deps.operator.words.apply_to(sheet.profile(agent_id))
+    profile = sheet.confined_profile(agent_id, moves.deps.operator.words)
     kind = _kind(moves, command.task_id)
     if kind is not None and (needed := kind[0].variables(kind[1], agent_id)):
         profile = profile.model_copy(update={"env": (*profile.env, *needed)})

@@ -51,16 +51,12 @@ class Template:
     def fill(self, params: Mapping[str, object], locale: Locale) -> str:
         """Return the sentence with its parameters in a language."""
         chinese = locale == "zh"
-        separator = self.separators[chinese]
-        shown = {
-            name: separator.join([render(part, locale) for part in value])
-            if isinstance(value, tuple)
-            else value.render(locale)
-            if isinstance(value, Message)
-            else value
-            for name, value in params.items()
-        }
-        return (self.zh if chinese else self.en).format_map(shown)
+        for value in params.values():
+            if isinstance(value, tuple | Message):
+                separator = self.separators[chinese]
+                params = {name: _fill_in(part, locale, separator) for name, part in params.items()}
+                break
+        return (self.zh if chinese else self.en).format_map(params)
 
     def _to_parameter(self, name: str, value: object) -> Parameter:
         """Return a value as a parameter. A number stays one only where JSON and the sentence both keep it as it is."""
@@ -120,6 +116,13 @@ class Message(str):
     def render(self, locale: Locale) -> str:
         """Return the sentence in a language."""
         return str(self) if locale == "en" else self.template.fill(self.params, locale)
+
+
+def _fill_in(value: object, locale: Locale, separator: str) -> object:
+    """Return a parameter as it stands in a sentence."""
+    if isinstance(value, tuple):
+        return separator.join([render(part, locale) for part in value])
+    return value.render(locale) if isinstance(value, Message) else value
 
 
 def render(text: str, locale: Locale) -> str:
