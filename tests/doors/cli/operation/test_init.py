@@ -16,7 +16,8 @@ from agenttalk.adapters.store import operator_folder
 from agenttalk.doors.cli.main import call
 from agenttalk.rules.core.config_merge import BEGIN
 from agenttalk.wiring import settings
-from kits import initkit, provekit
+from doors.cli.operation import initkit
+from kits import provekit
 
 CLAUDE = ".mcp.json"
 TOOLS = ("claude", "codex", "gemini", "opencode", "qwen")

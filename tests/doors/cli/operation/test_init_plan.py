@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from agenttalk.doors.cli.main import call
-from kits import initkit, provekit
+from doors.cli.operation import initkit
+from kits import provekit
 
 PRICE = "def price(n):\n    return 0\n"
 TEST = "from price import price\n\ndef test_two_cost_20():\n    assert price(2) == 20\n"

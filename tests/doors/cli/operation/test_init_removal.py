@@ -16,8 +16,9 @@ import pytest
 import preloaded
 from agenttalk.adapters.store import operator_folder
 from agenttalk.doors.cli.main import call
+from doors.cli.operation import initkit
 from effort import cases
-from kits import initkit, provekit
+from kits import provekit
 
 MINE = {
     "README.md": "Ours.\n",
@@ -331,6 +332,11 @@ def begin():
 
 begin()
 empty = content()
+streams, sys.stdout = sys.stdout, open(os.devnull, "w")
+for option in ([], ["--remove"]):
+    assert call(["init", "--dir", str(shop), *option]) == 0  # so that each process begins with everything loaded
+sys.stdout = streams
+assert content() == empty
 assert live([])
 full = content()
 first = int(sys.argv[4])

@@ -19,7 +19,7 @@ from agenttalk.doors.cli.core.root_discovery import INIT, MARKS, PLAN
 from agenttalk.doors.cli.operation.init_additions import TITLES
 
 if TYPE_CHECKING:
-    from agenttalk.doors.cli.operation.init_additions import FileAddition, PlannedAddition, SetupWish
+    from agenttalk.doors.cli.operation.init_additions import AdditionResult, FileAddition, SetupRequest
     from agenttalk.doors.cli.operation.init_record import InitRecord
     from agenttalk.doors.cli.operation.init_removal import Removal
 
@@ -71,7 +71,7 @@ def init(
         return _tell_removed(out, done, where, wanted=wanted)
     wish = _make_wish(place, named, where, _check_names(tools), _check_names(without), locale)
     planned = _plan(wish, where)
-    if dry_run or not _is_wanted(out, planned, wish, where, yes=yes):
+    if dry_run or not _confirm(out, planned, wish, where, yes=yes):
         return _tell_planned(out, planned, where, dry_run=dry_run)
     made = _set_up(wish, where)
     if out.as_json:
@@ -82,7 +82,7 @@ def init(
 
 
 def _require_folder(where: Path, *, named: bool) -> None:
-    """Raise MachineError when the root is there, and is no folder of this repository."""
+    """Raise MachineError when a file or a link lies where the root belongs."""
     if where.is_symlink() and not named:
         hint = "name it, if it is right: --root FOLDER"
         raise MachineError(Code.FILE_UNSAFE, f"{where} is a symbolic link that leads elsewhere", hint=hint)
@@ -113,9 +113,9 @@ def _make_wish(
     more: tuple[str, ...],
     without: tuple[str, ...],
     locale: Literal["en", "zh"] | None,
-) -> SetupWish:
+) -> SetupRequest:
     """Find out for which coding agents to set up, and which one the plan starts."""
-    from agenttalk.doors.cli.operation.init_additions import SetupWish
+    from agenttalk.doors.cli.operation.init_additions import SetupRequest
     from agenttalk.rules.agents.cli_table import TABLE
 
     if both := set(more) & set(without):
@@ -124,7 +124,7 @@ def _make_wish(
     tools = tuple(name for name in TOOLS if name in more or (name in installed and name not in without))
     ordered = [*(name for name in (*TOOLS, *TABLE) if name in installed and name not in without), *tools, *TOOLS]
     language = locale or _read_language(where)
-    return SetupWish(place, named, tools, ordered[0], ordered[0] in installed, language, locale is not None)
+    return SetupRequest(place, named, tools, ordered[0], ordered[0] in installed, language, locale is not None)
 
 
 def _read_language(where: Path) -> Literal["en", "zh"]:
@@ -134,7 +134,7 @@ def _read_language(where: Path) -> Literal["en", "zh"]:
     return settings.load(where).locale
 
 
-def _plan(wish: SetupWish, where: Path) -> list[PlannedAddition]:
+def _plan(wish: SetupRequest, where: Path) -> list[AdditionResult]:
     """Find out what is to be added to which files."""
     from contextlib import ExitStack
 
@@ -148,8 +148,8 @@ def _plan(wish: SetupWish, where: Path) -> list[PlannedAddition]:
         return [plan_addition(places[each.place], each) for each in list_additions(wish)]
 
 
-def _is_wanted(out: CommandOutput, planned: list[PlannedAddition], wish: SetupWish, where: Path, *, yes: bool) -> bool:
-    """Ask on a terminal whether to write, once it is said what. Without a terminal, it is wanted."""
+def _confirm(out: CommandOutput, planned: list[AdditionResult], wish: SetupRequest, where: Path, *, yes: bool) -> bool:
+    """List what would be written and ask, on a terminal. Returns whether to write; elsewhere always."""
     asks = not yes and not out.as_json and sys.stdin.isatty() and sys.stdout.isatty()
     if not asks or not any(each.record for each in planned):
         return True
@@ -158,14 +158,15 @@ def _is_wanted(out: CommandOutput, planned: list[PlannedAddition], wish: SetupWi
     return typer.confirm("Write this?", default=True)
 
 
-def _describe_tools(wish: SetupWish) -> str:
+def _describe_tools(wish: SetupRequest) -> str:
     found = f"Coding agents: [bold]{', '.join(wish.tools)}[/]." if wish.tools else "No coding agent was found here."
     others = [name for name in TOOLS if name not in wish.tools]
     return f"{found} [dim]--for adds others: {', '.join(others)}[/]" if others else found
 
 
-def _set_up(wish: SetupWish, where: Path) -> list[dict[str, str]]:
+def _set_up(wish: SetupRequest, where: Path) -> list[dict[str, str]]:
     """Create the root, write the files, and make a token for each agent without one."""
+    from agenttalk.adapters.mailbox import sweep
     from agenttalk.adapters.mailbox.fsio import SafeFolder
     from agenttalk.doors.cli.operation import init_record
     from agenttalk.doors.cli.operation.init_additions import apply_addition
@@ -173,7 +174,9 @@ def _set_up(wish: SetupWish, where: Path) -> list[dict[str, str]]:
     with init_record.lock_setup():
         before = init_record.read_record(wish.folder, where)
         made_root = before.made_root if before is not None and where.is_dir() else _is_unused(where)
-        _make_folder(where)
+        if before is not None:
+            with SafeFolder.open(wish.folder) as repository:
+                sweep.remove_drafts(repository, before.list_folders("repository"))
         planned = _plan(wish, where)
         start = before or init_record.InitRecord(
             repository=str(wish.folder.absolute()), root=str(where), made_root=made_root
@@ -181,16 +184,21 @@ def _set_up(wish: SetupWish, where: Path) -> list[dict[str, str]]:
         record = start.model_copy(update={"made_root": made_root})
         record = record.with_additions(each.record for each in planned if each.record is not None)
         init_record.write_record(wish.folder, where, record)
-        for name in MARKS[:2]:
-            _make_folder(where / name)
-        with SafeFolder.open(wish.folder) as repository, SafeFolder.open(where) as folder:
-            done = [apply_addition(folder if each.addition.place == "root" else repository, each) for each in planned]
+        try:
+            for folder in (where, *(where / name for name in MARKS[:2])):
+                _make_folder(folder)
+        except MachineError:
+            if before is None and not where.is_dir():  # nothing was done
+                init_record.forget_record(wish.folder, where)
+            raise
+        with SafeFolder.open(wish.folder) as repository, SafeFolder.open(where) as root:
+            done = [apply_addition(root if each.addition.place == "root" else repository, each) for each in planned]
         tokens = [_make_token(wish, where, agent) for agent in wish.tools]
     return [*_describe(done, where, "root"), *tokens, *_describe(done, where, "repository")]
 
 
 def _is_unused(where: Path) -> bool:
-    """Whether there is no such folder, or nothing in it."""
+    """Whether the folder is missing or empty."""
     try:
         return not any(where.iterdir())
     except FileNotFoundError:
@@ -206,7 +214,7 @@ def _make_folder(folder: Path) -> None:
         raise MachineError(Code.FILE_UNWRITABLE, f"cannot create {folder}: {error.strerror}") from error
 
 
-def _make_token(wish: SetupWish, where: Path, agent: str) -> dict[str, str]:
+def _make_token(wish: SetupRequest, where: Path, agent: str) -> dict[str, str]:
     """Make a token for an agent that has none. It is kept and recorded before the root accepts it."""
     from agenttalk.adapters.store import operator_folder
     from agenttalk.doors.cli.operation import init_record
@@ -240,9 +248,9 @@ def _admit(where: Path, agent: str, token: str) -> bool:
     return True
 
 
-def _describe(planned: list[PlannedAddition], where: Path, place: str) -> Iterator[dict[str, str]]:
+def _describe(planned: list[AdditionResult], where: Path, place: str) -> Iterator[dict[str, str]]:
     """Describe what was done to each file, and to each skill as a whole."""
-    skills: dict[str, list[PlannedAddition]] = {}
+    skills: dict[str, list[AdditionResult]] = {}
     for each in planned:
         if each.addition.place != place:
             continue
@@ -287,12 +295,12 @@ _REMOVED: Final = {
 }
 
 
-def _list_planned(out: CommandOutput, planned: list[PlannedAddition], where: Path) -> None:
+def _list_planned(out: CommandOutput, planned: list[AdditionResult], where: Path) -> None:
     for each in (*_describe(planned, where, "root"), *_describe(planned, where, "repository")):
         _tell_file(out, each, _WISHES)
 
 
-def _tell_planned(out: CommandOutput, planned: list[PlannedAddition], where: Path, *, dry_run: bool) -> int:
+def _tell_planned(out: CommandOutput, planned: list[AdditionResult], where: Path, *, dry_run: bool) -> int:
     """Say what would be written, or that nothing was."""
     if out.as_json:
         told = [*_describe(planned, where, "root"), *_describe(planned, where, "repository")]
@@ -310,7 +318,7 @@ def _tell_file(out: CommandOutput, told: dict[str, str], words: dict[str, str]) 
     out.say(f"{_MARKS[told['what']]} {sanitize(told['file'])}  [dim]{words[told['what']]}[/]{why}")
 
 
-def _tell(out: CommandOutput, done: list[dict[str, str]], wish: SetupWish, where: Path) -> None:
+def _tell(out: CommandOutput, done: list[dict[str, str]], wish: SetupRequest, where: Path) -> None:
     for each in done:
         _tell_file(out, each, _WORDS)
         if each.get("snippet"):
@@ -320,14 +328,14 @@ def _tell(out: CommandOutput, done: list[dict[str, str]], wish: SetupWish, where
     out.say(_describe_tools(wish))
     if any(each["file"] == PLAN and each["what"] in {"made", "there"} for each in done):
         out.say(f"Next: write your task into {sanitize(wish.folder / PLAN)}, and have it done: agenttalk run")
-    out.say(f"{'Next' if wish.tools else 'Also'}: agenttalk serve --root {sanitize(where)}")
+    out.say(f"Next: agenttalk serve --root {sanitize(where)}")
 
 
 # Undoing it
 
 
 def _remove(out: CommandOutput, place: Path, where: Path, *, yes: bool, dry_run: bool) -> tuple[list[Removal], bool]:
-    """Remove what init added. On a terminal it is said first what that is, and asked."""
+    """Remove what init added. On a terminal, list that first and ask."""
     from agenttalk.doors.cli.operation import init_record
     from agenttalk.doors.cli.operation.init_removal import remove_additions
 

@@ -14,7 +14,7 @@ from agenttalk.contracts.errors import AgentTalkError, MissingError
 from agenttalk.doors.cli.agents import skill
 from agenttalk.doors.cli.core.root_discovery import PLAN
 from agenttalk.doors.cli.operation import init_plan
-from agenttalk.doors.cli.operation.init_record import AddedFile, Place
+from agenttalk.doors.cli.operation.init_record import AdditionRecord, Place
 
 if TYPE_CHECKING:
     from agenttalk.adapters.mailbox.fsio import SafeFolder
@@ -55,7 +55,7 @@ class FileAddition(NamedTuple):
     mode: int = 0o666
 
 
-class PlannedAddition(NamedTuple):
+class AdditionResult(NamedTuple):
     """An addition, and what it would do to the file as it is now."""
 
     addition: FileAddition
@@ -64,11 +64,11 @@ class PlannedAddition(NamedTuple):
     """Why nothing can be added."""
     text: str = ""
     """The file with the addition."""
-    record: AddedFile | None = None
+    record: AdditionRecord | None = None
     """What is remembered of it; None if nothing is added."""
 
 
-class SetupWish(NamedTuple):
+class SetupRequest(NamedTuple):
     """What a repository is to be set up for."""
 
     folder: Path
@@ -84,7 +84,7 @@ class SetupWish(NamedTuple):
     """Whether the language was named."""
 
 
-def list_additions(wish: SetupWish) -> Iterator[FileAddition]:
+def list_additions(wish: SetupRequest) -> Iterator[FileAddition]:
     """List the additions to the root and to the repository."""
     yield from _list_root_files(wish)
     plan = init_plan.make_plan(wish.folder, wish.plan_agent, installed=wish.is_installed, locale=wish.locale)
@@ -98,7 +98,7 @@ def list_additions(wish: SetupWish) -> Iterator[FileAddition]:
         yield from _list_skill_files(wish.tools)
 
 
-def _list_root_files(wish: SetupWish) -> Iterator[FileAddition]:
+def _list_root_files(wish: SetupRequest) -> Iterator[FileAddition]:
     locale = wish.locale if wish.own_locale else None
     own = (
         (".gitignore", "*\n", "keeps the root out of git"),
@@ -116,7 +116,7 @@ def _list_root_files(wish: SetupWish) -> Iterator[FileAddition]:
         yield _whole(path, _profile(name), about)._replace(place="root", mode=0o600)
 
 
-def _list_agent_files(wish: SetupWish) -> Iterator[FileAddition]:
+def _list_agent_files(wish: SetupRequest) -> Iterator[FileAddition]:
     """List the additions to files that coding agents read."""
     from agenttalk.rules.core import config_merge
 
@@ -218,7 +218,7 @@ def _refuse(why: str) -> Merge:
     return lambda before: ConfigMergeResult(why=why) if before is None else ALREADY_THERE
 
 
-def plan_addition(folder: SafeFolder | None, addition: FileAddition) -> PlannedAddition:
+def plan_addition(folder: SafeFolder | None, addition: FileAddition) -> AdditionResult:
     """Find out what an addition would do to a file in a folder, which may be missing itself."""
     before: str | None = None
     try:
@@ -226,21 +226,21 @@ def plan_addition(folder: SafeFolder | None, addition: FileAddition) -> PlannedA
     except MissingError:
         pass
     except AgentTalkError as error:
-        return PlannedAddition(addition, "left", error.message)
+        return AdditionResult(addition, "left", error.message)
     except UnicodeDecodeError:
-        return PlannedAddition(addition, "left", "it is not UTF-8")
+        return AdditionResult(addition, "left", "it is not UTF-8")
     joined = addition.join(before)
     if joined.why:
-        return PlannedAddition(addition, "left", joined.why)
+        return AdditionResult(addition, "left", joined.why)
     if joined.text is None:
-        return PlannedAddition(addition, "there")
+        return AdditionResult(addition, "there")
     what: Literal["made", "added"] = "made" if before is None else "added"
-    return PlannedAddition(addition, what, "", joined.text, _record(folder, addition, before, joined.text))
+    return AdditionResult(addition, what, "", joined.text, _record(folder, addition, before, joined.text))
 
 
-def _record(folder: SafeFolder | None, addition: FileAddition, before: str | None, after: str) -> AddedFile:
+def _record(folder: SafeFolder | None, addition: FileAddition, before: str | None, after: str) -> AdditionRecord:
     parents = [str(each) for each in Path(addition.path).parents if str(each) != "."]
-    return AddedFile(
+    return AdditionRecord(
         place=addition.place,
         path=addition.path,
         sha256=hashlib.sha256(after.encode()).hexdigest(),
@@ -267,7 +267,7 @@ def _count_held(before: str | None, keys: Sequence[str]) -> int:
     return len(keys)
 
 
-def apply_addition(folder: SafeFolder, planned: PlannedAddition) -> PlannedAddition:
+def apply_addition(folder: SafeFolder, planned: AdditionResult) -> AdditionResult:
     """Write the file of a planned addition. Its rights stay as they are; a new one gets those of the addition."""
     if planned.what not in {"made", "added"}:
         return planned
@@ -278,5 +278,5 @@ def apply_addition(folder: SafeFolder, planned: PlannedAddition) -> PlannedAddit
         if rights is not None:
             (folder.path / path).chmod(rights)  # the file was replaced, and keeps the user's permissions
     except AgentTalkError as error:
-        return PlannedAddition(planned.addition, "left", error.message)
+        return AdditionResult(planned.addition, "left", error.message)
     return planned

@@ -17,14 +17,16 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from agenttalk.adapters.mailbox import sweep
+from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.adapters.store import files, operator_folder
 from agenttalk.contracts.core.base import Part
-from agenttalk.contracts.errors import Code, MachineError
+from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
 
 Place = Literal["repository", "root"]
 
 
-class AddedFile(Part):
+class AdditionRecord(Part):
     """A file that init made, or to which it added something."""
 
     place: Place
@@ -56,16 +58,21 @@ class InitRecord(Part):
     root: str
     made_root: bool
     """Whether the root was made by init."""
-    files: tuple[AddedFile, ...] = ()
+    files: tuple[AdditionRecord, ...] = ()
     tokens: tuple[str, ...] = ()
     """Ids of the tokens that it made."""
     agents: tuple[str, ...] = ()
     """The agents that it made tokens for."""
 
-    def with_additions(self, added: Iterable[AddedFile]) -> InitRecord:
+    def with_additions(self, added: Iterable[AdditionRecord]) -> InitRecord:
         """Return the record with further additions. A newer one replaces an older one to the same file."""
         known = {(each.place, each.path): each for each in (*self.files, *added)}
         return self.model_copy(update={"files": tuple(known.values())})
+
+    def list_folders(self, place: Place) -> list[str]:
+        """List the folders of the files that were added, but for the top."""
+        found = (str(Path(each.path).parent) for each in self.files if each.place == place)
+        return list(dict.fromkeys(each for each in found if each != "."))
 
     def with_token(self, agent: str, token_id: str) -> InitRecord:
         """Return the record with a further token."""
@@ -122,10 +129,12 @@ def write_record(repository: Path, root: Path, record: InitRecord) -> None:
 def forget_record(repository: Path, root: Path) -> None:
     """Remove the record, and the operator's folder of the root if nothing else is in it."""
     path = _path_of(repository, root)
-    path.unlink(missing_ok=True)
     try:
+        with SafeFolder.open(path.parent) as folder:
+            sweep.remove_drafts(folder)
+            folder.remove(path.name)
         path.parent.rmdir()
-    except OSError:  # it holds more, or is gone
+    except (AgentTalkError, OSError):  # it holds more, or is gone
         return
 
 

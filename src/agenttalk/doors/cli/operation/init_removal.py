@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from agenttalk.adapters.mailbox import sweep
 from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.adapters.store import operator_folder, root_lock
 from agenttalk.contracts.errors import AgentTalkError, MissingError
@@ -20,7 +21,7 @@ from agenttalk.doors.cli.operation import init_record
 from agenttalk.doors.cli.operation.init_additions import LARGEST
 
 if TYPE_CHECKING:
-    from agenttalk.doors.cli.operation.init_record import AddedFile, InitRecord
+    from agenttalk.doors.cli.operation.init_record import AdditionRecord, InitRecord
     from agenttalk.rules.core.config_merge import ConfigMergeResult
 
 _STORE: Final = ("data/system.db", "data/system.db-wal", "data/system.db-shm", "data/engine.lock")
@@ -50,8 +51,11 @@ def remove_additions(repository: Path, root: Path) -> list[Removal]:
         if record is None:
             return []
         running = root.is_dir() and root_lock.running_engine(root) is not None
+        _remove_drafts(repository, record.list_folders("repository"))
+        if not running:
+            _remove_drafts(root, ["agents", "data", *record.list_folders("root")])
         done = [*_revoke_tokens(root, record)]
-        left: list[AddedFile] = []
+        left: list[AdditionRecord] = []
         for place, folder in (("repository", repository), ("root", root)):
             for added in reversed(record.files):
                 if added.place == place and not (place == "root" and added.path == _IGNORE):
@@ -66,6 +70,12 @@ def remove_additions(repository: Path, root: Path) -> list[Removal]:
         elif not any(each.is_unfinished for each in done):
             init_record.forget_record(repository, root)
         return done
+
+
+def _remove_drafts(folder: Path, relatives: list[str]) -> None:
+    """Remove what a killed process left."""
+    with suppress(AgentTalkError), SafeFolder.open(folder) as opened:
+        sweep.remove_drafts(opened, relatives)
 
 
 def _revoke_tokens(root: Path, record: InitRecord) -> Iterator[Removal]:
@@ -98,7 +108,7 @@ def _id_of(token: str) -> str:
     return token_id(token)
 
 
-def _remove_file(folder: Path, added: AddedFile) -> Removal:
+def _remove_file(folder: Path, added: AdditionRecord) -> Removal:
     """Remove a file, or what was added to it, unless it was changed."""
     shown = added.path if added.place == "repository" else str(folder / added.path)
     try:
@@ -115,12 +125,12 @@ def _remove_file(folder: Path, added: AddedFile) -> Removal:
         return Removal(shown, "left", error.message if isinstance(error, AgentTalkError) else str(error))
 
 
-def _take_out(folder: SafeFolder, added: AddedFile, shown: str) -> Removal:
+def _take_out(folder: SafeFolder, added: AdditionRecord, shown: str) -> Removal:
     try:
         data = folder.read(added.path, LARGEST)
     except MissingError:
         return Removal(shown, "gone")
-    except AgentTalkError as error:  # it leads elsewhere now, or is no file any more: that is not ours
+    except AgentTalkError as error:  # a link or a folder has its place now: that is not ours
         return Removal(shown, "changed", error.message)
     same = hashlib.sha256(data).hexdigest() == added.sha256
     if added.made and same:
@@ -141,7 +151,7 @@ def _take_out(folder: SafeFolder, added: AddedFile, shown: str) -> Removal:
     return Removal(shown, "taken out")
 
 
-def _reduce(data: bytes, added: AddedFile) -> ConfigMergeResult:
+def _reduce(data: bytes, added: AdditionRecord) -> ConfigMergeResult:
     """Take the addition out of the content of a file."""
     from agenttalk.rules.core.config_merge import ConfigMergeResult, remove_from_json, remove_from_text
 
