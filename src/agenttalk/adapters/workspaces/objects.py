@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from agenttalk.adapters.workspaces import folders, names, tree_reader
-from agenttalk.adapters.workspaces.git import EMAIL, NAME, RAW, Git, GitAnswer, GitLocation
+from agenttalk.adapters.workspaces.git import EMAIL, NAME, RAW, Git, GitAnswer, GitLocation, make_git_dir
 from agenttalk.adapters.workspaces.object_reader import (
     FOLDER_MODE,
-    GitDialogue,
     ObjectCache,
     ObjectReader,
     TreeItem,
@@ -25,8 +24,8 @@ from agenttalk.adapters.workspaces.object_reader import (
     missing_object,
     pack_tree,
 )
+from agenttalk.adapters.workspaces.refs import GitRefs
 from agenttalk.adapters.workspaces.tree_reader import Listing, TreeEntry
-from agenttalk.contracts.errors import MachineError
 
 Kind = Literal["added", "changed", "deleted"]
 _FEW: Final = 50
@@ -37,8 +36,6 @@ _LISTINGS: Final = 6
 """Listings that are remembered."""
 _NEAR: Final = 2_000
 """Changes from which on a tree is listed anew."""
-_STALE: Final = 10 * 1_000_000_000
-"""Nanoseconds after which a lock on one of our own refs is stale."""
 
 
 class TreeChange(NamedTuple):
@@ -50,88 +47,15 @@ class TreeChange(NamedTuple):
     after: TreeEntry | None
 
 
-class GitRefs:
-    """The refs of one repository."""
-
-    def __init__(self, git: Git, git_dir: Path, temporary: Path) -> None:
-        self._git = git
-        self._temporary = temporary
-        self.location = GitLocation(git_dir)
-        self._names = GitDialogue(
-            lambda: git.start("cat-file", "--batch-check", at=self.location), git.limit, contents=False
-        )
-
-    def close(self) -> None:
-        """End the process that resolves names. It is started again when it is needed."""
-        self._names.close()
-
-    def resolve(self, name: str, *, git_dir: Path | None = None) -> str | None:
-        """Return the commit that a branch, tag or name stands for; None if there is none."""
-        if name.startswith("-"):
-            return None
-        if git_dir is None:
-            found = self._names.ask(f"{name}^{{commit}}")
-            return found[0] if found is not None else None
-        wanted = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        answer = self._git.call(*wanted, at=GitLocation(git_dir), ok=(0, 1, 128))
-        return answer.line if answer.code == 0 and answer.line else None
-
-    def read(self, prefix: str) -> dict[str, str]:
-        """Return every ref with a prefix."""
-        wanted = ("for-each-ref", "--format=%(objectname) %(refname)", prefix)
-        lines = self._git.call(*wanted, at=self.location).out.decode().splitlines()
-        return {name: oid for oid, name in (line.split(" ", 1) for line in lines)}
-
-    def move(self, ref: str, new: str, old: str | None, *, why: str) -> bool:
-        """Compare and swap: move a ref that is at `old` (None: missing). False if it is elsewhere."""
-        zero = "0" * len(new)
-        wanted = ("update-ref", "--no-deref", "-m", f"agenttalk: {why}", ref, new, old or zero)
-        try:
-            self._git.call(*wanted, at=self.location)
-        except MachineError:
-            now = self.read(ref).get(ref)
-            if now == new:
-                return True
-            if now != old:
-                return False
-            if not self.unlock(ref):
-                raise
-            self._git.call(*wanted, at=self.location)
-        return True
-
-    def set(self, ref: str, new: str) -> None:
-        """Set a ref of our own, wherever it was."""
-        self._git.call("update-ref", "--no-deref", ref, new, at=self.location)
-
-    def drop(self, refs: Iterable[str]) -> None:
-        """Remove refs of our own; ignore missing ones."""
-        text = "".join(f"delete {ref}\n" for ref in refs)
-        if text:
-            self._git.call("update-ref", "--no-deref", "--stdin", at=self.location, stdin=text.encode())
-
-    def unlock(self, ref: str) -> bool:
-        """Remove the lock that a killed git left on one of our refs; return whether there was one."""
-        lock = self.location.git_dir / f"{ref}.lock"
-        mark = self._temporary / "mark"
-        try:
-            mark.write_bytes(b"")
-            if mark.stat().st_mtime_ns - lock.lstat().st_mtime_ns < _STALE:
-                return False
-            lock.unlink()
-        except OSError:
-            return False
-        return True
-
-
 class GitObjects:
     """The objects and refs of one repository, reached through a depot of our own."""
 
-    def __init__(self, git: Git, *, depot: Path, refs: Path, objects: Path, temporary: Path) -> None:
+    def __init__(self, git: Git, *, depot: Path, refs: Path, objects: Path, temporary: Path, algorithm: str) -> None:
         """`refs` is the GIT_DIR in which refs are read and moved, `objects` the folder of contents."""
         self.git = git
         self.refs = GitRefs(git, refs, temporary)
         self.store = objects
-        self.algorithm = ""
+        self.algorithm = algorithm
         self._temporary = temporary
         self._depot = depot
         self._at = GitLocation(depot, objects=objects)
@@ -146,11 +70,9 @@ class GitObjects:
 
     def ensure_depot(self, *, merging: str) -> None:
         """Make the depot, if it is missing. `merging` is the attribute that says how texts are merged."""
-        self.algorithm = self.git.call("rev-parse", "--show-object-format", at=self.refs.location).line
         if not (self._depot / "config").exists():
             new = folders.make_fresh_folder(self._temporary)
-            init = ("init", "--quiet", "--bare", "--template=", f"--object-format={self.algorithm}")
-            self.git.call(*init, at=GitLocation(new))
+            make_git_dir(new, self.algorithm)
             folders.write(new / "info" / "attributes", f"{RAW} {merging}\n".encode())
             self._depot.parent.mkdir(parents=True, exist_ok=True)
             with suppress(OSError):  # another process was quicker
@@ -161,6 +83,18 @@ class GitObjects:
                 folders.write(self._depot / "shallow", shallow.read_bytes())
             else:
                 (self._depot / "shallow").unlink(missing_ok=True)
+
+    def read_own_ref(self, ref: str) -> str | None:
+        """Return the commit of a ref of the depot, which no other program writes; None if there is none."""
+        try:
+            oid = (self._depot / ref).read_text().strip()
+        except OSError:
+            return None
+        return oid if is_object_id(oid) else None
+
+    def write_own_ref(self, ref: str, commit: str) -> None:
+        """Set a ref of the depot."""
+        folders.write(self._depot / ref, f"{commit}\n".encode())
 
     def call(self, *args: str, index: Path | None = None, tree: Path | None = None, **options: object) -> GitAnswer:
         """Run git on the objects, with none of the user's configuration."""
@@ -215,12 +149,8 @@ class GitObjects:
         return known
 
     def _list_all(self, tree: str) -> Listing:
-        entries = {}
-        for line in self.call("ls-tree", "-r", "-z", "--full-tree", tree).out.split(b"\0")[:-1]:
-            meta, _, path = line.partition(b"\t")
-            mode, _, oid = meta.decode().split(" ")
-            entries[os.fsdecode(path)] = TreeEntry(mode, oid)
-        return entries
+        files = self.reader.differences(None, tree)
+        return {os.fsdecode(path): TreeEntry(*item) for path, _, item in files if item is not None}
 
     def contents(self, oids: Sequence[str]) -> Iterator[bytes]:
         """Read blobs, in the given order."""
