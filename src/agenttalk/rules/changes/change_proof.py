@@ -104,7 +104,7 @@ class ChangeUnderProof:
 
     @cached_property
     def held(self) -> tuple[ChangedFile, ...]:
-        """The files of the change that must be as they were, whatever was done to them."""
+        """The files of the change that should be as they were at the base."""
         return tuple(file for file in self.files if self.holds(file))
 
     def list_for_held_tree(self) -> tuple[str, ...]:
@@ -418,7 +418,7 @@ def _misses_work(printed: str, files: Collection[ChangedFile]) -> bool:
 
 
 def _list_unchecked(change: ChangeUnderProof, runs: CheckRuns, comparison: _Comparison) -> Iterator[Message]:
-    """List what was not checked, whatever the verdict."""
+    """List what was not checked, with any verdict."""
     if comparison.new:
         names = join_names(comparison.new)
         yield change_words.UNCHECKED_NEW_TESTS(count=len(comparison.new), names=names)

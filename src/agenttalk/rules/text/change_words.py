@@ -170,17 +170,17 @@ OUT_OF_SCOPE: Final = Template(
 IN_SCOPE: Final = Template("change.in_scope", "all changed files are in the scope", "所有被修改的文件都在范围内")
 TESTS_KEPT: Final = Template(
     "change.tests_kept",
-    "{count} tests ran, {new} of them new",
+    "{count} ran, {new} of them new",
     "运行了 {count} 个测试，其中 {new} 个是新的",
 )
 TESTS_GONE: Final = Template(
     "change.tests_gone",
-    "{count} tests of the base are gone: {names}",
+    "tests of the base that are gone ({count}): {names}",
     "基线中有 {count} 个测试消失：{names}",
 )
 TESTS_SKIPPED: Final = Template(
     "change.tests_skipped",
-    "{count} tests of the base are skipped now: {names}",
+    "tests of the base that are skipped now ({count}): {names}",
     "基线中有 {count} 个测试现在被跳过：{names}",
 )
 FILE_MOVED: Final = Template(
@@ -199,17 +199,17 @@ NOT_COUNTED: Final = Template(
 )
 FEWER_TESTS: Final = Template(
     "change.fewer_tests",
-    "{after} tests ran; {before} ran before",
+    "{after} ran; {before} ran before",
     "运行了 {after} 个测试，之前运行了 {before} 个",
 )
 AS_MANY_TESTS: Final = Template(
     "change.as_many_tests",
-    "{after} tests ran; {before} ran before",
+    "{after} ran; {before} ran before",
     "运行了 {after} 个测试，之前运行了 {before} 个",
 )
 WAS_RED: Final = Template(
     "change.was_red",
-    "{count} tests did not pass without the change: {names}",
+    "without the change {count} did not pass: {names}",
     "没有此改动时有 {count} 个测试不通过：{names}",
 )
 WAS_RED_AS_A_WHOLE: Final = Template(
@@ -237,7 +237,7 @@ RED_BEFORE_AND_AFTER: Final = Template(
 )
 NEW_TESTS_GREEN: Final = Template(
     "change.new_tests_green",
-    "nothing shows the change: {count} new tests pass without it, too: {names}",
+    "nothing shows the change: the new tests ({count}) pass without it, too: {names}",
     "没有任何东西证明此改动：{count} 个新测试在没有它时也通过：{names}",
 )
 NOTHING_SHOWS: Final = Template(
@@ -247,12 +247,12 @@ NOTHING_SHOWS: Final = Template(
 )
 UNCHECKED_NEW_TESTS: Final = Template(
     "change.unchecked_new_tests",
-    "whether {count} new tests ask for the right thing: {names}",
+    "whether the new tests ({count}) ask for the right thing: {names}",
     "{count} 个新测试是否提出了正确的要求：{names}",
 )
 UNCHECKED_TESTS: Final = Template(
     "change.unchecked_tests",
-    "{count} tests or their configuration that changed, as --allow-tests permits: {names}",
+    "tests and configuration that changed ({count}), as --allow-tests permits: {names}",
     "按 --allow-tests 允许而改变的 {count} 个测试或其配置：{names}",
 )
 UNCHECKED_DOCUMENTS: Final = Template("change.unchecked_documents", "what the documentation says", "文档的内容")
@@ -273,7 +273,7 @@ UNCHECKED_SANDBOX: Final = Template(
 )
 UNCHECKED_FILES: Final = Template(
     "change.unchecked_files",
-    "the lines of {count} binary or very large files: {names}",
+    "the lines of binary or very large files ({count}): {names}",
     "{count} 个二进制或很大的文件的各行：{names}",
 )
 UNCHECKED_MEANING: Final = Template(
@@ -310,6 +310,6 @@ HEAD_NOTES: Final = Template("change.head_notes", "Notes for the reviewer", "给
 HEAD_STEPS: Final = Template("change.head_steps", "What to do", "该做什么")
 CHANGED_FILES: Final = Template(
     "change.changed_files",
-    "{count} files changed since {base}",
+    "files that changed since {base}: {count}",
     "自 {base} 以来修改了 {count} 个文件",
 )
