@@ -34,6 +34,73 @@ class Survey:
     """Files that differ from the last commit, or are in none: a plan does not see those changes."""
 
 
+@dataclass(frozen=True, slots=True)
+class UserRepository:
+    """A repository of the user, as it is now."""
+
+    top: Path
+    """The top of the work tree."""
+    common: Path
+    """The GIT_DIR that its work trees share."""
+    inside: str
+    """The folder below the top where the user is; empty at the top."""
+    head: str
+    """The commit that is checked out."""
+    branch: str
+    """The branch that is checked out; empty where none is."""
+    paths: tuple[str, ...]
+    """Files of the work tree that git does not ignore."""
+    uncommitted: tuple[str, ...]
+    """Files that differ from the commit, or are in none."""
+    ignored: tuple[str, ...]
+    """Files and whole folders that git ignores."""
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.top.name
+
+
+def find_repository(here: Path) -> UserRepository:
+    """Find the repository whose work tree a folder is in. Raises UsageError when there is none, or it has no commit."""
+    here = here.absolute()
+    top = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), None)
+    if top is None:
+        message = f"{scope.display_path(str(here))} is in no work tree of a git repository"
+        raise UsageError(Code.NAME_UNKNOWN, message, hint="go to one, or make one: git init, git add, git commit")
+    with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
+        nothing = Path(home) / "nothing"
+        nothing.mkdir()
+        git = Git(nothing)
+        place = workspaces_paths.find_workspace_folder(top, Path(home), git)
+        at = GitLocation(place.git_dir)
+        head = git.call("rev-parse", "--verify", "--quiet", "HEAD^{commit}", at=at, ok=(0, 1, 128))
+        if head.code:
+            message = f"the repository {scope.display_path(str(top))} has no commit yet"
+            raise UsageError(Code.NAME_UNKNOWN, message, hint="make a first commit: git add --all, git commit")
+        branch = git.call("symbolic-ref", "--quiet", "--short", "HEAD", at=at, ok=(0, 1)).line
+        uncommitted = list_uncommitted(git, place)
+        with _aside(git, place) as own:
+            listed = ("ls-files", "-z", "--exclude-standard")
+            known = git.call(*listed, "--cached", "--others", at=own, most=_LIMIT).out
+            ignored = git.call(*listed, "--others", "--ignored", "--directory", at=own, most=_LIMIT).out
+    inside = str(here.relative_to(top))
+    return UserRepository(
+        top,
+        place.common,
+        "" if inside == "." else inside,
+        head.line,
+        branch,
+        tuple(path for path in _split(known) if (top / path).is_symlink() or (top / path).exists()),
+        uncommitted,
+        tuple(path.rstrip("/") for path in _split(ignored)),
+    )
+
+
+def _split(output: bytes) -> list[str]:
+    return sorted({os.fsdecode(path) for path in output.split(b"\0") if path})
+
+
 def survey_folder(folder: Path, base: str | None = None) -> Survey:
     """Survey a folder. Raises UsageError when there is none, or it has no such base."""
     with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:

@@ -32,9 +32,8 @@ from agenttalk.rules.core.tokens import attempt_token, token_hash
 from agenttalk.rules.messages.leases import NO_TURNS, TurnHistory, time_limit
 from agenttalk.rules.prompts.execute import (
     Handover,
+    WorkLimits,
     render_execute_prompt,
-    render_limits,
-    render_previous_attempt,
     render_remote_note,
     render_sections_prompt,
     render_tools_note,
@@ -130,6 +129,10 @@ class AttemptBuilder:
         folder = root_layout.task_folder(self.profile.agent_id, command.plan_id, command.task_id)
         base = "." if remote else f"{self.root}/{folder}/.agenttalk/{command.command_id}-{self.number}"
         outputs, possible = tuple(results.list_required_outputs(command)), tuple(results.list_possible_outputs(command))
+        limits = None
+        if command.promise is not None and not self.foreign:
+            limits = WorkLimits(command.promise, in_tree=self.repo is not None)
+        again = self.repo is not None and command.reexecute is not None and not remote
         told = render_execute_prompt(
             self.profile.prompt or "",
             command,
@@ -139,22 +142,21 @@ class AttemptBuilder:
                 if self.foreign or not _is_in_prompt(each)
             ],
             self.missing,
-            Handover(f"{base}/outputs", f"{base}/result.json", outputs, possible, by=self.profile.result_by),
+            Handover(
+                f"{base}/outputs",
+                f"{base}/result.json",
+                outputs,
+                possible,
+                by=self.profile.result_by,
+                has_tools=remote or self.profile.has_tools,
+            ),
             fence=self.fence,
             locale=self.profile.locale,
             may_refuse=self.profile.self_assessment,
+            limits=limits,
+            patch=f"{base}/inputs/{rework.PREVIOUS_INPUT}/{rework.PATCH}" if again else "",
         )
-        if command.promise is not None and not self.foreign:
-            again = command.reexecute is not None
-            told += render_limits(
-                command.promise, in_tree=self.repo is not None, again=again, locale=self.profile.locale
-            )
-        if remote:
-            return told + render_remote_note(locale=self.profile.locale)
-        if self.repo is None or command.reexecute is None:
-            return told
-        patch = f"{base}/inputs/{rework.PREVIOUS_INPUT}/{rework.PATCH}"
-        return told + render_previous_attempt(patch, locale=self.profile.locale)
+        return told + render_remote_note(locale=self.profile.locale) if remote else told
 
     @property
     def own_task(self) -> KindTask | None:
