@@ -97,6 +97,24 @@ def find_repository(here: Path) -> UserRepository:
     )
 
 
+def find_hooks_folder(here: Path) -> Path:
+    """Find the folder in which git looks for hooks of the repository of a folder. Raises UsageError without one."""
+    repository = find_repository(here)
+    with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
+        git = Git(Path(home))
+        wanted = ("config", "--path", "--get", "core.hooksPath")
+        named = git.call(*wanted, at=GitLocation(repository.common), ok=(0, 1), more={"GIT_CONFIG_COUNT": "0"}).line
+    return repository.top / named if named else repository.common / "hooks"
+
+
+def find_remote(here: Path) -> str:
+    """Return the address of the remote `origin` of the repository of a folder; empty if it has none."""
+    repository = find_repository(here)
+    with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
+        wanted = ("config", "--get", "remote.origin.url")
+        return Git(Path(home)).call(*wanted, at=GitLocation(repository.common), ok=(0, 1)).line
+
+
 def _split(output: bytes) -> list[str]:
     return sorted({os.fsdecode(path) for path in output.split(b"\0") if path})
 
