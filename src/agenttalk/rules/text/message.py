@@ -44,9 +44,14 @@ class Template:
         """The names of the parameters, each with the format that its place asks for."""
         return {name: kind or "" for _, name, kind, _ in Formatter().parse(self.en) if name}
 
+    @cached_property
+    def _unfilled(self) -> Mapping[str, str]:
+        """The sentence in each language, if it has no parameters: every prompt has several of these."""
+        return {} if self.formats else {locale: self.fill({}, locale) for locale in LOCALES}
+
     def render(self, locale: Locale, /, **params: object) -> str:
         """Return the sentence in a language, for a reader who gets it now: no message is made of it."""
-        return self.fill(params, locale)
+        return self._unfilled.get(locale) or self.fill(params, locale)
 
     def fill(self, params: Mapping[str, object], locale: Locale) -> str:
         """Return the sentence with its parameters in a language."""
