@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts.errors import Code, ContractError, MachineError, UsageError
 from agenttalk.doors.cli.changes import check_selection
-from agenttalk.doors.cli.changes.change_report import ChangeReport
+from agenttalk.doors.cli.changes.change_outcome import ChangeOutcome
 from agenttalk.doors.cli.changes.prepared_change import ChangeOptions, PreparedChange
 from agenttalk.doors.cli.core.output import CommandOutput, format_count, sanitize, sanitize_line
 from agenttalk.rules.changes import change_plan
@@ -132,7 +132,7 @@ class ChangeRun:
 
     def _conclude(self, prepared: PreparedChange, standing: dict[str, Any]) -> int:
         """Tell how the run ended, and return the exit code."""
-        report = ChangeReport(self._out, prepared, standing)
+        report = ChangeOutcome(self._out, prepared, standing)
         if report.result in {"proven", "not proven", "green", "unable"}:
             _note_end(prepared.root, report.result)
         return report.tell()

@@ -29,7 +29,7 @@ CODES: Final[dict[ChangeResult, int]] = {
 EXIT_WAITING: Final = 3
 
 
-class ChangeReport:
+class ChangeOutcome:
     """The end of a run."""
 
     def __init__(self, out: CommandOutput, prepared: PreparedChange, standing: dict[str, Any]) -> None:
