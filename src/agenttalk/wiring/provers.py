@@ -14,6 +14,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.proof import watched_branches
 from agenttalk.engine.proof.evidence_store import StoredFindings
+from agenttalk.engine.proof.plan_tips import StoredTips
 from agenttalk.engine.proof.watched_branches import StaleTasks
 from agenttalk.ports.agents import Driver
 from agenttalk.rules.core.http_addresses import read_allowed
@@ -43,4 +44,6 @@ def make_prover(
         readable=deps.sandbox_paths.readable,
         allowed=tuple(map(read_allowed, settings.allow)),
     )
-    return WorkspaceProver(root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps))
+    return WorkspaceProver(
+        root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps), StoredTips(deps)
+    )
