@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -259,20 +258,21 @@ def test_files_that_were_not_touched_are_neither_read_nor_copied(tmp_path: Path)
     repo = repository(tmp_path / "shop", {f"d{at % 10}/{at}.txt": f"{at}\n" for at in range(200)})
     space = opened(repo)
     clone = begin(space, attempt())
-    note = space.attempts._folder(attempt()) / "record.json"
-    told = json.loads(note.read_bytes())
+    index = space.attempts._folder(attempt()) / "index"
+    first, written = index.read_bytes(), index.stat().st_mtime_ns
     before = int(git(repo, "count-objects").split()[0])
     write(clone.path, {"d1/1.txt": "new\n"})
     taken(space, attempt())
     assert int(git(repo, "count-objects").split()[0]) - before == 4  # the file, two trees, the commit
-    one, two = (next(file for file in told["files"] if file[0] == path) for path in ("d2/2.txt", "d3/3.txt"))
-    one[1] = two[1]
-    note.write_text(json.dumps({**told, "noted": told["noted"] + 10**9}))
+    one, two = (bytes.fromhex(git(repo, "rev-parse", f"HEAD:{path}")) for path in ("d2/2.txt", "d3/3.txt"))
+    index.write_bytes(first.replace(one, two))
+    os.utime(index, ns=(written, written + 10**9))
     assert [change.path for change in taken(space, attempt()).changes] == ["d1/1.txt", "d2/2.txt"]
-    note.write_text(json.dumps({**told, "noted": 0}))
+    os.utime(index, ns=(0, 0))
     assert [change.path for change in taken(space, attempt()).changes] == ["d1/1.txt"]
-    note.write_text("torn")
-    assert [change.path for change in taken(space, attempt()).changes] == ["d1/1.txt"]
+    for torn in (b"torn", first[:700], b"DIRC\0\0\0\x04" + first[8:]):
+        index.write_bytes(torn)
+        assert [change.path for change in taken(space, attempt()).changes] == ["d1/1.txt"]
 
 
 @both

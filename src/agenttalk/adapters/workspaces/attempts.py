@@ -71,7 +71,6 @@ class AttemptClones:
         if not self._place.plain:
             paths.clone_dir(self._objects, self._home, tree, self._branch.name, start, top / "index", attempt.author)
         links = self._checkouts.link_paths(tree, listing, None if prepared and prepared.bound else prepared)
-        folders.write(top / "record.json", tree_reader.note_files(tree, listing, top / "mark"))
         state = {"attempt": attempt.key, "onto": onto, "start": start, "foreign": sorted(links)}
         folders.write(top / "state.json", json.dumps(state).encode())
         # The clone is complete: one rename puts it into its place, so a crash leaves no half clone there.
@@ -110,7 +109,6 @@ class AttemptClones:
         self._objects.checkout(clone.start, clone.path, index)
         state = json.loads((folder / "state.json").read_bytes())
         state["foreign"] = sorted({*state["foreign"], *preparation.list_new_paths(clone.path, listing)})
-        folders.write(folder / "record.json", tree_reader.note_files(clone.path, listing, folder / "mark"))
         folders.write(folder / "state.json", json.dumps(state).encode())
 
     @threaded
@@ -132,7 +130,7 @@ class AttemptClones:
             ignored=snapshots.ignored_by(self._objects, known if start == onto else self._objects.listing(onto)),
             hasher=self._objects.blob_id,
             foreign=frozenset(state["foreign"]),
-            record=tree_reader.FolderRecord.read(folder / "record.json"),
+            record=tree_reader.FolderRecord.read(folder / "index", self._objects.algorithm),
             limits=self._limits,
             known_links=lambda: snapshots.links_of(self._objects, known),
         )

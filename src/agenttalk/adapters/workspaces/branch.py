@@ -54,7 +54,7 @@ class PlanBranch:
         base = self._begun(tip)
         if tip:
             return tip
-        start = self._objects.refs.read(self.own).get(f"{self.own}/tip") or base
+        start = self._objects.refs.resolve(f"{self.own}/tip") or base
         self._objects.refs.set(f"{self.own}/base", base)
         self._objects.refs.move(self.ref, start, None, why=f"plan {self.plan} begins", mark=f"{self.own}/tip")
         return self._objects.refs.resolve(self.ref) or start
@@ -71,9 +71,7 @@ class PlanBranch:
 
     def _noted_base(self) -> str | None:
         """Return the base that our own depot keeps, which no other program writes."""
-        wanted = ("rev-parse", "--verify", "--quiet", f"{self.own}/base^{{commit}}")
-        answer = self._objects.call(*wanted, ok=(0, 1, 128))
-        return answer.line if answer.code == 0 and answer.line else None
+        return self._objects.read_own_ref(f"{self.own}/base")
 
     def _begins(self, tip: str | None) -> str:
         if tip:
@@ -82,7 +80,7 @@ class PlanBranch:
             raise UsageError(Code.NAME_TAKEN, message, hint=hint)
         self._objects.refs.drop(self._objects.refs.read(self.own))  # left by a plan whose branch was deleted
         base = self._first()
-        self._objects.call("update-ref", "--no-deref", f"{self.own}/base", base)  # in our depot, which only we write
+        self._objects.write_own_ref(f"{self.own}/base", base)
         return base
 
     def _first(self) -> str:

@@ -119,6 +119,7 @@ class PlanWorkspace:
             refs=place.common,
             objects=place.objects,
             temporary=home.temporary,
+            algorithm=place.algorithm,
         )
         # In a plain folder people do not expect that lines are merged: two changes of one file are a conflict.
         objects.ensure_depot(merging="-merge" if place.plain else "!merge")

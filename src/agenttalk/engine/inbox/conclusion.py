@@ -14,10 +14,11 @@ from agenttalk.contracts.errors import Code, ConflictError, ContractError, Input
 from agenttalk.engine.agents.outputs import _SHOWN
 from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
-from agenttalk.engine.inbox.ready_commands import ClaimedCommand, build_question, hand_request_over
+from agenttalk.engine.inbox.ready_commands import build_question, hand_request_over
 from agenttalk.engine.messages import plan_journal
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
+from agenttalk.engine.runs.command_leasing import ClaimedCommand
 from agenttalk.engine.runs.conclusion import end_turn
 from agenttalk.ports.statements.inbox import DELIVERY_STATE, FINISH_DELIVERY, STOP_WAITING
 from agenttalk.ports.storage import Tx
@@ -235,7 +236,7 @@ def _finish(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, fault: TurnFault |
         raise ConflictError(Code.LEASE_LOST, f"the command {order.command.command_id!r} ended meanwhile")
     result = {"ok": fault is None, "details": details}
     outbox_writer.acknowledge(
-        tx, seat, order.describe_for_receipt(), ack, consumed_at=order.consumed_at, finished_at=at, result=result
+        tx, seat, order.subject, ack, consumed_at=order.consumed_at, finished_at=at, result=result
     )
     if fault:
         records.alert(

@@ -21,6 +21,7 @@ from agenttalk.engine.inbox.archive import build_archive_path
 from agenttalk.engine.inbox.origins import PlanFileFacts
 from agenttalk.engine.messages import recall
 from agenttalk.engine.people import questions
+from agenttalk.engine.runs.command_leasing import ClaimedCommand
 from agenttalk.ports.folders import Folder
 from agenttalk.ports.statements.inbox import (
     ADD_TASK,
@@ -38,28 +39,6 @@ from agenttalk.rules.messages.inbox_inputs import InboxFiles, InputResolution
 _FILES: Final = 20_000
 """Files of one folder that a command can find."""
 _DEPTH: Final = 24
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimedCommand:
-    """A claimed command."""
-
-    delivery: int
-    message_id: str
-    task_id: str
-    priority: int
-    seq: int
-    command: Command
-    consumed_at: str
-
-    def describe_for_receipt(self) -> dict[str, Any]:
-        """Describe it as a receipt names it."""
-        return {
-            "message_id": self.message_id,
-            "task_id": self.task_id,
-            "command_id": self.command.command_id,
-            "command_seq": self.seq,
-        }
 
 
 class InputSource(NamedTuple):
@@ -230,7 +209,7 @@ def _block(
     if request_id:
         blocking["request_id"] = request_id
         _ask(tx, seat, order, missing, request_id, at)
-    tx.record(f"task.{state.lower()}", f"{seat.plan_id}/{order.task_id}", {**order.describe_for_receipt(), **blocking})
+    tx.record(f"task.{state.lower()}", f"{seat.plan_id}/{order.task_id}", {**order.subject.as_json(), **blocking})
     outbox_writer.report_state(
         tx,
         seat,

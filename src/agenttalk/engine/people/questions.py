@@ -543,7 +543,7 @@ def _give_up(tx: Tx, request_id: str, waiting: WaitingAgent, task_id: str, why: 
         return
     [(envelope, consumed_at, _)] = tx.run(ORDER_OF, id=delivery)
     command = CommandEnvelope.from_bytes(bytes(envelope))
-    about = {"task_id": task_id, "message_id": command.message_id, "command_id": command.command_id}
+    about = outbox_writer.ReceiptSubject(command.message_id, task_id, command.command_id, None)
     result = {"ok": False, "details": why}
     outbox_writer.acknowledge(
         tx, waiting, about, "FAILED", consumed_at=consumed_at or at, finished_at=at, result=result

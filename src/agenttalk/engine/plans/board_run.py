@@ -133,7 +133,7 @@ def _end(
     ended = task_states.move(task_states.move(ready, "LEASED"), cause)
     about = {"plan_id": moves.tx.board, "task_id": task_id}
     moves.tx.run(SET_ENGINE_TASK, **about, state=ended, cause=cause, **to_columns(None), missing=None, request_id=None,
-        at=moves.now)  # fmt: skip
+        unproven=int(turn_outcome.rests_on_word(verdict)), at=moves.now)  # fmt: skip
     body = {"state": ended, "cause": cause, **with_messages({"reason": detail}), "trust": verdict.trust}
     moves.tx.record("task.moved", f"{moves.tx.board}/{task_id}", body)
     moves.count(moves.tx.board, "completed" if verdict.fulfilled else "failed")

@@ -256,6 +256,7 @@ class PlanTransaction:
             **to_columns(reason),
             missing=wire.write(list(missing)) if missing else None,
             request_id=request_id,
+            unproven=0,
             at=self.now,
         )
         kind = self.deps.kinds.get(self.tx.board)

@@ -24,7 +24,7 @@ from agenttalk.engine.proof import plan_tips, rework
 from agenttalk.engine.runs.resume import UNCOUNTED, VERIFYING, OrphanedLease
 from agenttalk.engine.runs.turn_fact import decide_receipt, render_fact
 from agenttalk.engine.runs.turn_outcome import decide_outcome, model_of
-from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK, EngineTaskRow
+from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK
 from agenttalk.ports.statements.proof import DROP_PERFORMANCE
 from agenttalk.ports.statements.runs import END_DELIVERY, END_TURN
 from agenttalk.ports.storage import Tx
@@ -194,17 +194,13 @@ def end_orphaned_lease(
     cause = decide_after_attempt(how, retries_used=row.retries, retry_times=0, engine_deaths=row.deaths + int(died))
     cause = "SUPERSEDED" if revoked else cause
     state = task_states.move("RUNNING", cause)
-    end = build_orphan_end(row, plan_id, task_id, left.epoch, left.lease, at=moves.now, cause=cause, used=used)
-    end |= {"queued": left.delivery if state == "READY" and not revoked else None, "deaths": int(died)}
-    if not tx.run(END_TURN, **end):
+    queued = left.delivery if state == "READY" and not revoked else None
+    if not write_orphan_end(tx, left, at=moves.now, cause=cause, used=used, queued=queued, deaths=int(died)):
         return
     if allowance is not None:
         allowance.write(tx, left.lease, used)
     if left.phase in VERIFYING:
         tx.run(DROP_PERFORMANCE, plan_id=plan_id, task_id=task_id)
-    [(message_id, _)] = tx.run(COMMAND_OF_DELIVERY, id=left.delivery)
-    body = {"lease": left.lease, "epoch": left.epoch, "cause": cause}
-    tx.record("lease.ended", records.build_turn_subject(plan_id, message_id), body)
     if revoked:
         transitions.return_to_waiting(moves, sheet, task_id, left.delivery)
     elif state == "READY":
@@ -215,37 +211,50 @@ def end_orphaned_lease(
         )
 
 
-def build_orphan_end(
-    task: EngineTaskRow,
-    plan_id: str,
-    task_id: str,
-    epoch: int,
-    lease: str,
+def write_orphan_end(
+    tx: Tx,
+    left: OrphanedLease,
     *,
     at: str,
     cause: Cause = "ENGINE_ENDED",
     used: UsageTotals = usage.NOTHING,
-) -> dict[str, Any]:
-    """Build the row for the end of a turn that left no result. Nothing of it counts against the agent."""
-    return {
-        "plan_id": plan_id,
-        "task_id": task_id,
-        "epoch": epoch,
-        "lease": lease,
-        "state": task_states.move("RUNNING", cause),
-        "cause": cause,
+    queued: int | None = None,
+    deaths: int = 0,
+    killed: int | None = None,
+) -> bool:
+    """Write the end of a turn that left no result, which counts nothing against its agent.
+
+    False if the lease has ended already. `queued` has the dispatcher start another attempt; `killed` is how many
+    processes of the turn were ended, if that was counted.
+    """
+    [task] = tx.run(ENGINE_TASK, plan_id=left.plan_id, task_id=left.task_id)
+    ended = tx.run(
+        END_TURN,
+        plan_id=left.plan_id,
+        task_id=left.task_id,
+        epoch=left.epoch,
+        lease=left.lease,
+        state=task_states.move("RUNNING", cause),
+        cause=cause,
         **to_columns(None),
-        "queued": None,
-        "at": at,
-        "score": None,
-        "fact": task.fact,
-        "unproven": 0,
-        "unisolated": 0,
-        "retries": 0,
-        "sent_back": task.sent_back,
-        "deaths": 0,
+        queued=queued,
+        at=at,
+        score=None,
+        fact=task.fact,
+        unproven=0,
+        unisolated=0,
+        retries=0,
+        sent_back=task.sent_back,
+        deaths=deaths,
         **used._asdict(),
-    }
+    )
+    if not ended:
+        return False
+    [(message_id, _)] = tx.run(COMMAND_OF_DELIVERY, id=left.delivery)
+    counted = {} if killed is None else {"killed": killed, "task_id": left.task_id}
+    body = {"lease": left.lease, "epoch": left.epoch, "cause": cause, **counted}
+    tx.record("lease.ended", records.build_turn_subject(left.plan_id, message_id), body)
+    return True
 
 
 def end_turn(

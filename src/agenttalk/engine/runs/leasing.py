@@ -36,7 +36,8 @@ from agenttalk.ports.statements.runs import (
     TAKE_DELIVERY,
     NextTaskRow,
 )
-from agenttalk.ports.storage import Tx
+from agenttalk.ports.statements.statement import Statement
+from agenttalk.ports.storage import Tx, Value
 from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.messages.leases import TurnHistory
 from agenttalk.rules.plans.input_selection import PickedInputs
@@ -250,9 +251,7 @@ def _start(
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     delivery = commands.deliver_at_once(tx, order, at=moves.now, prompt_sha256=sha256)
     starts = START_FIRST if moves.pop_unmet(order.plan_id, command.task_id) else START_TASK
-    row = attempt.lease_row(moves.now)
-    row["delivery"], row["epoch"] = delivery, attempt.epoch - 1
-    tx.run_later(starts, row, make_task_changed_error(command.task_id))
+    write_lease(tx, starts, attempt, moves.now, delivery=delivery, epoch=attempt.epoch - 1)
     moves.count(order.plan_id, "sent")
     moves.count(order.plan_id, "delivered")
     run_attempt.record_start(moves, attempt, order.message_id, sha256, used, order.line)
@@ -279,8 +278,7 @@ def _resume(
         checkpoints.hold_back(moves, sheet, attempt.node, row.delivery, denied)
         return None
     attempt.number = row.attempt + 1
-    lost_to = make_task_changed_error(row.task_id)
-    tx.run_later(LEASE_TASK, attempt.lease_row(moves.now), lost_to)
+    write_lease(tx, LEASE_TASK, attempt, moves.now)
     attempt.sent_back = read_column(row.reason, row.reason_message) or "" if row.sent_back else ""
     prompt = attempt.render_prompt()
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
@@ -289,9 +287,17 @@ def _resume(
         [(consumed_at,)] = tx.run(TAKE_DELIVERY, **taken)
     else:
         consumed_at = moves.now
-        tx.run_later(TAKE_DELIVERY, taken, lost_to)
+        tx.run_later(TAKE_DELIVERY, taken, make_task_changed_error(row.task_id))
     run_attempt.record_start(moves, attempt, message_id, sha256, used)
     return attempt.lease_to(prompt, row.delivery, message_id, ticket, consumed_at)
+
+
+def write_lease(tx: Tx, statement: Statement[Any], built: AttemptBuilder, at: str, **columns: Value) -> None:
+    """Write the lease of an attempt into the row of its task: the one place that does, for tasks and for commands.
+
+    Raises a conflict, now or when the statements that wait are run, if the task is not free any more.
+    """
+    tx.run_later(statement, built.lease_row(at) | columns, make_task_changed_error(built.command.task_id))
 
 
 def take_over_attempt(

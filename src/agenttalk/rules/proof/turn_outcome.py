@@ -147,8 +147,12 @@ class TurnOutcome:
     @property
     def is_unproven(self) -> bool:
         """Whether it is done by its agent's word alone."""
-        trust = self.verdict.trust if self.verdict is not None else None
-        return self.cause == "FULFILLED" and trust in {None, "claimed"}
+        return self.cause == "FULFILLED" and (self.verdict is None or rests_on_word(self.verdict))
+
+
+def rests_on_word(verdict: Verdict) -> bool:
+    """Whether what is done is so by its agent's word alone."""
+    return verdict.fulfilled and verdict.trust in {None, "claimed"}
 
 
 def decide_turn(facts: TurnFacts, history: Callable[[], TaskHistory]) -> TurnOutcome:

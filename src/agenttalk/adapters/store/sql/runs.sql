@@ -99,7 +99,7 @@ ORDER BY plan_id, task_id
 -- The leases of an agent for commands of foreign plans, whose tasks have no `unmet`.
 -- The board is compared in a way that hides it from SQLite's planner; see `unshown_views`.
 -- name: working_commands
-SELECT t.plan_id, t.task_id, t.epoch, t.lease, t.owner, t.delivery
+SELECT t.plan_id, t.task_id, d.receiver AS agent_id, t.epoch, t.lease, t.owner, t.delivery, t.phase
 FROM tasks AS t CROSS JOIN deliveries AS d
 WHERE t.board || '' = :board AND t.lease IS NOT NULL AND t.unmet IS NULL AND d.id = t.delivery
     AND d.receiver = :agent_id
