@@ -49,18 +49,19 @@ class AttemptClones:
         attempt: WorkspaceAttempt,
         *,
         at: datetime,
+        onto: str = "",
         previous: str | None = None,
         protected: PathMatcher = NOTHING,
         prepared: PreparedTree | None = None,
     ) -> Clone:
-        """Make a fresh private clone at the tip. Removes what an earlier call for the same attempt made.
+        """Make a fresh private clone at the tip (`onto`). Removes what an earlier call for the same attempt made.
 
         The clone has its own .git, which borrows the objects of the user's repository, knows its tags and has no
         remote. With `previous`, the commit of an attempt, that one is merged in, with its `protected` paths restored;
         if it does not merge, the clone is the bare tip and `patch` shows what the attempt had changed. What was
         prepared is linked, unless it is bound to a tree; then `furnish` has to be called.
         """
-        onto = self._branch.tip()
+        onto = onto or self._branch.tip()
         start, patch = self._resume(attempt, onto, previous, protected, at) if previous else (onto, "")
         listing = self._objects.listing(start)
         top = folders.make_fresh_folder(self._home.temporary)

@@ -86,21 +86,31 @@ class GitRefs:
         lines = self._git.call(*wanted, at=self.location).out.decode().splitlines()
         return {name: oid for oid, name in (line.split(" ", 1) for line in lines)}
 
-    def move(self, ref: str, new: str, old: str | None, *, why: str) -> bool:
-        """Compare and swap: move a ref that is at `old` (None: missing). False if it is elsewhere."""
-        zero = "0" * len(new)
-        wanted = ("update-ref", "--no-deref", "-m", f"agenttalk: {why}", ref, new, old or zero)
+    def move(self, ref: str, new: str, old: str | None, *, why: str, mark: str = "") -> bool:
+        """Compare and swap: move a ref that is at `old` (None: missing). False if it is elsewhere.
+
+        The same transaction of git sets the ref `mark` to the new commit, if one is named.
+        """
+        lines = [f"update {ref} {new} {old or '0' * len(new)}\n", *([f"update {mark} {new}\n"] if mark else [])]
+
+        def update() -> None:
+            wanted = ("update-ref", "--no-deref", "-m", f"agenttalk: {why}", "--stdin")
+            self._git.call(*wanted, at=self.location, stdin="".join(lines).encode())
+
         try:
-            self._git.call(*wanted, at=self.location)
+            update()
         except MachineError:
             now = self.read(ref).get(ref)
             if now == new:
+                if mark:
+                    self.set(mark, new)
                 return True
             if now != old:
                 return False
-            if not self.unlock(ref):
+            unlocked = [self.unlock(each) for each in (ref, mark) if each]
+            if True not in unlocked:
                 raise
-            self._git.call(*wanted, at=self.location)
+            update()
         return True
 
     def set(self, ref: str, new: str) -> None:
