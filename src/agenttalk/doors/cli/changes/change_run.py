@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agenttalk.contracts.errors import Code, ContractError, MachineError, UsageError
 from agenttalk.doors.cli.changes import check_selection
 from agenttalk.doors.cli.changes.change_outcome import ChangeOutcome
-from agenttalk.doors.cli.changes.prepared_change import ChangeOptions, ChosenCheck, PreparedChange
+from agenttalk.doors.cli.changes.prepared_change import ChangeCheck, ChangeOptions, PreparedChange
 from agenttalk.doors.cli.core.output import CommandOutput, format_count, sanitize, sanitize_line
 from agenttalk.rules.changes import change_plan
 from agenttalk.rules.changes.change_plan import ChangeLimits, ChangeOrder
@@ -48,7 +48,7 @@ class ChangeRun:
         repository = find_repository(Path.cwd())
         agent = _read_agent(command, repository)
         check = _require_text(check)
-        return self.change(repository, agent, ChosenCheck(check, check_selection.make_check(repository, check)))
+        return self.change(repository, agent, ChangeCheck(check, check_selection.make_check(repository, check)))
 
     def run_goal(self, goal: str, agent: str | None, check: str | None, *, ask_me: bool) -> int:
         """Run a coding agent until the goal is proven by a check, which is found unless it is named."""
@@ -57,10 +57,10 @@ class ChangeRun:
         if not goal.strip():
             raise UsageError(Code.OPTION_INVALID, "the goal is empty", hint="say what is to be done")
         repository = find_repository(Path.cwd())
-        chosen = ChosenCheck(f"Is this done? {goal.strip()}") if ask_me else _choose_check(repository, check)
+        chosen = ChangeCheck(f"Is this done? {goal.strip()}") if ask_me else _choose_check(repository, check)
         return self.change(repository, _choose_agent(agent, goal.strip()), chosen)
 
-    def change(self, repository: UserRepository, agent: AgentCommand, check: ChosenCheck) -> int:
+    def change(self, repository: UserRepository, agent: AgentCommand, check: ChangeCheck) -> int:
         """Run an agent until the check that was chosen is proven. Returns the exit code."""
         if self._options.merge:
             _require_mergeable(repository)
@@ -69,7 +69,7 @@ class ChangeRun:
         standing = self._run(prepared)
         return self._conclude(prepared, standing)
 
-    def _prepare(self, repository: UserRepository, agent: AgentCommand, chosen: ChosenCheck) -> PreparedChange:
+    def _prepare(self, repository: UserRepository, agent: AgentCommand, chosen: ChangeCheck) -> PreparedChange:
         from agenttalk.wiring.state_folder import find_state_folder
 
         options = self._options
@@ -164,17 +164,17 @@ def _read_agent(command: Sequence[str], repository: UserRepository) -> AgentComm
     return agent
 
 
-def _choose_check(repository: UserRepository, named: str | None) -> ChosenCheck:
+def _choose_check(repository: UserRepository, named: str | None) -> ChangeCheck:
     """Choose what proves a goal. Raises UsageError when nothing does."""
     if named is not None:
         named = _require_text(named)
-        return ChosenCheck(named, check_selection.make_check(repository, named))
+        return ChangeCheck(named, check_selection.make_check(repository, named))
     candidates = check_selection.find_checks(repository)
     if not candidates:
         hint = "name it with --check, or decide yourself with --ask-me"
         raise UsageError(Code.OPTION_INVALID, f"no check was found in {repository.top}", hint=hint)
     first = candidates[0]
-    return ChosenCheck(first.run, first, first.why, len(candidates) - 1)
+    return ChangeCheck(first.run, first, first.why, len(candidates) - 1)
 
 
 def _choose_agent(named: str | None, goal: str) -> AgentCommand:
@@ -194,7 +194,7 @@ def _choose_agent(named: str | None, goal: str) -> AgentCommand:
     return agent_commands.AgentCommand(programs[found], found, goal)
 
 
-def _make_check(repository: UserRepository, chosen: ChosenCheck, links: tuple[str, ...]) -> Any:
+def _make_check(repository: UserRepository, chosen: ChangeCheck, links: tuple[str, ...]) -> Any:
     """Make the check of the plan, led to programs that are only in linked folders; None where a person is asked."""
     if chosen.candidate is None:
         return None
@@ -337,7 +337,7 @@ def _shorten(paths: Sequence[str]) -> str:
     return f"{shown} and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else shown
 
 
-def _describe_check(check: ChosenCheck) -> str:
+def _describe_check(check: ChangeCheck) -> str:
     if check.candidate is None:
         return "you, when the agent says that it is done"
     where = f" in {sanitize(check.candidate.cwd)}" if check.candidate.cwd else ""

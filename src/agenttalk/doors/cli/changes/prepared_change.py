@@ -34,7 +34,7 @@ class ChangeOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenCheck:
+class ChangeCheck:
     """What proves a change."""
 
     text: str
@@ -53,7 +53,7 @@ class PreparedChange:
 
     repository: UserRepository
     agent: AgentCommand
-    check: ChosenCheck
+    check: ChangeCheck
     options: ChangeOptions
     links: tuple[str, ...]
     root: Path
