@@ -22,7 +22,7 @@ from agenttalk.rules.agents.results import TurnFault, find_reported_object
 from agenttalk.rules.core.task_states import ProgramEnding
 from agenttalk.rules.proof import rework
 from agenttalk.rules.proof.performance import OutputContent, Performance
-from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text import turn_words, verdict_words
 
 _JUDGEMENT: Final = 1024 * 1024
 """Bytes that a judgement may have."""
@@ -152,7 +152,7 @@ class ProgramAgents:
         may_refuse = job.profile.self_assessment
         failed = ended.how == "finished" and ended.exit_code != 0 and job.has_checks
         if failed:  # a claim that its checks can disprove: take its outputs in as if it had succeeded
-            error = ended.error or f"exit code {ended.exit_code}"
+            error = ended.error or turn_words.EXIT(code=ended.exit_code)
             remark = verdict_words.SAID_FAILED(error=results.describe_error(error, ended.stderr))
             done = await self._taken_in(seat, job, layout, replace(ended, exit_code=0))
             usage = {"exit_code": ended.exit_code}

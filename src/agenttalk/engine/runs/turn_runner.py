@@ -26,7 +26,7 @@ from agenttalk.rules.proof.check_results import Confirmation
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.performance import NO_PROOF, Performance, WorkProof
 from agenttalk.rules.proof.rework import Judgement
-from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text import turn_words, verdict_words
 from agenttalk.rules.text.catalogue import to_columns
 
 LOG = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class TurnRunner:
         job = granted.job
         prover = self._state.prover
         if prover is None and (job.needs_proof or job.criteria):
-            return Performance("not_started", error="checks and repositories are not supported here"), NO_PROOF
+            return Performance("not_started", error=turn_words.UNSUPPORTED["checks"]()), NO_PROOF
         if why := self._state.jobs.find_missing_isolation(job.profile):
             return Performance("not_started", error=why), NO_PROOF
         try:
@@ -104,7 +104,7 @@ class TurnRunner:
         if granted.kind_task is not None:
             return await self._gather_kind_evidence(board, granted, performance)
         if self._state.prover is None:
-            return WorkProof(refused="checks and repositories are not supported here")
+            return WorkProof(refused=turn_words.UNSUPPORTED["checks"]())
         if names := validator_verdicts.list_other_outputs(job):
             blobs = await self._state.deps.stores.blobs(job.board)
             job = replace(

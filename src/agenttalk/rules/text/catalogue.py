@@ -25,9 +25,11 @@ from agenttalk.rules.text import (
     message,
     page_words,
     prompt_words,
+    question_words,
     section_words,
     task_words,
     toolchain_words,
+    turn_words,
     verdict_words,
     view_words,
 )
@@ -42,8 +44,10 @@ MODULES: Final = (
     mail_words,
     page_words,
     prompt_words,
+    question_words,
     section_words,
     toolchain_words,
+    turn_words,
     budget_words,
     change_words,
     check_words,
@@ -119,6 +123,15 @@ def _read_value(value: object, depth: int) -> Parameter:
 def read_text(body: Mapping[str, Any], field: str) -> str:
     """Read the text in a field of a document, as a message if one stands beside it."""
     return from_json(body.get(field + _BESIDE), body[field]) or body[field]
+
+
+def read_own_text(body: Mapping[str, Any], field: str) -> str:
+    """Read the text in a field of a document that another party may have written.
+
+    A message beside it counts only if its English is that text, so that all readers get the same sentence.
+    """
+    text = read_text(body, field)
+    return text if not isinstance(text, Message) or text.template.fill(text.params, "en") == text else str(text)
 
 
 def to_columns(reason: str | None) -> dict[str, str | None]:

@@ -47,6 +47,9 @@ REPLACED_INPUT: Final = Template(
     "其输入被另一版本取代",
 )
 NOT_IN_PLAN: Final = Template("task.not_in_plan", "the new plan has no such task", "新计划中没有该任务")
+MACHINE_FINDS_NOTHING: Final = Template(
+    "task.machine_finds_nothing", "a machine finds nothing wrong with it", "机器检查未发现问题"
+)
 ACCEPTED_BY: Final = Template("task.accepted_by", "{by} accepted it as it is", "{by} 按现状接受")
 OVERRIDDEN: Final = Template("task.overridden", "overridden: {why}", "已放行：{why}")
 NOT_NEWEST: Final = Template(
