@@ -32,6 +32,7 @@ from agenttalk.engine.people import questions
 from agenttalk.engine.people.human_driver import HumanAgents
 from agenttalk.engine.plans import submission
 from agenttalk.engine.proof.evidence_store import StoredFindings
+from agenttalk.engine.proof.plan_tips import StoredTips
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.ports.agents import Driver, Performer
 from agenttalk.ports.storage import Clock
@@ -180,7 +181,9 @@ def proved(root: Path, deps: Deps, driver: Driver, tier: Tier = "plain") -> Work
     context = CheckContext(
         path=os.environ["PATH"], sandbox=tier, masked=deps.sandbox_paths.hidden, readable=deps.sandbox_paths.readable
     )
-    return WorkspaceProver(root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps))
+    return WorkspaceProver(
+        root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps), StoredTips(deps)
+    )
 
 
 class _Fine(dict[str, Agent]):
