@@ -250,12 +250,12 @@ _START_FAULTS: Final = {
 
 def _why(step: str, number: int, turn: ProgramTurn) -> str:
     """Explain why the program was not started, and what to do about it."""
-    error, told = os.strerror(number), turn_words.NOT_STARTED
+    error, faults = os.strerror(number), turn_words.NOT_STARTED
     if step == "sandbox":
-        return told["sandbox"](error=error)
+        return faults["sandbox"](error=error)
     if step == "cwd":
-        return told["cwd"](path=str(turn.cwd), error=error)
+        return faults["cwd"](path=str(turn.cwd), error=error)
     program = turn.argv[0]
     if number in _START_FAULTS:
-        return told[_START_FAULTS[number]](program=program)
-    return told["other"](program=program, error=error)
+        return faults[_START_FAULTS[number]](program=program)
+    return faults["other"](program=program, error=error)

@@ -26,6 +26,8 @@ from agenttalk.rules.proof.disputes import Dispute
 from agenttalk.rules.text import question_words
 from agenttalk.rules.text.message import cut
 
+_SHOWN: Final = ("passed", "detail", "detail_message", "output", "trust", "at")
+"""Fields of a check's last result that a person sees."""
 _IMPACTS: Final = {disputes.UPHELD: question_words.UPHELD_MEANS, disputes.DISMISSED: question_words.DISMISSED_MEANS}
 
 
@@ -116,6 +118,6 @@ def _last(tx: Tx, plan_id: str, task_id: str, check_id: str) -> dict[str, Any] |
         told: Any = wire.read(bytes(tx.run(FACT, seq=fact)[0].body), limit=wire.DOCUMENT_LIMIT)
         for each in told.get("checks") or ():
             if each.get("id") == check_id:
-                return {key: each[key] for key in ("passed", "detail", "output", "trust", "at") if key in each}
+                return {key: each[key] for key in _SHOWN if key in each}
         fact = told.get("before")
     return None

@@ -51,6 +51,8 @@ class Evidence:
     detail: str = ""
     overrules: bool = False
     """Whether a person takes it as it is, against what was found: then no minimum of trust applies."""
+    code: str = ""
+    """What was found, for programs, where the id does not say it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import JsonError
 from agenttalk.rules.text import (
     answer_words,
-    budget_words,
     change_words,
     check_words,
     code_words,
@@ -48,7 +47,6 @@ MODULES: Final = (
     section_words,
     toolchain_words,
     turn_words,
-    budget_words,
     change_words,
     check_words,
     code_words,

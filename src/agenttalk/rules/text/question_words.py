@@ -115,6 +115,37 @@ NO_JUDGEMENT: Final = Template(
     "{question} {agent} was asked {count} times and gave no judgement that can be read.",
     "{question} {agent} 被问了 {count} 次，没有给出可读的评判。",
 )
+STEP: Final = Template("question.step", "step {step}: {reason}", "步骤 {step}：{reason}")
+STEPS_APPLY: Final = Template(
+    "question.steps_apply",
+    "Do these steps of {title!r} not apply? {steps}. Seen: {seen}",
+    "{title!r} 的这些步骤不适用吗？{steps}。所见：{seen}",
+)
+LEAD_STEPS_APPLY: Final = Template(
+    "question.lead_steps_apply",
+    "{lead}: do these steps of {title!r} not apply? {steps}. Seen: {seen}",
+    "{lead}：{title!r} 的这些步骤不适用吗？{steps}。所见：{seen}",
+)
+DISPUTED: Final = Template(
+    "question.disputed",
+    "{agent} says that the check {check!r} of {task} is wrong.\n"
+    "The check stays as it is until you change the plan, and the task goes on meanwhile.\n\n"
+    "Its reason, in its own words:\n{reason}\n\nThe check ({kind}): {described}\n{last}",
+    "{agent} 认为 {task} 的检查 {check!r} 有误。\n"
+    "在你修改计划之前检查保持不变，任务同时继续。\n\n"
+    "它的理由（原话）：\n{reason}\n\n检查（{kind}）：{described}\n{last}",
+)
+NOT_CHECKED_YET: Final = Template(
+    "question.not_checked_yet", "It has not been made of this task yet.", "还没有对该任务做过这项检查。"
+)
+LAST_TIME: Final = make_table(
+    "question.last_time",
+    {
+        "passed": ("Last time it passed", "上次通过了"),
+        "failed": ("Last time it did not pass", "上次没有通过"),
+    },
+)
+IT_PRINTED: Final = Template("question.it_printed", "It printed:\n{output}", "它的输出：\n{output}")
 MAY: Final = Template(
     "question.may", "May {agent} do this for {task}: {line}", "{agent} 可以为 {task} 做这件事吗：{line}"
 )
