@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agenttalk.adapters.workspaces import merge, tree_reader
 from agenttalk.adapters.workspaces import paths as workspaces_paths
@@ -95,6 +95,25 @@ def find_repository(here: Path) -> UserRepository:
         uncommitted,
         tuple(path.rstrip("/") for path in _split(ignored)),
     )
+
+
+class BranchWork(NamedTuple):
+    """The work on a plan's branch."""
+
+    commit: str
+    summary: str
+    """How many files and lines were changed."""
+
+
+def read_work(repository: UserRepository, branch: str) -> BranchWork | None:
+    """Read the work on a plan's branch of a repository; None if there is no such branch."""
+    with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
+        git, at = Git(Path(home)), GitLocation(repository.common)
+        tip = git.call("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}", at=at, ok=(0, 1, 128))
+        if tip.code:
+            return None
+        stat = git.call("diff", "--shortstat", "--no-ext-diff", f"{tip.line}^", tip.line, at=at, ok=(0, 128))
+        return BranchWork(tip.line, stat.line)
 
 
 def find_hooks_folder(here: Path) -> Path:

@@ -14,10 +14,10 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import JsonError
 from agenttalk.rules.text import (
     answer_words,
+    budget_words,
     change_words,
     check_words,
     code_words,
-    command_words,
     failure_words,
     forge_words,
     mail_words,
@@ -38,7 +38,6 @@ MODULES: Final = (
     message,
     verdict_words,
     task_words,
-    command_words,
     failure_words,
     mail_words,
     page_words,
@@ -47,6 +46,7 @@ MODULES: Final = (
     section_words,
     toolchain_words,
     turn_words,
+    budget_words,
     change_words,
     check_words,
     code_words,

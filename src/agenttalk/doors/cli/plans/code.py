@@ -13,6 +13,7 @@ from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
+    from agenttalk.adapters.workspaces.landing import LandingRefusal, LandingResult
     from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 
 diff_app = typer.Typer(add_completion=False)
@@ -62,21 +63,15 @@ def merge(
     The merge is a fast-forward, or a merge without conflicts, and needs a clean work tree. Before it, the plan's proof
     is checked at the tip of its branch: checks with stale evidence run again, and if one fails, nothing is merged.
     """
-    import asyncio
-
     from agenttalk.adapters.workspaces.landing import LandingResult
-    from agenttalk.wiring import SystemClock
 
     out, folder = root_access.choose_root(ctx, root, as_json)
-    space, tip = asyncio.run(_open_workspace(folder, plan))
     report = {} if stale else verify_plan(folder, plan)
     if broken := find_broken_checks(report):
         _tell_broken(out, plan, broken)
         return 1
-    commit = report.get("commit", "") or asyncio.run(_follow(space, tip))
-    landed = asyncio.run(space.land(at=SystemClock().now(), into=into, commit=commit))
+    landed = land_plan(folder, plan, into, report.get("commit", ""), stale=stale)
     if isinstance(landed, LandingResult):
-        _note_merged(folder, plan, landed.commit, into, stale=stale)
         _tell_landed(out, landed.commit, landed.how, stale=stale)
         return 0
     if out.as_json:
@@ -85,6 +80,23 @@ def merge(
         out.say(f"[red]✗[/] nothing was merged: {sanitize(landed.why)}", err=True)
         out.say("".join(f"  · {sanitize(path)}\n" for path in landed.paths).rstrip() or sanitize(landed.text), err=True)
     return 1
+
+
+def land_plan(
+    folder: Path, plan: str, into: str | None = None, commit: str = "", *, stale: bool = False
+) -> LandingResult | LandingRefusal:
+    """Merge a commit of a plan's branch, or its tip, into a branch of the user, and record who did that."""
+    import asyncio
+
+    from agenttalk.adapters.workspaces.landing import LandingResult
+    from agenttalk.wiring import SystemClock
+
+    space, tip = asyncio.run(_open_workspace(folder, plan))
+    commit = commit or asyncio.run(_follow(space, tip))
+    landed = asyncio.run(space.land(at=SystemClock().now(), into=into, commit=commit))
+    if isinstance(landed, LandingResult):
+        _note_merged(folder, plan, landed.commit, into, stale=stale)
+    return landed
 
 
 def verify_plan(folder: Path, plan: str) -> dict[str, Any]:
