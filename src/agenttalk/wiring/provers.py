@@ -16,6 +16,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.proof import watched_branches
 from agenttalk.engine.proof.evidence_store import StoredFindings
+from agenttalk.engine.proof.plan_tips import StoredTips
 from agenttalk.engine.proof.watched_branches import StaleTasks
 from agenttalk.ports.agents import Driver
 from agenttalk.rules.core.http_addresses import read_allowed
@@ -46,7 +47,9 @@ def make_prover(
         readable=deps.sandbox_paths.readable,
         allowed=tuple(map(read_allowed, settings.allow)),
     )
-    return WorkspaceProver(root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps))
+    return WorkspaceProver(
+        root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps), StoredTips(deps)
+    )
 
 
 def make_change_prover(trees: ChangeTrees, hidden: Path, prepare: str = "") -> ChangeProver:

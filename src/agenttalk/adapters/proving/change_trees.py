@@ -64,7 +64,12 @@ class ChangeTrees:
         depot = home / "depot.git"
         self._place = replace(place, objects=depot / "objects")
         self._objects = GitObjects(
-            git, depot=depot, refs=place.common, objects=depot / "objects", temporary=self._home.temporary
+            git,
+            depot=depot,
+            refs=place.common,
+            objects=depot / "objects",
+            temporary=self._home.temporary,
+            algorithm=place.algorithm,
         )
         self._objects.ensure_depot(merging="!merge")
         folders.write(depot / "objects" / "info" / "alternates", f"{place.objects}\n".encode())

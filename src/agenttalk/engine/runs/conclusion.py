@@ -20,7 +20,7 @@ from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import evidence_store as kept
-from agenttalk.engine.proof import rework
+from agenttalk.engine.proof import plan_tips, rework
 from agenttalk.engine.runs.resume import UNCOUNTED, VERIFYING, OrphanedLease
 from agenttalk.engine.runs.turn_fact import decide_receipt, render_fact
 from agenttalk.engine.runs.turn_outcome import decide_outcome, model_of
@@ -55,7 +55,8 @@ class FinishedTurn:
 def conclude(moves: PlanTransaction, ends: Sequence[FinishedTurn], *, lightly: bool = False) -> list[TurnOutcome]:
     """Write the ends of turns: first each of them, and then what follows from all of them.
 
-    Raises LEASE_LOST when one of the tasks was leased again meanwhile. Nothing of any of them is kept then.
+    Raises LEASE_LOST when one of the tasks was leased again meanwhile, and TIP_MOVED when the tip of a plan was moved.
+    Nothing of any of them is kept then.
     """
     moves.tx.reserve_ids(_ROWS * len(ends))
     outcomes = [_write_end(moves, end) for end in ends]
@@ -82,6 +83,8 @@ def _write_end(moves: PlanTransaction, end: FinishedTurn) -> TurnOutcome:
     """Decide the outcome of a turn and write its end."""
     granted, performance, proof = end.granted, end.performance, end.proof
     job = granted.job
+    if proof.move is not None:
+        plan_tips.move_tip(moves.tx, job.plan_id, proof.move)
     sheet = moves.definitions.load(moves.tx, job.plan_id)
     node = sheet.node(moves.tx, job.task_id)
     outcome = decide_outcome(moves, sheet, node, granted, performance, proof)

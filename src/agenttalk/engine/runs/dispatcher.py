@@ -98,6 +98,7 @@ class Dispatcher:
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set. Turns under way are ended then, and begin anew with the next start."""
         try:
+            await self.branches.settle_open_plans()
             await self._recovery.recover()
             if self._ignores_open_plans:
                 await _ignore_plans(self._state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -30,6 +30,8 @@ from agenttalk.rules.text import verdict_words
 from agenttalk.rules.text.catalogue import to_columns
 
 LOG = logging.getLogger(__name__)
+Lander = Callable[[Performance, WorkProof], Awaitable[bool]]
+"""Writes the end of a turn whose work is done, with the new tip; False if the tip was moved meanwhile."""
 
 
 class TurnRunner:
@@ -39,30 +41,33 @@ class TurnRunner:
         self._state = state
 
     async def run_watched(
-        self, board: BoardState, granted: LeasedAttempt, known: Performance | None
+        self, board: BoardState, granted: LeasedAttempt, known: Performance | None, land: Lander
     ) -> tuple[Performance, WorkProof]:
-        """Run a turn under its monitor. With a `known` performance, its work is only proven."""
-        performance, proof = await self._state.jobs.run_watched(granted.watch, self._run(board, granted, known))
+        """Run a turn under its monitor. With a `known` performance, its work is only proven.
+
+        Work in a repository that is done has landed (`land`) when this returns; then its proof has a `move`.
+        """
+        performance, proof = await self._state.jobs.run_watched(granted.watch, self._run(board, granted, known, land))
         if performance.how == "aborted":
             self._state.working.add(granted.job.lease)
         return performance, proof
 
     async def _run(
-        self, board: BoardState, granted: LeasedAttempt, known: Performance | None
+        self, board: BoardState, granted: LeasedAttempt, known: Performance | None, land: Lander
     ) -> tuple[Performance, WorkProof]:
         performance, proof = await self._run_job(board, granted) if known is None else (known, None)
-        if proof is None:
-            proof = await self._prove(board, granted, granted.job, performance)
-            performance, proof = self._believe_failure(granted, performance, proof)
         if performance.strayed and performance.how == "finished":
-            proof = WorkProof(breach=performance.strayed)
-        return performance, proof
+            return performance, WorkProof(breach=performance.strayed)
+        if proof is not None:
+            return performance, proof
+        proof = await self._prove(board, granted, granted.job, performance, partial(land, performance))
+        return self._believe_failure(granted, performance, proof)
 
     def _believe_failure(
         self, granted: LeasedAttempt, performance: Performance, proof: WorkProof
     ) -> tuple[Performance, WorkProof]:
         """Believe an agent that says it failed, unless its checks show that it did not."""
-        failed = performance.ended_badly == "failed" and not proof.breach
+        failed = performance.ended_badly == "failed" and not proof.breach and proof.move is None
         if not failed or turn_outcome.would_be_done(granted, performance, proof, at=self._state.deps.stamp()):
             return performance, proof
         return replace(performance, how="crashed", error=performance.remark, remark=""), NO_PROOF
@@ -99,8 +104,24 @@ class TurnRunner:
         self._state.announce(ended=False)
         return performance, None
 
-    async def _prove(self, board: BoardState, granted: LeasedAttempt, job: Job, performance: Performance) -> WorkProof:
+    async def _prove(
+        self,
+        board: BoardState,
+        granted: LeasedAttempt,
+        job: Job,
+        performance: Performance,
+        land: Callable[[WorkProof], Awaitable[bool]],
+    ) -> WorkProof:
         """Have the work of a job proven."""
+        unwritten: list[AgentTalkError] = []
+
+        async def write(proof: WorkProof) -> bool:
+            try:
+                return await land(self._state.deps.secret_guard.redact_proof(proof))
+            except AgentTalkError as error:
+                unwritten.append(error)
+                raise
+
         if granted.kind_task is not None:
             return await self._gather_kind_evidence(board, granted, performance)
         if self._state.prover is None:
@@ -112,9 +133,12 @@ class TurnRunner:
             )
         try:
             done = partial(turn_outcome.would_be_done, granted, performance, at=self._state.deps.stamp())
-            proof = await self._state.prover.prove(job, performance, done, partial(self._confirm, board, granted))
+            ask = partial(self._confirm, board, granted)
+            proof = await self._state.prover.prove(job, performance, done, ask, write)
             return self._state.deps.secret_guard.redact_proof(proof)
         except AgentTalkError as error:
+            if error in unwritten:  # the end could not be written, which says nothing about the work
+                raise
             return WorkProof(refused=verdict_words.NOT_CHECKED(error=describe_error(error)))
 
     async def _gather_kind_evidence(

@@ -60,6 +60,14 @@ class Performance:
     remark says so then, also for work that is done."""
 
 
+class TipMove(NamedTuple):
+    """A move of the tip of a plan's branch, by compare-and-swap."""
+
+    before: str
+    """The commit that the tip has to be at."""
+    after: str
+
+
 @dataclass(frozen=True, slots=True)
 class WorkProof:
     """What was found out about the work of a turn, by other parties than its agent."""
@@ -84,7 +92,9 @@ class WorkProof:
     conflict: str = ""
     """What another party changed at the same place meanwhile."""
     commit: str = ""
-    """What the plan's branch was moved to."""
+    """The commit with the work on the plan's branch, if it is done."""
+    move: TipMove | None = None
+    """What moves the plan's branch there, in the transaction that says done."""
     foreign: tuple[str, ...] = ()
     """Commits on the plan's branch, since the task began, that no task of the plan merged; the newest first."""
     results: tuple[CheckResult, ...] = ()

@@ -403,6 +403,11 @@ CANNOT_RUN_BEFORE: Final = Template(
     "the check {id!r} cannot run before the work: {why}",
     "检查 {id!r} 在工作开始前无法运行：{why}",
 )
+GREEN_BEFORE: Final = Template(
+    "check.green_before",
+    "the check {id!r} must fail before the work, and did not",
+    "检查 {id!r} 必须在工作开始前失败，但它没有失败",
+)
 CANNOT_RUN_HINT: Final = Template(
     "check.cannot_run_hint",
     "{what}; have workspace.prepare install what is missing (or workspace.link lend it), correct the command, or write "

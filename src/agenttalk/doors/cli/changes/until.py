@@ -1,0 +1,103 @@
+"""`agenttalk until` and `agenttalk do`: an agent changes this repository until a check is proven."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from agenttalk.doors.cli.core.output import CommonOptions, JsonOption, SandboxOption
+
+until_app = typer.Typer(add_completion=False)
+RoundsOption = Annotated[
+    int, typer.Option("--rounds", min=1, max=100, help="Turns of the agent: the first, and those of rework.")
+]
+UsdOption = Annotated[
+    float | None, typer.Option("--usd", min=0.0, help="What all turns together may cost, in dollars.")
+]
+MinutesOption = Annotated[float | None, typer.Option("--minutes", min=0.0, help="How long all may take.")]
+MergeOption = Annotated[
+    bool, typer.Option("--merge", help="Merge the proven work into the branch that is checked out.")
+]
+ProtectOption = Annotated[
+    list[str] | None,
+    typer.Option("--protect", metavar="GLOB", help="Files that must stay as they are; repeatable."),
+]
+ScopeOption = Annotated[
+    list[str] | None,
+    typer.Option("--scope", metavar="GLOB", help="Only these files may change; repeatable. Default: all."),
+]
+AllowTestsOption = Annotated[
+    bool, typer.Option("--allow-tests", help="Let the agent change the tests that the check consists of.")
+]
+GreenOption = Annotated[
+    Literal["ok"] | None, typer.Option("--already-green", help="ok: the check may succeed before the work.")
+]
+EnvOption = Annotated[
+    list[str] | None,
+    typer.Option("--env", metavar="NAME", help="Environment variable that the agent's program gets; repeatable."),
+]
+LinkOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--link",
+        metavar="PATH",
+        help="Path that git ignores and the clone gets, read-only; repeatable. Default: what is found; none: nothing.",
+    ),
+]
+PrepareOption = Annotated[
+    str, typer.Option("--prepare", metavar="COMMAND", help="Command that prepares a fresh clone, such as 'npm ci'.")
+]
+
+
+@until_app.command("until")
+def until(
+    ctx: typer.Context,
+    check: Annotated[str, typer.Argument(metavar="CHECK", help="Command line that succeeds when the work is done.")],
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND", help="The agent, such as: claude -p 'Fix the rounding'")
+    ] = None,
+    rounds: RoundsOption = 4,
+    usd: UsdOption = None,
+    minutes: MinutesOption = None,
+    merge: MergeOption = False,
+    protect: ProtectOption = None,
+    scope: ScopeOption = None,
+    allow_tests: AllowTestsOption = False,
+    already_green: GreenOption = None,
+    env: EnvOption = None,
+    link: LinkOption = None,
+    prepare: PrepareOption = "",
+    sandbox: SandboxOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Run an agent in a private clone of this repository until a check is proven. Nothing needs to be set up.
+
+    The engine runs the check itself, out of the agent's reach. While it fails, the agent gets what is missing and goes
+    on. The result is a branch with one commit; your files stay as they are. Running the same again goes on.
+
+    Exits with 0 when the check is proven, 1 when it is not, 2 for bad usage, 3 when it waits for a person.
+    """
+    from agenttalk.doors.cli.changes.change_run import ChangeRun
+    from agenttalk.doors.cli.changes.prepared_change import ChangeOptions
+    from agenttalk.rules.changes.change_plan import ChangeLimits
+
+    options = ChangeOptions(
+        limits=ChangeLimits(rounds, usd, minutes),
+        merge=merge,
+        protect=tuple(protect or ()),
+        scope=tuple(scope or ()),
+        allow_tests=allow_tests,
+        already_green=already_green is not None,
+        env=tuple(env or ()),
+        links=None if link is None else tuple(link),
+        prepare=prepare,
+        sandbox=sandbox,
+    )
+    return ChangeRun(_json_wanted(ctx, as_json), options).run(command or [], check)
+
+
+def _json_wanted(ctx: typer.Context, as_json: bool) -> Any:  # noqa: FBT001 - as given
+    from agenttalk.doors.cli.core.output import CommandOutput
+
+    return CommandOutput(as_json=CommonOptions.merge(ctx, None, as_json).as_json)
