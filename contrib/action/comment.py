@@ -75,10 +75,10 @@ def main() -> int:
         else:
             call("PATCH", f"/repos/{repository}/issues/comments/{known}", {"body": body})
     except urllib.error.HTTPError as error:
-        print(f"the forge answered {error.code}: {error.read(300).decode(errors='replace')}", file=sys.stderr)
+        sys.stderr.write(f"the forge answered {error.code}: {error.read(300).decode(errors='replace')}\n")
         return 1
     except urllib.error.URLError as error:
-        print(f"the forge does not answer: {error.reason}", file=sys.stderr)
+        sys.stderr.write(f"the forge does not answer: {error.reason}\n")
         return 1
     return 0
 
