@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agenttalk.rules.proof import junit
-from kits import changekit
-from kits.changekit import NEW_TEST, PRICE, TAXED, TESTS, Shop
+from doors.cli.changes import shopkit
+from doors.cli.changes.shopkit import NEW_TEST, PRICE, TAXED, TESTS, Shop
 
 FEATURE = {"price.py": TAXED, "tests/test_taxed.py": NEW_TEST}
 WRONG = "def total(items):\n    return 4\n"
@@ -18,7 +18,7 @@ WRONG = "def total(items):\n    return 4\n"
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Shop:
-    return changekit.open_shop(tmp_path)
+    return shopkit.open_shop(tmp_path)
 
 
 def test_a_feature_with_a_new_test_is_proven_and_nothing_in_the_folder_changes(shop: Shop) -> None:
@@ -74,8 +74,8 @@ HONEST: dict[str, tuple[Mapping[str, str | None], tuple[str, ...], str]] = {
 def test_honest_work_is_proven(tmp_path: Path, case: str) -> None:
     files, options, said = HONEST[case]
     more = {"tests/test_broken.py": "from broken import VALUE\n\n\ndef test_it():\n    assert VALUE\n"}
-    begun = {**changekit.FILES, **(more if "bug" in case else {})}
-    shop = changekit.open_shop(tmp_path, begun)
+    begun = {**shopkit.FILES, **(more if "bug" in case else {})}
+    shop = shopkit.open_shop(tmp_path, begun)
     shop.write(files)
     found = shop.prove(*options)
     assert found.code == 0, found.out
@@ -158,7 +158,7 @@ def test_a_check_that_reports_no_tests_is_not_fooled_by_an_early_exit(tmp_path: 
         "tests/__init__.py": "",
         "tests/test_price.py": f"{tests}        self.assertEqual(total([1]), 1)\n",
     }
-    shop = changekit.open_shop(tmp_path, files)
+    shop = shopkit.open_shop(tmp_path, files)
     shop.write({"price.py": "import os\nos._exit(0)\n"})
     found = shop.prove("--check", "python3 -m unittest")
     assert found.code == 1, found.out
@@ -217,7 +217,7 @@ def test_it_works_in_a_subfolder_and_in_a_linked_work_tree(shop: Shop) -> None:
 
 
 def test_every_form_tells_the_same(tmp_path: Path) -> None:
-    shop = changekit.open_shop(tmp_path, {**changekit.FILES, "tests/check.sh": "grep taxed price.py\n"})
+    shop = shopkit.open_shop(tmp_path, {**shopkit.FILES, "tests/check.sh": "grep taxed price.py\n"})
     shop.write(
         {**FEATURE, "tests/test_price.py": TESTS.replace("== 0", "== len([])"), "setup.py": "import x  # noqa\n"}
     )
@@ -273,7 +273,7 @@ def _require_sarif(told: dict[str, object]) -> None:
 
 
 def test_the_check_gets_what_git_ignores_and_what_it_is_given(tmp_path: Path) -> None:
-    shop = changekit.open_shop(tmp_path, {**changekit.FILES, ".gitignore": "node_modules/\n"})
+    shop = shopkit.open_shop(tmp_path, {**shopkit.FILES, ".gitignore": "node_modules/\n"})
     shop.write({**FEATURE, "node_modules/x": ""})
     check = ("--check", 'test -e node_modules/x -a "$RATE" = 2 && grep taxed price.py')
     found = shop.prove(*check, "--env", "RATE=2")

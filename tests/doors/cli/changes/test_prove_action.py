@@ -15,12 +15,13 @@ import pytest
 import yaml
 
 from agenttalk.testing import FakeGitea
-from kits import changekit, provekit
-from kits.changekit import NEW_TEST, TAXED, Shop
+from doors.cli.changes import shopkit
+from doors.cli.changes.shopkit import NEW_TEST, TAXED, Shop
+from kits import provekit
 
 FOLDER = Path(__file__).parents[4] / "contrib" / "action"
 ACTION: dict[str, Any] = yaml.safe_load((FOLDER / "action.yml").read_text())
-FILES = {**changekit.FILES, "tests/check.sh": "grep 'total(items) [*] 2' price.py\n"}
+FILES = {**shopkit.FILES, "tests/check.sh": "grep 'total(items) [*] 2' price.py\n"}
 REPOSITORY = "acme/shop"
 
 
@@ -102,7 +103,7 @@ async def open_pull(folder: Path, forge: FakeGitea) -> tuple[Shop, str, int]:
     forge.user("acme")
     author, robot = forge.user("ada"), forge.user("gitea-actions")
     forge.repository(REPOSITORY, ["ada", "gitea-actions"])
-    shop = changekit.open_shop(folder, FILES)
+    shop = shopkit.open_shop(folder, FILES)
     url = forge.url.replace("://", f"://ada:{author}@")
     shop.git("checkout", "-q", "-b", "tax")
     shop.write({"price.py": TAXED.replace("* 2", "* 3"), "tests/test_taxed.py": NEW_TEST})
@@ -186,7 +187,7 @@ def test_a_pull_request_is_read_and_fetched_from_a_configured_forge(tmp_path: Pa
             lines = ["[sources.work]", 'kind = "gitea"', f'base_url = "{forge.url}"', 'token_env = "FORGE_TOKEN"']
             (root / "agenttalk.toml").write_text("\n".join([*lines, "insecure = true"]))
 
-            def prove(*arguments: str) -> changekit.ProveRun:
+            def prove(*arguments: str) -> shopkit.ProveRun:
                 return shop.call(*arguments, "--check", "sh tests/check.sh", "--root", str(root), FORGE_TOKEN=token)
 
             found = await asyncio.to_thread(prove, "--pr", str(number), "--json")

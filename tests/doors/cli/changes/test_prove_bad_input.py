@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from kits import changekit, provekit
-from kits.changekit import NEW_TEST, TAXED, Shop
+from doors.cli.changes import shopkit
+from doors.cli.changes.shopkit import NEW_TEST, TAXED, Shop
+from kits import provekit
 
 FEATURE = {"price.py": TAXED, "tests/test_taxed.py": NEW_TEST}
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Shop:
-    return changekit.open_shop(tmp_path)
+    return shopkit.open_shop(tmp_path)
 
 
 def refused(shop: Shop, *arguments: str, cwd: Path | None = None) -> str:
@@ -56,7 +57,7 @@ def test_a_folder_without_a_repository_or_a_commit_is_refused(shop: Shop, tmp_pa
 
 
 def test_a_repository_without_a_check_is_refused(tmp_path: Path) -> None:
-    shop = changekit.open_shop(tmp_path, {"a.txt": "1\n"})
+    shop = shopkit.open_shop(tmp_path, {"a.txt": "1\n"})
     shop.write({"a.txt": "2\n"})
     assert "no check was found" in refused(shop)
     found = shop.prove("--check", "no-such-program")
@@ -65,7 +66,7 @@ def test_a_repository_without_a_check_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_check_that_only_the_work_brings_is_said(tmp_path: Path) -> None:
-    shop = changekit.open_shop(tmp_path, {"price.py": "VALUE = 1\n"})
+    shop = shopkit.open_shop(tmp_path, {"price.py": "VALUE = 1\n"})
     shop.write(FEATURE)
     found = shop.prove()
     assert any("found in the work" in each for each in found.told["unchecked"])

@@ -12,17 +12,18 @@ from typing import Any
 import pytest
 
 import preloaded
-from kits import changekit, provekit
-from kits.changekit import NEW_TEST, TAXED, Shop
+from doors.cli.changes import shopkit
+from doors.cli.changes.shopkit import NEW_TEST, TAXED, Shop
+from kits import provekit
 
 BROKEN = {"price.py": TAXED.replace("* 2", "* 3"), "tests/test_taxed.py": NEW_TEST}
 CHECK = ("--check", "sh tests/check.sh")
-FILES = {**changekit.FILES, "tests/check.sh": "grep 'total(items) [*] 2' price.py\n"}
+FILES = {**shopkit.FILES, "tests/check.sh": "grep 'total(items) [*] 2' price.py\n"}
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Shop:
-    return changekit.open_shop(tmp_path, FILES)
+    return shopkit.open_shop(tmp_path, FILES)
 
 
 def stop(shop: Shop, *more: str, session: str = "s1", active: bool = False, cwd: str | None = None) -> dict[str, Any]:
@@ -84,7 +85,7 @@ def commit(shop: Shop, message: str) -> None:
 
 
 def test_git_refuses_to_push_what_is_not_proven(tmp_path: Path) -> None:
-    shop = changekit.open_shop(tmp_path)
+    shop = shopkit.open_shop(tmp_path)
     subprocess.run(["git", "init", "-q", "--bare", str(tmp_path / "far.git")], check=True)
     shop.git("remote", "add", "origin", str(tmp_path / "far.git"))
     installed = shop.call("--install-hook", "pre-push")
