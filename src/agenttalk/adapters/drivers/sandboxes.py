@@ -68,7 +68,7 @@ class Sandboxes:
             if not asked.network:
                 raise UnconfinedError("without a sandbox nothing keeps a program from the network; choose one")
             if asked.binds:
-                raise UnconfinedError("without a sandbox nothing can be shown at another place; choose bubblewrap")
+                raise UnconfinedError("without a sandbox no folder can be mounted at another path; choose bubblewrap")
             return "plain"
         wrapped = "" if asked.tier == "landlock" else await self._wraps(asked)
         if asked.tier != "landlock" and not wrapped:
@@ -102,7 +102,7 @@ class Sandboxes:
     def _locks(self, asked: Confinement) -> str:
         """Explain why landlock cannot meet the demands."""
         if asked.binds:
-            return "landlock can show nothing at another place"
+            return "landlock cannot mount a folder at another path"
         return seccomp.describe_problem() or self._landlock(network=asked.network)
 
     @asynccontextmanager
