@@ -102,7 +102,7 @@ def _require_session(
             return _trouble(reader, error)
         except Exception:
             LOG.exception("a %s failed", what, extra={"action": "pages.failed"})
-            return _trouble(reader, MachineError(Code.UNHANDLED_EXCEPTION, "the engine failed while it handled the request"))
+            return _trouble(reader, MachineError(Code.UNHANDLED_EXCEPTION, "the engine failed on this request"))
 
     return guarded
 
