@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from agenttalk.adapters import sandbox
+from agenttalk.adapters import program_files, sandbox
 from agenttalk.adapters.checking import touched_files
-from agenttalk.adapters.drivers import program_files
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.ports.agents import Confinement, Driver, ProgramTurn, SandboxSelector, TurnEnd
