@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from agenttalk.adapters import sandbox
-from agenttalk.adapters.drivers import keeper, landlock, program_files, seccomp, visible_paths
+from agenttalk.adapters import program_files, sandbox
+from agenttalk.adapters.drivers import keeper, landlock, seccomp, visible_paths
 from agenttalk.ports.agents import Confinement
 
 ChosenTier: TypeAlias = Literal["plain", "landlock", "bubblewrap"]
