@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agenttalk.adapters.workspaces.attempts import NOTHING
+from agenttalk.adapters.workspaces.paths import WorkspaceSettings
 from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparationRun
 from agenttalk.adapters.workspaces.results import AttemptCommit, Clone, MergeCandidate, TreeRefusal, WorkspaceAttempt
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
-from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
 from agenttalk.rules.core.scope import Globs
 
 T = TypeVar("T")
@@ -129,9 +129,14 @@ def candidate(space: PlanWorkspace, what: AttemptCommit, protected: Globs = NOTH
     return found
 
 
+def follow(space: PlanWorkspace, tip: str) -> str:
+    """Bring the branch to a tip; what the tip is then."""
+    return run(space.follow(tip, at=NOW))
+
+
 def merge(space: PlanWorkspace, what: AttemptCommit, protected: Globs = NOTHING) -> MergeCandidate:
     found = candidate(space, what, protected)
-    assert run(space.advance(found))
+    assert follow(space, found.commit) == found.commit
     return found
 
 

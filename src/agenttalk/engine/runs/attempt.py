@@ -25,7 +25,7 @@ from agenttalk.engine.runs.checkpoints import PLAIN, PreTurnDecision
 from agenttalk.ports.agents import InputContent, Job
 from agenttalk.ports.kinds import KindTask, TaskKind
 from agenttalk.ports.statements.messages import MESSAGE_BY_ID
-from agenttalk.ports.statements.plans import ENGINE_TASK
+from agenttalk.ports.statements.plans import ENGINE_TASK, EngineTaskRow
 from agenttalk.rules.agents import results
 from agenttalk.rules.budgets import stuck
 from agenttalk.rules.core.tokens import attempt_token, token_hash
@@ -40,6 +40,7 @@ from agenttalk.rules.prompts.execute import (
 )
 from agenttalk.rules.proof import rework
 from agenttalk.rules.text import reexecution
+from agenttalk.rules.text.catalogue import read_column
 from agenttalk.rules.text.message import render
 
 _FIRST: Final = {"human": "asking", "remote": "offered"}
@@ -248,6 +249,41 @@ def prepare_attempt(
         repo,
         neighbours=others,
         kind=kind,
+    )
+
+
+def prepare_foreign_attempt(
+    owner: str,
+    root: str,
+    board: str,
+    profile: AgentProfile,
+    command: Command,
+    task: EngineTaskRow,
+    number: int,
+    missing: tuple[str, ...],
+) -> AttemptBuilder:
+    """Prepare an attempt at a command of a foreign plan, under the next epoch. Its inputs are read afterwards.
+
+    The history of the task counts only if earlier attempts were for the same command.
+    """
+    history = TurnHistory(task.retries, task.sent_back) if number > 1 else NO_TURNS
+    return AttemptBuilder(
+        owner,
+        root,
+        board,
+        profile,
+        command,
+        task.epoch + 1,
+        (),
+        Node.from_values(task_id=command.task_id, assigned_agent_id=profile.agent_id),
+        frozenset(),
+        None,
+        foreign=True,
+        missing=missing,
+        sent_back=read_column(task.reason, task.reason_message) or "" if history.bad_scores else "",
+        history=history,
+        fact=task.fact if number > 1 else None,
+        number=number,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from agenttalk.contracts.command import Command, Reexecution
 from agenttalk.contracts.core.vocabulary import Locale
@@ -17,6 +17,8 @@ from agenttalk.rules.text.message import Template
 _FENCE = re.compile(r"[A-Za-z0-9_]{12,64}\Z")
 ENGINE = "engine"
 """The validator of what the engine itself found missing."""
+_LONGEST_FINDINGS: Final = 30_000
+"""Characters of findings in an argument."""
 _PARTS = re.compile("; |\uff1b")
 """Between the parts of a reason that is put together, in both languages."""
 By = Literal["file", "message", "answer"]
@@ -106,6 +108,11 @@ def render_execute_prompt(
         (prompt_words.HANDOVER, prompt.handover(command, handover, limits)),
     ]
     return "\n\n".join([f"# {title.render(locale)}\n\n{text}" for title, text in sections if text]) + "\n"
+
+
+def render_findings(rework: Reexecution | None, *, locale: Locale = "en") -> str:
+    """Render what was found missing, for a program that takes it as an argument; empty for a first turn."""
+    return "\n".join(_refusal(rework, locale))[:_LONGEST_FINDINGS] if rework is not None else ""
 
 
 def render_limits(limits: WorkLimits, rework: Reexecution | None = None, *, locale: Locale = "en") -> str:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -119,16 +120,35 @@ def _run_compiled(
 ) -> dict[str, Any]:
     """Run a plan and show its progress. With `quiet`, the caller prints the result."""
     from agenttalk.doors.cli.plans import warnings
-    from agenttalk.rules.planfile.compiler import compute_waves
 
     _warn_of_checks(out, compiled, folder)
     warnings.warn_of_programs(out, compiled, folder)
     warnings.warn_of_sandboxes(out, compiled, folder, sandbox)
     warnings.warn_of_logins(out, compiled, folder, sandbox)
+    return follow_compiled(out, compiled, folder, watch=watch, quiet=quiet, sandbox=sandbox)
+
+
+def follow_compiled(
+    out: CommandOutput,
+    compiled: CompiledPlan,
+    folder: Path,
+    *,
+    watch: bool = False,
+    quiet: bool = False,
+    until_asked: bool = False,
+    sandbox: Tier | None = None,
+) -> dict[str, Any]:
+    """Run a plan whose warnings were shown, and show its progress. With `quiet`, the caller prints the result.
+
+    With `until_asked` it also ends at a question to a person that would not keep its tasks from going on.
+    """
+    from agenttalk.rules.planfile.compiler import compute_waves
+
     order = [task_id for wave in compute_waves(compiled.dag) for task_id in wave]
     without_program = {name for name, profile in compiled.profiles.items() if profile.driver == "folder"}
     with LivePlanView(out, compiled.dag.plan_id, order=order, without_program=without_program, root=folder) as live:
-        standing = _run_until_settled(folder, compiled, live.show, watch=watch, sandbox=sandbox)
+        over = partial(_is_over, watch=watch, until_asked=until_asked)
+        standing = _run_until_settled(folder, compiled, live.show, over, watch=watch, sandbox=sandbox)
     if not quiet:
         live.conclude(standing)
     return standing
@@ -170,6 +190,7 @@ def _run_until_settled(
     root: Path,
     compiled: CompiledPlan,
     show: Callable[[dict[str, Any]], None],
+    over: Callable[[dict[str, Any]], bool],
     *,
     watch: bool,
     sandbox: Tier | None = None,
@@ -191,9 +212,9 @@ def _run_until_settled(
         try:
             if client is not None:
                 warnings.refuse_sandbox(sandbox)
-                return _run_in_engine(client, compiled, show, watch=watch)
+                return _run_in_engine(client, compiled, show, over, watch=watch)
             if not served:
-                return _run_here(root, compiled, show, watch=watch, sandbox=sandbox)
+                return _run_here(root, compiled, show, over, watch=watch, sandbox=sandbox)
         except MachineError as error:
             if error.code not in {Code.ENGINE_RUNNING, Code.ENGINE_UNREACHABLE}:
                 raise
@@ -219,6 +240,7 @@ def _run_here(
     root: Path,
     compiled: CompiledPlan,
     show: Callable[[dict[str, Any]], None],
+    over: Callable[[dict[str, Any]], bool],
     *,
     watch: bool,
     sandbox: Tier | None,
@@ -243,7 +265,7 @@ def _run_here(
                 standing: dict[str, Any] = dict(await read(compiled.dag.plan_id))
                 seen[:] = [standing]
                 show(standing)
-                if _is_over(standing, watch=watch):
+                if over(standing):
                     return
                 await news.wait()
                 # Reading takes longer the larger the plan is, so large plans are read less often.
@@ -262,7 +284,12 @@ def _run_here(
 
 
 def _run_in_engine(
-    client: EngineClient, compiled: CompiledPlan, show: Callable[[dict[str, Any]], None], *, watch: bool
+    client: EngineClient,
+    compiled: CompiledPlan,
+    show: Callable[[dict[str, Any]], None],
+    over: Callable[[dict[str, Any]], bool],
+    *,
+    watch: bool,
 ) -> dict[str, Any]:
 
     context = _context()
@@ -273,7 +300,7 @@ def _run_in_engine(
             path = f"/api/plans/{compiled.dag.plan_id}"
             standing = client.get(path) if watch else client.post(f"{path}/settle", {})
             show(standing)
-            if _is_over(standing, watch=watch):
+            if over(standing):
                 return standing
             time.sleep(PACE)
     except KeyboardInterrupt:  # we only stop following: the engine continues
@@ -290,5 +317,7 @@ def to_documents(compiled: CompiledPlan) -> dict[str, Any]:
     }
 
 
-def _is_over(standing: dict[str, Any], *, watch: bool) -> bool:
+def _is_over(standing: dict[str, Any], *, watch: bool, until_asked: bool) -> bool:
+    if until_asked and standing["questions"]:
+        return True
     return standing["result"] != "running" and (not watch or standing["state"] == "ENDED")
