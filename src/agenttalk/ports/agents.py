@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from agenttalk.contracts.command import Command, ValidationCriteria
     from agenttalk.contracts.plan import Workspace
     from agenttalk.contracts.promise import CompletionPromise
+    from agenttalk.rules.agents.activity import ActivityPhase
     from agenttalk.rules.agents.progress_notes import Note
     from agenttalk.rules.core.task_states import ProgramEnding
     from agenttalk.rules.proof.check_results import StoredOutput
@@ -217,6 +218,12 @@ class JobMonitor(Protocol):
     def report_unsafe(self, what: str) -> None:
         """Report that the agent tried something forbidden."""
 
+    def enter(self, phase: ActivityPhase, detail: str = "") -> None:
+        """Take what is done for the job from now on, for people who watch."""
+
+    def count_tests(self, done: int | None, total: int | None) -> None:
+        """Take how many tests the running check has finished, and how many there are, as far as that is known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -262,6 +269,11 @@ class Job:
     """Whether an engine that has ended was proving it already: the agent has done its part."""
     title: str = ""
     """What the task is called, if its plan says so."""
+
+    def enter(self, phase: ActivityPhase, detail: str = "") -> None:
+        """Tell people who watch what is done for the job from now on."""
+        if self.watch is not None:
+            self.watch.enter(phase, detail)
 
     @property
     def has_checks(self) -> bool:

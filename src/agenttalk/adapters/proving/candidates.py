@@ -140,6 +140,7 @@ class CandidateProver:
         if inputs.human_checks_of(work.promise) and (refused := await self._ask_before(work)) is not None:
             return refused
         while True:
+            work.job.enter("checking")
             with train.join(lease) as place:
                 outcome = await self._ride(work, place)
             if isinstance(outcome, WorkProof):
@@ -179,6 +180,7 @@ class CandidateProver:
         self, work: AttemptWork, trial: _Trial, candidate: MergeCandidate, place: TrainPlace
     ) -> WorkProof | None:
         """Merge a candidate that passed, when it is its turn. Returns None when it has to be built again."""
+        work.job.enter("in_line")
         landed = await place.land(partial(self._advance, work, candidate, trial.proof))
         if landed is None:
             return None
@@ -254,6 +256,7 @@ class CandidateProver:
 
     async def _advance(self, work: AttemptWork, candidate: MergeCandidate, proof: WorkProof, tip: str) -> str | None:
         """Move the branch from its tip to the tree of a candidate; None when another program has moved it."""
+        work.job.enter("merging")
         vouched = [f"{item.id} {item.trust}" for item in proof.evidence if item.passed and item.fresh]
         candidate = await work.space.vouch(candidate, work.taken, vouched, at=self._clock.now(), onto=tip)
         return candidate.commit if await work.space.advance(candidate) else None

@@ -96,8 +96,10 @@ class WorkspaceProver:
         if job.repo is None:
             await self._checks.record_baseline(job, "", None)
             return job
+        job.enter("cloning")
         space = await self._workspaces.open_for(job)
         if rework.is_after_conflict(job.command):  # it must not conflict again: others merge after it
+            job.enter("in_line")
             await self._candidates.hold(space, job.lease)
         tip = await space.ensure()
         # The work may be merged already: by a process that died before it recorded that.
@@ -105,6 +107,7 @@ class WorkspaceProver:
         await self._checks.record_baseline(job, await space.trees.resolve(f"{merged}^1") if merged else tip, space)
         prepared = await self._checks.prepare(space, job, tip)
         _, held = await self._workspaces.read_protection(space, promise, job.neighbours)
+        job.enter("cloning")
         clone = await space.attempts.begin(
             inputs.attempt_of(job),
             at=self._clock.now(),
@@ -113,6 +116,7 @@ class WorkspaceProver:
             prepared=prepared,
         )
         if prepared is not None and prepared.bound:
+            job.enter("preparing", prepared.recipe.command)
             await space.attempts.furnish(clone, prepared)
         ready = replace(job, cwd=str(clone.path.relative_to(self._root.absolute())), readonly=clone.readonly)
         if not clone.patch:

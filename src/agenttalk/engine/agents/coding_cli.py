@@ -373,7 +373,9 @@ class CodingAttempt:
             self.transcript.add(event, self.owner.deps.stamp())
             if self.job.watch is not None and event.kind in {"text", "tool", "usage"}:
                 counts = self.used._asdict() | {"seconds": 0}
-                self.job.watch.note(Note(counts, event.line, counts_only=event.kind == "usage", last=last))
+                file = events_rules.show_path(event.file, str(self.turn.cwd))
+                note = Note(counts, event.line, event.name, file, counts_only=event.kind == "usage", last=last)
+                self.job.watch.note(note)
 
     def _priced(self, event: AgentEvent) -> AgentEvent:
         """Return the usage with its cost: the sum that the agent reports, or our own if that is more."""

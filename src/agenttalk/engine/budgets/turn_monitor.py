@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from agenttalk.engine.budgets.spending import Allowance, Budgets
+from agenttalk.engine.budgets.turn_activity import TurnActivity
 from agenttalk.ports.agents import Job
 from agenttalk.rules.agents import progress_notes
+from agenttalk.rules.agents.activity import ActivityPhase
 from agenttalk.rules.agents.progress_notes import Note
 from agenttalk.rules.budgets import budgets, stuck
 from agenttalk.rules.budgets.aborts import Abort
@@ -36,11 +38,14 @@ class TurnMonitor:
         "_timer",
         "_trail",
         "abort",
+        "activity",
         "allowance",
         "has_finished",
     )
 
-    def __init__(self, lease: str, rule: StuckRule, allowance: Allowance | None = None) -> None:
+    def __init__(
+        self, lease: str, rule: StuckRule, allowance: Allowance | None = None, rounds: int | None = None
+    ) -> None:
         self.abort: Abort | None = None
         """Why the turn is stopped."""
         self.has_finished = False
@@ -49,6 +54,8 @@ class TurnMonitor:
         self._rule = rule
         self.allowance = allowance
         """The limits of the turn. A limit of the day can come and go while it runs."""
+        self.activity = TurnActivity(rounds)
+        """What the turn is doing, for people who watch."""
         self._before = NOTHING
         self._now = NOTHING
         self._seconds = 0.0
@@ -78,6 +85,7 @@ class TurnMonitor:
     def begin_program(self) -> None:
         """Record that a program starts. Usage of an earlier program, which judged an input, stays counted."""
         self._began = asyncio.get_running_loop().time()
+        self.activity.enter("working")
         if self._rule.seconds is not None or self.allowance is not None:
             self._set_timer()
 
@@ -122,6 +130,7 @@ class TurnMonitor:
         if self._began is None:
             return
         self._now = self._now.max_with(usage.measure_usage(note.usage))
+        self.activity.note(note)
         if not note.counts_only:
             what = note.progress or str(sorted(note.usage.items(), key=str))
             self._trail = stuck.extend_trail(self._trail or ActivityTrail(), what, asyncio.get_running_loop().time())
@@ -129,6 +138,14 @@ class TurnMonitor:
         self.check_limits()
         if self._rule.seconds is not None:
             self._set_timer()
+
+    def enter(self, phase: ActivityPhase, detail: str = "") -> None:
+        """Show people who watch what is done from now on."""
+        self.activity.enter(phase, detail)
+
+    def count_tests(self, done: int | None, total: int | None) -> None:
+        """Show them how many tests the running check has finished."""
+        self.activity.count_tests(done, total)
 
     def report_unsafe(self, what: str) -> None:
         """Record that the program did something forbidden, and stop it."""
@@ -214,11 +231,19 @@ class TurnMonitors:
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str, str], tuple[int, TurnMonitor]] = {}
+        self.viewers: set[asyncio.Event] = set()
+        """Set whenever an activity changed, for people who watch."""
+
+    def tell_viewers(self) -> None:
+        """Wake those who watch."""
+        for viewer in self.viewers:
+            viewer.set()
 
     def begin(self, job: Job, watch: TurnMonitor, stop: Callable[[], Any]) -> None:
         """Monitor a turn that begins; `stop` ends it."""
         self._known[(job.board, job.plan_id, job.task_id)] = (job.epoch, watch)
         watch.attach(stop)
+        watch.activity.attach(self.tell_viewers)
 
     def end(self, job: Job, watch: TurnMonitor) -> None:
         """Forget a turn that is over; the next one of its task may have begun."""

@@ -230,6 +230,11 @@ class Dispatcher:
         return ended
 
     @property
+    def busy_agents(self) -> frozenset[str]:
+        """The agents that have a place."""
+        return self._state.slots.busy
+
+    @property
     def watches(self) -> TurnMonitors:
         """The monitors of turns under way."""
         return self._state.watches
@@ -242,6 +247,12 @@ class Dispatcher:
     def subscribe_changes(self) -> Iterator[asyncio.Event]:
         """Provide an event that is set whenever something changed; the caller clears it."""
         with _subscribe(self._state.followers) as news:
+            yield news
+
+    @contextmanager
+    def subscribe_activities(self) -> Iterator[asyncio.Event]:
+        """Provide an event that is set whenever a turn does something else than before; the caller clears it."""
+        with _subscribe(self._state.watches.viewers) as news:
             yield news
 
     @contextmanager

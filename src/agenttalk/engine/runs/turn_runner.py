@@ -52,6 +52,7 @@ class TurnRunner:
     ) -> tuple[Performance, WorkProof]:
         performance, proof = await self._run_job(board, granted) if known is None else (known, None)
         if proof is None:
+            granted.job.enter("checking")
             proof = await self._prove(board, granted, granted.job, performance)
             performance, proof = self._believe_failure(granted, performance, proof)
         if performance.strayed and performance.how == "finished":
@@ -143,6 +144,7 @@ class TurnRunner:
 
     async def _judge_inputs(self, board: BoardState, granted: LeasedAttempt, prover: Prover) -> dict[str, Judgement]:
         """Have inputs judged before they are used."""
+        granted.job.enter("judging")
         await self._enter(board, granted.job, "validating")
         confirm = partial(self._confirm, board, granted)
         found = await InputReviewer(self._state.deps, board.store, self._state.jobs.performers, prover, confirm).judge(
@@ -155,6 +157,7 @@ class TurnRunner:
         self, board: BoardState, granted: LeasedAttempt, check: HumanCheck, shown: str, *, exhibit: Exhibit = NO_EXHIBIT
     ) -> Confirmation:
         """Ask a person about the work of a turn. Its agent is free for other tasks meanwhile."""
+        granted.job.enter("asking")
         await self._enter(board, granted.job, "asking")
         self._state.free(granted)
         self._state.working.discard(granted.job.lease)
@@ -163,6 +166,7 @@ class TurnRunner:
         try:
             return await human_driver.confirm(self._state.deps, granted.job, check, shown, exhibit)
         finally:
+            granted.job.enter("checking")
             self._state.working.add(granted.job.lease)
             await self._enter(board, granted.job, "verifying")
 
@@ -171,6 +175,7 @@ class TurnRunner:
     ) -> None:
         """Wait until a forge reports news or the time is up. The agent is free for other tasks meanwhile."""
         job, heard = granted.job, asyncio.Event()
+        job.enter("awaiting")
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease}
         self._state.free(granted)
         self._state.working.discard(job.lease)
@@ -185,6 +190,7 @@ class TurnRunner:
             for each in waiting:
                 each.cancel()
             self._state.awaiting.discard(heard)
+            job.enter("checking")
             self._state.working.add(job.lease)
             await self._enter(board, job, "verifying")
 
