@@ -136,6 +136,12 @@ class Prover(Protocol):
         (`confirm`) only when nothing else is missing. Doing it again for the same attempt changes nothing.
         """
 
+    async def keep_work(self, job: Job) -> bool:
+        """Keep what an interrupted attempt left, so that the next attempt at the command begins with it.
+
+        Every process of the agent is dead. Returns whether there was anything that could be kept.
+        """
+
     async def accept(self, left: AcceptedWork) -> str:
         """Merge what an attempt left, because a person accepted it as it is; the commit. Doing it again is harmless.
 

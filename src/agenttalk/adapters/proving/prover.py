@@ -96,7 +96,7 @@ class WorkspaceProver:
         if job.repo is None:
             await self._checks.record_baseline(job, "", None)
             return job
-        job.enter("cloning")
+        job.enter("preparing")
         space = await self._workspaces.open_for(job)
         if rework.is_after_conflict(job.command):  # it must not conflict again: others merge after it
             job.enter("in_line")
@@ -188,6 +188,14 @@ class WorkspaceProver:
         """Take what an attempt left. If an earlier engine took it, that counts, even if the clone has changed since."""
         before = await space.attempts.find_taken(inputs.attempt_of(job)) if job.again else None
         return before or await space.attempts.take_work(inputs.attempt_of(job), at=self._clock.now())
+
+    async def keep_work(self, job: Job) -> bool:
+        """Keep what an interrupted attempt left; see the port."""
+        if job.repo is None:
+            return False
+        space = await self._workspaces.open_for(job)
+        taken = await space.attempts.take_work(inputs.attempt_of(job), at=self._clock.now())
+        return not isinstance(taken, TreeRefusal) and bool(taken.changes)
 
     async def accept(self, left: AcceptedWork) -> str:
         """Merge what an attempt left, as a person decided; see the port."""

@@ -18,7 +18,19 @@ _NO_TIME: Final = -1.0
 class TurnActivity:
     """The activity of one turn. It changes in the thread of the event loop only."""
 
-    __slots__ = ("_began", "_changed", "_since", "detail", "done", "file", "phase", "rounds", "tool", "total")
+    __slots__ = (
+        "_began",
+        "_before",
+        "_changed",
+        "_since",
+        "detail",
+        "done",
+        "file",
+        "phase",
+        "rounds",
+        "tool",
+        "total",
+    )
 
     def __init__(self, rounds: int | None = None) -> None:
         """`rounds` says how many rounds the task may have; None where its work is not checked."""
@@ -29,6 +41,8 @@ class TurnActivity:
         self.rounds = rounds
         self._began = _NO_TIME
         self._since = ""
+        self._before: dict[str, int] = {}
+        """How many tests each check ran before the work, as far as that could be counted."""
         self._changed: Callable[[], None] = lambda: None
 
     def attach(self, changed: Callable[[], None]) -> None:
@@ -39,6 +53,8 @@ class TurnActivity:
         """Begin a phase; nothing happens if the turn is in it already."""
         if self._began != _NO_TIME and (phase, detail) == (self.phase, self.detail) and not self.tool:
             return
+        if self.phase == "baseline" and self.done is not None:
+            self._before[self.detail] = self.done
         self.phase, self.detail, self.tool, self.file = phase, detail, "", ""
         self.done = self.total = None
         self._restart()
@@ -51,6 +67,8 @@ class TurnActivity:
 
     def count_tests(self, done: int | None, total: int | None) -> None:
         """Show how many tests the running check has finished."""
+        if total is None and done is not None and done <= self._before.get(self.detail, 0):
+            total = self._before[self.detail]
         if (done, total) != (self.done, self.total):
             self.done, self.total = done, total
             self._changed()

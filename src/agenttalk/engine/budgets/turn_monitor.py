@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from agenttalk.engine.budgets.spending import Allowance, Budgets
 from agenttalk.engine.budgets.turn_activity import TurnActivity
-from agenttalk.ports.agents import Job
+from agenttalk.ports.agents import Interruption, Job
 from agenttalk.rules.agents import progress_notes
 from agenttalk.rules.agents.activity import ActivityPhase
 from agenttalk.rules.agents.progress_notes import Note
@@ -30,7 +30,6 @@ class TurnMonitor:
     __slots__ = (
         "_before",
         "_began",
-        "_lease",
         "_now",
         "_rule",
         "_seconds",
@@ -41,6 +40,8 @@ class TurnMonitor:
         "activity",
         "allowance",
         "has_finished",
+        "interruption",
+        "lease",
     )
 
     def __init__(
@@ -50,12 +51,14 @@ class TurnMonitor:
         """Why the turn is stopped."""
         self.has_finished = False
         """Whether the program has reported that its work is finished."""
-        self._lease = lease
+        self.lease = lease
         self._rule = rule
         self.allowance = allowance
         """The limits of the turn. A limit of the day can come and go while it runs."""
         self.activity = TurnActivity(rounds)
         """What the turn is doing, for people who watch."""
+        self.interruption = Interruption()
+        """Asks the program of the turn to end by itself."""
         self._before = NOTHING
         self._now = NOTHING
         self._seconds = 0.0
@@ -69,15 +72,15 @@ class TurnMonitor:
         self._stop = stop
         if self.allowance is not None:
             for tally in self.allowance.tallies.values():
-                tally.watchers[self._lease] = self
+                tally.watchers[self.lease] = self
 
     def set_allowance(self, allowance: Allowance | None) -> None:
         """Change the limits of the turn. If one is used up already, the turn is stopped."""
         for tally in self.allowance.tallies.values() if self.allowance is not None else ():
-            tally.remove_turn(self._lease)
+            tally.remove_turn(self.lease)
         self.allowance = allowance
         for tally in allowance.tallies.values() if allowance is not None else ():
-            tally.watchers[self._lease] = self
+            tally.watchers[self.lease] = self
         self.check_limits()
         if self.abort is None and self._began is not None:
             self._set_timer()
@@ -106,7 +109,7 @@ class TurnMonitor:
         self.end_program()
         if self.allowance is not None:
             for tally in self.allowance.tallies.values():
-                tally.remove_turn(self._lease)
+                tally.remove_turn(self.lease)
 
     @property
     def has_usage(self) -> bool:
@@ -150,6 +153,13 @@ class TurnMonitor:
     def report_unsafe(self, what: str) -> None:
         """Record that the program did something forbidden, and stop it."""
         self.stop(Abort("unsafe", what))
+
+    def interrupt(self) -> bool:
+        """Ask the program of the turn to end by itself. Returns whether there is one to wait for."""
+        asked = self.interruption.request()
+        if asked:
+            self.activity.enter("stopping")
+        return asked
 
     def stop(self, abort: Abort) -> None:
         """Stop the turn. The first reason counts."""
@@ -256,6 +266,10 @@ class TurnMonitors:
         """Return the monitor of a task."""
         known = self._known.get((board, plan_id, task_id))
         return known[1] if known is not None else None
+
+    def list_all(self) -> list[TurnMonitor]:
+        """List the monitors of all turns under way."""
+        return [watch for _, watch in self._known.values()]
 
     def limit_day(self, purse: Budgets, at: str) -> None:
         """Apply another limit of the day to running turns, too."""

@@ -176,11 +176,17 @@ def _follow(moves: PlanTransaction, end: FinishedTurn, outcome: TurnOutcome) -> 
 
 
 def end_orphaned_lease(
-    moves: PlanTransaction, left: OrphanedLease, used: UsageTotals = usage.NOTHING, allowance: Allowance | None = None
+    moves: PlanTransaction,
+    left: OrphanedLease,
+    used: UsageTotals = usage.NOTHING,
+    allowance: Allowance | None = None,
+    *,
+    work_is_kept: bool = False,
 ) -> None:
     """End an orphaned lease. Its task is leased again, unless it ended the engine too often.
 
-    `used` is the usage of the turn until then, as far as it is known; it counts against the limits.
+    `used` is the usage of the turn until then, as far as it is known; it counts against the limits. `work_is_kept` says
+    that a person interrupted the turn, and that the next attempt begins with what it left.
     """
     tx, plan_id, task_id = moves.tx, left.plan_id, left.task_id
     sheet = moves.definitions.load(tx, plan_id)
@@ -193,6 +199,8 @@ def end_orphaned_lease(
     state = task_states.move("RUNNING", cause)
     end = build_orphan_end(row, plan_id, task_id, left.epoch, left.lease, at=moves.now, cause=cause, used=used)
     end |= {"queued": left.delivery if state == "READY" and not revoked else None, "deaths": int(died)}
+    if work_is_kept and state == "READY" and not revoked:
+        end |= to_columns(task_words.INTERRUPTED())
     if not tx.run(END_TURN, **end):
         return
     if allowance is not None:

@@ -203,6 +203,19 @@ class Dispatcher:
             self._state.working.add(lease)
             self._state.announce(ended=False)
 
+    async def interrupt_turns(self) -> None:
+        """Ask the programs of all turns to end by themselves, and wait until they have. Nothing begins any more.
+
+        What they did is kept, and their tasks go on from there at the next start. The caller stops the engine then.
+        """
+        self._state.slots.resize(0)
+        asked = {watch for watch in self._state.watches.list_all() if watch.interrupt()}
+        turns = [self._state.turns[watch.lease] for watch in asked if watch.lease in self._state.turns]
+        if turns:
+            await asyncio.wait(turns)
+        with suppress(AgentTalkError):
+            await self._recovery.recover(stopping=True)
+
     async def close(self) -> None:
         """End every turn under way and give its task back."""
         await self._deciding.close()

@@ -41,7 +41,9 @@ from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.messages.leases import TurnHistory
 from agenttalk.rules.plans.input_selection import PickedInputs
 from agenttalk.rules.proof.checkpoints import CheckpointDecision
+from agenttalk.rules.text import task_words
 from agenttalk.rules.text.catalogue import read_column
+from agenttalk.rules.text.message import mentions
 
 _REMEMBERED: Final = 10_000
 """Commands in queues."""
@@ -281,7 +283,8 @@ def _resume(
     attempt.number = row.attempt + 1
     lost_to = make_task_changed_error(row.task_id)
     tx.run_later(LEASE_TASK, attempt.lease_row(moves.now), lost_to)
-    attempt.sent_back = read_column(row.reason, row.reason_message) or "" if row.sent_back else ""
+    reason = read_column(row.reason, row.reason_message) or ""
+    attempt.sent_back = reason if row.sent_back or mentions(reason, task_words.INTERRUPTED) else ""
     prompt = attempt.render_prompt()
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     taken: dict[str, Any] = {"id": row.delivery, "at": moves.now, "prompt_sha256": sha256}

@@ -55,6 +55,7 @@ class Recovery:
                 await self._settle(board, left, wanted=(plan_id, task_id) not in unwanted, stopping=stopping)
                 self._state.lost.discard(lease)
                 self._state.revoked.discard(lease)
+                self._state.kept.discard(lease)
                 count += 1
         return count
 
@@ -84,7 +85,8 @@ class Recovery:
                 return
             taken = resume.resume_lease(moves, self._state.desk, left, ticket or 0) if wanted and not leaves else None
             if taken is None:
-                conclusion.end_orphaned_lease(moves, left, used, limited)
+                kept = left.lease in self._state.kept
+                conclusion.end_orphaned_lease(moves, left, used, limited, work_is_kept=kept)
             else:
                 found.append(taken)
                 # Before the commit: a pass that reads the new lease right after it must not take it for orphaned.

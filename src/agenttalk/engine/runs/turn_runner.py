@@ -84,6 +84,7 @@ class TurnRunner:
             return Performance("refused", judgements=judgements), NO_PROOF
         if prover is None or not job.needs_proof:
             performance = await self._state.jobs.perform(board.store, job)
+            await self._end_if_interrupted(granted, job)
             if granted.kind_task is not None and performance.how == "finished" and performance.code is None:
                 await board.store.transact(lambda tx: resume.keep_performance(tx, job, performance))
                 self._state.announce(ended=False)
@@ -94,11 +95,26 @@ class TurnRunner:
         except AgentTalkError as error:
             return Performance("not_started", error=describe_error(error)), NO_PROOF
         performance = replace(await self._state.jobs.perform(board.store, job), judgements=judgements)
+        await self._end_if_interrupted(granted, job)
         if performance.how != "finished" or performance.code is not None:
             return performance, NO_PROOF
         await board.store.transact(lambda tx: resume.keep_performance(tx, job, performance))
         self._state.announce(ended=False)
         return performance, None
+
+    async def _end_if_interrupted(self, granted: LeasedAttempt, job: Job) -> None:
+        """End a turn that a person interrupted, after its work is kept. It does not count against the agent.
+
+        Recovery gives its lease back, as that of every turn that this process ended itself.
+        """
+        if not granted.watch.interruption.is_requested:
+            return
+        try:
+            if self._state.prover is not None and await self._state.prover.keep_work(job):
+                self._state.kept.add(job.lease)
+        except AgentTalkError as error:
+            LOG.warning("%s: %s", job.task_id, error.message, extra={"action": "dispatcher.interrupt"})
+        raise asyncio.CancelledError
 
     async def _prove(self, board: BoardState, granted: LeasedAttempt, job: Job, performance: Performance) -> WorkProof:
         """Have the work of a job proven."""

@@ -29,6 +29,8 @@ class ActivityReader:
         if task["state"] != "RUNNING":
             return None
         watch = self._watches.find(board, plan_id, task["task_id"])
+        if watch is None and task["activity"] is not None:  # its turn ended after the task was read
+            return task["activity"]
         if watch is None or (watch.activity.phase == "working" and task["phase"] in {"offered", "elsewhere"}):
             return _describe(STORED[task["phase"] or "executing"], task)
         return watch.activity.read(self._now(), watch.used, task["rounds"] + 1, self._redact)

@@ -18,6 +18,7 @@ ActivityPhase = Literal[
     "preparing",
     "baseline",
     "working",
+    "self_check",
     "checking",
     "in_line",
     "merging",

@@ -13,6 +13,8 @@ _LONGEST: Final = 1024
 """The most bytes of a line that are looked at."""
 _MOST: Final = 16 * 1024 * 1024
 """The most bytes of an output in which tests are counted."""
+_SURE: Final = 3
+"""How many letters of results a line has that is hardly the beginning of a word."""
 _LETTERS_OF: Final = frozenset({"pytest", "py.test", "unittest", "tox", "nox", "trial", "nose2"})
 """Words of a command whose output has one letter for each test."""
 _PYTEST: Final = re.compile(rb" (?:PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)(?: \([^()]{0,200}\))?(?:\s+\[ *\d+%\])?\Z")
@@ -72,9 +74,9 @@ class TestCounter:
             self._add_line((self._line + line[:_LONGEST]).rstrip())
             self._line = b""
         self._line = (self._line + rest[:_LONGEST])[:_LONGEST]
-        # A line that begins with such a letter may become a word; one with a dot hardly does.
-        looks_so = self._left > 0 and b"." in self._line
-        self._in_line = self._count_letters(self._line.rstrip()) if looks_so else 0
+        letters = self._count_letters(self._line.rstrip()) if self._left > 0 else 0
+        # A line that begins with one or two such letters may become a word.
+        self._in_line = letters if letters >= _SURE or b"." in self._line else 0
 
     def _add_line(self, line: bytes) -> None:
         if self._left <= 0 or not line or len(line) > _LONGEST:

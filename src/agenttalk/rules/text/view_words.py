@@ -165,6 +165,7 @@ ACTIVITIES: Final = make_table(
         "preparing": ("preparing: {what}", "正在准备：{what}"),
         "baseline": ("checking before the work: {what}", "工作开始前的检查：{what}"),
         "working": ("at work", "正在执行"),
+        "self_check": ("checking before the agent stops", "智能体结束前的检查"),
         "checking": ("checking: {what}", "正在检查：{what}"),
         "in_line": ("waits for its turn to merge", "等待轮到它合并"),
         "merging": ("merging", "正在合并"),
