@@ -19,8 +19,8 @@ class TurnActivity:
     """The activity of one turn. It changes in the thread of the event loop only."""
 
     __slots__ = (
-        "_began",
         "_before",
+        "_began",
         "_changed",
         "_since",
         "detail",

@@ -31,7 +31,7 @@ WORDS: Final = {
     "failed": ("[bold red]✗[/]", "something failed"),
     "waiting": ("[yellow]‖[/]", "it waits for a person or an outside agent"),
     "paused": ("[yellow]‖[/]", "it is paused; 'agenttalk resume' continues it"),
-    "running": ("[yellow]![/]", "stopped following; run it again to continue"),
+    "running": ("[yellow]![/]", "stopped following; the engine goes on; run it again to follow it"),
 }
 INTERRUPTED: Final = ("[yellow]![/]", "interrupted; run it again to go on")
 STOPPING: Final = "stopping … (Ctrl-C again ends it now)"
