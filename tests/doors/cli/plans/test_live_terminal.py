@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
+from doors.cli.plans.screenkit import PATIENCE, Terminal, terminal
 from kits.provekit import git, repository
-from kits.screenkit import PATIENCE, Terminal, terminal
 
 AGENT = """
 import json, os, pathlib, signal, sys, time
@@ -136,8 +136,8 @@ def shop(tmp_path: Path) -> Shop:
     agent = str(tmp_path / "agent.py")
     cli = {"agent": "claude", "program": sys.executable, "argv": [agent], "resume": [agent, "--resume", "{session}"]}
     # The word pytest tells which results to look for; the program below it plays one.
-    check = {"id": "unit", "kind": "run", "run": f": pytest; PYTHONPATH=. {sys.executable} {tmp_path}/check.py"}
-    check |= {"protected": ["test_*.py"]}
+    line = f": pytest; PYTHONPATH=. {sys.executable} {tmp_path}/check.py"
+    check = {"id": "unit", "kind": "run", "run": line, "protected": ["test_*.py"]}
     promise = {
         "objective": "The price is right",
         "acceptance": [{"id": "t", "description": "The tests pass", "evidenceRequired": ["unit"]}],
@@ -201,8 +201,7 @@ def test_a_terminal_that_becomes_narrower_keeps_one_block(shop: Shop) -> None:
         seen.until_seen("Bash xxx")
         for columns in (60, 33, 80):
             seen.resize(columns, 20)
-            drawn = len(seen.printed)
-            seen.until(lambda _, drawn=drawn: seen.printed[drawn:].count("\x1b[J") >= 2, "it was drawn again")
+            seen.until_drawn()
             screen = seen.screen.seen
             assert len([row for row in screen if row.startswith("shop  ")]) == 1, screen
             assert len([row for row in screen if "Bash xxx" in row]) == 1, screen

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import os
+import signal
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -331,16 +334,36 @@ def _run_in_engine(client: EngineClient, compiled: CompiledPlan, live: LivePlanV
     context = _context()
     client.post("/api/plans", to_documents(compiled), {"traceparent": context} if context else {})
     standing: dict[str, Any] = {}
-    try:
-        while True:
+    with _noting_interrupts() as interrupts, suppress(KeyboardInterrupt):
+        while not interrupts:
             path = f"/api/plans/{compiled.dag.plan_id}"
             standing = client.get(path) if watch else client.post(f"{path}/settle", {})
             live.show(standing)
             if _is_over(standing, watch=watch):
                 return standing
             time.sleep(PACE)
-    except KeyboardInterrupt:  # we only stop following: the engine continues
-        return {**standing, "result": "running"}
+    # We only stop following: the engine continues.
+    return {**standing, "result": "running"}
+
+
+@contextmanager
+def _noting_interrupts() -> Iterator[list[int]]:
+    """Note each Ctrl-C. One that comes in a destructor is lost as an exception, and would not end a loop."""
+    seen: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        del frame
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # only the main thread gets signals
+        yield seen
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def to_documents(compiled: CompiledPlan) -> dict[str, Any]:

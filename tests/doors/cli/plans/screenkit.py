@@ -151,6 +151,11 @@ class Terminal:
         """The screen once all these words are on it."""
         return self.until(lambda seen: all(word in "\n".join(seen) for word in words), str(words))
 
+    def until_drawn(self) -> None:
+        """Wait until a block was drawn from now on, twice."""
+        before = len(self.printed)
+        self.until(lambda _: self.printed[before:].count("\x1b[J") >= 2, "it was drawn again")
+
     def press(self, keys: str) -> None:
         """Press keys. Ctrl-C is \\x03: the terminal makes SIGINT of it."""
         os.write(self._master, keys.encode())
