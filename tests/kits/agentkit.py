@@ -17,13 +17,13 @@ from agenttalk.engine.agents.registry import make_performers
 from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.inbox.tick_report import TickReport
-from agenttalk.engine.runs.conclusion import build_orphan_end
+from agenttalk.engine.runs.conclusion import write_orphan_end
 from agenttalk.engine.runs.job_runner import JobRunner
+from agenttalk.engine.runs.resume import OrphanedLease
 from agenttalk.ports.agents import Driver, Processes
 from agenttalk.ports.statements.core import FACTS_OF
 from agenttalk.ports.statements.messages import DEADLETTERS, DELIVERY_OF, TASK, VIEWS_UNDER
 from agenttalk.ports.statements.plans import ENGINE_TASK
-from agenttalk.ports.statements.runs import END_TURN
 from agenttalk.ports.statements.statement import Statement
 from agenttalk.ports.storage import R, Store, Tx
 from agenttalk.rules.core.isolation import IsolationSettings
@@ -44,7 +44,9 @@ async def end_lease(store: Store, task_id: str, epoch: int, lease: str, at: str,
 
     def work(tx: Tx) -> None:
         [task] = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
-        assert tx.run(END_TURN, **build_orphan_end(task, plan_id, task_id, epoch, lease, at=at))
+        assert task.delivery is not None
+        left = OrphanedLease(plan_id, task_id, task.agent_id, epoch, lease, task.delivery, task.phase, died=False)
+        assert write_orphan_end(tx, left, at=at)
 
     await store.transact(work)
 

@@ -186,6 +186,9 @@ INSERT INTO joined_checks (board, plan_id, task_id, owner, check_id, body, at)
 SELECT '{board}', 'old_' || (value / {tasks}), 't' || (value % {tasks}), 't0', 'tests', {blob}, '2026'
 FROM numbers WHERE value < {plans} * {tasks};
 
+INSERT INTO tips (board, plan_id, commit_id)
+SELECT '{board}', 'old_' || value, 'commit' FROM numbers WHERE value < {plans};
+
 INSERT INTO branches (board, plan_id, head)
 SELECT '{board}', 'old_' || value, 'head' FROM numbers WHERE value < {plans};
 

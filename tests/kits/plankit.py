@@ -32,6 +32,7 @@ from agenttalk.engine.people import questions
 from agenttalk.engine.people.human_driver import HumanAgents
 from agenttalk.engine.plans import submission
 from agenttalk.engine.proof.evidence_store import StoredFindings
+from agenttalk.engine.proof.plan_tips import StoredTips
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.ports.agents import Driver, Performer
 from agenttalk.ports.storage import Clock
@@ -132,13 +133,17 @@ async def engine(
     grace: float = 0.3,
     traced: bool = False,
     words: IsolationSettings = PLAIN,
+    url: str = "",
     **agents: Agent,
 ) -> AsyncIterator[Engine]:
-    """An engine on a root; agents that are not named are fine. `performers` are added to the usual ones."""
+    """An engine on a root; agents that are not named are fine. `performers` are added to the usual ones.
+
+    `url` names a database of PostgreSQL, in place of SQLite.
+    """
     for name in ("agents", "system_runtime"):
         (root / name).mkdir(parents=True, exist_ok=True)
     known: dict[str, Agent] = _Fine(agents)
-    async with open_root(root, clock=clock, limits=limits, traced=traced, words=words) as deps:
+    async with open_root(root, clock=clock, limits=limits, traced=traced, words=words, url=url) as deps:
         processes = LocalProcesses()
         driver = ScriptDriver(processes, grace=grace)
         begun: list[Dispatcher] = []
@@ -162,6 +167,7 @@ async def engine(
             max_running=max_running,
             prover=prover,
             day_cost_usd=day_cost_usd,
+            environ=os.environ,
         )
         begun.append(dispatcher)
         stop = asyncio.Event()
@@ -180,7 +186,9 @@ def proved(root: Path, deps: Deps, driver: Driver, tier: Tier = "plain") -> Work
     context = CheckContext(
         path=os.environ["PATH"], sandbox=tier, masked=deps.sandbox_paths.hidden, readable=deps.sandbox_paths.readable
     )
-    return WorkspaceProver(root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps))
+    return WorkspaceProver(
+        root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps), StoredTips(deps)
+    )
 
 
 class _Fine(dict[str, Agent]):

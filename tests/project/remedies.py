@@ -102,6 +102,7 @@ REMEDIES: Final = {
     "INPUT_CONFLICT": "Send changed content as a new version.",
     "WAIT_FOR_INPUTS_TIMEOUT": "Bring the input, or answer the question; then the task continues.",
     "LEASE_LOST": "Stop: what this attempt does no longer counts.",
+    "TIP_MOVED": "Nothing: the engine builds and checks the work again on the new tip.",
     "COMMAND_FAILED": "Read the attempt's log (`agenttalk explain`), correct it, `agenttalk retry`.",
     "AGENT_UNFIT": "Give the task to another agent.",
     "AGENT_DENIED": "Permit it, or ask for less; the message names what was tried.",

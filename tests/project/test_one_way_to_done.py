@@ -88,3 +88,53 @@ def finish(tx, state):
 """
     places = sorted(call for _, call, _ in find_values(ast.parse(planted), {"COMPLETED"}))
     assert places == ["", "", "run", "run"]
+
+
+def find_setters(column: str) -> set[str]:
+    """The constants of statements that set a column of a task to a value."""
+    sql = "\n".join(path.read_text(encoding="utf-8") for path in (SOURCE / "adapters" / "store" / "sql").glob("*.sql"))
+    found = set()
+    for part in sql.split("-- name: ")[1:]:
+        name, _, text = part.partition("\n")
+        written = re.search(r"UPDATE tasks\s+SET\b(.*?)\bWHERE\b", text, re.DOTALL)
+        if written and re.search(rf"(?<!\w){column} = :", written[1]):
+            found.add(name.partition("@")[0].strip().upper())
+    return found
+
+
+def find_uses(names: set[str]) -> set[tuple[str, str, str]]:
+    """Where statements are named, except for imports: module, the function that gets it, the statement."""
+    uses = set()
+    for path in (SOURCE / "engine").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if not any(name in text for name in names):
+            continue
+        tree = ast.parse(text)
+        parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and node.id in names:
+                above = parents[node]
+                while not isinstance(above, ast.Call | ast.stmt):
+                    above = parents[above]
+                call = ast.unparse(above.func) if isinstance(above, ast.Call) else ""
+                uses.add((str(path.relative_to(SOURCE)), call, node.id))
+    return uses
+
+
+def test_one_function_leases_tasks_of_plans_and_of_inboxes() -> None:
+    leases = find_setters("token")
+    assert leases == {"LEASE_TASK", "START_TASK", "START_FIRST", "LEASE_COMMAND", "RENEW_LEASE"}
+    assert find_uses(leases) == {
+        ("engine/runs/leasing.py", "write_lease", "LEASE_TASK"),
+        ("engine/runs/leasing.py", "", "START_FIRST"),  # one of these two, for `write_lease`
+        ("engine/runs/leasing.py", "", "START_TASK"),
+        ("engine/runs/command_leasing.py", "write_lease", "LEASE_COMMAND"),
+        ("engine/runs/resume.py", "tx.run", "RENEW_LEASE"),  # the same attempt goes on, under a new epoch
+    }
+
+
+def test_one_module_ends_turns_of_plans_and_of_inboxes() -> None:
+    assert {(module, name) for module, _, name in find_uses({"END_TURN", "END_BY_HAND"})} == {
+        ("engine/runs/conclusion.py", "END_TURN"),
+        ("engine/runs/folder_agents.py", "END_BY_HAND"),  # agents that work in folders have no lease
+    }

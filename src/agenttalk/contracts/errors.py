@@ -129,6 +129,7 @@ class Code(StrEnum):
     INPUT_CONFLICT = "INPUT_CONFLICT"
     WAIT_FOR_INPUTS_TIMEOUT = "WAIT_FOR_INPUTS_TIMEOUT"
     LEASE_LOST = "LEASE_LOST"
+    TIP_MOVED = "TIP_MOVED"
     COMMAND_FAILED = "COMMAND_FAILED"
     AGENT_UNFIT = "AGENT_UNFIT"
     AGENT_DENIED = "AGENT_DENIED"
@@ -290,6 +291,7 @@ MEANINGS: dict[Code, Meaning] = {
         "A command waited for its inputs longer than its time limit; people were asked."
     ),
     Code.LEASE_LOST: Meaning("A write has an old lease: another attempt has the task now."),
+    Code.TIP_MOVED: Meaning("The plan's branch has another tip than the one that the work was checked on."),
     Code.COMMAND_FAILED: Meaning("An agent's program failed and no retry is left."),
     Code.AGENT_UNFIT: Meaning("An agent reported that it is not fit for a command, and returned it."),
     Code.AGENT_DENIED: Meaning("A coding agent tried something that it is not permitted to do."),

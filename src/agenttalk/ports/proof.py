@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agenttalk.ports.agents import InputContent, Job
     from agenttalk.rules.proof.check_results import Confirmation
     from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
-    from agenttalk.rules.proof.performance import OutputContent, Performance, WorkProof
+    from agenttalk.rules.proof.performance import OutputContent, Performance, TipMove, WorkProof
     from agenttalk.rules.proof.staleness import EvidenceBasis
 
 
@@ -41,6 +41,19 @@ class CheckResultStore(Protocol):
 
     async def keep_result(self, job: Job, key: str, result: CheckResult) -> None:
         """Keep a result under its key, with whom it was made for. What is there already stays."""
+
+
+class TipStore(Protocol):
+    """The tips of plans' branches, each moved by compare-and-swap. The branches in the repositories follow."""
+
+    async def find_tip(self, plan_id: str) -> str | None:
+        """Find the commit that is the tip of a plan's branch; None before the plan began there."""
+
+    async def begin_tip(self, plan_id: str, commit: str) -> None:
+        """Keep where a plan begins, unless it has begun."""
+
+    async def take_tip(self, plan_id: str, move: TipMove) -> None:
+        """Move the tip to a commit that no task made, unless it has moved meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +141,19 @@ class Prover(Protocol):
         """
 
     async def prove(
-        self, job: Job, performance: Performance, done: Callable[[WorkProof], bool], confirm: Confirmer
+        self,
+        job: Job,
+        performance: Performance,
+        done: Callable[[WorkProof], bool],
+        confirm: Confirmer,
+        land: Callable[[WorkProof], Awaitable[bool]],
     ) -> WorkProof:
         """Make the checks of a job's promise on what was left; every process of the agent is dead.
 
-        If `done` finds the promise fulfilled by the results, the work is merged before this returns. A person is asked
-        (`confirm`) only when nothing else is missing. Doing it again for the same attempt changes nothing.
+        If `done` finds the promise fulfilled by the results, `land` writes that and moves the tip of the plan's branch,
+        in one transaction. If the tip was moved meanwhile, `land` returns False, and the work is built and checked
+        again on the new one. A proof with a `move` has landed. A person is asked (`confirm`) only when nothing else is
+        missing. Doing it again for the same attempt changes nothing.
         """
 
     async def keep_work(self, job: Job) -> bool:
@@ -142,10 +162,16 @@ class Prover(Protocol):
         Every process of the agent is dead. Returns whether there was anything that could be kept.
         """
 
-    async def accept(self, left: AcceptedWork) -> str:
-        """Merge what an attempt left, because a person accepted it as it is; the commit. Doing it again is harmless.
+    async def accept(self, left: AcceptedWork, land: Callable[[TipMove], Awaitable[bool]]) -> None:
+        """Merge what an attempt left, because a person accepted it as it is. `land` is as above.
 
         Protected paths are restored here, too. Raises InputError when it cannot be merged.
+        """
+
+    async def settle(self, plan_id: str, repo: Workspace) -> str:
+        """Bring the branch in a plan's repository to the tip of the plan, and return that. Repeating it is harmless.
+
+        Commits that no task made become the tip.
         """
 
     async def examine(self, shipment: Shipment, checks: Sequence[tuple[AnyCheck, str]]) -> ShipmentReport:
@@ -163,8 +189,11 @@ class Prover(Protocol):
     async def find_head(self, plan_id: str, repo: Workspace) -> str:
         """Return the commit of a plan's branch; empty when it is gone. Creates nothing and reads nothing else."""
 
-    async def find_tip(self, job: Job, globs: Sequence[str]) -> BranchTip:
-        """Return the commit of the branch of a job's plan, and what each glob matches there."""
+    async def find_tip(self, job: Job, globs: Sequence[str], commit: str = "") -> BranchTip:
+        """Return the tip of the branch of a job's plan, and what each glob matches there.
+
+        With a `commit` it is about that one, and nothing changes; without one the branch is settled first.
+        """
 
     async def recheck(self, job: Job, check: AnyCheck, kept: Fingerprint, commit: str) -> CheckResult:
         """Make a check of a job's promise at a commit of the plan's branch; `kept` says what its evidence rests on.
@@ -172,8 +201,8 @@ class Prover(Protocol):
         Nothing is run if its result is known. Changes nothing.
         """
 
-    async def list_arrivals(self, job: Job, since: str) -> Sequence[tuple[str, str | None]]:
-        """List the commits on the plan's branch after a commit, the oldest first, each with the task that made it.
+    async def list_arrivals(self, job: Job, since: str, tip: str) -> Sequence[tuple[str, str | None]]:
+        """List the commits on the plan's branch after a commit up to a tip, oldest first, each with its task.
 
         The task is None for commits that no task made. The list is empty if the commit does not lead to the tip.
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, Final
 
 from agenttalk.adapters.mailbox import fsio
 from agenttalk.adapters.mailbox.plan_file_folder import with_check_files
@@ -22,6 +23,9 @@ from agenttalk.rules.core import isolation
 from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
 from agenttalk.wiring import settings
 
+_NO_FOLDER: Final = "-"
+"""A name in a root that no folder has."""
+
 
 def compile_plan_file(file: Path, root: Path | None = None, *, plan_id: str | None = None) -> CompiledPlan:
     """Compile a plan file. Programs beside it are named by their absolute path.
@@ -37,6 +41,11 @@ def compile_plan_file(file: Path, root: Path | None = None, *, plan_id: str | No
     if plan_id is not None:
         plan = plan.model_copy(update={"plan_id": PlanId(plan_id)})
     return _compile_for_root(plan, root, file.absolute().parent)
+
+
+def compile_plan_data(data: dict[str, Any], root: Path) -> CompiledPlan:
+    """Compile a plan that a command made. No argument of its agents names a file beside it: there is none."""
+    return _compile_for_root(reader.plan_of(YamlSource(data)), root, root / _NO_FOLDER)
 
 
 def compile_schedule(root: Path, schedule: Schedule, plan_id: str) -> CompiledPlan:

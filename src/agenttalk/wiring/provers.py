@@ -10,13 +10,17 @@ from agenttalk.adapters.checking.command import CheckContext
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.proving import WorkspaceProver
+from agenttalk.adapters.proving.change_prover import ChangeProver
+from agenttalk.adapters.proving.change_trees import ChangeTrees
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.proof import watched_branches
 from agenttalk.engine.proof.evidence_store import StoredFindings
+from agenttalk.engine.proof.plan_tips import StoredTips
 from agenttalk.engine.proof.watched_branches import StaleTasks
 from agenttalk.ports.agents import Driver
 from agenttalk.rules.core.http_addresses import read_allowed
+from agenttalk.wiring.machine import RandomIds, SystemClock
 from agenttalk.wiring.settings import Settings
 from agenttalk.wiring.settings.tables import CheckSettings
 
@@ -43,4 +47,20 @@ def make_prover(
         readable=deps.sandbox_paths.readable,
         allowed=tuple(map(read_allowed, settings.allow)),
     )
-    return WorkspaceProver(root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps))
+    return WorkspaceProver(
+        root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps), StoredTips(deps)
+    )
+
+
+def make_change_prover(trees: ChangeTrees, hidden: Path, prepare: str = "") -> ChangeProver:
+    """Make the prover of a change. Its checks cannot see the folder `hidden`, where another copy of the work lies."""
+    settings = CheckSettings()
+    context = CheckContext(
+        path=os.environ.get("PATH", os.defpath),
+        network=settings.network == "on",
+        prepare_network=settings.prepare_network == "on",
+        sandbox=settings.sandbox,
+        masked=(hidden,),
+    )
+    checker = Checker(ScriptDriver(LocalProcesses()), SystemClock(), RandomIds())
+    return ChangeProver(checker, context, trees, prepare)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from adapters.workspaces.treeskit import (
     begin,
     candidate,
     files,
+    follow,
     git,
     merge,
     opened,
@@ -258,20 +258,21 @@ def test_files_that_were_not_touched_are_neither_read_nor_copied(tmp_path: Path)
     repo = repository(tmp_path / "shop", {f"d{at % 10}/{at}.txt": f"{at}\n" for at in range(200)})
     space = opened(repo)
     clone = begin(space, attempt())
-    note = space.attempts._folder(attempt()) / "record.json"
-    told = json.loads(note.read_bytes())
+    index = space.attempts._folder(attempt()) / "index"
+    first, written = index.read_bytes(), index.stat().st_mtime_ns
     before = int(git(repo, "count-objects").split()[0])
     write(clone.path, {"d1/1.txt": "new\n"})
     taken(space, attempt())
     assert int(git(repo, "count-objects").split()[0]) - before == 4  # the file, two trees, the commit
-    one, two = (next(file for file in told["files"] if file[0] == path) for path in ("d2/2.txt", "d3/3.txt"))
-    one[1] = two[1]
-    note.write_text(json.dumps({**told, "noted": told["noted"] + 10**9}))
+    one, two = (bytes.fromhex(git(repo, "rev-parse", f"HEAD:{path}")) for path in ("d2/2.txt", "d3/3.txt"))
+    index.write_bytes(first.replace(one, two))
+    os.utime(index, ns=(written, written + 10**9))
     assert [change.path for change in taken(space, attempt()).changes] == ["d1/1.txt", "d2/2.txt"]
-    note.write_text(json.dumps({**told, "noted": 0}))
+    os.utime(index, ns=(0, 0))
     assert [change.path for change in taken(space, attempt()).changes] == ["d1/1.txt"]
-    note.write_text("torn")
-    assert [change.path for change in taken(space, attempt()).changes] == ["d1/1.txt"]
+    for torn in (b"torn", first[:700], b"DIRC\0\0\0\x04" + first[8:]):
+        index.write_bytes(torn)
+        assert [change.path for change in taken(space, attempt()).changes] == ["d1/1.txt"]
 
 
 @both
@@ -384,41 +385,6 @@ def test_changed_here_and_deleted_there_is_a_conflict(space: PlanWorkspace) -> N
     assert "README.md deleted in" in found.text
 
 
-@both
-def test_a_lost_race_is_told_and_a_new_candidate_works(tmp_path: Path, make: Make) -> None:
-    space = opened(make(tmp_path / "shop"))
-    one = candidate(space, work(space, attempt("one"), {"one.txt": "1\n"}))
-    late = work(space, attempt("two"), {"two.txt": "2\n"})
-    two = candidate(space, late)
-    assert run(space.advance(one))
-    assert not run(space.advance(two))
-    again = candidate(space, late)
-    assert run(space.advance(again))
-    assert run(space.ensure()) == again.commit
-    assert tree(space, again.tree) == {**FILES, "one.txt": "1\n", "two.txt": "2\n"}
-
-
-def test_of_candidates_for_one_tip_exactly_one_wins(space: PlanWorkspace) -> None:
-    found = [candidate(space, work(space, attempt(f"t{at}"), {f"{at}.txt": f"{at}\n"})) for at in range(6)]
-
-    async def race() -> list[bool]:
-        return await asyncio.gather(*(space.advance(each) for each in found))
-
-    assert sorted(run(race())) == [False] * 5 + [True]
-
-
-def test_advancing_twice_is_harmless_and_trailers_tell_what_is_merged(space: PlanWorkspace) -> None:
-    assert run(space.find_merge("cmd_one_001")) is None
-    one = merge(space, work(space, attempt("one"), {"one.txt": "1\n"}))
-    assert run(space.advance(one))
-    two = merge(space, work(space, attempt("two"), {"two.txt": "2\n"}))
-    assert run(space.advance(one))
-    assert run(space.ensure()) == two.commit
-    assert run(space.find_merge("cmd_one_001")) == one.commit
-    assert run(space.find_merge("cmd_two_001")) == two.commit
-    assert run(space.find_merge("cmd_three_001")) is None
-
-
 def test_whose_work_came_onto_the_branch_is_told_and_what_only_says_so_is_not(tmp_path: Path) -> None:
     repo = repository(tmp_path / "shop")
     space = opened(repo)
@@ -455,9 +421,11 @@ def test_the_branch_is_not_moved_under_the_user_s_feet(space: PlanWorkspace, tmp
     found = candidate(space, work(space, attempt(), {"a.txt": "a\n"}))
     git(tmp_path / "shop", "checkout", "-q", "agenttalk/shop")
     with pytest.raises(MachineError, match="is checked out"):
-        run(space.advance(found))
+        run(space.require_movable())
+    assert follow(space, found.commit) == found.commit != run(space.ensure())
     git(tmp_path / "shop", "checkout", "-q", "main")
-    assert run(space.advance(found))
+    run(space.require_movable())
+    assert follow(space, found.commit) == found.commit == run(space.ensure())
 
 
 @both
@@ -640,7 +608,7 @@ def test_old_locks_of_our_refs_are_removed_at_a_start_and_young_ones_are_not(
     run(space.sweep([attempt()]))
     assert lock.exists()
     os.utime(lock, ns=(0, 0))
-    assert run(space.advance(found))
+    assert follow(space, found.commit) == found.commit
     lock.write_bytes(b"")
     os.utime(lock, ns=(0, 0))
     run(space.sweep())
@@ -663,7 +631,7 @@ def test_a_sweep_keeps_what_it_is_told_to_and_removes_the_rest(space: PlanWorksp
         "candidates/cmd_one_001-1",
         "tip",
     ]
-    assert run(space.advance(one))
+    assert follow(space, one.commit) == one.commit
     run(space.forget())
     assert git(tmp_path / "shop", "for-each-ref", "refs/agenttalk") == ""
     assert run(space.ensure()) == one.commit

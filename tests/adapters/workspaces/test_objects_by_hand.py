@@ -12,7 +12,7 @@ import pytest
 
 from adapters.workspaces.treeskit import NOW, git, opened, repository
 from agenttalk.adapters.workspaces.objects import GitObjects
-from agenttalk.adapters.workspaces.tree_reader import TreeEntry
+from agenttalk.adapters.workspaces.tree_reader import FileStatus, FolderRecord, TreeEntry
 from agenttalk.contracts.errors import MachineError
 from effort import cases
 
@@ -60,7 +60,9 @@ def test_trees_that_are_altered_differ_and_are_listed_as_git_says(objects: GitOb
             before, after, old, new, _ = meta.decode().removeprefix(":").split(" ")
             assert change.before == (None if before == "000000" else TreeEntry(before, old))
             assert change.after == (None if after == "000000" else TreeEntry(after, new))
-        assert objects.listing(altered) == objects._list_all(altered)
+        listed = objects.call("ls-tree", "-r", "-z", "--full-tree", altered).out.decode().split("\0")[:-1]
+        items = {path: TreeEntry(*meta.split(" ")[::2]) for meta, path in (line.split("\t") for line in listed)}
+        assert objects.listing(altered) == items == objects._list_all(altered)
         tree = altered
 
 
@@ -87,6 +89,60 @@ def test_a_git_that_was_killed_is_started_again(objects: GitObjects) -> None:
         assert dialogue._process is not None
         os.kill(dialogue._process.pid, signal.SIGKILL)
         assert dialogue.ask(tip)
+    updates = objects.refs._updates
+    for name in ("one", "two", "three"):
+        objects.refs.set(f"refs/agenttalk/shop/{name}", tip)
+        assert objects.refs.resolve(f"refs/agenttalk/shop/{name}") == tip
+        assert (updates._process is None) == (name == "two")
+        if updates._process is not None:
+            os.kill(updates._process.pid, signal.SIGKILL)
+
+
+def test_refs_that_git_refuses_are_told_and_none_of_their_group_is_set(objects: GitObjects) -> None:
+    tip = objects.refs.resolve("HEAD")
+    assert tip
+    good, bad = "refs/agenttalk/shop/good", "refs/agenttalk/shop/bad..name"
+    for refs in ({good: tip, bad: tip}, {good: "0123456789" * 4}):
+        with pytest.raises(MachineError, match="update-ref failed"):
+            objects.refs.set_all(refs)
+        assert objects.refs.resolve(good) is None
+    objects.refs.set_all({good: tip, "refs/agenttalk/shop/more": tip})
+    assert objects.refs.resolve(good) == objects.refs.resolve("refs/agenttalk/shop/more") == tip
+
+
+@pytest.mark.parametrize("algorithm", ["sha1", "sha256"])
+def test_an_index_is_read_as_git_wrote_it(tmp_path: Path, algorithm: str) -> None:
+    names = [
+        "a",
+        "ab/c",
+        "x" * 200,
+        "/".join(["deep" * 20] * 12),
+        "é",
+        "run",
+        b"raw\xff".decode(errors="surrogateescape"),
+    ]
+    files = {name: f"{name!r}\n" for name in names}
+    repo = repository(tmp_path / "shop", files, f"--object-format={algorithm}")
+    (repo / "run").chmod(0o755)
+    (repo / "link").symlink_to("a")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-q", "-m", "more")
+    objects = opened(repo)._objects
+    tip = objects.refs.resolve("HEAD")
+    assert tip
+    top = tmp_path / "top"
+    top.mkdir()
+    objects.checkout(tip, top, tmp_path / "index")
+    os.utime(tmp_path / "index", ns=(0, (top / "a").stat().st_ctime_ns + 10**9))
+    record = FolderRecord.read(tmp_path / "index", algorithm)
+    assert {name: oid for name, (oid, _) in record.files.items()} == {
+        name: item.oid for name, item in objects.listing(tip).items() if name != "link"
+    }
+    for name in files:
+        seen = FileStatus.from_stat((top / name).lstat())
+        assert record.find_known(name, seen) == objects.listing(tip)[name].oid
+    (top / "a").chmod(0o600)
+    assert record.find_known("a", FileStatus.from_stat((top / "a").lstat())) is None
 
 
 def test_names_that_are_no_names_and_objects_that_are_missing_are_told(objects: GitObjects) -> None:

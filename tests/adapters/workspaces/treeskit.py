@@ -129,9 +129,14 @@ def candidate(space: PlanWorkspace, what: AttemptCommit, protected: Globs = NOTH
     return found
 
 
+def follow(space: PlanWorkspace, tip: str) -> str:
+    """Bring the branch to a tip; what the tip is then."""
+    return run(space.follow(tip, at=NOW))
+
+
 def merge(space: PlanWorkspace, what: AttemptCommit, protected: Globs = NOTHING) -> MergeCandidate:
     found = candidate(space, what, protected)
-    assert run(space.advance(found))
+    assert follow(space, found.commit) == found.commit
     return found
 
 

@@ -89,7 +89,7 @@ def test_the_command_line_prints_it(tmp_path: Path, capsys: pytest.CaptureFixtur
     visit(tmp_path, use)
     root = ["--root", str(tmp_path)]
     assert call(["explain", "p/one", "--prompt", *root]) == 0
-    said = capsys.readouterr()
+    said = first = capsys.readouterr()
     assert "Sweep the floor." in said.out
     whole, own = estimate_tokens(said.out[:-1]), estimate_tokens("Sweep the floor.")
     assert f"at most {whole} tokens, {whole - own} of them beside the task's own text" in said.err.replace("\n", " ")
@@ -101,3 +101,6 @@ def test_the_command_line_prints_it(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert call(["explain", "p/one", "--prompt", "--json", *root]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["standing"], told["attempt"], told["tokens"]) == ("as_injected", 1, whole)
+    assert [each["title"] for each in told["sections"]] == ["Your task", "How to hand over"]
+    for each in told["sections"]:
+        assert f"{each['tokens']}  {each['title']}" in first.err

@@ -19,10 +19,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from agenttalk.contracts.errors import AgentTalkError, UsageError
 from agenttalk.engine.core import access
-from agenttalk.engine.inbox import leases
 from agenttalk.engine.messages import dead_letters, recall
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.people import questions
+from agenttalk.engine.runs import recovery
 from agenttalk.rules.messages import routing
 from effort import cases, tried
 from kits.machinekit import (
@@ -1030,10 +1030,10 @@ def plant_no_recall(monkeypatch: pytest.MonkeyPatch) -> None:
 def plant_no_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody ends the leases of the dead."""
 
-    async def recover(*_: object) -> leases.RecoveryResult:
-        return leases.RecoveryResult()
+    async def recover(*_: object) -> recovery.RecoveryResult:
+        return recovery.RecoveryResult()
 
-    monkeypatch.setattr(leases, "recover", recover)
+    monkeypatch.setattr(recovery, "end_orphaned_commands", recover)
 
 
 PLANTED: Final = [plant_no_duplicates, plant_no_supersession, plant_no_recall, plant_no_recovery]

@@ -338,7 +338,7 @@ def test_a_plan_that_has_ended_goes_on_only_for_as_long_as_it_is_looked_at(repo:
             ("adds", "verified", ["the tree"])
         ]
         kinds = [kind for kind, _ in await facts(engine, "p")]
-        assert kinds == ["plan.submitted", "plan.ended", "plan.reopened", "plan.ended"]
+        assert kinds == ["plan.submitted", "plan.ended", "tip.taken", "tip.taken", "plan.reopened", "plan.ended"]
         found = await engine.until(lambda now: now.state == "ENDED")
         assert {each["freshness"] for each in found.tasks} == {"fresh"}
 

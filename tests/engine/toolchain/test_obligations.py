@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.forge import ForgeEvent, ForgeIssue, ForgeUser, Repository
+from agenttalk.contracts.promise import Trust
 from agenttalk.engine.plans import board_run
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.toolchain.board import BOARD
+from agenttalk.ports.statements.core import TASK_STATUS
 from agenttalk.ports.statements.toolchain import TOOLCHAIN_PAGE, TOOLCHAIN_TASK, TOOLCHAIN_WARNINGS
 from agenttalk.ports.storage import Tx
-from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.proof import done as done_rule
+from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.toolchain.accounts import ForgeIdentity
 from doors.api.enginekit import agenttalk, until
 from engine.toolchain.kits.bench import served, signed, written
@@ -24,7 +27,7 @@ from engine.toolchain.kits.forgekit import configured, world
 from engine.toolchain.kits.reconcilekit import REGISTRY, REPO, Scene, play
 
 
-async def done(scene: Scene) -> None:
+async def done(scene: Scene, trust: Trust = "observed") -> None:
     """All tasks that wait are carried out, as the forge shows it."""
     store = await scene.deps.stores.board(BOARD)
     waiting = [each["id"] for each in await scene.tasks() if each["status"] == "pending"]
@@ -33,7 +36,7 @@ async def done(scene: Scene) -> None:
     def work(tx: Tx) -> None:
         moves = PlanTransaction(tx, scene.deps, DefinitionCache(), at)
         for task_id in waiting:
-            found = [Evidence("read_back", True, True, "observed", "forge", at, "seen")]
+            found = [Evidence("read_back", True, True, trust, "forge", at, "seen")]
             [row] = tx.run(TOOLCHAIN_TASK, task_id=task_id)
             assert board_run.complete_if_fulfilled(moves, scene.deps.kinds[BOARD], task_id, row[16], found)
         moves.finish()
@@ -56,6 +59,24 @@ ORDERS: dict[str, Callable[[list[Any]], list[Any]]] = {
     "turned round": lambda waiting: waiting[::-1],
 }
 ASSIGNED = [("issue_assigned", "agent-dev", "done"), ("issue_assigned", "agent-dev", "pending")]
+
+
+@pytest.mark.parametrize("trust", ["observed", "claimed"])
+def test_the_board_and_the_status_agree_on_what_was_proven_without_a_turn(
+    tmp_path: Path, trust: Trust, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(done_rule, "decide", lambda *_: Verdict(fulfilled=True, trust=trust))
+
+    async def story(scene: Scene) -> None:
+        scene.issue(assignees=("agent-dev",))
+        await scene.told()
+        await done(scene, trust)
+        [task] = await scene.tasks()
+        store = await scene.deps.stores.board(BOARD)
+        [row] = await store.read(TASK_STATUS, plan_id=BOARD, task_id=task["id"])
+        assert (task["status"], task["proven"], row.unproven) == ("done", trust == "observed", int(trust == "claimed"))
+
+    play(tmp_path, story)
 
 
 @pytest.mark.rest_but("reopened")

@@ -173,13 +173,13 @@ def test_the_guidance_follows_the_intent(intent: str, word: str) -> None:
 
 def test_the_configuration_can_put_its_own_steps_in_place() -> None:
     style = StepStyle(
-        steps={"review_request": ["Look at {repo}#{pr_number} {nothing}"], "review_result": ["Do {result}"]}
+        steps={"review_request": ["Look at {repo}#{pr_number} {nothing}"], "review_result": ["Do {result}."]}
     )
     assert (
         render_task(task("review_request"), "tc-1", GITEA, style=style).must_haves.steps[0]
         == "Look at acme/widgets#5 {nothing}"
     )
-    assert render_task(task("review_result.APPROVED"), "tc-1", GITEA, style=style).must_haves.steps[0] == "Do APPROVED"
+    assert render_task(task("review_result.APPROVED"), "tc-1", GITEA, style=style).must_haves.steps[0] == "Do APPROVED."
 
 
 def test_names_from_the_forge_cannot_break_out_of_their_line() -> None:

@@ -372,3 +372,9 @@ def test_a_command_is_in_the_language_of_its_agent() -> None:
     shown = reexecution.render_command(foreign, "zh").reexecute
     assert shown is not None
     assert shown.validation_result.reason == "not done"
+
+
+def test_a_code_without_words_is_shown_as_it_is_and_a_missing_one_not_at_all() -> None:
+    assert code_words.render_code("zh", "state", "COMPLETED") == code_words.CODES["state.COMPLETED"].zh
+    assert code_words.render_code("en", "state", "OF_TOMORROW") == "OF_TOMORROW"
+    assert code_words.render_code("en", "state", None) == ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -16,6 +16,7 @@ from agenttalk.adapters.checking.checker import CheckFacts
 from agenttalk.adapters.proving import evidence_inputs as inputs
 from agenttalk.adapters.proving.check_runner import CheckRunner, DonePredicate, open_tree
 from agenttalk.adapters.proving.merge_train import MergeTrain, TrainBase, TrainPlace
+from agenttalk.adapters.proving.plan_tips import PlanTips
 from agenttalk.adapters.workspaces.results import AttemptCommit, CandidateConflict, MergeCandidate
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from agenttalk.contracts.agent import Tier
@@ -28,11 +29,13 @@ from agenttalk.rules.core import scope
 from agenttalk.rules.proof import protection
 from agenttalk.rules.proof.check_results import Confirmation
 from agenttalk.rules.proof.evidence import CheckResult
-from agenttalk.rules.proof.performance import Performance, WorkProof
+from agenttalk.rules.proof.performance import Performance, TipMove, WorkProof
 from agenttalk.rules.proof.protection import FileTree, Protection
 from agenttalk.rules.text.message import join
 
 LOG = logging.getLogger(__name__)
+Lander = Callable[[WorkProof], Awaitable[bool]]
+"""Writes that work is done, with the new tip; False if the tip was moved meanwhile."""
 _SHOWN: Final = 48 * 1024
 """Bytes of a diff that people see who decide about it."""
 
@@ -74,6 +77,7 @@ class AttemptWork:
     """The tip where the first attempt of the task began."""
     done: DonePredicate
     confirm: Confirmer
+    land: Lander
     answers: dict[tuple[str, str], Confirmation] = field(default_factory=dict)
     """Check and hash of what was shown → a person's answer."""
 
@@ -91,8 +95,9 @@ class AttemptWork:
 class CandidateProver:
     """Checks and merges candidates, for the prover."""
 
-    def __init__(self, checks: CheckRunner, clock: Clock) -> None:
+    def __init__(self, checks: CheckRunner, tips: PlanTips, clock: Clock) -> None:
         self._checks = checks
+        self._tips = tips
         self._clock = clock
         self._trains: dict[str, MergeTrain] = {}
         """By plan."""
@@ -128,7 +133,7 @@ class CandidateProver:
 
     def _train_of(self, space: PlanWorkspace) -> MergeTrain:
         """Return the merge train of a plan."""
-        return self._trains.setdefault(space.plan, MergeTrain(space.ensure))
+        return self._trains.setdefault(space.plan, MergeTrain(partial(self._tips.settle, space)))
 
     async def prove(self, work: AttemptWork) -> WorkProof:
         """Check an attempt as a member of the plan's merge train, and merge it if it is done.
@@ -150,7 +155,7 @@ class CandidateProver:
     async def _ask_before(self, work: AttemptWork) -> WorkProof | None:
         """Check an attempt alone at the tip, and have people confirm it. Returns a proof if it is not done."""
         while True:
-            tip = await work.space.ensure()
+            tip = await self._tips.settle(work.space)
             trial = await self._try_on(work, TrainBase(0, tip, tip))
             if trial.question is None:
                 return None if trial.candidate is not None else trial.proof
@@ -179,16 +184,13 @@ class CandidateProver:
     async def _land(
         self, work: AttemptWork, trial: _Trial, candidate: MergeCandidate, place: TrainPlace
     ) -> WorkProof | None:
-        """Merge a candidate that passed, when it is its turn. Returns None when it has to be built again."""
+        """Land a candidate that passed, when it is its turn. Returns None when it has to be built again."""
         work.job.enter("in_line")
-        landed = await place.land(partial(self._advance, work, candidate, trial.proof))
-        if landed is None:
+        landed: list[WorkProof] = []
+        if await place.land(partial(self._advance, work, trial.proof, candidate, landed)) is None:
             return None
         self.in_background(work.space.attempts.drop(work.taken.attempt))  # its work is kept, and merged
-        before = None
-        if candidate.commit == candidate.onto:  # nothing was left to merge: an earlier engine may have merged it
-            before = await work.space.find_merge(work.job.command.command_id)
-        return replace(trial.proof, commit=before or landed)
+        return landed[0]
 
     async def _try_on(
         self, work: AttemptWork, base: TrainBase, offer: Callable[[str], None] = lambda _: None
@@ -242,7 +244,7 @@ class CandidateProver:
             return []
         before, after = candidate.onto, candidate.tree
         if candidate.commit == candidate.onto:  # merged before, by an engine that died then
-            merged = await work.space.find_merge(work.job.command.command_id)
+            merged = await work.space.find_merge(work.job.command.command_id, candidate.onto)
             before, after = (f"{merged}^1", merged) if merged else (before, after)
         changes = await work.space.trees.hash_own_changes(before, after)
 
@@ -254,12 +256,33 @@ class CandidateProver:
 
         return await self._checks.ask_people(work.job, facts, changes, results, work.done, confirm)
 
-    async def _advance(self, work: AttemptWork, candidate: MergeCandidate, proof: WorkProof, tip: str) -> str | None:
-        """Move the branch from its tip to the tree of a candidate; None when another program has moved it."""
+    async def _advance(
+        self, work: AttemptWork, proof: WorkProof, candidate: MergeCandidate, landed: list[WorkProof], tip: str
+    ) -> str | None:
+        """Have it written that work is done, and the tip moved to the tree of its candidate.
+
+        Returns the new tip, or None when another party has moved the tip. The branch follows after that is committed;
+        if it cannot, the next reader of the tip moves it.
+        """
+        space = work.space
         work.job.enter("merging")
         vouched = [f"{item.id} {item.trust}" for item in proof.evidence if item.passed and item.fresh]
-        candidate = await work.space.vouch(candidate, work.taken, vouched, at=self._clock.now(), onto=tip)
-        return candidate.commit if await work.space.advance(candidate) else None
+        candidate = await space.vouch(candidate, work.taken, vouched, at=self._clock.now(), onto=tip)
+        commit = candidate.commit
+        if commit == tip:  # nothing was left to merge: it may have been merged before
+            commit = await space.find_merge(work.job.command.command_id, tip) or tip
+        await space.require_movable()
+        if await self._tips.settle(space) != tip:
+            return None
+        proof = replace(proof, commit=commit, move=TipMove(tip, candidate.commit))
+        if not await work.land(proof):
+            return None
+        landed.append(proof)
+        try:
+            await self._tips.settle(space)
+        except AgentTalkError as error:
+            LOG.warning("%s", error.message, extra={"action": "branch.follow"})
+        return candidate.commit
 
     async def _check_candidate(
         self, work: AttemptWork, base: TrainBase, candidate: MergeCandidate

@@ -32,6 +32,7 @@ from agenttalk.rules.proof.check_results import hash_shown
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.evidence import CheckResult
 from agenttalk.rules.proof.performance import WorkProof
+from agenttalk.rules.text import check_words
 
 _OUTPUTS: Final = "_outputs"
 """Below FOLDER: checkouts of work without a repository. The name of a plan cannot begin with an underscore."""
@@ -227,7 +228,7 @@ class CheckRunner:
             if evidence.judge_baseline(check.red_first, check.kind, known.get(check.id)) == "refuse":
                 raise InputError(
                     Code.CHECK_ALREADY_GREEN,
-                    f"the check {check.id!r} must fail before the work, and did not",
+                    check_words.GREEN_BEFORE(id=check.id),
                     hint="the work is done already, or the check does not test it",
                 )
 

@@ -12,8 +12,9 @@ from typing import Any, Final
 from agenttalk.adapters.checking.checker import Checker, CheckFacts
 from agenttalk.adapters.checking.command import CheckContext
 from agenttalk.adapters.proving import evidence_inputs as inputs
-from agenttalk.adapters.proving.candidates import AttemptWork, CandidateProver, tier_of
+from agenttalk.adapters.proving.candidates import AttemptWork, CandidateProver, Lander, tier_of
 from agenttalk.adapters.proving.check_runner import NO_BASELINE, CheckRunner, DonePredicate, open_tree
+from agenttalk.adapters.proving.plan_tips import PlanTips
 from agenttalk.adapters.proving.plan_workspaces import PlanWorkspaces
 from agenttalk.adapters.workspaces.results import (
     AttemptCommit,
@@ -37,11 +38,12 @@ from agenttalk.ports.proof import (
     Exhibit,
     Shipment,
     ShipmentReport,
+    TipStore,
 )
 from agenttalk.ports.storage import Blobs, Clock
 from agenttalk.rules.proof import findings_json, rework
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
-from agenttalk.rules.proof.performance import Performance, WorkProof
+from agenttalk.rules.proof.performance import Performance, TipMove, WorkProof
 from agenttalk.rules.proof.staleness import EvidenceBasis
 from agenttalk.rules.text import verdict_words
 
@@ -60,15 +62,17 @@ class WorkspaceProver:
         clock: Clock,
         blobs: Callable[[str], Awaitable[Blobs]],
         findings: CheckResultStore,
+        tips: TipStore,
     ) -> None:
-        """`blobs` opens the contents of a board; `findings` stores results of checks."""
+        """`blobs` opens the contents of a board; `findings` stores results of checks, `tips` where branches stand."""
         self._root = root
         self._clock = clock
         self._blobs = blobs
         self._findings = findings
         self._workspaces = PlanWorkspaces(root)
         self._checks = CheckRunner(root, checker, context, clock, blobs, findings)
-        self._candidates = CandidateProver(self._checks, clock)
+        self._tips = PlanTips(tips, clock)
+        self._candidates = CandidateProver(self._checks, self._tips, clock)
 
     async def find_faults(self, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
         """Find what is wrong with files; see the port."""
@@ -101,9 +105,9 @@ class WorkspaceProver:
         if rework.is_after_conflict(job.command):  # it must not conflict again: others merge after it
             job.enter("in_line")
             await self._candidates.hold(space, job.lease)
-        tip = await space.ensure()
-        # The work may be merged already: by a process that died before it recorded that.
-        merged = await space.find_merge(job.command.command_id)
+        tip = await self._tips.settle(space)
+        # The work may be merged already: the store may come from an older backup than the repository.
+        merged = await space.find_merge(job.command.command_id, tip)
         await self._checks.record_baseline(job, await space.trees.resolve(f"{merged}^1") if merged else tip, space)
         prepared = await self._checks.prepare(space, job, tip)
         _, held = await self._workspaces.read_protection(space, promise, job.neighbours)
@@ -111,6 +115,7 @@ class WorkspaceProver:
         clone = await space.attempts.begin(
             inputs.attempt_of(job),
             at=self._clock.now(),
+            onto=tip,
             previous=await inputs.previous_of(space, job),
             protected=inputs.boundary_of(promise, held),
             prepared=prepared,
@@ -125,7 +130,9 @@ class WorkspaceProver:
         patch = InputContent(rework.PREVIOUS_INPUT, rework.PATCH, wire.sha256(data), len(data), data)
         return replace(ready, inputs=(*job.inputs, patch))
 
-    async def prove(self, job: Job, performance: Performance, done: DonePredicate, confirm: Confirmer) -> WorkProof:
+    async def prove(
+        self, job: Job, performance: Performance, done: DonePredicate, confirm: Confirmer, land: Lander
+    ) -> WorkProof:
         """Check what an attempt left, and merge it if it is done; see the port."""
         if performance.misfits:
             return WorkProof(refused=verdict_words.MISFITS(names=", ".join(sorted(performance.misfits))))
@@ -146,7 +153,7 @@ class WorkspaceProver:
             return WorkProof(breach=inputs.shorten_paths(breach), hidden=any(path in taken.veiled for path in breach))
         base = await self._findings.find_baseline(job) or NO_BASELINE
         since = base.onto or taken.onto
-        work = AttemptWork(space, job, performance, taken, tree, protected, base, since, done, confirm)
+        work = AttemptWork(space, job, performance, taken, tree, protected, base, since, done, confirm, land)
         return await self._candidates.prove(work)
 
     def release_attempt(self, job: Job) -> None:
@@ -165,7 +172,7 @@ class WorkspaceProver:
     async def examine(self, shipment: Shipment, checks: Sequence[tuple[AnyCheck, str]]) -> ShipmentReport:
         """Run checks on a shipment; see the port."""
         space = await self._workspaces.open(shipment.plan_id, shipment.repo) if shipment.repo is not None else None
-        tip = await space.ensure() if space is not None else ""
+        tip = await self._tips.settle(space) if space is not None else ""
         command = shipment.repo.prepare if shipment.repo is not None else None
         recipe = await self._checks.make_recipe(command) if space is not None and command and checks else None
         prepared = await space.checkouts.prepare(tip, recipe) if space is not None and recipe is not None else None
@@ -179,7 +186,7 @@ class WorkspaceProver:
             else:
                 result = await self._checks.run(check, CheckFacts(files_hash), self._checks.open_files(files))
             reports.append(findings_json.to_json(result) | {"on": where})
-        moved = space is not None and await space.ensure() != tip
+        moved = space is not None and await self._tips.settle(space) != tip
         return ShipmentReport(
             tuple(reports), tip, ("the plan's branch moved while the gates were checked",) if moved else ()
         )
@@ -197,7 +204,7 @@ class WorkspaceProver:
         taken = await space.attempts.take_work(inputs.attempt_of(job), at=self._clock.now())
         return not isinstance(taken, TreeRefusal) and bool(taken.changes)
 
-    async def accept(self, left: AcceptedWork) -> str:
+    async def accept(self, left: AcceptedWork, land: Callable[[TipMove], Awaitable[bool]]) -> None:
         """Merge what an attempt left, as a person decided; see the port."""
         space = await self._workspaces.open(left.plan_id, left.repo)
         taken = await space.attempts.find_taken(WorkspaceAttempt(left.task_id, left.command_id, left.attempt))
@@ -205,12 +212,15 @@ class WorkspaceProver:
             raise InputError(Code.NAME_UNKNOWN, f"nothing is kept of the last attempt at {left.task_id}")
         _, protected = await self._workspaces.read_protection(space, left.promise, left.neighbours)
         while True:
-            candidate = await space.make_candidate(taken, at=self._clock.now(), protected=protected)
+            tip = await self._tips.settle(space)
+            candidate = await space.make_candidate(taken, at=self._clock.now(), protected=protected, onto=tip)
             if isinstance(candidate, CandidateConflict):
                 paths = ", ".join(inputs.shorten_paths(candidate.paths))
                 raise InputError(Code.FILE_UNSAFE, f"it conflicts with what other tasks merged meanwhile: {paths}")
-            if await space.advance(candidate):
-                return candidate.commit
+            await space.require_movable()
+            if await land(TipMove(tip, candidate.commit)):
+                await self._tips.settle(space)
+                return
 
     async def _check_outputs(self, job: Job, performance: Performance) -> tuple[CheckFacts, list[CheckResult]]:
         """Check work without a repository: the checkout holds the outputs and nothing else."""
@@ -237,10 +247,14 @@ class WorkspaceProver:
         """Find the tip of a plan's branch; see the port."""
         return await (await self._workspaces.open(plan_id, repo)).head()
 
-    async def find_tip(self, job: Job, globs: Sequence[str]) -> BranchTip:
+    async def settle(self, plan_id: str, repo: Repository) -> str:
+        """Bring the branch in a plan's repository to its tip; see the port."""
+        return await self._tips.settle(await self._workspaces.open(plan_id, repo))
+
+    async def find_tip(self, job: Job, globs: Sequence[str], commit: str = "") -> BranchTip:
         """Find the tip of a plan's branch, with what evidence can rest on there; see the port."""
         space = await self._workspaces.open_for(job)
-        commit = await space.ensure()
+        commit = commit or await self._tips.settle(space)
         tree = await space.trees.tree_of(commit)
         command = job.repo.prepare if job.repo is not None else None
         prepared = {inputs.PREPARED: await space.checkouts.prepare_key(tree, command)} if command else {}
@@ -267,6 +281,6 @@ class WorkspaceProver:
         )
         return await self._checks.run_with_baseline(job, check, facts, base, open_tree(space, tree, prepared))
 
-    async def list_arrivals(self, job: Job, since: str) -> Sequence[tuple[str, str | None]]:
+    async def list_arrivals(self, job: Job, since: str, tip: str) -> Sequence[tuple[str, str | None]]:
         """List the commits on the plan's branch; see the port."""
-        return await (await self._workspaces.open_for(job)).list_arrivals(since)
+        return await (await self._workspaces.open_for(job)).list_arrivals(since, tip)

@@ -49,18 +49,19 @@ class AttemptClones:
         attempt: WorkspaceAttempt,
         *,
         at: datetime,
+        onto: str = "",
         previous: str | None = None,
         protected: PathMatcher = NOTHING,
         prepared: PreparedTree | None = None,
     ) -> Clone:
-        """Make a fresh private clone at the tip. Removes what an earlier call for the same attempt made.
+        """Make a fresh private clone at the tip (`onto`). Removes what an earlier call for the same attempt made.
 
         The clone has its own .git, which borrows the objects of the user's repository, knows its tags and has no
         remote. With `previous`, the commit of an attempt, that one is merged in, with its `protected` paths restored;
         if it does not merge, the clone is the bare tip and `patch` shows what the attempt had changed. What was
         prepared is linked, unless it is bound to a tree; then `furnish` has to be called.
         """
-        onto = self._branch.tip()
+        onto = onto or self._branch.tip()
         start, patch = self._resume(attempt, onto, previous, protected, at) if previous else (onto, "")
         listing = self._objects.listing(start)
         top = folders.make_fresh_folder(self._home.temporary)
@@ -70,7 +71,6 @@ class AttemptClones:
         if not self._place.plain:
             paths.clone_dir(self._objects, self._home, tree, self._branch.name, start, top / "index", attempt.author)
         links = self._checkouts.link_paths(tree, listing, None if prepared and prepared.bound else prepared)
-        folders.write(top / "record.json", tree_reader.note_files(tree, listing, top / "mark"))
         state = {"attempt": attempt.key, "onto": onto, "start": start, "foreign": sorted(links)}
         folders.write(top / "state.json", json.dumps(state).encode())
         # The clone is complete: one rename puts it into its place, so a crash leaves no half clone there.
@@ -109,7 +109,6 @@ class AttemptClones:
         self._objects.checkout(clone.start, clone.path, index)
         state = json.loads((folder / "state.json").read_bytes())
         state["foreign"] = sorted({*state["foreign"], *preparation.list_new_paths(clone.path, listing)})
-        folders.write(folder / "record.json", tree_reader.note_files(clone.path, listing, folder / "mark"))
         folders.write(folder / "state.json", json.dumps(state).encode())
 
     @threaded
@@ -131,7 +130,7 @@ class AttemptClones:
             ignored=snapshots.ignored_by(self._objects, known if start == onto else self._objects.listing(onto)),
             hasher=self._objects.blob_id,
             foreign=frozenset(state["foreign"]),
-            record=tree_reader.FolderRecord.read(folder / "record.json"),
+            record=tree_reader.FolderRecord.read(folder / "index", self._objects.algorithm),
             limits=self._limits,
             known_links=lambda: snapshots.links_of(self._objects, known),
         )

@@ -1,7 +1,8 @@
-"""The plan branch: where it begins, what was merged into it, and how it moves.
+"""The plan branch: where it begins, what was merged into it, and how it follows the tip of the plan.
 
-Only `advance` moves it. Beside it are the plan's own refs, which `git branch` does not show: where the branch began,
-and where it was last, so that a deleted branch is restored there.
+The store of the engine says which commit is the tip; `follow` brings the branch there. Beside it are the plan's own
+refs, which `git branch` does not show: where the branch began, and where we moved it last. If it is elsewhere, others
+did that.
 
 Every program that can write the repository can make such a branch and such refs. So our own depot records where the
 plan began: a branch that exists before we began comes from others, or from another root, and nothing on it was proven
@@ -10,16 +11,22 @@ here.
 
 from __future__ import annotations
 
+import logging
 import threading
+from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from agenttalk.adapters.workspaces import merge, snapshots, user_folder
 from agenttalk.adapters.workspaces.merge import is_ancestor
 from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.adapters.workspaces.paths import WorkspaceFolder
-from agenttalk.adapters.workspaces.results import MergeCandidate
 from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
 from agenttalk.contracts.errors import Code, MachineError, UsageError
+
+LOG = logging.getLogger(__name__)
+_NEAR: Final = 64
+"""Commits that are followed one by one before git is asked."""
 
 
 class PlanBranch:
@@ -47,9 +54,9 @@ class PlanBranch:
         base = self._begun(tip)
         if tip:
             return tip
-        start = self._objects.refs.read(self.own).get(f"{self.own}/tip") or base
+        start = self._objects.refs.resolve(f"{self.own}/tip") or base
         self._objects.refs.set(f"{self.own}/base", base)
-        self._objects.refs.move(self.ref, start, None, why=f"plan {self.plan} begins")
+        self._objects.refs.move(self.ref, start, None, why=f"plan {self.plan} begins", mark=f"{self.own}/tip")
         return self._objects.refs.resolve(self.ref) or start
 
     def base(self) -> str:
@@ -64,9 +71,7 @@ class PlanBranch:
 
     def _noted_base(self) -> str | None:
         """Return the base that our own depot keeps, which no other program writes."""
-        wanted = ("rev-parse", "--verify", "--quiet", f"{self.own}/base^{{commit}}")
-        answer = self._objects.call(*wanted, ok=(0, 1, 128))
-        return answer.line if answer.code == 0 and answer.line else None
+        return self._objects.read_own_ref(f"{self.own}/base")
 
     def _begins(self, tip: str | None) -> str:
         if tip:
@@ -75,7 +80,7 @@ class PlanBranch:
             raise UsageError(Code.NAME_TAKEN, message, hint=hint)
         self._objects.refs.drop(self._objects.refs.read(self.own))  # left by a plan whose branch was deleted
         base = self._first()
-        self._objects.call("update-ref", "--no-deref", f"{self.own}/base", base)  # in our depot, which only we write
+        self._objects.write_own_ref(f"{self.own}/base", base)
         return base
 
     def _first(self) -> str:
@@ -102,9 +107,8 @@ class PlanBranch:
         message = f"The folder as plan {self.plan} found it\n\n{merge.PLAN}: {self.plan}\n"
         return self._objects.commit(tree, (), message, merge.EPOCH)
 
-    def find_merge(self, command: str) -> str | None:
+    def find_merge(self, command: str, tip: str) -> str | None:
         """Find the commit that merged a command's work, by its trailers; None if there is none."""
-        tip = self.tip()
         for commit, trailers in merge.list_own_commits(self._objects, self.plan, self.base(), tip):
             if trailers.get(merge.COMMAND) == command and merge.is_ours(self._objects, trailers, self.own):
                 return commit
@@ -122,31 +126,61 @@ class PlanBranch:
             (ours if is_ours else others).append(commit)
         return ours, others
 
-    def list_arrivals(self, since: str, tip: str = "") -> list[tuple[str, str | None]]:
+    def list_arrivals(self, since: str, tip: str) -> list[tuple[str, str | None]]:
         """List the commits after a commit, oldest first, each with the task whose work it is."""
-        return merge.list_arrivals(self._objects, self.plan, self.own, since, tip or self.tip())
+        return merge.list_arrivals(self._objects, self.plan, self.own, since, tip)
 
-    def advance(self, candidate: MergeCandidate) -> bool:
-        """Move it to exactly a candidate's commit; see `PlanWorkspace.advance`."""
-        tip = self.tip()
-        if tip not in {candidate.onto, candidate.commit} and not is_ancestor(self._objects, candidate.commit, tip):
-            return False
-        if tip == candidate.onto != candidate.commit:
-            for holder in self._place.holders(self._objects, self.ref):
-                message = f"the branch {self.name} is checked out in {str(holder)!r} and cannot be moved"
-                raise MachineError(Code.FILE_UNWRITABLE, message, hint="switch to another branch there")
-            why = f"{candidate.attempt.key} of {candidate.attempt.task}"
-            if not self._objects.refs.move(self.ref, candidate.commit, tip, why=why):
-                return False
-        self._objects.refs.set(f"{self.own}/tip", self._objects.refs.resolve(self.ref) or candidate.commit)
-        return True
+    def follow(self, tip: str, at: datetime) -> str:
+        """Bring the branch to the tip of the plan; see `PlanWorkspace.follow`."""
+        refs, mark = self._objects.refs, f"{self.own}/tip"
+        while True:
+            head, last = refs.resolve(self.ref), refs.resolve(mark)
+            if head == tip:
+                if last != tip:  # a crash, or others who moved it to where it belongs
+                    refs.set(mark, tip)
+                return tip
+            if head and last == tip:
+                return head
+            if head and not self._leads(head, tip):
+                return head if is_ancestor(self._objects, tip, head) else self._join(tip, head, at)
+            if (holder := self.find_holder()) is not None:
+                LOG.warning("%s waits: it is checked out in %s", self.name, holder, extra={"action": "branch.follow"})
+                return tip
+            if refs.move(self.ref, tip, head, why=f"plan {self.plan} goes on", mark=mark):
+                return tip
+
+    def find_holder(self) -> Path | None:
+        """Find a work tree that has the branch checked out."""
+        return next(iter(self._place.holders(self._objects, self.ref)), None)
+
+    def require_movable(self) -> None:
+        """Raise MachineError while a user has the branch checked out."""
+        if (holder := self.find_holder()) is not None:
+            message = f"the branch {self.name} is checked out in {str(holder)!r} and cannot be moved"
+            raise MachineError(Code.FILE_UNWRITABLE, message, hint="switch to another branch there")
+
+    def _leads(self, older: str, newer: str) -> bool:
+        """Return whether a commit is an ancestor of another one."""
+        at = newer
+        for _ in range(_NEAR):
+            parents = self._objects.reader.commit(at).parents
+            if older in parents:
+                return True
+            if not parents:
+                break
+            at = parents[0]
+        return is_ancestor(self._objects, older, newer)
+
+    def _join(self, tip: str, head: str, at: datetime) -> str:
+        """Commit a merge of the tip with the commits of others."""
+        tree = merge.join_trees(self._objects, tip, head)
+        joined = self._objects.commit(tree, [tip, head], f"Join {self.name} with commits that no task made\n", at)
+        self._objects.refs.set(f"{self.own}/joined", joined)
+        return joined
 
     def mend(self) -> dict[str, str]:
-        """Finish what a crash cut off; return the plan's own refs, as they were before."""
+        """Remove the locks that a crash left; return the plan's own refs."""
         own = self._objects.refs.read(self.own)
         for ref in (*own, self.ref, f"{self.own}/base", f"{self.own}/tip"):
             self._objects.refs.unlock(ref)
-        tip = self._objects.refs.resolve(self.ref)
-        if tip and own.get(f"{self.own}/tip") != tip:  # a crash between moving the branch and recording its tip
-            self._objects.refs.set(f"{self.own}/tip", tip)
         return own

@@ -183,7 +183,7 @@ class Checkouts:
             (top / "tree").mkdir()
             rights = folder_rights(top / "tree")
             self._objects.checkout(tree, top / "tree", top / "index")
-            warm = WarmTree(top, rights, tree_reader.record_files(top / "tree", listing, top / "mark"))
+            warm = WarmTree(top, rights, FolderRecord.read(top / "index", self._objects.algorithm))
         links = self.link_paths(warm.path, listing)
         return warm, SealedCheckout(warm.path, tuple(links.values()))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import tempfile
 import threading
@@ -184,6 +185,32 @@ class Git:
             environment[f"GIT_CONFIG_KEY_{number}"] = key
             environment[f"GIT_CONFIG_VALUE_{number}"] = value
         return environment
+
+
+def make_git_dir(path: Path, algorithm: str, branch: str = "") -> None:
+    """Make an empty repository, as `git init` does it: bare, or with a branch that is checked out."""
+    for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags"):
+        (path / name).mkdir(parents=True)
+    config = path / "config"
+    config.touch()
+    lines = [
+        "[core]",
+        f"repositoryformatversion = {int(algorithm != 'sha1')}",
+        f"filemode = {str(_keeps_modes(config)).lower()}",
+        f"bare = {str(not branch).lower()}",
+        *(("[extensions]", f"objectformat = {algorithm}") if algorithm != "sha1" else ()),
+    ]
+    (path / "HEAD").write_text(f"ref: refs/heads/{branch or 'main'}\n")
+    config.write_text("".join(f"{line}\n" for line in lines))
+
+
+def _keeps_modes(path: Path) -> bool:
+    """Return whether the file system of a file keeps who may execute it."""
+    mode = path.stat().st_mode
+    path.chmod(mode ^ stat.S_IXUSR)
+    keeps = path.stat().st_mode != mode
+    path.chmod(mode)
+    return keeps
 
 
 def _talk(process: subprocess.Popen[bytes], stdin: bytes | Iterable[bytes], most: int | None) -> tuple[bytes, bool]:

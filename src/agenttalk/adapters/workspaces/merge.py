@@ -146,6 +146,31 @@ def merge_commits(objects: GitObjects, ours: str, theirs: str) -> str | MergeCon
     return MergeConflict(paths, _describe_conflict(objects, tree.decode(), paths, messages))
 
 
+def join_trees(objects: GitObjects, ours: str, theirs: str) -> str:
+    """Merge two commits; return the tree. If they conflict, it has all that the second one changed."""
+    merged = merge_commits(objects, ours, theirs)
+    if isinstance(merged, str):
+        return merged
+    base = objects.call("merge-base", ours, theirs, ok=(0, 1)).line
+    if not base:
+        return objects.tree_of(theirs)
+    before = objects.listing(ours)
+    files = dict(before)
+    folders = {parent for path in before for parent in tree_reader.parents(path)}
+    for change in objects.changes(base, theirs):
+        if change.after is None:
+            files.pop(change.path, None)
+            continue
+        if change.path in folders:
+            for path in [path for path in files if change.path in tree_reader.parents(path)]:
+                del files[path]
+        for parent in tree_reader.parents(change.path):
+            files.pop(parent, None)
+        files[change.path] = change.after
+    paths = (path for path in {*files, *before} if files.get(path) != before.get(path))
+    return objects.alter_tree(ours, {path: files.get(path) for path in paths})
+
+
 def _describe_conflict(objects: GitObjects, tree: str, paths: Sequence[str], messages: bytes) -> str:
     fields = messages.split(b"\0")
     lines = []

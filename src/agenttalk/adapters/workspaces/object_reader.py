@@ -1,4 +1,4 @@
-"""Reads git objects and names through processes of git that stay open.
+"""Processes of git that stay open, and the objects that are read through them.
 
 Starting git for one object costs a hundred times as much as asking one that runs. What an id stands for never changes,
 so commits and trees that were read are remembered. A process ends when nothing was asked for a while.
@@ -72,7 +72,7 @@ class ObjectCache(Generic[K, V]):
 
 
 class GitDialogue:
-    """One process of `git cat-file` that answers one question after the other."""
+    """One process of git that stays open: of `git cat-file`, or of another command that answers line by line."""
 
     def __init__(self, start: Callable[[], subprocess.Popen[bytes]], seconds: float, *, contents: bool) -> None:
         """`start` starts the process, which may take so many `seconds` for a part of an answer.
@@ -97,45 +97,65 @@ class GitDialogue:
         with self._lock:
             for last in (False, True):
                 try:
-                    return self._ask(name)
+                    self._write(os.fsencode(name) + b"\n")
+                    return self._read_object()
                 except (OSError, ValueError) as error:
                     self._end()
                     if last:
                         raise missing_object(name, str(error)) from error
         raise AssertionError  # pragma: no cover - the loop returns or raises
 
-    def _ask(self, name: str) -> tuple[str, str, bytes] | None:
+    def tell(self, text: str, *answers: str) -> bool:
+        """Write something; return whether these lines are the answer. If not, the process has been ended."""
+        with self._lock:
+            try:
+                self._write(text.encode())
+                if all(self._read_line() == answer.encode() for answer in answers):
+                    return True
+            except (OSError, ValueError):
+                pass
+            self._end()
+            return False
+
+    def _write(self, data: bytes) -> None:
         if self._process is None:
             self._answer.clear()
             self._process = self._start()
             threading.Thread(target=self._end_when_idle, args=(self._process,), daemon=True).start()
         self._used = time.monotonic()
-        assert self._process.stdin is not None  # noqa: S101 - for mypy: both are pipes
-        assert self._process.stdout is not None  # noqa: S101 - as above
-        self._process.stdin.write(os.fsencode(name) + b"\n")
+        assert self._process.stdin is not None  # noqa: S101 - for mypy: it is a pipe
+        self._process.stdin.write(data)
         self._process.stdin.flush()
+
+    def _read_line(self) -> bytes:
         while b"\n" not in self._answer:
-            self._receive(self._process.stdout.fileno())
+            self._receive()
         head, _, rest = bytes(self._answer).partition(b"\n")
         self._answer = bytearray(rest)
-        fields = head.split(b" ")
+        return head
+
+    def _read_object(self) -> tuple[str, str, bytes] | None:
+        fields = self._read_line().split(b" ")
         if len(fields) != 3 or not fields[2].isdigit():  # missing or ambiguous
             return None
         data = b""
         if self._contents:
             size = int(fields[2])
             while len(self._answer) < size + 1:
-                self._receive(self._process.stdout.fileno())
+                self._receive()
             data = bytes(self._answer[:size])
             self._answer.clear()
         return fields[0].decode(), fields[1].decode(), data
 
-    def _receive(self, descriptor: int) -> None:
+    def _receive(self) -> None:
         """Read more of the answer. Raises OSError when git ended, or does not answer in time."""
+        assert self._process is not None  # noqa: S101 - for mypy: something was written to it
+        assert self._process.stdout is not None  # noqa: S101 - for mypy: it is a pipe
+        descriptor = self._process.stdout.fileno()
         readable, _, _ = select.select([descriptor], [], [], self._seconds)
         data = os.read(descriptor, 1 << 20) if readable else b""
         if not data:
-            raise OSError(f"git cat-file did not answer within {self._seconds:g} seconds")
+            raise OSError(f"git did not answer within {self._seconds:g} seconds")
         self._answer += data
 
     def _end_when_idle(self, process: subprocess.Popen[bytes]) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from agenttalk.adapters.workspaces import folders, names, tree_reader
-from agenttalk.adapters.workspaces.git import EMAIL, NAME, RAW, Git, GitAnswer, GitLocation
+from agenttalk.adapters.workspaces.git import EMAIL, NAME, RAW, Git, GitAnswer, GitLocation, make_git_dir
 from agenttalk.adapters.workspaces.object_reader import (
     FOLDER_MODE,
     GitDialogue,
@@ -60,16 +60,20 @@ class GitRefs:
         self._names = GitDialogue(
             lambda: git.start("cat-file", "--batch-check", at=self.location), git.limit, contents=False
         )
+        self._updates = GitDialogue(
+            lambda: git.start("update-ref", "--no-deref", "--stdin", at=self.location), git.limit, contents=False
+        )
 
     def close(self) -> None:
-        """End the process that resolves names. It is started again when it is needed."""
+        """End the processes that stay open. They are started again when they are needed."""
         self._names.close()
+        self._updates.close()
 
     def resolve(self, name: str, *, git_dir: Path | None = None) -> str | None:
         """Return the commit that a branch, tag or name stands for; None if there is none."""
         if name.startswith("-"):
             return None
-        if git_dir is None:
+        if git_dir in {None, self.location.git_dir}:
             found = self._names.ask(f"{name}^{{commit}}")
             return found[0] if found is not None else None
         wanted = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
@@ -82,26 +86,42 @@ class GitRefs:
         lines = self._git.call(*wanted, at=self.location).out.decode().splitlines()
         return {name: oid for oid, name in (line.split(" ", 1) for line in lines)}
 
-    def move(self, ref: str, new: str, old: str | None, *, why: str) -> bool:
-        """Compare and swap: move a ref that is at `old` (None: missing). False if it is elsewhere."""
-        zero = "0" * len(new)
-        wanted = ("update-ref", "--no-deref", "-m", f"agenttalk: {why}", ref, new, old or zero)
+    def move(self, ref: str, new: str, old: str | None, *, why: str, mark: str = "") -> bool:
+        """Compare and swap: move a ref that is at `old` (None: missing). False if it is elsewhere.
+
+        The same transaction of git sets the ref `mark` to the new commit, if one is named.
+        """
+        lines = [f"update {ref} {new} {old or '0' * len(new)}\n", *([f"update {mark} {new}\n"] if mark else [])]
+
+        def update() -> None:
+            wanted = ("update-ref", "--no-deref", "-m", f"agenttalk: {why}", "--stdin")
+            self._git.call(*wanted, at=self.location, stdin="".join(lines).encode())
+
         try:
-            self._git.call(*wanted, at=self.location)
+            update()
         except MachineError:
             now = self.read(ref).get(ref)
             if now == new:
+                if mark:
+                    self.set(mark, new)
                 return True
             if now != old:
                 return False
-            if not self.unlock(ref):
+            unlocked = [self.unlock(each) for each in (ref, mark) if each]
+            if True not in unlocked:
                 raise
-            self._git.call(*wanted, at=self.location)
+            update()
         return True
 
     def set(self, ref: str, new: str) -> None:
         """Set a ref of our own, wherever it was."""
-        self._git.call("update-ref", "--no-deref", ref, new, at=self.location)
+        self.set_all({ref: new})
+
+    def set_all(self, refs: Mapping[str, str]) -> None:
+        """Set several refs of our own, all or none."""
+        lines = "".join(f"update {ref} {new}\n" for ref, new in refs.items())
+        if not self._updates.tell(f"start\n{lines}commit\n", "start: ok", "commit: ok"):
+            self._git.call("update-ref", "--no-deref", "--stdin", at=self.location, stdin=lines.encode())
 
     def drop(self, refs: Iterable[str]) -> None:
         """Remove refs of our own; ignore missing ones."""
@@ -126,12 +146,12 @@ class GitRefs:
 class GitObjects:
     """The objects and refs of one repository, reached through a depot of our own."""
 
-    def __init__(self, git: Git, *, depot: Path, refs: Path, objects: Path, temporary: Path) -> None:
+    def __init__(self, git: Git, *, depot: Path, refs: Path, objects: Path, temporary: Path, algorithm: str) -> None:
         """`refs` is the GIT_DIR in which refs are read and moved, `objects` the folder of contents."""
         self.git = git
         self.refs = GitRefs(git, refs, temporary)
         self.store = objects
-        self.algorithm = ""
+        self.algorithm = algorithm
         self._temporary = temporary
         self._depot = depot
         self._at = GitLocation(depot, objects=objects)
@@ -146,11 +166,9 @@ class GitObjects:
 
     def ensure_depot(self, *, merging: str) -> None:
         """Make the depot, if it is missing. `merging` is the attribute that says how texts are merged."""
-        self.algorithm = self.git.call("rev-parse", "--show-object-format", at=self.refs.location).line
         if not (self._depot / "config").exists():
             new = folders.make_fresh_folder(self._temporary)
-            init = ("init", "--quiet", "--bare", "--template=", f"--object-format={self.algorithm}")
-            self.git.call(*init, at=GitLocation(new))
+            make_git_dir(new, self.algorithm)
             folders.write(new / "info" / "attributes", f"{RAW} {merging}\n".encode())
             self._depot.parent.mkdir(parents=True, exist_ok=True)
             with suppress(OSError):  # another process was quicker
@@ -161,6 +179,18 @@ class GitObjects:
                 folders.write(self._depot / "shallow", shallow.read_bytes())
             else:
                 (self._depot / "shallow").unlink(missing_ok=True)
+
+    def read_own_ref(self, ref: str) -> str | None:
+        """Return the commit of a ref of the depot, which no other program writes; None if there is none."""
+        try:
+            oid = (self._depot / ref).read_text().strip()
+        except OSError:
+            return None
+        return oid if is_object_id(oid) else None
+
+    def write_own_ref(self, ref: str, commit: str) -> None:
+        """Set a ref of the depot."""
+        folders.write(self._depot / ref, f"{commit}\n".encode())
 
     def call(self, *args: str, index: Path | None = None, tree: Path | None = None, **options: object) -> GitAnswer:
         """Run git on the objects, with none of the user's configuration."""
@@ -215,12 +245,8 @@ class GitObjects:
         return known
 
     def _list_all(self, tree: str) -> Listing:
-        entries = {}
-        for line in self.call("ls-tree", "-r", "-z", "--full-tree", tree).out.split(b"\0")[:-1]:
-            meta, _, path = line.partition(b"\t")
-            mode, _, oid = meta.decode().split(" ")
-            entries[os.fsdecode(path)] = TreeEntry(mode, oid)
-        return entries
+        files = self.reader.differences(None, tree)
+        return {os.fsdecode(path): TreeEntry(*item) for path, _, item in files if item is not None}
 
     def contents(self, oids: Sequence[str]) -> Iterator[bytes]:
         """Read blobs, in the given order."""

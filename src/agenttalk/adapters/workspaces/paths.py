@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from agenttalk.adapters.workspaces import folders
-from agenttalk.adapters.workspaces.git import RAW, Git, GitLocation
+from agenttalk.adapters.workspaces.git import RAW, Git, GitLocation, make_git_dir
 from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.contracts.errors import Code, UsageError
 
@@ -68,6 +67,8 @@ class WorkspaceFolder:
     common: Path
     """The GIT_DIR that holds refs."""
     objects: Path
+    algorithm: str
+    """The name of the hash of its objects."""
     plain: bool = False
     """Whether it is a folder without git; then the other paths are ours."""
 
@@ -112,16 +113,24 @@ def find_workspace_folder(folder: Path, home: Path, git: Git) -> WorkspaceFolder
         kept = home / "kept.git"
         if not (kept / "config").exists():
             new = folders.make_fresh_folder(home / "temporary")
-            git.call("init", "--quiet", "--bare", "--template=", at=GitLocation(new))
+            make_git_dir(new, "sha1")
             new.rename(kept)
-        return WorkspaceFolder(folder, kept, kept, kept / "objects", plain=True)
-    wanted = ("--path-format=absolute", "--git-dir", "--git-common-dir", "--git-path", "objects")
+        return WorkspaceFolder(folder, kept, kept, kept / "objects", "sha1", plain=True)
+    wanted = (
+        "--path-format=absolute",
+        "--show-object-format",
+        "--git-dir",
+        "--git-common-dir",
+        "--git-path",
+        "objects",
+    )
     answer = git.call("rev-parse", *wanted, at=GitLocation(inner if inner.exists() else folder), ok=(0, 128))
     if answer.code:
         message = f"{str(folder)!r} is not a repository that git can use: {answer.error}"
         raise UsageError(Code.NAME_UNKNOWN, message, hint="run `git status` there")
-    own, common, objects = (Path(line) for line in answer.out.decode().splitlines())
-    return WorkspaceFolder(folder, own, common, objects)
+    algorithm, *found = answer.out.decode().splitlines()
+    own, common, objects = map(Path, found)
+    return WorkspaceFolder(folder, own, common, objects, algorithm)
 
 
 def clone_dir(
@@ -134,11 +143,11 @@ def clone_dir(
     own = tree / ".git"
     if not home.template.exists():
         new = folders.make_fresh_folder(home.temporary)
-        init = ("init", "--quiet", "--template=", f"--object-format={objects.algorithm}", f"--initial-branch={branch}")
-        objects.git.call(*init, at=GitLocation(new / ".git"))
-        with suppress(OSError):  # another thread was quicker
-            (new / ".git").rename(home.template)
-        folders.remove(new, home.trash)
+        make_git_dir(new, objects.algorithm, branch)
+        try:
+            new.rename(home.template)
+        except OSError:  # another thread was quicker
+            folders.remove(new, home.trash)
     shutil.copytree(home.template, own)
     with (own / "config").open("a") as config:
         config.write(_CLONE_CONFIG.format(*(field.replace("\\", "\\\\").replace('"', '\\"') for field in author)))

@@ -3,16 +3,16 @@
 The folder may be hostile. It is walked by descriptors that follow no symlink. git does not read it, so nothing in its
 .git folder (index, config, hooks, alternates, grafts) matters. All faults are collected.
 
-Files that are as we wrote them are not read again. Their inode, size, times and mode show that: no program can set the
-time of change (ctime). A ctime that equals the time of the record is not trusted.
+Files that are as we wrote them are not read again. Their inode, size and times show that: no program can set the time
+of change (ctime). A ctime that equals the time of the record is not trusted.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import stat
+import struct
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,9 +56,8 @@ class Reason(NamedTuple):
 
 
 class FileStatus(NamedTuple):
-    """What a file is recognised by."""
+    """What a file is recognised by, as an index of git keeps it. A change of its rights changes its ctime."""
 
-    mode: int
     size: int
     mtime: int
     ctime: int
@@ -68,7 +67,13 @@ class FileStatus(NamedTuple):
     @classmethod
     def from_stat(cls, status: os.stat_result) -> FileStatus:
         """Make it from the system's answer."""
-        return cls(status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)
+        return cls(
+            status.st_size & _SHORT,
+            status.st_mtime_ns,
+            status.st_ctime_ns,
+            status.st_ino & _SHORT,
+            status.st_dev & _SHORT,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +89,48 @@ class FolderRecord:
         return oid if then == status and status.ctime < self.noted else None
 
     @classmethod
-    def read(cls, path: Path) -> FolderRecord:
-        """Read the record; empty if it cannot be read."""
+    def read(cls, index: Path, algorithm: str) -> FolderRecord:
+        """Read the index that git wrote when it checked a tree out, and no other program since; empty if it cannot.
+
+        Files that git wrote in the same tick of the clock as the index are not trusted.
+        """
         try:
-            record = json.loads(path.read_bytes())
-            files = {name: (oid, FileStatus(*rest)) for name, oid, *rest in record["files"]}
-            return cls(int(record["noted"]), files)
-        except (OSError, ValueError, TypeError, KeyError):
+            data = index.read_bytes()
+            return cls(index.stat().st_mtime_ns, dict(_index_entries(data, hashlib.new(algorithm).digest_size)))
+        except (OSError, ValueError, struct.error):
             return cls()
 
 
 NO_RECORD: Final = FolderRecord()
+_SHORT: Final = 0xFFFF_FFFF
+"""An index keeps 32 bits of a size or an inode."""
+_FIELDS: Final = struct.Struct(">10I")
+_LONG_NAME, _EXTENDED = 0x0FFF, 0x4000
+"""Flags of an entry: the length of its name, and whether there are more flags."""
 
 
-def record_files(top: Path, listing: Listing, mark: Path, before: FolderRecord = NO_RECORD) -> FolderRecord:
+def _index_entries(data: bytes, size: int) -> Iterator[tuple[str, tuple[str, FileStatus]]]:
+    """Read the entries of files from an index of git, version 2 or 3, whose ids have so many bytes."""
+    signature, version, count = struct.unpack_from(">4s2I", data)
+    if signature != b"DIRC" or version not in {2, 3}:
+        raise ValueError(f"an index of version {version}")
+    at = 12
+    for _ in range(count):
+        ctime, ctime_ns, mtime, mtime_ns, device, inode, mode, _, _, length = _FIELDS.unpack_from(data, at)
+        name = at + 42 + size
+        flags = data[name - 2] << 8 | data[name - 1]
+        name += 2 if flags & _EXTENDED else 0
+        end = name + (flags & _LONG_NAME) if flags & _LONG_NAME != _LONG_NAME else data.index(b"\0", name)
+        if stat.S_ISREG(mode):
+            status = FileStatus(length, mtime * _SECOND + mtime_ns, ctime * _SECOND + ctime_ns, inode, device)
+            yield os.fsdecode(data[name:end]), (data[at + 40 : at + 40 + size].hex(), status)
+        at += (end - at + 8) & ~7  # padded with NULs, at least one
+
+
+_SECOND: Final = 1_000_000_000
+
+
+def record_files(top: Path, listing: Listing, mark: Path, before: FolderRecord) -> FolderRecord:
     """Record how the files of a folder are recognised; nothing else may write to it meanwhile.
 
     Files in the record from `before` are not read again. `mark` is a file that is made on the same file system, to
@@ -106,18 +139,10 @@ def record_files(top: Path, listing: Listing, mark: Path, before: FolderRecord =
     files = dict(before.files)
     for path, item in listing.items():
         if item.mode in {FILE, PROGRAM} and path not in files:
-            files[path] = (item.oid, FileStatus.from_stat((top / path).lstat()))
+            files[path] = (item.oid, FileStatus.from_stat(os.lstat(f"{top}/{path}")))
     mark.unlink(missing_ok=True)
     mark.write_bytes(b"")
     return FolderRecord(mark.stat().st_mtime_ns, files)
-
-
-def note_files(top: Path, listing: Listing, mark: Path) -> bytes:
-    """Record how the files of a folder are recognised, for `FolderRecord.read`; see `record_files`."""
-    record = record_files(top, listing, mark)
-    return json.dumps(
-        {"noted": record.noted, "files": [[path, oid, *status] for path, (oid, status) in record.files.items()]}
-    ).encode()
 
 
 BlobSink = Callable[[bytes], None]

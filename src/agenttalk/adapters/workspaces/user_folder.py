@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agenttalk.adapters.workspaces import merge, tree_reader
 from agenttalk.adapters.workspaces import paths as workspaces_paths
-from agenttalk.adapters.workspaces.git import Git, GitLocation
+from agenttalk.adapters.workspaces.git import Git, GitLocation, make_git_dir
 from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.adapters.workspaces.paths import WorkspaceFolder
 from agenttalk.contracts.errors import Code, MachineError, UsageError
@@ -32,6 +32,110 @@ class Survey:
     """Files with which a plan would begin."""
     uncommitted: tuple[str, ...] = ()
     """Files that differ from the last commit, or are in none: a plan does not see those changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserRepository:
+    """A repository of the user, as it is now."""
+
+    top: Path
+    """The top of the work tree."""
+    common: Path
+    """The GIT_DIR that its work trees share."""
+    inside: str
+    """The folder below the top where the user is; empty at the top."""
+    head: str
+    """The commit that is checked out."""
+    branch: str
+    """The branch that is checked out; empty where none is."""
+    paths: tuple[str, ...]
+    """Files of the work tree that git does not ignore."""
+    uncommitted: tuple[str, ...]
+    """Files that differ from the commit, or are in none."""
+    ignored: tuple[str, ...]
+    """Files and whole folders that git ignores."""
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.top.name
+
+
+def find_repository(here: Path) -> UserRepository:
+    """Find the repository whose work tree a folder is in. Raises UsageError when there is none, or it has no commit."""
+    here = here.absolute()
+    top = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), None)
+    if top is None:
+        message = f"{scope.display_path(str(here))} is in no work tree of a git repository"
+        raise UsageError(Code.NAME_UNKNOWN, message, hint="go to one, or make one: git init, git add, git commit")
+    with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
+        nothing = Path(home) / "nothing"
+        nothing.mkdir()
+        git = Git(nothing)
+        place = workspaces_paths.find_workspace_folder(top, Path(home), git)
+        at = GitLocation(place.git_dir)
+        head = git.call("rev-parse", "--verify", "--quiet", "HEAD^{commit}", at=at, ok=(0, 1, 128))
+        if head.code:
+            message = f"the repository {scope.display_path(str(top))} has no commit yet"
+            raise UsageError(Code.NAME_UNKNOWN, message, hint="make a first commit: git add --all, git commit")
+        branch = git.call("symbolic-ref", "--quiet", "--short", "HEAD", at=at, ok=(0, 1)).line
+        uncommitted = list_uncommitted(git, place)
+        with _aside(git, place) as own:
+            listed = ("ls-files", "-z", "--exclude-standard")
+            known = git.call(*listed, "--cached", "--others", at=own, most=_LIMIT).out
+            ignored = git.call(*listed, "--others", "--ignored", "--directory", at=own, most=_LIMIT).out
+    inside = str(here.relative_to(top))
+    return UserRepository(
+        top,
+        place.common,
+        "" if inside == "." else inside,
+        head.line,
+        branch,
+        tuple(path for path in _split(known) if (top / path).is_symlink() or (top / path).exists()),
+        uncommitted,
+        tuple(path.rstrip("/") for path in _split(ignored)),
+    )
+
+
+class BranchWork(NamedTuple):
+    """The work on a plan's branch."""
+
+    commit: str
+    summary: str
+    """How many files and lines were changed."""
+
+
+def read_work(repository: UserRepository, branch: str) -> BranchWork | None:
+    """Read the work on a plan's branch of a repository; None if there is no such branch."""
+    with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
+        git, at = Git(Path(home)), GitLocation(repository.common)
+        tip = git.call("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}", at=at, ok=(0, 1, 128))
+        if tip.code:
+            return None
+        stat = git.call("diff", "--shortstat", "--no-ext-diff", f"{tip.line}^", tip.line, at=at, ok=(0, 128))
+        return BranchWork(tip.line, stat.line)
+
+
+def find_hooks_folder(here: Path) -> Path:
+    """Find the folder in which git looks for hooks of the repository of a folder. Raises UsageError without one."""
+    repository = find_repository(here)
+    with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
+        git = Git(Path(home))
+        wanted = ("config", "--path", "--get", "core.hooksPath")
+        named = git.call(*wanted, at=GitLocation(repository.common), ok=(0, 1), more={"GIT_CONFIG_COUNT": "0"}).line
+    return repository.top / named if named else repository.common / "hooks"
+
+
+def find_remote(here: Path) -> str:
+    """Return the address of the remote `origin` of the repository of a folder; empty if it has none."""
+    repository = find_repository(here)
+    with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
+        wanted = ("config", "--get", "remote.origin.url")
+        return Git(Path(home)).call(*wanted, at=GitLocation(repository.common), ok=(0, 1)).line
+
+
+def _split(output: bytes) -> list[str]:
+    return sorted({os.fsdecode(path) for path in output.split(b"\0") if path})
 
 
 def survey_folder(folder: Path, base: str | None = None) -> Survey:
@@ -115,18 +219,19 @@ def _aside(git: Git, place: WorkspaceFolder) -> Iterator[GitLocation]:
     """
     with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
         own, theirs = Path(home) / "own.git", GitLocation(place.git_dir)
-        algorithm = git.call("rev-parse", "--show-object-format", at=theirs).line
-        git.call("init", "--quiet", "--bare", "--template=", f"--object-format={algorithm}", at=GitLocation(own))
+        make_git_dir(own, place.algorithm)
         rights = git.call("config", "--local", "--bool", "--get", "core.fileMode", at=theirs, ok=(0, 1)).line
-        git.call("config", "core.fileMode", rights or "true", at=GitLocation(own))
+        with (own / "config").open("a") as config:
+            config.write(f"[core]\nfilemode = {rights or 'true'}\n")
         head = git.call("rev-parse", "--verify", "--quiet", "HEAD^{commit}", at=theirs, ok=(0, 1, 128))
         if head.code == 0:
             (own / "HEAD").write_text(f"{head.line}\n")
-        (own / "info").mkdir(exist_ok=True)
+        (own / "info").mkdir()
         (own / "info" / "attributes").write_text("* -filter -ident !working-tree-encoding\n")
         for source, name in ((place.common / "info" / "exclude", "info/exclude"), (place.git_dir / "index", "index")):
             if source.is_file():
-                shutil.copyfile(source, own / name)
+                # With its time: git reads a file again only if it may be as new as the index.
+                shutil.copy2(source, own / name)
         yield GitLocation(own, objects=place.objects, index=own / "index", tree=place.folder)
 
 

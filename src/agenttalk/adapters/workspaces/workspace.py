@@ -5,8 +5,9 @@ folders, each renamed into place when it is complete. `sweep` removes what a cra
 
 Refs in the user's repository, all but the first invisible to `git branch`:
 
-    refs/heads/agenttalk/<plan>                          the plan branch, moved by `advance` alone
-    refs/agenttalk/<plan>/base, tip                      where it started, where it was last
+    refs/heads/agenttalk/<plan>                          the plan branch, moved by `follow` alone
+    refs/agenttalk/<plan>/base, tip                      where it started, where we moved it last
+    refs/agenttalk/<plan>/joined                         the last merge with commits of others
     refs/agenttalk/<plan>/attempts/<command>-<n>         the commit of an attempt; its parent is the tip it started from
     refs/agenttalk/<plan>/starts/<command>-<n>           what a re-execution started with, unless that was the tip
     refs/agenttalk/<plan>/candidates/<command>-<n>       what is being merged, or was
@@ -118,6 +119,7 @@ class PlanWorkspace:
             refs=place.common,
             objects=place.objects,
             temporary=home.temporary,
+            algorithm=place.algorithm,
         )
         # In a plain folder people do not expect that lines are merged: two changes of one file are a conflict.
         objects.ensure_depot(merging="-merge" if place.plain else "!merge")
@@ -158,9 +160,9 @@ class PlanWorkspace:
         return self._branch.base()
 
     @threaded
-    def find_merge(self, command: str) -> str | None:
+    def find_merge(self, command: str, tip: str = "") -> str | None:
         """Find the commit that merged a command's work into the plan branch, by its trailers; None if there is none."""
-        return self._branch.find_merge(command)
+        return self._branch.find_merge(command, tip or self._branch.tip())
 
     @threaded
     def split_commits(self, since: str, tip: str) -> tuple[list[str], list[str]]:
@@ -177,7 +179,7 @@ class PlanWorkspace:
         The task is None for commits that no task made. The list is empty if the commit does not lead to the tip, or to
         the candidate that is named as `tip`.
         """
-        return self._branch.list_arrivals(since, tip)
+        return self._branch.list_arrivals(since, tip or self._branch.tip())
 
     # Merging
 
@@ -231,16 +233,25 @@ class PlanWorkspace:
             return replace(candidate, commit=onto, onto=onto)
         text = merge.commit_message(self.plan, candidate.attempt, taken.commit, evidence)
         commit = self._objects.commit(candidate.tree, [onto], text, at, candidate.attempt.author)
+        # The store may call it the tip before the branch follows, so git must not delete it meanwhile.
+        self._objects.refs.set(f"{self._branch.own}/candidates/{candidate.attempt.key}", commit)
         return replace(candidate, commit=commit, onto=onto)
 
     @threaded
-    def advance(self, candidate: MergeCandidate) -> bool:
-        """Move the plan branch to exactly a candidate's commit. False when the tip has moved: make a new candidate.
+    def follow(self, tip: str, *, at: datetime) -> str:
+        """Bring the plan branch to the tip of the plan, and return what the tip is now.
 
-        Repeating it is harmless. Raises MachineError while the user has the plan branch checked out, because that
-        would make the user's files look changed.
+        That is `tip`, unless others have moved the branch: to a commit that becomes the tip as it is, or, when the tip
+        has moved as well, one that a new merge joins with it. Nothing that others committed is overwritten. Repeating
+        it is harmless. The branch stays where it is while the user has it checked out, because moving it would make
+        the user's files look changed.
         """
-        return self._branch.advance(candidate)
+        return self._branch.follow(tip, at)
+
+    @threaded
+    def require_movable(self) -> None:
+        """Raise MachineError while the user has the plan branch checked out."""
+        self._branch.require_movable()
 
     # The user's own branch
 

@@ -27,7 +27,16 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("agenttalk.doors.cli.plans.plan", "Check plan files, and change plans that run."),
     "promise": ("agenttalk.doors.cli.proof.promise", "Make and check promises, and see whether they are fulfilled."),
     "schema": ("agenttalk.doors.cli.operation.schema", "Show or export the JSON Schemas of all documents."),
+    "prove": (
+        "agenttalk.doors.cli.changes.prove:prove_app",
+        "Prove a change that another program made, against its base.",
+    ),
     "run": ("agenttalk.doors.cli.plans.run:run_app", "Run a plan to its end."),
+    "until": (
+        "agenttalk.doors.cli.changes.until:until_app",
+        "Run an agent on this repository until a check is proven.",
+    ),
+    "do": ("agenttalk.doors.cli.changes.until:do_app", "Have a coding agent reach a goal, proven by a check."),
     "explain": ("agenttalk.doors.cli.plans.explain:explain_app", "Explain why a task is in its state."),
     "pause": ("agenttalk.doors.cli.plans.control:pause_app", "Pause a plan: start no new tasks."),
     "resume": ("agenttalk.doors.cli.plans.control:resume_app", "Resume a paused plan."),
@@ -87,9 +96,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Name → module (and the app in it, if its name is not `app`), and the summary for the list of commands."""
 
 GROUPS: dict[str, str] = {
-    "Start here": "demo init doctor config bench",
+    "Start here": "until do demo init doctor config bench",
     "Plans": "run plan status explain pause resume cancel retry abort override rework schedule budget",
-    "Proof": "promise verify honesty audit",
+    "Proof": "prove promise verify honesty audit",
     "Code and releases": "diff merge release",
     "People": "inbox answer approve login mail",
     "Forges": "toolchain webhook",

@@ -21,7 +21,7 @@ from agenttalk.doors.mcp.heartbeats import ClaimHeartbeats
 from agenttalk.doors.mcp.own_attempt import OwnAttempt
 from agenttalk.doors.mcp.tool import Tool
 from agenttalk.doors.mcp.tool_call import ToolCall
-from agenttalk.doors.mcp.tool_table import BY_NAME, INSTRUCTIONS, list_tools
+from agenttalk.doors.mcp.tool_table import BRIEF_INSTRUCTIONS, BY_NAME, INSTRUCTIONS, list_tools
 
 SCHEME: Final = "agenttalk://"
 Context = ServerRequestContext[Any, Any]
@@ -88,7 +88,7 @@ def make_server(
         "agenttalk",
         version=version("agenttalk"),
         title="AgentTalk",
-        instructions=INSTRUCTIONS,
+        instructions=BRIEF_INSTRUCTIONS if own is not None else INSTRUCTIONS,
         on_list_tools=tools,
         on_call_tool=call,
         on_list_resources=resources,

@@ -46,7 +46,8 @@ class Tool:
         elif role in self.on_task:
             takes = {**_TASK[role], **takes}
             required = [*_NAMED[role], *required]
-        return {"type": "object", "properties": takes, "required": required, "additionalProperties": False}
+        closed = {} if brief else {"additionalProperties": False}  # others are refused with or without it
+        return {"type": "object", "properties": takes, "required": required, **closed}
 
     def find_faults(self, role: str, given: Arguments) -> list[str]:
         """Return what is wrong with arguments, before a request is sent."""

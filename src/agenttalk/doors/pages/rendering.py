@@ -18,7 +18,7 @@ from agenttalk.contracts.core.base import parse_instant
 from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.engine.operation.sessions import Session
 from agenttalk.rules.agents.activity import TaskActivity, describe_activity
-from agenttalk.rules.text.catalogue import read_text
+from agenttalk.rules.text.catalogue import read_own_text, read_text
 from agenttalk.rules.text.code_words import render_code
 from agenttalk.rules.text.message import join, render
 from agenttalk.rules.text.page_words import PAGE
@@ -81,6 +81,7 @@ def render_page(name: str, reader: PageContext, status: int = 200, /, **values: 
         tell_all=partial(translate_all, language),
         tell_field=partial(translate_field, language),
         doing=partial(describe_doing, language, reader.now),
+        tell_own=partial(translate_own, language),
         page=name,
         ago=lambda at: format_age(at, reader.now),
         version=_version(),
@@ -120,6 +121,11 @@ def describe_doing(language: Locale, now: datetime | None, task: Mapping[str, An
     if activity["cost_usd"]:
         parts.append(f"${activity['cost_usd']:.2f}")
     return " · ".join(parts)
+
+
+def translate_own(language: Locale, document: Mapping[str, Any], name: str) -> str:
+    """Return the text in a field of a document that another party may have written, in the reader's language."""
+    return translate(language, read_own_text(document, name)) if isinstance(document.get(name), str) else ""
 
 
 @cache

@@ -20,10 +20,13 @@ from agenttalk.ports.agents import Driver, InputContent, Job, ProgramTurn, TurnE
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import TurnFault, find_reported_object
 from agenttalk.rules.core.task_states import ProgramEnding
+from agenttalk.rules.prompts import execute
 from agenttalk.rules.proof import rework
 from agenttalk.rules.proof.performance import OutputContent, Performance
-from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text import turn_words, verdict_words
 
+FEEDBACK_PLACE: Final = "{feedback}"
+"""In an argument of a program: what was found missing. Empty in the first turn."""
 _JUDGEMENT: Final = 1024 * 1024
 """Bytes that a judgement may have."""
 
@@ -131,7 +134,8 @@ class ProgramAgents:
         context = await trace_context.make_traceparent(self.deps, job)
         own = TurnEnvironment(root, layout, job.command, job.attempt, job.token, api, feedback, mode, context)
         self.deps.secret_guard.register(pick_variables(job.profile, self.environ))
-        argv = argv_of(seat, job.profile)
+        findings = execute.render_findings(job.command.reexecute, locale=job.profile.locale)
+        argv = tuple(part.replace(FEEDBACK_PLACE, findings) for part in argv_of(seat, job.profile))
         prompt = self.deps.secret_guard.secrets.redact(job.prompt)
         if mode == "execute":
             await asyncio.to_thread(prompt_record.save_prompt, seat.root, layout.base, prompt)
@@ -153,7 +157,7 @@ class ProgramAgents:
         may_refuse = job.profile.self_assessment
         failed = ended.how == "finished" and ended.exit_code != 0 and job.has_checks
         if failed:  # a claim that its checks can disprove: take its outputs in as if it had succeeded
-            error = ended.error or f"exit code {ended.exit_code}"
+            error = ended.error or turn_words.EXIT(code=ended.exit_code)
             remark = verdict_words.SAID_FAILED(error=results.describe_error(error, ended.stderr))
             done = await self._taken_in(seat, job, layout, replace(ended, exit_code=0))
             usage = {"exit_code": ended.exit_code}

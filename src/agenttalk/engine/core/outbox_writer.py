@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.core.base import parse_instant, write_time
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import InputError, MissingError
 from agenttalk.contracts.record import Ack, TaskStateReport
 from agenttalk.engine.core import records
@@ -48,11 +49,24 @@ def queue_content(tx: Tx, seat: Sender, name: str, content: str, message_id: str
     )
 
 
-def acknowledge(tx: Tx, seat: Sender, message: dict[str, Any], status: str, *, consumed_at: str, **more: Any) -> Ack:
-    """Queue a receipt, and return it. `message` names the message, its task and its command."""
+class ReceiptSubject(NamedTuple):
+    """A message as its receipt names it, with its task and its command."""
+
+    message_id: str
+    task_id: str | None
+    command_id: str | None
+    command_seq: int | None
+
+    def as_json(self) -> JsonObject:
+        """Return the fields that have a value."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+def acknowledge(tx: Tx, seat: Sender, subject: ReceiptSubject, status: str, *, consumed_at: str, **more: Any) -> Ack:
+    """Queue a receipt, and return it."""
     ack = Ack.from_json(
         {
-            **{key: value for key, value in message.items() if value is not None},
+            **subject.as_json(),
             "plan_id": seat.plan_id,
             "consumer_agent_id": seat.agent_id,
             "status": status,

@@ -68,14 +68,11 @@ class ClaimedArtifact:
         """Return the files that the envelope names."""
         return _read_files(bytes(self.envelope))
 
-    def describe_for_receipt(self) -> dict[str, Any]:
-        """Return the artifact's fields for a receipt."""
-        return {
-            "message_id": self.message_id,
-            "task_id": self.task_id,
-            "command_id": self.command_id,
-            "command_seq": self.seq if self.command_id else None,
-        }
+    @property
+    def subject(self) -> outbox_writer.ReceiptSubject:
+        """The artifact as its receipt names it."""
+        seq = self.seq if self.command_id else None
+        return outbox_writer.ReceiptSubject(self.message_id, self.task_id, self.command_id, seq)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +184,7 @@ def _keep(tx: Tx, seat: AgentInPlan, parcel: ClaimedArtifact, loaded: list[bytes
     outbox_writer.acknowledge(
         tx,
         seat,
-        parcel.describe_for_receipt(),
+        parcel.subject,
         "SUCCEEDED",
         consumed_at=parcel.consumed_at,
         finished_at=at,
@@ -215,7 +212,7 @@ def _refuse(tx: Tx, seat: AgentInPlan, parcel: ClaimedArtifact, why: Rejection, 
     records.write_dead_letter(tx, refused, at=at)
     result = {"ok": False, "details": details}
     outbox_writer.acknowledge(
-        tx, seat, parcel.describe_for_receipt(), "FAILED", consumed_at=parcel.consumed_at, finished_at=at, result=result
+        tx, seat, parcel.subject, "FAILED", consumed_at=parcel.consumed_at, finished_at=at, result=result
     )
     return False
 

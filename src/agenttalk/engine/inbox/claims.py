@@ -371,7 +371,7 @@ def _note_claim(tx: Tx, seat: AgentInPlan, found: InboxFile, at: str) -> None:
         return  # another process noted the claim
     tx.record("message.claimed", found.message_id, {"agent_id": seat.agent_id, "plan_id": seat.plan_id})
     if is_command:
-        outbox_writer.acknowledge(tx, seat, describe_message(found), "CONSUMED", consumed_at=at)
+        outbox_writer.acknowledge(tx, seat, find_subject(found), "CONSUMED", consumed_at=at)
 
 
 def _note_worked(tx: Tx, seat: AgentInPlan, found: InboxFile, receipt: Ack, at: str) -> None:
@@ -384,17 +384,13 @@ def _note_worked(tx: Tx, seat: AgentInPlan, found: InboxFile, receipt: Ack, at: 
     control_files.acknowledge(tx, receipt, plan_id=seat.plan_id, foreign=origin == "foreign", at=at)
 
 
-def describe_message(found: InboxFile) -> dict[str, object]:
-    """Describe a message as a receipt names it."""
+def find_subject(found: InboxFile) -> outbox_writer.ReceiptSubject:
+    """Return the message as its receipt names it."""
     assert isinstance(found.parcel, OutboxMessage)  # noqa: S101 - a claim is always of something that could be read
     envelope = found.parcel.envelope
     parts = parse_command_id(envelope.command_id) if envelope.command_id else None
-    return {
-        "message_id": envelope.message_id,
-        "task_id": envelope.task_id,
-        "command_id": envelope.command_id,
-        "command_seq": parts.seq if parts else None,
-    }
+    seq = parts.seq if parts else None
+    return outbox_writer.ReceiptSubject(envelope.message_id, envelope.task_id, envelope.command_id, seq)
 
 
 def _import(tx: Tx, seat: AgentInPlan, found: InboxFile, rows: list[KnownDeliveryRow], at: str) -> int:

@@ -14,10 +14,11 @@ from agenttalk.contracts.errors import Code, ConflictError, ContractError, Input
 from agenttalk.engine.agents.outputs import _SHOWN
 from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
-from agenttalk.engine.inbox.ready_commands import ClaimedCommand, build_question, hand_request_over
+from agenttalk.engine.inbox.ready_commands import build_question, hand_request_over
 from agenttalk.engine.messages import plan_journal
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
+from agenttalk.engine.runs.command_leasing import ClaimedCommand
 from agenttalk.engine.runs.conclusion import end_turn
 from agenttalk.ports.statements.inbox import DELIVERY_STATE, FINISH_DELIVERY, STOP_WAITING
 from agenttalk.ports.storage import Tx
@@ -28,7 +29,9 @@ from agenttalk.rules.messages.control_files import kind_of
 from agenttalk.rules.proof import turn_outcome
 from agenttalk.rules.proof.performance import OutputContent, Performance
 from agenttalk.rules.proof.turn_outcome import TaskHistory, TurnOutcome
+from agenttalk.rules.text import question_words
 from agenttalk.rules.text.catalogue import with_messages
+from agenttalk.rules.text.message import cut_head, join
 
 _DROPPED: Final = TurnOutcome("SUPERSEDED", again=True)
 """The outcome of a turn whose command was replaced meanwhile: its task is free for the newer one."""
@@ -149,10 +152,9 @@ async def conclude(
 def _build_fault(performance: Performance, outcome: TurnOutcome) -> TurnFault:
     """Build the reason why a turn is not done, for receipts and alerts."""
     known = Code.AGENT_UNFIT if performance.how == "unfit" else Code.COMMAND_FAILED
-    remark = f"; {performance.remark}" if performance.remark else ""
-    return TurnFault(
-        Code(performance.code) if performance.code else known, f"{performance.error or outcome.reason or ''}{remark}"
-    )
+    why = performance.error or outcome.reason or ""
+    message = join([why, performance.remark]) if performance.remark else why
+    return TurnFault(Code(performance.code) if performance.code else known, message)
 
 
 async def _keep_large(seat: AgentInPlan, performance: Performance) -> str | None:
@@ -235,7 +237,7 @@ def _finish(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, fault: TurnFault |
         raise ConflictError(Code.LEASE_LOST, f"the command {order.command.command_id!r} ended meanwhile")
     result = {"ok": fault is None, "details": details}
     outbox_writer.acknowledge(
-        tx, seat, order.describe_for_receipt(), ack, consumed_at=order.consumed_at, finished_at=at, result=result
+        tx, seat, order.subject, ack, consumed_at=order.consumed_at, finished_at=at, result=result
     )
     if fault:
         records.alert(
@@ -254,8 +256,9 @@ def _finish(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, fault: TurnFault |
 def _ask_who(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, why: str, at: str) -> None:
     """Ask a person which agent shall carry out a command that its agent returned."""
     request_id = records.derive_id("req", f"{seat.plan_id}/{order.message_id}/unfit")
-    needed = {"decision": {"question": f"{why}\nWho shall do it? Send another command."[-2000:]}}
-    title = f"{seat.agent_id} is not fit for {order.task_id}"
+    question = question_words.WHO_SHALL(why=why)
+    needed = {"decision": {"question": cut_head(question, 2000)}}
+    title = question_words.NOT_FIT(agent=seat.agent_id, task=order.task_id)
     request = build_question(seat, order, request_id, at, type="DECISION", title=title, blocking=False, needed=needed)
     if questions.ask(tx, request, plan_id=seat.plan_id, at=at):
         hand_request_over(tx, seat, request)

@@ -15,11 +15,12 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan, open_agent_in_plan
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.slots import AgentSlot
-from agenttalk.engine.inbox import leases
 from agenttalk.engine.inbox.agent_folder import AgentFolder
 from agenttalk.engine.inbox.ready_commands import CommandScan, ReadyCommand
 from agenttalk.engine.inbox.tick_report import TickReport
 from agenttalk.engine.inbox.turn import TurnSetting, take_turn
+from agenttalk.engine.runs import recovery
+from agenttalk.engine.runs.command_leasing import lease_command
 from agenttalk.ports.agents import Processes
 from agenttalk.ports.statements.inbox import DELIVERY_STATE
 from agenttalk.rules.core.task_states import State
@@ -95,7 +96,8 @@ class CurrentTurn:
             return
         for seat, ready in ready_commands:
             try:
-                attempt = await leases.lease_command(seat, ready, self._processes, profile)
+                missing = ready.resolution.missing
+                attempt = await lease_command(seat, ready.order, missing, self._processes, profile)
             except AgentTalkError as error:
                 tick.errors.append(error.message)
                 return
@@ -121,7 +123,7 @@ class CurrentTurn:
         free = True
         try:
             for store in await self._folder.list_boards():
-                result = await leases.recover(self._deps, store, self._agent_id, self._processes)
+                result = await recovery.end_orphaned_commands(self._deps, store, self._agent_id, self._processes)
                 tick.errors += result.errors
                 free = free and not result.live
         except AgentTalkError as error:
@@ -179,7 +181,7 @@ class CurrentTurn:
         self._leave(run)
         tick.ran += 1
         try:
-            await leases.recover(self._deps, run.seat.store, self._agent_id, self._processes)
+            await recovery.end_orphaned_commands(self._deps, run.seat.store, self._agent_id, self._processes)
         except AgentTalkError as error:
             tick.errors.append(error.message)
 

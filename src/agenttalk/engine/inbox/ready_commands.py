@@ -21,6 +21,7 @@ from agenttalk.engine.inbox.archive import build_archive_path
 from agenttalk.engine.inbox.origins import PlanFileFacts
 from agenttalk.engine.messages import recall
 from agenttalk.engine.people import questions
+from agenttalk.engine.runs.command_leasing import ClaimedCommand
 from agenttalk.ports.folders import Folder
 from agenttalk.ports.statements.inbox import (
     ADD_TASK,
@@ -34,32 +35,12 @@ from agenttalk.ports.statements.messages import TASK, MessageTaskRow
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.messages import inbox_inputs
 from agenttalk.rules.messages.inbox_inputs import InboxFiles, InputResolution
+from agenttalk.rules.text import question_words
+from agenttalk.rules.text.catalogue import with_messages
 
 _FILES: Final = 20_000
 """Files of one folder that a command can find."""
 _DEPTH: Final = 24
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimedCommand:
-    """A claimed command."""
-
-    delivery: int
-    message_id: str
-    task_id: str
-    priority: int
-    seq: int
-    command: Command
-    consumed_at: str
-
-    def describe_for_receipt(self) -> dict[str, Any]:
-        """Describe it as a receipt names it."""
-        return {
-            "message_id": self.message_id,
-            "task_id": self.task_id,
-            "command_id": self.command.command_id,
-            "command_seq": self.seq,
-        }
 
 
 class InputSource(NamedTuple):
@@ -230,7 +211,7 @@ def _block(
     if request_id:
         blocking["request_id"] = request_id
         _ask(tx, seat, order, missing, request_id, at)
-    tx.record(f"task.{state.lower()}", f"{seat.plan_id}/{order.task_id}", {**order.describe_for_receipt(), **blocking})
+    tx.record(f"task.{state.lower()}", f"{seat.plan_id}/{order.task_id}", {**order.subject.as_json(), **blocking})
     outbox_writer.report_state(
         tx,
         seat,
@@ -248,18 +229,20 @@ def build_question(
 ) -> HumanInterventionRequest:
     """Build a question to people about a claimed command."""
     return HumanInterventionRequest.from_json(
-        {
-            "request_id": request_id,
-            "plan_id": seat.plan_id,
-            "created_at": write_time(parse_instant(at)),
-            "created_by": {
-                "agent_id": seat.agent_id,
-                "task_id": order.task_id,
-                "command_id": order.command.command_id,
-            },
-            "severity": "HIGH",
-            **said,
-        }
+        with_messages(
+            {
+                "request_id": request_id,
+                "plan_id": seat.plan_id,
+                "created_at": write_time(parse_instant(at)),
+                "created_by": {
+                    "agent_id": seat.agent_id,
+                    "task_id": order.task_id,
+                    "command_id": order.command.command_id,
+                },
+                "severity": "HIGH",
+                **said,
+            }
+        )
     )
 
 
@@ -274,7 +257,7 @@ def _ask(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, missing: tuple[str, .
     """Ask people for what is missing; asking twice asks once."""
     command_id = order.command.command_id
     needed = {"files": [{"name": name, "deliver_to_agent_id": seat.agent_id} for name in missing]}
-    title = f"{order.task_id}: {len(missing)} missing input(s)"
+    title = question_words.MISSING_INPUTS(task=order.task_id, count=len(missing))
     request = build_question(
         seat, order, request_id, at, type="MISSING_FILE", title=title, blocking=True, needed=needed
     )

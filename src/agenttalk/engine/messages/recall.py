@@ -96,7 +96,7 @@ def _withdraw(
     claimed = row.delivery_state == "claimed"
     tx.run(WITHDRAW, id=row.delivery, ack="FAILED" if claimed else None, at=at, details=why)
     if claimed:
-        named = {"message_id": row.message_id, "task_id": task_id, "command_id": row.command_id, "command_seq": row.seq}
+        named = outbox_writer.ReceiptSubject(row.message_id, task_id, row.command_id, row.seq)
         _fail(tx, MessageReceiver(row.receiver, plan_id), named, row.consumed_at or at, why, at)
     tx.run(SET_MESSAGE_STATE, id=row.id, state="superseded")
     records.count_messages(tx, plan_id, superseded=1, delivered=-1 if row.state == "delivered" else 0)
@@ -108,7 +108,9 @@ def _withdraw(
     )
 
 
-def _fail(tx: Tx, receiver: MessageReceiver, about: dict[str, Any], consumed_at: str, why: str, at: str) -> None:
+def _fail(
+    tx: Tx, receiver: MessageReceiver, about: outbox_writer.ReceiptSubject, consumed_at: str, why: str, at: str
+) -> None:
     """End a claimed command with a receipt of the engine. The receiver later leaves an equal one."""
     times = {"consumed_at": consumed_at, "finished_at": at}
     ack = outbox_writer.acknowledge(tx, receiver, about, "FAILED", **times, result={"ok": False, "details": why})

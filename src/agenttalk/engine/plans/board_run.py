@@ -39,6 +39,7 @@ from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.proof import done, turn_outcome
 from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.proof.performance import Performance
+from agenttalk.rules.text import forge_words
 from agenttalk.rules.text.catalogue import to_columns, with_messages
 from agenttalk.rules.text.message import join
 from agenttalk.rules.toolchain import read_back
@@ -107,7 +108,7 @@ def insert_task(
 
 
 def _deliver(moves: PlanTransaction, kind: TaskKind, task: KindTask, node: Node) -> None:
-    detail = f"stored for {task.agent_id}"
+    detail = forge_words.STORED(agent=task.agent_id)
     found = [Evidence("delivered", True, True, "observed", "engine", moves.now, detail)]
     verdict = done.decide(moves.definitions.load(moves.tx, moves.tx.board).promise(node), found, ())
     _end(moves, kind, task.task_id, "PENDING", verdict, detail)
@@ -133,7 +134,7 @@ def _end(
     ended = task_states.move(task_states.move(ready, "LEASED"), cause)
     about = {"plan_id": moves.tx.board, "task_id": task_id}
     moves.tx.run(SET_ENGINE_TASK, **about, state=ended, cause=cause, **to_columns(None), missing=None, request_id=None,
-        at=moves.now)  # fmt: skip
+        unproven=int(turn_outcome.rests_on_word(verdict)), at=moves.now)  # fmt: skip
     body = {"state": ended, "cause": cause, **with_messages({"reason": detail}), "trust": verdict.trust}
     moves.tx.record("task.moved", f"{moves.tx.board}/{task_id}", body)
     moves.count(moves.tx.board, "completed" if verdict.fulfilled else "failed")
@@ -191,7 +192,14 @@ def report_turn_end(
 def evidence_to_json(found: Sequence[Evidence]) -> tuple[dict[str, Any], ...]:
     """Describe the evidence that was found after a turn, for people and the ledger."""
     return tuple(
-        {"id": each.id, "passed": each.passed, "trust": each.trust, "by": each.by, "detail": each.detail}
+        {
+            "id": each.id,
+            **({"code": each.code} if each.code else {}),
+            "passed": each.passed,
+            "trust": each.trust,
+            "by": each.by,
+            "detail": each.detail,
+        }
         for each in found
     )
 

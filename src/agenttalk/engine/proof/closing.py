@@ -81,14 +81,17 @@ class PlanCloser:
         found = await self._reverify(None)
         if await self.step(partial(regressions.record_rechecks, plan_id=self.plan_id, review=found)):
             return False  # a task mends it, and then the plan closes again
-        return bool(found.red) or await self.step(partial(regressions.end_plan, plan_id=self.plan_id)) == "stale"
+        return bool(found.red) or await self._end(found) == "stale"
+
+    async def _end(self, found: StalenessReport) -> str:
+        return await self.step(partial(regressions.end_plan, plan_id=self.plan_id, tip=found.commit))
 
     async def verify(self, task_id: str | None = None) -> dict[str, Any]:
         """Check all proofs now. Report each check, and the tasks that have to mend something."""
         found = await self._reverify(task_id)
         reopened = await self.step(partial(regressions.record_rechecks, plan_id=self.plan_id, review=found))
         if any(each.why for each in found.seen) and not reopened:
-            await self.step(partial(regressions.end_plan, plan_id=self.plan_id))
+            await self._end(found)
         checks = [recheck_to_json(each) for each in found.seen]
         return {"plan_id": self.plan_id, "commit": found.commit, "checks": checks, "reopened": reopened}
 
@@ -103,15 +106,23 @@ class PlanCloser:
         if not head:  # the branch was deleted, so nothing can be merged without a new check
             await self.store.transact(lambda tx: tx.run(LEAVE_BRANCH, plan_id=self.plan_id))
             return False
+        if self.prover is not None:
+            head = await self.prover.settle(self.plan_id, repo)
         found = await staleness.find_stale(self.store, self.definitions, self.prover, self.plan_id, self.operator.words)
         await self.step(partial(_mark_and_watch, plan_id=self.plan_id, review=found, head=head))
         return any(each.why for each in found.seen)
 
-    async def find_stale_after_merge(self) -> StalenessReport | None:
-        """Find what a merge made stale. None if that fails: then the closing of the plan finds it."""
+    async def find_stale_after_merge(self, commit: str) -> StalenessReport | None:
+        """Find what a merge makes stale. None if that fails: then the closing of the plan finds it."""
         try:
             return await staleness.find_stale(
-                self.store, self.definitions, self.prover, self.plan_id, self.operator.words, fresh_only=True
+                self.store,
+                self.definitions,
+                self.prover,
+                self.plan_id,
+                self.operator.words,
+                fresh_only=True,
+                commit=commit,
             )
         except AgentTalkError as error:
             LOG.warning("%s: %s", self.plan_id, error.message, extra={"action": "closing.look"})

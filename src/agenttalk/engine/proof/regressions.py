@@ -24,6 +24,7 @@ from agenttalk.ports.statements.proof import (
     RENEW_EVIDENCE,
     SET_EVIDENCE_FRESH,
     STALE_TASKS,
+    TIP,
 )
 from agenttalk.rules.core.task_states import State
 from agenttalk.rules.proof import evidence, findings_json, staleness
@@ -74,13 +75,16 @@ def record_rechecks(moves: PlanTransaction, plan_id: str, review: StalenessRepor
     return _reopen(moves, plan_id, broken) if broken else []
 
 
-def end_plan(moves: PlanTransaction, plan_id: str) -> Literal["ended", "open", "stale"]:
-    """End a plan in which nothing is open or stale. Return what is in the way, if anything. A paused plan stays."""
+def end_plan(moves: PlanTransaction, plan_id: str, tip: str) -> Literal["ended", "open", "stale"]:
+    """End a plan in which nothing is open or stale. Return what is in the way, if anything. A paused plan stays.
+
+    Its proofs hold at `tip`; a branch that was moved since has to be checked again.
+    """
     tx = moves.tx
     run = tx.run(RUN, plan_id=plan_id)[0]
     if run.state != "RUNNING" or run.open:
         return "open"
-    if tx.run(STALE_TASKS, plan_id=plan_id):
+    if tx.run(STALE_TASKS, plan_id=plan_id) or (tip and tx.run(TIP, plan_id=plan_id) != [(tip,)]):
         return "stale"
     moves.end_run(plan_id, {"completed": run.completed, "failed": run.failed, "skipped": run.skipped})
     return "ended"

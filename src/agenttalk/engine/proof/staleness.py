@@ -96,8 +96,9 @@ async def find_stale(
     *,
     task_id: str | None = None,
     fresh_only: bool = False,
+    commit: str = "",
 ) -> StalenessReport:
-    """Find stale evidence of a plan's done tasks. No check is run for that.
+    """Find stale evidence of a plan's done tasks, at the tip of its branch or at a commit. No check is run for that.
 
     The operator's `words` say how repeated checks are confined, as they did for the work itself.
     With `fresh_only`, evidence that is known to be stale is skipped.
@@ -118,7 +119,7 @@ async def find_stale(
     if prover is None:
         raise MachineError(Code.ENGINE_UNREACHABLE, "this process does not run checks")
     globs = dict.fromkeys(glob for each in kept for glob in each.check.covers or ())
-    tip = await prover.find_tip(kept[0].job, list(globs))
+    tip = await prover.find_tip(kept[0].job, list(globs), commit)
     return StalenessReport(tip.commit, tuple(EvidenceRecheck(each, _changed(each, tip)) for each in kept))
 
 
@@ -146,7 +147,7 @@ async def reverify(prover: Prover, found: StalenessReport, *, at_once: int = 1) 
         async with places:
             result = await _repeat_check(prover, seen.kept, found.commit)
             seen = replace(seen, result=result)
-            return seen if result.passed else await _trace_breakage(prover, seen)
+            return seen if result.passed else await _trace_breakage(prover, seen, found.commit)
 
     tasks = [asyncio.ensure_future(recheck(seen)) for seen in found.seen]
     try:
@@ -166,9 +167,9 @@ async def _repeat_check(prover: Prover, kept: StoredEvidence, commit: str) -> Ch
     return result
 
 
-async def _trace_breakage(prover: Prover, seen: EvidenceRecheck) -> EvidenceRecheck:
+async def _trace_breakage(prover: Prover, seen: EvidenceRecheck, tip: str) -> EvidenceRecheck:
     kept = seen.kept
-    arrived = await prover.list_arrivals(kept.job, kept.commit)
+    arrived = await prover.list_arrivals(kept.job, kept.commit, tip)
     commits = [commit for commit, _ in arrived]
     stands: dict[str, bool | None] = {}
     while isinstance(step := staleness.search_breaking_commit(commits, stands), CommitProbe):

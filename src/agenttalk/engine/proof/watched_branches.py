@@ -40,10 +40,11 @@ async def find_stale_tasks(
         try:
             store = await board_of(deps, name)
             repo = await find_watched_repository(store, name)
-            if repo is None or not await find_moved_head(store, prover, name, repo):
+            head = await find_moved_head(store, prover, name, repo) if repo is not None else None
+            if not head:
                 continue
             words = deps.operator.words
-            report = await staleness.find_stale(store, open_definitions(store), prover, name, words)
+            report = await staleness.find_stale(store, open_definitions(store), prover, name, words, commit=head)
         except AgentTalkError as error:
             log_unreadable_branch(name, error)
         else:
@@ -67,8 +68,11 @@ async def list_watched_plans(deps: Deps, plan_id: str | None = None) -> AsyncIte
 
 async def find_watched_repository(store: Store, plan_id: str) -> Workspace | None:
     """Return the repository of a plan if its branch is watched."""
-    if not await store.read(WATCHED_BRANCH, plan_id=plan_id):
-        return None
+    return await read_repository(store, plan_id) if await store.read(WATCHED_BRANCH, plan_id=plan_id) else None
+
+
+async def read_repository(store: Store, plan_id: str) -> Workspace | None:
+    """Return the repository of a plan, if it has one."""
     [row] = await store.read(PLAN_MANIFEST, plan_id=plan_id)
     return PlanManifest.model_validate_json(bytes(row.manifest)).workspace if row.manifest else None
 

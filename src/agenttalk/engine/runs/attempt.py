@@ -26,22 +26,22 @@ from agenttalk.engine.runs.checkpoints import PLAIN, PreTurnDecision
 from agenttalk.ports.agents import InputContent, Job
 from agenttalk.ports.kinds import KindTask, TaskKind
 from agenttalk.ports.statements.messages import MESSAGE_BY_ID
-from agenttalk.ports.statements.plans import ENGINE_TASK
+from agenttalk.ports.statements.plans import ENGINE_TASK, EngineTaskRow
 from agenttalk.rules.agents import results
 from agenttalk.rules.budgets import stuck
 from agenttalk.rules.core.tokens import attempt_token, token_hash
 from agenttalk.rules.messages.leases import NO_TURNS, TurnHistory, time_limit
 from agenttalk.rules.prompts.execute import (
     Handover,
+    WorkLimits,
     render_execute_prompt,
-    render_limits,
-    render_previous_attempt,
     render_remote_note,
     render_sections_prompt,
     render_tools_note,
 )
 from agenttalk.rules.proof import rework
 from agenttalk.rules.text import reexecution
+from agenttalk.rules.text.catalogue import read_column
 from agenttalk.rules.text.message import render
 
 _FIRST: Final = {"human": "asking", "remote": "offered"}
@@ -133,6 +133,10 @@ class AttemptBuilder:
         folder = root_layout.task_folder(self.profile.agent_id, command.plan_id, command.task_id)
         base = "." if remote else f"{self.root}/{folder}/.agenttalk/{command.command_id}-{self.number}"
         outputs, possible = tuple(results.list_required_outputs(command)), tuple(results.list_possible_outputs(command))
+        limits = None
+        if command.promise is not None and not self.foreign:
+            limits = WorkLimits(command.promise, in_tree=self.repo is not None)
+        again = self.repo is not None and command.reexecute is not None and not remote
         told = render_execute_prompt(
             self.profile.prompt or "",
             command,
@@ -142,22 +146,21 @@ class AttemptBuilder:
                 if self.foreign or not _is_in_prompt(each)
             ],
             self.missing,
-            Handover(f"{base}/outputs", f"{base}/result.json", outputs, possible, by=self.profile.result_by),
+            Handover(
+                f"{base}/outputs",
+                f"{base}/result.json",
+                outputs,
+                possible,
+                by=self.profile.result_by,
+                has_tools=remote or self.profile.has_tools,
+            ),
             fence=self.fence,
             locale=self.profile.locale,
             may_refuse=self.profile.self_assessment,
+            limits=limits,
+            patch=f"{base}/inputs/{rework.PREVIOUS_INPUT}/{rework.PATCH}" if again else "",
         )
-        if command.promise is not None and not self.foreign:
-            again = command.reexecute is not None
-            told += render_limits(
-                command.promise, in_tree=self.repo is not None, again=again, locale=self.profile.locale
-            )
-        if remote:
-            return told + render_remote_note(locale=self.profile.locale)
-        if self.repo is None or command.reexecute is None:
-            return told
-        patch = f"{base}/inputs/{rework.PREVIOUS_INPUT}/{rework.PATCH}"
-        return told + render_previous_attempt(patch, locale=self.profile.locale)
+        return told + render_remote_note(locale=self.profile.locale) if remote else told
 
     @property
     def own_task(self) -> KindTask | None:
@@ -264,6 +267,41 @@ def _count_rounds(moves: PlanTransaction, sheet: PlanDefinition, node: Node, com
     if command.reexecute is not None:
         return 1 + rework_rounds.allowed_rounds(moves.tx, sheet, node)
     return 1 + rework_rounds.planned_rounds(sheet, node)
+
+
+def prepare_foreign_attempt(
+    owner: str,
+    root: str,
+    board: str,
+    profile: AgentProfile,
+    command: Command,
+    task: EngineTaskRow,
+    number: int,
+    missing: tuple[str, ...],
+) -> AttemptBuilder:
+    """Prepare an attempt at a command of a foreign plan, under the next epoch. Its inputs are read afterwards.
+
+    The history of the task counts only if earlier attempts were for the same command.
+    """
+    history = TurnHistory(task.retries, task.sent_back) if number > 1 else NO_TURNS
+    return AttemptBuilder(
+        owner,
+        root,
+        board,
+        profile,
+        command,
+        task.epoch + 1,
+        (),
+        Node.from_values(task_id=command.task_id, assigned_agent_id=profile.agent_id),
+        frozenset(),
+        None,
+        foreign=True,
+        missing=missing,
+        sent_back=read_column(task.reason, task.reason_message) or "" if history.bad_scores else "",
+        history=history,
+        fact=task.fact if number > 1 else None,
+        number=number,
+    )
 
 
 def _kind(moves: PlanTransaction, task_id: str) -> tuple[TaskKind, KindTask] | None:

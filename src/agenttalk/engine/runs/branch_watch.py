@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from agenttalk.contracts.errors import AgentTalkError
+from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.proof import watched_branches
 from agenttalk.engine.proof.watched_branches import (
     StaleTasks,
     find_watched_repository,
     list_watched_plans,
     log_unreadable_branch,
+    read_repository,
 )
 from agenttalk.engine.runs.state import DispatcherState
 from agenttalk.engine.runs.steps import StepWriter
+from agenttalk.ports.statements.plans import OPEN_RUNS
+from agenttalk.ports.statements.proof import TIP
 
 
 class BranchWatch:
@@ -42,6 +46,21 @@ class BranchWatch:
         if stale:
             self._state.nudge()
         return stale
+
+    async def settle_open_plans(self) -> None:
+        """Bring the branches of plans that have not ended to their tips: an engine may have died before it did."""
+        if (prover := self._state.prover) is None:
+            return
+        for store in await list_boards(self._state.deps):
+            for row in await store.read(OPEN_RUNS):
+                if not await store.read(TIP, plan_id=row.plan_id):
+                    continue
+                try:
+                    repo = await read_repository(store, row.plan_id)
+                    if repo is not None:
+                        await prover.settle(row.plan_id, repo)
+                except AgentTalkError as error:
+                    log_unreadable_branch(row.plan_id, error)
 
     async def find_stale_tasks(self, plan_id: str | None = None) -> StaleTasks:
         """Return the tasks that are stale and not stored as such yet, of one plan or of all. Writes nothing."""

@@ -7,11 +7,12 @@ them (`rules.proof.done.decide`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code, ConflictError
+from agenttalk.engine.budgets import account_waits
 from agenttalk.engine.budgets.spending import Allowance
 from agenttalk.engine.core import records
 from agenttalk.engine.plans import artifacts, board_run, questions, transitions
@@ -20,11 +21,11 @@ from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import evidence_store as kept
-from agenttalk.engine.proof import rework
+from agenttalk.engine.proof import plan_tips, rework
 from agenttalk.engine.runs.resume import UNCOUNTED, VERIFYING, OrphanedLease
 from agenttalk.engine.runs.turn_fact import decide_receipt, render_fact
 from agenttalk.engine.runs.turn_outcome import decide_outcome, model_of
-from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK, EngineTaskRow
+from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK
 from agenttalk.ports.statements.proof import DROP_PERFORMANCE
 from agenttalk.ports.statements.runs import END_DELIVERY, END_TURN
 from agenttalk.ports.storage import Tx
@@ -55,7 +56,8 @@ class FinishedTurn:
 def conclude(moves: PlanTransaction, ends: Sequence[FinishedTurn], *, lightly: bool = False) -> list[TurnOutcome]:
     """Write the ends of turns: first each of them, and then what follows from all of them.
 
-    Raises LEASE_LOST when one of the tasks was leased again meanwhile. Nothing of any of them is kept then.
+    Raises LEASE_LOST when one of the tasks was leased again meanwhile, and TIP_MOVED when the tip of a plan was moved.
+    Nothing of any of them is kept then.
     """
     moves.tx.reserve_ids(_ROWS * len(ends))
     outcomes = [_write_end(moves, end) for end in ends]
@@ -82,9 +84,17 @@ def _write_end(moves: PlanTransaction, end: FinishedTurn) -> TurnOutcome:
     """Decide the outcome of a turn and write its end."""
     granted, performance, proof = end.granted, end.performance, end.proof
     job = granted.job
+    if proof.move is not None:
+        plan_tips.move_tip(moves.tx, job.plan_id, proof.move)
     sheet = moves.definitions.load(moves.tx, job.plan_id)
     node = sheet.node(moves.tx, job.task_id)
     outcome = decide_outcome(moves, sheet, node, granted, performance, proof)
+    if outcome.cause == "ACCOUNT_LIMIT" and performance.limited is not None:
+        wait = account_waits.begin_wait(
+            moves.tx, performance.limited, plan_id=job.plan_id, task_id=job.task_id, now=moves.deps.now()
+        )
+        moves.account_waits.append(wait)
+        outcome = replace(outcome, reason=account_waits.describe_wait(wait))
     sends = outcome.cause in {"FULFILLED", "GATE_UNMET"}
     parcels = _parcels(moves, sheet, node, granted, performance) if sends else []
     lines = [line for each in parcels for line in each.lines]
@@ -197,19 +207,16 @@ def end_orphaned_lease(
     cause = decide_after_attempt(how, retries_used=row.retries, retry_times=0, engine_deaths=row.deaths + int(died))
     cause = "SUPERSEDED" if revoked else cause
     state = task_states.move("RUNNING", cause)
-    end = build_orphan_end(row, plan_id, task_id, left.epoch, left.lease, at=moves.now, cause=cause, used=used)
-    end |= {"queued": left.delivery if state == "READY" and not revoked else None, "deaths": int(died)}
-    if work_is_kept and state == "READY" and not revoked:
-        end |= to_columns(task_words.INTERRUPTED())
-    if not tx.run(END_TURN, **end):
+    queued = left.delivery if state == "READY" and not revoked else None
+    reason = task_words.INTERRUPTED() if work_is_kept and queued is not None else None
+    if not write_orphan_end(
+        tx, left, at=moves.now, cause=cause, reason=reason, used=used, queued=queued, deaths=int(died)
+    ):
         return
     if allowance is not None:
         allowance.write(tx, left.lease, used)
     if left.phase in VERIFYING:
         tx.run(DROP_PERFORMANCE, plan_id=plan_id, task_id=task_id)
-    [(message_id, _)] = tx.run(COMMAND_OF_DELIVERY, id=left.delivery)
-    body = {"lease": left.lease, "epoch": left.epoch, "cause": cause}
-    tx.record("lease.ended", records.build_turn_subject(plan_id, message_id), body)
     if revoked:
         transitions.return_to_waiting(moves, sheet, task_id, left.delivery)
     elif state == "READY":
@@ -220,37 +227,51 @@ def end_orphaned_lease(
         )
 
 
-def build_orphan_end(
-    task: EngineTaskRow,
-    plan_id: str,
-    task_id: str,
-    epoch: int,
-    lease: str,
+def write_orphan_end(
+    tx: Tx,
+    left: OrphanedLease,
     *,
     at: str,
     cause: Cause = "ENGINE_ENDED",
+    reason: str | None = None,
     used: UsageTotals = usage.NOTHING,
-) -> dict[str, Any]:
-    """Build the row for the end of a turn that left no result. Nothing of it counts against the agent."""
-    return {
-        "plan_id": plan_id,
-        "task_id": task_id,
-        "epoch": epoch,
-        "lease": lease,
-        "state": task_states.move("RUNNING", cause),
-        "cause": cause,
-        **to_columns(None),
-        "queued": None,
-        "at": at,
-        "score": None,
-        "fact": task.fact,
-        "unproven": 0,
-        "unisolated": 0,
-        "retries": 0,
-        "sent_back": task.sent_back,
-        "deaths": 0,
+    queued: int | None = None,
+    deaths: int = 0,
+    killed: int | None = None,
+) -> bool:
+    """Write the end of a turn that left no result, which counts nothing against its agent.
+
+    False if the lease has ended already. `queued` has the dispatcher start another attempt; `killed` is how many
+    processes of the turn were ended, if that was counted.
+    """
+    [task] = tx.run(ENGINE_TASK, plan_id=left.plan_id, task_id=left.task_id)
+    ended = tx.run(
+        END_TURN,
+        plan_id=left.plan_id,
+        task_id=left.task_id,
+        epoch=left.epoch,
+        lease=left.lease,
+        state=task_states.move("RUNNING", cause),
+        cause=cause,
+        **to_columns(reason),
+        queued=queued,
+        at=at,
+        score=None,
+        fact=task.fact,
+        unproven=0,
+        unisolated=0,
+        retries=0,
+        sent_back=task.sent_back,
+        deaths=deaths,
         **used._asdict(),
-    }
+    )
+    if not ended:
+        return False
+    [(message_id, _)] = tx.run(COMMAND_OF_DELIVERY, id=left.delivery)
+    counted = {} if killed is None else {"killed": killed, "task_id": left.task_id}
+    body = {"lease": left.lease, "epoch": left.epoch, "cause": cause, **counted}
+    tx.record("lease.ended", records.build_turn_subject(left.plan_id, message_id), body)
+    return True
 
 
 def end_turn(

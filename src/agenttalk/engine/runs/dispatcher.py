@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
+from types import MappingProxyType
 from typing import Final
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, MachineError
-from agenttalk.engine.budgets import day_limit
+from agenttalk.engine.budgets import account_waits, day_limit
+from agenttalk.engine.budgets.account_waits import AccountWaits
 from agenttalk.engine.budgets.spending import Budgets
 from agenttalk.engine.budgets.turn_monitor import TurnMonitors
 from agenttalk.engine.core.boards import VIRTUAL, list_boards
@@ -64,11 +66,14 @@ class Dispatcher:
         prover: Prover | None = None,
         slots: Slots | None = None,
         day_cost_usd: float | None = None,
+        environ: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        """`environ` holds the keys of agents' accounts."""
         owner = wire.write(processes.me()._asdict()).decode()
         budgets = Budgets(day_cost_usd)
         places = slots or Slots(max_running)
-        desk = LeaseContext(owner, str(deps.root.path.absolute()), places, budgets)
+        self._accounts = AccountWaits(deps, environ)
+        desk = LeaseContext(owner, str(deps.root.path.absolute()), places, budgets, accounts=self._accounts)
         self._deps = deps
         jobs = JobRunner(deps, performers)
         self._state = DispatcherState(deps, jobs, processes, nudge_router, prover, places, desk)
@@ -98,6 +103,7 @@ class Dispatcher:
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set. Turns under way are ended then, and begin anew with the next start."""
         try:
+            await self.branches.settle_open_plans()
             await self._recovery.recover()
             if self._ignores_open_plans:
                 await _ignore_plans(self._state)
@@ -110,7 +116,7 @@ class Dispatcher:
                     LOG.warning("%s", error.message, extra={"action": "dispatcher.look"})
                     more, wait = False, PAUSE
                 else:
-                    wait = POLL
+                    wait = max(0.0, min(POLL, self._accounts.seconds or POLL))
                 if not more:
                     self._resolve_pass_waiters(asked)
                     await _sleep(stop, self._state.wake, wait)
@@ -144,9 +150,10 @@ class Dispatcher:
             await self._recovery.recover()
             self._state.revoked &= self._state.turns.keys()
         another_day, everywhere = await self.days.may_resume(), True
+        account_free = await self._accounts.refresh()
         for store in await list_boards(self._deps):
             try:
-                more = await self._dispatch_board(store, another_day=another_day) or more
+                more = await self._dispatch_board(store, another_day=another_day, account_free=account_free) or more
             except MachineError as error:
                 if store.name not in VIRTUAL:
                     raise
@@ -156,12 +163,14 @@ class Dispatcher:
             self.days.mark_resumed()
         return more
 
-    async def _dispatch_board(self, store: Store, *, another_day: bool) -> bool:
+    async def _dispatch_board(self, store: Store, *, another_day: bool, account_free: bool) -> bool:
         """Make a pass over one board. Returns whether there is more to do on it at once."""
         more = False
         board = self._state.board(store)
         if another_day and await store.read(HELD_BY, like=day_limit.HELD):
             await self._steps.run(board, checkpoints.release_day_limited)
+        if account_free:
+            await store.transact(partial(account_waits.release_tasks, at=self._deps.stamp()))
         others = self._state.desk.crowds.others
         runs = [row for row in await store.read(OPEN_RUNS) if row.state == "RUNNING" and row.plan_id not in others]
         for plan_id in (row.plan_id for row in runs if not row.open):

@@ -11,6 +11,7 @@ from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine.agents import inputs as plan_inputs
+from agenttalk.engine.budgets.account_waits import AccountWaits
 from agenttalk.engine.budgets.spending import Budgets
 from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.plans import commands, transitions
@@ -18,8 +19,8 @@ from agenttalk.engine.plans.commands import PreparedCommand
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import PlanTransaction, make_task_changed_error
+from agenttalk.engine.runs import account_holds, checkpoints
 from agenttalk.engine.runs import attempt as run_attempt
-from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.attempt import AttemptBuilder
 from agenttalk.engine.runs.checkpoints import PLAIN
 from agenttalk.ports.agents import InputContent
@@ -36,7 +37,9 @@ from agenttalk.ports.statements.runs import (
     TAKE_DELIVERY,
     NextTaskRow,
 )
-from agenttalk.ports.storage import Tx
+from agenttalk.ports.statements.statement import Statement
+from agenttalk.ports.storage import Tx, Value
+from agenttalk.rules.budgets import provider_limits
 from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.messages.leases import TurnHistory
 from agenttalk.rules.plans.input_selection import PickedInputs
@@ -112,6 +115,8 @@ class LeaseContext:
     """A cache of queued commands, by board and delivery, so that they are not read again."""
     crowds: PlanConcurrency = field(default_factory=PlanConcurrency)
     """Agents that wait for a place in a full plan."""
+    accounts: AccountWaits | None = None
+    """Accounts that take no work for a time."""
 
     def remember(self, board: str, orders: Mapping[int, PreparedCommand]) -> None:
         """Remember commands whose queueing is committed."""
@@ -197,6 +202,14 @@ def _next(
         if is_full(moves, plan_id):
             full.append(plan_id)
             continue
+        if desk.accounts is not None and account_holds.is_held(moves, desk.accounts, plan_id, agent_id):
+            if made is not None:
+                moves.orders[agent_id].remove(made)
+                moves.enqueue_at_once(made[0], made[2])
+                moves.note_due_tasks()
+            account_holds.hold_or_hand_over(moves, desk.accounts, plan_id, agent_id)
+            full.append(plan_id)
+            continue
         if made is not None:
             moves.orders[agent_id].remove(made)
             given = _start(moves, desk, made, ticket)
@@ -252,9 +265,7 @@ def _start(
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     delivery = commands.deliver_at_once(tx, order, at=moves.now, prompt_sha256=sha256)
     starts = START_FIRST if moves.pop_unmet(order.plan_id, command.task_id) else START_TASK
-    row = attempt.lease_row(moves.now)
-    row["delivery"], row["epoch"] = delivery, attempt.epoch - 1
-    tx.run_later(starts, row, make_task_changed_error(command.task_id))
+    write_lease(tx, starts, attempt, moves.now, delivery=delivery, epoch=attempt.epoch - 1)
     moves.count(order.plan_id, "sent")
     moves.count(order.plan_id, "delivered")
     run_attempt.record_start(moves, attempt, order.message_id, sha256, used, order.line)
@@ -281,10 +292,10 @@ def _resume(
         checkpoints.hold_back(moves, sheet, attempt.node, row.delivery, denied)
         return None
     attempt.number = row.attempt + 1
-    lost_to = make_task_changed_error(row.task_id)
-    tx.run_later(LEASE_TASK, attempt.lease_row(moves.now), lost_to)
+    write_lease(tx, LEASE_TASK, attempt, moves.now)
     reason = read_column(row.reason, row.reason_message) or ""
-    attempt.sent_back = reason if row.sent_back or mentions(reason, task_words.INTERRUPTED) else ""
+    told = bool(row.sent_back) or mentions(reason, task_words.INTERRUPTED)
+    attempt.sent_back = reason if told and not provider_limits.read_wait(reason) else ""
     prompt = attempt.render_prompt()
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     taken: dict[str, Any] = {"id": row.delivery, "at": moves.now, "prompt_sha256": sha256}
@@ -292,9 +303,17 @@ def _resume(
         [(consumed_at,)] = tx.run(TAKE_DELIVERY, **taken)
     else:
         consumed_at = moves.now
-        tx.run_later(TAKE_DELIVERY, taken, lost_to)
+        tx.run_later(TAKE_DELIVERY, taken, make_task_changed_error(row.task_id))
     run_attempt.record_start(moves, attempt, message_id, sha256, used)
     return attempt.lease_to(prompt, row.delivery, message_id, ticket, consumed_at)
+
+
+def write_lease(tx: Tx, statement: Statement[Any], built: AttemptBuilder, at: str, **columns: Value) -> None:
+    """Write the lease of an attempt into the row of its task: the one place that does, for tasks and for commands.
+
+    Raises a conflict, now or when the statements that wait are run, if the task is not free any more.
+    """
+    tx.run_later(statement, built.lease_row(at) | columns, make_task_changed_error(built.command.task_id))
 
 
 def take_over_attempt(

@@ -11,14 +11,14 @@ from typing import Any
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.dag import TaskDag
-from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
+from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import control, dag_reviews, revision
 from agenttalk.engine.plans.transaction import PlanTransaction
+from agenttalk.engine.proof import plan_tips, rework_decisions
 from agenttalk.engine.proof import release as proof_release
-from agenttalk.engine.proof import rework_decisions
 from agenttalk.engine.runs.recovery import Recovery
 from agenttalk.engine.runs.state import BoardState, DispatcherState, make_tasks_ready
 from agenttalk.engine.runs.steps import StepWriter
@@ -31,6 +31,7 @@ from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.people.attestation import UNKNOWN, AnswerProof
 from agenttalk.rules.planfile import plan_remarks
 from agenttalk.rules.proof import rework
+from agenttalk.rules.proof.performance import TipMove
 from agenttalk.rules.proof.rework import ReworkDecision, WorkAcceptance
 
 LOG = logging.getLogger(__name__)
@@ -163,8 +164,24 @@ class OperatorActions:
     async def _apply_decision(
         self, board: BoardState, plan_id: str, task_id: str, decision: ReworkDecision, by: str
     ) -> None:
-        """Carry out a decision. Accepted work in a repository is merged before its task is done."""
-        commit = ""
+        """Carry out a decision. Accepted work in a repository is merged in the transaction that completes its task."""
+
+        def work(moves: PlanTransaction, move: TipMove | None = None) -> None:
+            sheet = moves.definitions.load(moves.tx, plan_id)
+            if move is not None:
+                plan_tips.move_tip(moves.tx, plan_id, move)
+            commit = move.after if move is not None else ""
+            rework_decisions.apply_decision(moves, sheet, task_id, decision, by=by, commit=commit)
+
+        async def land(move: TipMove) -> bool:
+            try:
+                await self._steps.run(board, partial(work, move=move))
+            except ConflictError as error:
+                if error.code is not Code.TIP_MOVED:
+                    raise
+                return False
+            return True
+
         if isinstance(decision, WorkAcceptance):
             left = await board.store.transact(
                 lambda tx: rework_decisions.find_unmerged_work(tx, board.sheets.load(tx, plan_id), task_id)
@@ -174,12 +191,8 @@ class OperatorActions:
                     raise MachineError(
                         Code.ENGINE_UNREACHABLE, "only an engine can merge", hint="'agenttalk serve' or 'run' first"
                     )
-                commit = await self._state.prover.accept(left)
-
-        def work(moves: PlanTransaction) -> None:
-            sheet = moves.definitions.load(moves.tx, plan_id)
-            rework_decisions.apply_decision(moves, sheet, task_id, decision, by=by, commit=commit)
-
+                await self._state.prover.accept(left, land)
+                return
         await self._steps.run(board, work)
 
     async def apply_answer(

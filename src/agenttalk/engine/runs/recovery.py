@@ -1,16 +1,20 @@
-"""Settles orphaned leases: their tasks are leased again, or the work that they left is verified."""
+"""Settles orphaned leases, of tasks and of commands: they are leased again, or the work that they left is verified."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.engine.agents import transcript
-from agenttalk.engine.core import access
+from agenttalk.engine.core import access, records
 from agenttalk.engine.core.attempt_paths import TURNS
 from agenttalk.engine.core.boards import VIRTUAL, list_boards
+from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.runs import checkpoints, conclusion, resume
@@ -19,8 +23,8 @@ from agenttalk.engine.runs.state import BoardState, DispatcherState
 from agenttalk.engine.runs.steps import StepWriter
 from agenttalk.ports.agents import Processes, ProcessIdentity
 from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK
-from agenttalk.ports.statements.runs import WORKING_TASKS
-from agenttalk.ports.storage import Tx
+from agenttalk.ports.statements.runs import WORKING_COMMANDS, WORKING_TASKS, WorkingTaskRow
+from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.core.usage import NOTHING, UsageTotals
 from agenttalk.rules.proof.performance import Performance
 
@@ -41,21 +45,18 @@ class Recovery:
         count = 0
         for store in await list_boards(self._state.deps):
             board = self._state.board(store)
-            for plan_id, task_id, agent_id, epoch, lease, owner, delivery, phase in await store.read(WORKING_TASKS):
-                if stopping and owner == resume.NO_OWNER:  # left for the next start already
+            for row in await store.read(WORKING_TASKS):
+                if stopping and row.owner == resume.NO_OWNER:  # left for the next start already
                     continue
-                if not is_orphaned(self._state.processes, lease, owner, held=self._state.ours):
+                if await end_processes(self._state.processes, row, held=self._state.ours) is None:
                     continue
-                # First the processes, then the row: while one of them lives it could write into the workspace, and
-                # the next attempt would run beside it. If this fails, the lease stays for the next recovery.
-                await self._state.processes.end(lease)
                 # The end counts against the task if its engine died or our own code failed, not if we were stopped.
-                died = owner not in {self._state.desk.owner, resume.NO_OWNER} or lease in self._state.lost
-                left = OrphanedLease(plan_id, task_id, agent_id, epoch, lease, delivery, phase, died)
-                await self._settle(board, left, wanted=(plan_id, task_id) not in unwanted, stopping=stopping)
-                self._state.lost.discard(lease)
-                self._state.revoked.discard(lease)
-                self._state.kept.discard(lease)
+                died = row.owner not in {self._state.desk.owner, resume.NO_OWNER} or row.lease in self._state.lost
+                wanted = (row.plan_id, row.task_id) not in unwanted
+                await self._settle(board, _leave(row, died=died), wanted=wanted, stopping=stopping)
+                self._state.lost.discard(row.lease)
+                self._state.revoked.discard(row.lease)
+                self._state.kept.discard(row.lease)
                 count += 1
         return count
 
@@ -123,6 +124,63 @@ class Recovery:
     def _can_verify(self, board: str) -> bool:
         """Whether this engine can verify work on a board: by the kind of its tasks, or by running checks."""
         return board in self._state.deps.kinds if board in VIRTUAL else self._state.prover is not None
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryResult:
+    """The leases of an agent for commands of foreign plans, after recovery."""
+
+    live: int = 0
+    """Leases whose turns still run, in this process or another one."""
+    errors: tuple[str, ...] = ()
+
+
+async def end_orphaned_commands(deps: Deps, store: Store, agent_id: str, processes: Processes) -> RecoveryResult:
+    """End the orphaned leases of an agent for commands of foreign plans. Nothing of these turns is verified again."""
+    live, errors = 0, []
+    for row in await store.read(WORKING_COMMANDS, agent_id=agent_id):
+        try:
+            killed = await end_processes(processes, row, held=deps.held_leases)
+        except MachineError as error:
+            killed = None
+            errors.append(error.message)
+            await store.transact(partial(_report_stuck, deps=deps, row=row, why=error.message))
+        if killed is None:
+            live += 1
+        else:
+            left, at = _leave(row, died=False), deps.stamp()
+            await store.transact(partial(conclusion.write_orphan_end, left=left, at=at, killed=killed))
+    return RecoveryResult(live, tuple(errors))
+
+
+def _report_stuck(tx: Tx, deps: Deps, row: WorkingTaskRow, why: str) -> None:
+    """Alert people to processes that cannot be ended, so that the task of their lease does not start again."""
+    records.alert(
+        tx,
+        at=deps.stamp(),
+        plan_id=row.plan_id,
+        code=Code.PROCESS_STUCK,
+        message=why,
+        key=row.lease,
+        severity="CRITICAL",
+        source=records.RecordSource(agent_id=row.agent_id, task_id=row.task_id),
+    )
+
+
+def _leave(row: WorkingTaskRow, *, died: bool) -> OrphanedLease:
+    return OrphanedLease(row.plan_id, row.task_id, row.agent_id, row.epoch, row.lease, row.delivery, row.phase, died)
+
+
+async def end_processes(processes: Processes, row: WorkingTaskRow, *, held: Collection[str]) -> int | None:
+    """End the processes of a lease, if it is orphaned. Returns how many there were, None if its turn still runs.
+
+    Raises MachineError if one of them cannot be ended. Then the lease stays for the next recovery.
+    """
+    if not is_orphaned(processes, row.lease, row.owner, held=held):
+        return None
+    # First the processes, then the row: while one of them lives it could write into the workspace, and the next
+    # attempt would run beside it.
+    return await processes.end(row.lease)
 
 
 def is_orphaned(processes: Processes, lease: str, owner: str, *, held: Collection[str]) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
-from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
+from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import regressions
@@ -23,7 +23,7 @@ from agenttalk.engine.runs.conclusion import FinishedTurn
 from agenttalk.engine.runs.state import BoardState, DispatcherState
 from agenttalk.engine.runs.turn_runner import TurnRunner
 from agenttalk.ports.storage import Tx, UncancellableFuture
-from agenttalk.rules.proof.performance import Performance
+from agenttalk.rules.proof.performance import Performance, WorkProof
 
 LOG = logging.getLogger(__name__)
 TOGETHER: Final = 256
@@ -90,6 +90,9 @@ class StepWriter:
     ) -> None:
         """Start what a commit made possible: turns, closings, another pass."""
         self._state.desk.remember(board.store.name, moves.queued)
+        if moves.account_waits and self._state.desk.accounts is not None:
+            self._state.desk.accounts.add(moves.account_waits)
+            self._state.wake.set()
         for each in taken:
             self.begin(board, each)
         for lease in moves.revoked:
@@ -181,20 +184,14 @@ class StepWriter:
         """
         job = granted.job
         try:
-            performance, proof = await self._runner.run_watched(board, granted, known)
-            seen = await self.closer_of(board, job.plan_id).find_stale_after_merge() if proof.commit else None
+            land = partial(self._land, board, granted)
+            performance, proof = await self._runner.run_watched(board, granted, known, land)
+            if proof.move is not None:  # its end was written when it landed
+                return
             end = FinishedTurn(granted, performance, proof)
             others = len(self._state.turns) > 1 or board.writing is not None
-            if others and seen is None and _is_common(end) and await self._end_together(board, end):
-                return
-            while True:
-                try:
-                    await self.run(board, partial(_conclude, end, seen), after=[granted])
-                except MachineError as error:
-                    LOG.warning("%s: %s", job.task_id, error.message, extra={"action": "dispatcher.conclude"})
-                    await asyncio.sleep(PAUSE)
-                else:
-                    return
+            if not (others and _is_common(end) and await self._end_together(board, end)):
+                await self._write_end(board, end)
         except AgentTalkError as error:
             if error.code is not Code.LEASE_LOST:
                 LOG.exception("%s: a turn failed", job.task_id, extra={"action": "dispatcher.turn"})
@@ -212,6 +209,35 @@ class StepWriter:
             self._state.lost.add(job.lease)
             self._state.free(granted)
             self._state.wake.set()
+
+    async def _land(
+        self, board: BoardState, granted: LeasedAttempt, performance: Performance, proof: WorkProof
+    ) -> bool:
+        """Write the end of a turn whose work is done, and move the tip of the plan's branch to it.
+
+        False if the tip was moved meanwhile; then nothing is written.
+        """
+        tip = proof.move.after if proof.move is not None else ""
+        seen = await self.closer_of(board, granted.job.plan_id).find_stale_after_merge(tip)
+        try:
+            await self._write_end(board, FinishedTurn(granted, performance, proof), seen)
+        except ConflictError as error:
+            if error.code is not Code.TIP_MOVED:
+                raise
+            return False
+        return True
+
+    async def _write_end(self, board: BoardState, end: FinishedTurn, seen: StalenessReport | None = None) -> None:
+        """Write the end of a turn, and which proofs its merge made stale. If the machine refuses, it is tried again."""
+        while True:
+            try:
+                await self.run(board, partial(_conclude, end, seen), after=[end.granted])
+            except MachineError as error:
+                task_id = end.granted.job.task_id
+                LOG.warning("%s: %s", task_id, error.message, extra={"action": "dispatcher.conclude"})
+                await asyncio.sleep(PAUSE)
+            else:
+                return
 
     async def _end_together(self, board: BoardState, end: FinishedTurn) -> bool:
         """Write the end of a turn in one transaction with all others that ended meanwhile.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,13 +23,15 @@ from agenttalk.ports.proof import NO_EXHIBIT, Exhibit, Prover
 from agenttalk.ports.statements.plans import SET_PHASE
 from agenttalk.ports.statements.runs import SET_AWAITING
 from agenttalk.rules.proof.check_results import Confirmation
-from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.performance import NO_PROOF, Performance, WorkProof
 from agenttalk.rules.proof.rework import Judgement
-from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text import turn_words, verdict_words
 from agenttalk.rules.text.catalogue import to_columns
+from agenttalk.rules.toolchain import read_back
 
 LOG = logging.getLogger(__name__)
+Lander = Callable[[Performance, WorkProof], Awaitable[bool]]
+"""Writes the end of a turn whose work is done, with the new tip; False if the tip was moved meanwhile."""
 
 
 class TurnRunner:
@@ -39,31 +41,34 @@ class TurnRunner:
         self._state = state
 
     async def run_watched(
-        self, board: BoardState, granted: LeasedAttempt, known: Performance | None
+        self, board: BoardState, granted: LeasedAttempt, known: Performance | None, land: Lander
     ) -> tuple[Performance, WorkProof]:
-        """Run a turn under its monitor. With a `known` performance, its work is only proven."""
-        performance, proof = await self._state.jobs.run_watched(granted.watch, self._run(board, granted, known))
+        """Run a turn under its monitor. With a `known` performance, its work is only proven.
+
+        Work in a repository that is done has landed (`land`) when this returns; then its proof has a `move`.
+        """
+        performance, proof = await self._state.jobs.run_watched(granted.watch, self._run(board, granted, known, land))
         if performance.how == "aborted":
             self._state.working.add(granted.job.lease)
         return performance, proof
 
     async def _run(
-        self, board: BoardState, granted: LeasedAttempt, known: Performance | None
+        self, board: BoardState, granted: LeasedAttempt, known: Performance | None, land: Lander
     ) -> tuple[Performance, WorkProof]:
         performance, proof = await self._run_job(board, granted) if known is None else (known, None)
-        if proof is None:
-            granted.job.enter("checking")
-            proof = await self._prove(board, granted, granted.job, performance)
-            performance, proof = self._believe_failure(granted, performance, proof)
         if performance.strayed and performance.how == "finished":
-            proof = WorkProof(breach=performance.strayed)
-        return performance, proof
+            return performance, WorkProof(breach=performance.strayed)
+        if proof is not None:
+            return performance, proof
+        granted.job.enter("checking")
+        proof = await self._prove(board, granted, granted.job, performance, partial(land, performance))
+        return self._believe_failure(granted, performance, proof)
 
     def _believe_failure(
         self, granted: LeasedAttempt, performance: Performance, proof: WorkProof
     ) -> tuple[Performance, WorkProof]:
         """Believe an agent that says it failed, unless its checks show that it did not."""
-        failed = performance.ended_badly == "failed" and not proof.breach
+        failed = performance.ended_badly == "failed" and not proof.breach and proof.move is None
         if not failed or turn_outcome.would_be_done(granted, performance, proof, at=self._state.deps.stamp()):
             return performance, proof
         return replace(performance, how="crashed", error=performance.remark, remark=""), NO_PROOF
@@ -73,7 +78,7 @@ class TurnRunner:
         job = granted.job
         prover = self._state.prover
         if prover is None and (job.needs_proof or job.criteria):
-            return Performance("not_started", error="checks and repositories are not supported here"), NO_PROOF
+            return Performance("not_started", error=turn_words.UNSUPPORTED["checks"]()), NO_PROOF
         if why := self._state.jobs.find_missing_isolation(job.profile):
             return Performance("not_started", error=why), NO_PROOF
         try:
@@ -116,12 +121,28 @@ class TurnRunner:
             LOG.warning("%s: %s", job.task_id, error.message, extra={"action": "dispatcher.interrupt"})
         raise asyncio.CancelledError
 
-    async def _prove(self, board: BoardState, granted: LeasedAttempt, job: Job, performance: Performance) -> WorkProof:
+    async def _prove(
+        self,
+        board: BoardState,
+        granted: LeasedAttempt,
+        job: Job,
+        performance: Performance,
+        land: Callable[[WorkProof], Awaitable[bool]],
+    ) -> WorkProof:
         """Have the work of a job proven."""
+        unwritten: list[AgentTalkError] = []
+
+        async def write(proof: WorkProof) -> bool:
+            try:
+                return await land(self._state.deps.secret_guard.redact_proof(proof))
+            except AgentTalkError as error:
+                unwritten.append(error)
+                raise
+
         if granted.kind_task is not None:
             return await self._gather_kind_evidence(board, granted, performance)
         if self._state.prover is None:
-            return WorkProof(refused="checks and repositories are not supported here")
+            return WorkProof(refused=turn_words.UNSUPPORTED["checks"]())
         if names := validator_verdicts.list_other_outputs(job):
             blobs = await self._state.deps.stores.blobs(job.board)
             job = replace(
@@ -129,9 +150,12 @@ class TurnRunner:
             )
         try:
             done = partial(turn_outcome.would_be_done, granted, performance, at=self._state.deps.stamp())
-            proof = await self._state.prover.prove(job, performance, done, partial(self._confirm, board, granted))
+            ask = partial(self._confirm, board, granted)
+            proof = await self._state.prover.prove(job, performance, done, ask, write)
             return self._state.deps.secret_guard.redact_proof(proof)
         except AgentTalkError as error:
+            if error in unwritten:  # the end could not be written, which says nothing about the work
+                raise
             return WorkProof(refused=verdict_words.NOT_CHECKED(error=describe_error(error)))
 
     async def _gather_kind_evidence(
@@ -150,9 +174,8 @@ class TurnRunner:
             found = tuple(await kind.evidence(task, turn))
         except Exception as error:  # a kind can be code of another party: any error of it means no evidence
             LOG.exception("%s: it could not be checked", granted.job.task_id, extra={"action": "dispatcher.evidence"})
-            code = f"{error.code}: " if isinstance(error, AgentTalkError) else ""
-            detail = f"verify_error: {code}{error}"
-            found = (Evidence("read_back", False, True, "observed", "engine", self._state.deps.stamp(), detail),)
+            why, code = (error.message, error.code) if isinstance(error, AgentTalkError) else (str(error), None)
+            found = (read_back.make_failure_evidence(why, code, self._state.deps.stamp()),)
         moot = next((each.detail for each in found if each.id in board_run.MOOT), "")
         return self._state.deps.secret_guard.redact_proof(
             WorkProof(evidence=found, check_records=board_run.evidence_to_json(found), moot=moot)

@@ -35,6 +35,7 @@ from agenttalk.engine.views.models.tasks import TaskPage
 from agenttalk.ports.statements.core import FACTS_OF, TASK_STATUSES, TaskStatusRow
 from agenttalk.ports.statements.messages import PLAN, PLAN_DOCUMENTS, PLAN_MANIFEST
 from agenttalk.ports.statements.plans import NODES_OF, RUN_STATE
+from agenttalk.ports.statements.proof import TIP
 from agenttalk.ports.statements.views import (
     FOREIGN_PLAN_PAGE,
     OPEN_PLAN_PAGE,
@@ -381,4 +382,6 @@ async def describe_repository(deps: Deps, plan_id: str) -> RepositorySummary:
             f"plan {plan_id!r} has no repository",
             hint="a plan file names its repository as workspace.repo",
         )
-    return {"repo": workspace.repo, "base": workspace.base, "link": list(workspace.link)}
+    tips = await store.read(TIP, plan_id=plan_id)
+    tip = tips[0].commit_id if tips else ""
+    return {"repo": workspace.repo, "base": workspace.base, "link": list(workspace.link), "tip": tip}

@@ -39,6 +39,7 @@ from agenttalk.ports.statements.toolchain import (
 from agenttalk.ports.storage import Store
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Phase, State
+from agenttalk.rules.core.task_trust import judge_trust
 
 PAGE: Final = 100
 LONGEST_PAGE: Final = 500
@@ -134,7 +135,7 @@ def _task(row: ToolchainPageRow) -> ToolchainTask:
         "closed_at": row.closed_at,
         "closed_why": row.closed_why,
         "trust": row.closed_why if row.state == "COMPLETED" else None,
-        "proven": is_proven(row.state, row.closed_why),
+        "proven": judge_trust(row).proven,
         "reason": row.reason,
     }
 
@@ -169,13 +170,8 @@ async def read_toolchain_fields(deps: Deps, task: TaskName) -> BoardTask | None:
         "must_haves": _read_must_haves(row.must_haves),
         "closed_why": row.closed_why,
         "trust": row.closed_why if row.state == "COMPLETED" else None,
-        "proven": is_proven(row.state, row.closed_why),
+        "proven": judge_trust(row).proven,
     }
-
-
-def is_proven(state: State, why: str | None) -> bool | None:
-    """Return whether a completed task is so by more than its agent's word; None while it is not completed."""
-    return why != "claimed" if state == "COMPLETED" else None
 
 
 async def list_warnings(deps: Deps, after: int = 0) -> WarningPage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from agenttalk.ports.statements.keys import BodyRow, IdRow, MessageIdRow, PlanIdRow
+from agenttalk.ports.statements.keys import BodyRow, IdRow, PlanIdRow
 from agenttalk.ports.statements.statement import NoRow, Statement
 
 
@@ -168,7 +168,6 @@ WAIT_FOR_INPUTS: Final = Statement("wait_for_inputs", WaitingSinceRow)
 STOP_WAITING: Final = Statement("stop_waiting", NoRow)
 DROP_HANDOVER: Final = Statement("drop_handover", NoRow)
 HANDOVERS_IN: Final = Statement("handovers_in", HandoverRow)
-MESSAGE_OF_DELIVERY: Final = Statement("message_of_delivery", MessageIdRow)
 STAGES_OF: Final = Statement("stages_of", StagesRow)
 ATTEMPT_TOKEN: Final = Statement("attempt_token", AttemptTokenRow)
 ENDED_TURNS: Final = Statement("ended_turns", BodyRow)

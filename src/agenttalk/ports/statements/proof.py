@@ -104,6 +104,12 @@ class JoinedCheckRow(NamedTuple):
     body: bytes
 
 
+class TipRow(NamedTuple):
+    """The commit that is the tip of a plan's branch."""
+
+    commit_id: str
+
+
 class WatchedBranchRow(NamedTuple):
     """A branch of an ended plan that is not merged yet."""
 
@@ -229,6 +235,9 @@ STALE_TASKS: Final = Statement("stale_tasks", TaskIdRow)
 JOINED_CHECKS: Final = Statement("joined_checks", JoinedCheckRow)
 JOIN_CHECK: Final = Statement("join_check", NoRow)
 DROP_JOINED: Final = Statement("drop_joined", NoRow)
+TIP: Final = Statement("tip", TipRow)
+BEGIN_TIP: Final = Statement("begin_tip", NoRow)
+MOVE_TIP: Final = Statement("move_tip", TipRow)
 WATCH_BRANCH: Final = Statement("watch_branch", NoRow)
 WATCHED_BRANCHES: Final = Statement("watched_branches", WatchedBranchRow)
 WATCHED_BRANCH: Final = Statement("watched_branch", BranchHeadRow)

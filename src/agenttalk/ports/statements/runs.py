@@ -54,17 +54,6 @@ class WorkingTaskRow(NamedTuple):
     phase: Phase | None
 
 
-class CommandLeaseRow(NamedTuple):
-    """A lease of an agent for a command of a foreign plan."""
-
-    plan_id: str
-    task_id: str
-    epoch: int
-    lease: str
-    owner: str
-    delivery: int
-
-
 class ScoreRow(NamedTuple):
     """The score of a task that is done."""
 
@@ -114,8 +103,16 @@ class FolderTaskRow(NamedTuple):
     updated_at: str
 
 
+class AgentQueueRow(NamedTuple):
+    """A task in the queue of an agent."""
+
+    task_id: str
+    delivery: int
+
+
 NEXT_TASK: Final = Statement("next_task", NextTaskRow)
 NEXT_TASK_APART: Final = Statement("next_task_apart", NextTaskRow)
+QUEUED_OF_AGENT: Final = Statement("queued_of_agent", AgentQueueRow)
 LEASE_TASK: Final = Statement("lease_task", LeasedTaskRow)
 START_TASK: Final = Statement("start_task", AttemptNumberRow)
 START_FIRST: Final = Statement("start_first", NoRow)
@@ -126,7 +123,7 @@ RUNNING_PLAN: Final = Statement("running_plan", PlanIdRow)
 END_TURN: Final = Statement("end_turn", TaskIdRow)
 QUEUEING_AGENTS: Final = Statement("queueing_agents", AgentIdRow)
 WORKING_TASKS: Final = Statement("working_tasks", WorkingTaskRow)
-WORKING_COMMANDS: Final = Statement("working_commands", CommandLeaseRow)
+WORKING_COMMANDS: Final = Statement("working_commands", WorkingTaskRow)
 AT_WORK_IN: Final = Statement("at_work_in", TaskCountRow)
 SCORE_OF: Final = Statement("score_of", ScoreRow)
 TAKE_DELIVERY: Final = Statement("take_delivery", TakenDeliveryRow)

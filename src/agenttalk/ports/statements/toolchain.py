@@ -157,6 +157,10 @@ class ToolchainTaskRow(NamedTuple):
     cause: Cause | None
     reason: str | None
     reexecutions: int
+    unmet: int | None
+    fresh: int
+    unproven: int
+    unisolated: int
 
 
 class KnownTaskRow(NamedTuple):
@@ -207,6 +211,10 @@ class ToolchainPageRow(NamedTuple):
     phase: Phase | None
     cause: Cause | None
     reason: str | None
+    unmet: int | None
+    fresh: int
+    unproven: int
+    unisolated: int
 
 
 class SightingRow(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal, NamedTuple
 
 from agenttalk.contracts.command import Command, Reexecution
 from agenttalk.contracts.core.vocabulary import Locale
@@ -17,6 +17,8 @@ from agenttalk.rules.text.message import Template
 _FENCE = re.compile(r"[A-Za-z0-9_]{12,64}\Z")
 ENGINE = "engine"
 """The validator of what the engine itself found missing."""
+_LONGEST_FINDINGS: Final = 30_000
+"""Characters of findings in an argument."""
 _PARTS = re.compile("; |\uff1b")
 """Between the parts of a reason that is put together, in both languages."""
 By = Literal["file", "message", "answer"]
@@ -51,6 +53,16 @@ class Handover:
     possible: tuple[tuple[str, str | None], ...] = ()
     """Names of those that are asked for under a condition on the score, or without one: those are optional."""
     by: By = "file"
+    has_tools: bool = False
+    """Whether its agent has our MCP tools, so that it needs no command line."""
+
+
+class WorkLimits(NamedTuple):
+    """What limits the work on a task: its promise, with checks and scope."""
+
+    promise: CompletionPromise
+    in_tree: bool
+    """Whether the agent works on a repository."""
 
 
 def render_execute_prompt(
@@ -63,11 +75,13 @@ def render_execute_prompt(
     fence: str,
     locale: Locale = "en",
     may_refuse: bool = False,
+    limits: WorkLimits | None = None,
+    patch: str = "",
 ) -> str:
-    """Render the prompt: task, role, inputs, missing inputs, hand-over and rework, always in this order.
+    """Render the prompt: task, role, inputs, missing inputs, limits, rework and hand-over, always in this order.
 
     An agent that `may_refuse` is asked before the inputs to judge first how fit it is. What a task does not have is
-    not mentioned.
+    not mentioned. `patch` is the file with the previous attempt, for work on a repository that is done again.
 
     Role and command are instructions. What others wrote (inputs, reasons of a refusal) stands between lines with
     the marker `fence`: 12 to 64 letters, digits or _, which should be random (ValueError if it is not of that
@@ -89,31 +103,32 @@ def render_execute_prompt(
         (prompt_words.FITNESS, fitness.render(locale, path=_line(handover.result_path)) if fitness else ""),
         (prompt_words.INPUTS, prompt.inputs(inputs)),
         (prompt_words.MISSING, prompt.missing(missing)),
-        (prompt_words.HANDOVER, prompt.handover(command, handover)),
-        (prompt_words.REWORK, prompt.rework(rework)),
+        (prompt_words.LIMITS_TITLE, render_limits(limits, rework, locale=locale) if limits else ""),
+        (prompt_words.REWORK, prompt.rework(rework, patch)),
+        (prompt_words.HANDOVER, prompt.handover(command, handover, limits)),
     ]
     return "\n\n".join([f"# {title.render(locale)}\n\n{text}" for title, text in sections if text]) + "\n"
 
 
-def render_previous_attempt(path: str, *, locale: Locale = "en") -> str:
-    """Render the note on the previous attempt, for an agent that works on a repository."""
-    return f"\n{prompt_words.PATCH.render(locale, path=_line(path))}\n"
+def render_findings(rework: Reexecution | None, *, locale: Locale = "en") -> str:
+    """Render what was found missing, for a program that takes it as an argument; empty for a first turn."""
+    return "\n".join(_refusal(rework, locale))[:_LONGEST_FINDINGS] if rework is not None else ""
 
 
-def render_limits(promise: CompletionPromise, *, in_tree: bool, again: bool = False, locale: Locale = "en") -> str:
-    """Render the note on the agent's scope, on what is protected, and on its checks.
+def render_limits(limits: WorkLimits, rework: Reexecution | None = None, *, locale: Locale = "en") -> str:
+    """Render how the work is checked, which scope it has, and what is protected.
 
-    `in_tree` says whether it works on a repository. An agent that repairs its work knows the commands, and gets
-    those that failed with what they printed. Empty for a task that nothing limits and nothing checks.
+    A check whose command stands in the reasons of `rework` is only named. Empty for a task that nothing limits and
+    nothing checks.
     """
-    parts = _scope(promise, locale) if in_tree else []
+    promise, in_tree = limits
+    parts = []
     if promise.checks:
-        checks = [_check(each, locale, again=again) for each in promise.checks]
+        reasons = "\n".join(_refusal(rework, locale)) if rework is not None else ""
+        checks = [_check(each, locale, reasons) for each in promise.checks]
         parts.append("\n".join([prompt_words.LIMITS_CHECKS.render(locale), *checks]))
-    if in_tree and (promise.allowed_scope or promise.disallowed_scope):
-        parts.append(prompt_words.LIMITS_LEAVING.render(locale))
-    title = prompt_words.LIMITS_TITLE.render(locale)
-    return "\n".join(["", f"# {title}", "", "\n\n".join(parts), ""]) if parts else ""
+    parts += _scope(promise, locale) if in_tree else []
+    return "\n\n".join(parts)
 
 
 def _scope(promise: CompletionPromise, locale: Locale) -> list[str]:
@@ -128,12 +143,14 @@ def _scope(promise: CompletionPromise, locale: Locale) -> list[str]:
     found += [prompt_words.LIMITS_CONSISTS_OF.render(locale)] if runs else []
     if found and not promise.allowed_scope:
         found.insert(0, prompt_words.LIMITS_ANYTHING.render(locale))
+    if promise.allowed_scope or promise.disallowed_scope:
+        found.append(prompt_words.LIMITS_LEAVING.render(locale))
     return found
 
 
-def _check(check: AnyCheck, locale: Locale, *, again: bool) -> str:
+def _check(check: AnyCheck, locale: Locale, reasons: str) -> str:
     command = getattr(check, "run", None)
-    if isinstance(command, str) and not again:
+    if isinstance(command, str) and command not in reasons:
         return prompt_words.LIMITS_RUNS.render(locale, name=_line(check.id), command=_line(command))
     return prompt_words.LIMITS_CHECK.render(locale, name=_line(check.id), kind=check.kind)
 
@@ -153,7 +170,7 @@ def render_remote_note(*, locale: Locale = "en") -> str:
 
 def render_tools_note(*, locale: Locale = "en") -> str:
     """Render the note for an agent that has our MCP server."""
-    return f"\n{prompt_words.TOOLS.render(locale)}\n"
+    return f"\n# {prompt_words.TOOLS_TITLE.render(locale)}\n\n{prompt_words.TOOLS.render(locale)}\n"
 
 
 def render_sections_prompt(
@@ -208,10 +225,13 @@ def _escaped(char: str) -> str:
 
 
 def _refusal(rework: Reexecution, locale: Locale) -> Iterator[str]:
-    """Render what the validator said, line by line."""
+    """Render what the validator said, line by line. All that the engine finds is to be done, and needs no rank."""
     result = rework.validation_result
     listed = [issue.description for issue in result.issues]
     parts = [part for part in _PARTS.split(result.reason) if not any(part in each for each in listed)]
+    if result.validator == ENGINE:
+        yield from (f"- {each}" for each in (*parts, *listed))
+        return
     if parts or not listed:  # the list says it already
         yield prompt_words.REASON.render(locale, text="; ".join(parts))
     for number, issue in enumerate(result.issues, 1):
@@ -251,7 +271,7 @@ class _Prompt:
     def missing(self, missing: Sequence[str]) -> str:
         return "\n".join([prompt_words.WORK_WITHOUT.render(self._locale), "", *_list(missing)]) if missing else ""
 
-    def handover(self, command: Command, handover: Handover) -> str:
+    def handover(self, command: Command, handover: Handover, limits: WorkLimits | None) -> str:
         locale, path = self._locale, _line(handover.result_path)
         parts = []
         if handover.outputs or handover.possible:
@@ -271,6 +291,9 @@ class _Prompt:
                 parts.append(f"{prompt_words.CRITERIA.render(locale)}\n{command.score_criteria.strip()}")
         else:
             parts.append(_choose(prompt_words.RESULT, self._by).render(locale, path=path))
+        if limits is not None and limits.promise.checks and self._by != "answer":
+            sentence = prompt_words.DISPUTABLE["tool" if handover.has_tools else "command"]
+            parts.append(sentence.render(locale, task=command.task_id))
         return "\n\n".join(parts)
 
     def _possible(self, name: str, when: str | None) -> str:
@@ -278,22 +301,19 @@ class _Prompt:
             return prompt_words.OPTIONAL.render(self._locale, name=_line(name))
         return prompt_words.DUE.render(self._locale, name=_line(name), when=when)
 
-    def rework(self, rework: Reexecution | None) -> str:
+    def rework(self, rework: Reexecution | None, patch: str = "") -> str:
         if rework is None:
             return ""
         locale, result = self._locale, rework.validation_result
-        parts = [
-            prompt_words.STILL_MISSING.render(locale, attempt=rework.attempt)
-            if result.validator == ENGINE
-            else prompt_words.REFUSED.render(
-                locale, attempt=rework.attempt, validator=_line(result.validator), score=f"{result.score:g}"
-            ),
-            self._fence_note(),
-            self._fenced("\n".join(_refusal(rework, locale))),
-            prompt_words.MEND.render(locale),
-        ]
-        if self._by != "answer" and any(each.category == "check" for each in result.issues):
-            parts.append(prompt_words.DISPUTABLE.render(locale, task=rework.original_task_id))
+        if result.validator == ENGINE:
+            before = prompt_words.STILL_MISSING.render(locale, attempt=rework.attempt)
+            after = prompt_words.DO_IT_NOW.render(locale)
+        else:
+            name, score = _line(result.validator), f"{result.score:g}"
+            before = prompt_words.REFUSED.render(locale, attempt=rework.attempt, validator=name, score=score)
+            after = prompt_words.MEND.render(locale)
+        parts = [before, self._fence_note(), self._fenced("\n".join(_refusal(rework, locale))), after]
+        parts += [prompt_words.PATCH.render(locale, path=_line(patch))] if patch else []
         return "\n\n".join(parts)
 
     def _fence_note(self) -> str:

@@ -3,12 +3,36 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
+
+from agenttalk.rules.text import mail_words, prompt_words, section_words
+from agenttalk.rules.text.message import LOCALES
 
 _PIECES: Final = re.compile(
     r"(?P<word>[A-Za-z]+)|(?P<short>[0-9]+|[!-/:-@\[-`{-~]+|\n+)"
     r"|(?P<gap>[ \t]{2,}|[ \t](?=[0-9]))|(?P<other>[^\x00-\x7f]+)"
 )
+_TITLES: Final = frozenset(
+    title.render(locale)
+    for locale in LOCALES
+    for title in (
+        *(prompt_words.TASK, prompt_words.ROLE, prompt_words.FITNESS, prompt_words.INPUTS, prompt_words.MISSING),
+        *(prompt_words.LIMITS_TITLE, prompt_words.REWORK, prompt_words.HANDOVER, prompt_words.TOOLS_TITLE),
+        *(section_words.CONTEXT_TITLE, section_words.CONSTRAINTS_TITLE, section_words.API_TITLE),
+        *(section_words.PROMISE_TITLE, mail_words.LETTER_TITLE, mail_words.UNREAD_TITLE, mail_words.ANSWER_TITLE),
+        *(mail_words.PROMISE_TITLE,),
+    )
+)
+"""What our sections are called."""
+_HEADING: Final = re.compile(r"# (.+)\Z")
+_FENCE: Final = re.compile(r"BEGIN (\w{12,}-*)\Z")
+
+
+class SectionSize(NamedTuple):
+    """A section of a prompt, and what it costs."""
+
+    title: str
+    tokens: int
 
 
 def estimate_tokens(text: str) -> int:
@@ -30,3 +54,23 @@ def estimate_tokens(text: str) -> int:
         else:
             half_tokens += len(piece["other"].encode("utf-8", "replace"))
     return -(-half_tokens // 2)
+
+
+def measure_sections(prompt: str) -> list[SectionSize]:
+    """Estimate the tokens of each section of a prompt.
+
+    Only our own titles begin a section: a heading inside a task, a role or a fenced text belongs to that text.
+    """
+    fence, found = "", [("", "")]
+    for line in prompt.splitlines(keepends=True):
+        text = line.rstrip("\r\n")
+        heading, opened = _HEADING.match(text), _FENCE.match(text)
+        if fence:
+            fence = "" if text == f"END {fence}" else fence
+        elif opened:
+            fence = opened[1]
+        elif heading and heading[1] in _TITLES:
+            found.append((heading[1], ""))
+        title, before = found[-1]
+        found[-1] = (title, before + line)
+    return [SectionSize(title, estimate_tokens(text)) for title, text in found if title or text]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 if TYPE_CHECKING:
     from agenttalk.contracts.evidence import EvidenceEntry
     from agenttalk.rules.budgets.aborts import Abort
+    from agenttalk.rules.budgets.provider_limits import AccountLimit
     from agenttalk.rules.core.task_states import TurnEnding
     from agenttalk.rules.proof.done import Evidence
     from agenttalk.rules.proof.evidence import CheckResult
@@ -49,6 +50,8 @@ class Performance:
     """The judgement of each input that had to be checked before it was used; `refused` if one is not accepted."""
     abort: Abort | None = None
     """Why it was stopped, e.g. because of a forbidden action that its driver saw."""
+    limited: AccountLimit | None = None
+    """The limit of its provider that ended it, if one did."""
     claims: tuple[str | EvidenceEntry, ...] = ()
     """Evidence that the agent says it has."""
     remark: str = ""
@@ -58,6 +61,14 @@ class Performance:
     ended_badly: Literal["", "denied", "failed"] = ""
     """Whether its agent was refused something, or reported a failure: a claim, which its checks may disprove. The
     remark says so then, also for work that is done."""
+
+
+class TipMove(NamedTuple):
+    """A move of the tip of a plan's branch, by compare-and-swap."""
+
+    before: str
+    """The commit that the tip has to be at."""
+    after: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +95,9 @@ class WorkProof:
     conflict: str = ""
     """What another party changed at the same place meanwhile."""
     commit: str = ""
-    """What the plan's branch was moved to."""
+    """The commit with the work on the plan's branch, if it is done."""
+    move: TipMove | None = None
+    """What moves the plan's branch there, in the transaction that says done."""
     foreign: tuple[str, ...] = ()
     """Commits on the plan's branch, since the task began, that no task of the plan merged; the newest first."""
     results: tuple[CheckResult, ...] = ()

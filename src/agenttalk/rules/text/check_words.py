@@ -170,7 +170,7 @@ CONFIRMED_BY: Final = Template(
 ATTESTED_BY: Final = Template(
     "check.attested_by",
     "attested by {by}, not isolated: an agent that nothing confines could have said it",
-    "由 {by} 声明，未隔离：未受限的代理也可能作出该回答",
+    "由 {by} 声明，未隔离：未受限的智能体也可能作出该回答",
 )
 WEAK: Final = Template(
     "check.weak",
@@ -402,6 +402,11 @@ CANNOT_RUN_BEFORE: Final = Template(
     "check.cannot_run_before",
     "the check {id!r} cannot run before the work: {why}",
     "检查 {id!r} 在工作开始前无法运行：{why}",
+)
+GREEN_BEFORE: Final = Template(
+    "check.green_before",
+    "the check {id!r} must fail before the work, and did not",
+    "检查 {id!r} 必须在工作开始前失败，但它没有失败",
 )
 CANNOT_RUN_HINT: Final = Template(
     "check.cannot_run_hint",

@@ -44,9 +44,14 @@ class Template:
         """The names of the parameters, each with the format that its place asks for."""
         return {name: kind or "" for _, name, kind, _ in Formatter().parse(self.en) if name}
 
+    @cached_property
+    def _unfilled(self) -> Mapping[str, str]:
+        """The sentence in each language, if it has no parameters: every prompt has several of these."""
+        return {} if self.formats else {locale: self.fill({}, locale) for locale in LOCALES}
+
     def render(self, locale: Locale, /, **params: object) -> str:
         """Return the sentence in a language, for a reader who gets it now: no message is made of it."""
-        return self.fill(params, locale)
+        return self._unfilled.get(locale) or self.fill(params, locale)
 
     def fill(self, params: Mapping[str, object], locale: Locale) -> str:
         """Return the sentence with its parameters in a language."""
@@ -146,6 +151,8 @@ JOINED: Final = Template("text.joined", "{parts}", "{parts}")
 """Sentences one after the other."""
 LISTED: Final = Template("text.listed", "{parts}", "{parts}", (", ", "，"))
 """Short parts of one sentence."""
+LINES: Final = Template("text.lines", "{parts}", "{parts}", ("\n", "\n"))
+"""Texts one below the other."""
 
 
 def join(parts: Iterable[str], template: Template = JOINED) -> str:
@@ -156,6 +163,16 @@ def join(parts: Iterable[str], template: Template = JOINED) -> str:
     if any(isinstance(text, Message) for text in texts):
         return template(parts=texts)
     return template.separators[0].join(texts)
+
+
+def cut(text: str, most: int) -> str:
+    """Cut a text that is too long. A message that is cut is its English."""
+    return text if len(text) <= most else text[:most]
+
+
+def cut_head(text: str, most: int) -> str:
+    """Cut the beginning of a text that is too long. A message that is cut is its English."""
+    return text if len(text) <= most else text[-most:]
 
 
 ABOUT: Final = Template("text.about", "{subject}: {what}", "{subject}：{what}")

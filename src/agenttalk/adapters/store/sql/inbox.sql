@@ -152,10 +152,6 @@ DELETE FROM handovers WHERE board = :board AND plan_id = :plan_id AND agent_id =
 SELECT id, name, content, message_id
 FROM handovers WHERE board = :board AND agent_id = :agent_id AND plan_id = :plan_id ORDER BY id LIMIT :limit
 
--- name: message_of_delivery
-SELECT m.message_id FROM deliveries AS d JOIN messages AS m ON m.id = d.message
-WHERE d.board = :board AND d.id = :id
-
 -- name: stages_of
 SELECT d.injected_at, d.prompt_sha256, d.acted_at
 FROM deliveries AS d JOIN messages AS m ON m.id = d.message

@@ -188,7 +188,7 @@ UPDATE tasks SET agent_id = :agent_id WHERE board = :board AND plan_id = :plan_i
 -- name: set_engine_task
 UPDATE tasks
 SET state = :state, cause = :cause, reason = :reason, reason_message = :reason_message, queued = NULL, phase = NULL, updated_at = :at, missing = :missing,
-    request_id = :request_id, fresh = 1, unproven = 0,
+    request_id = :request_id, fresh = 1, unproven = :unproven,
     waiting_since = CASE WHEN :state LIKE 'BLOCKED%' THEN coalesce(waiting_since, :at) ELSE NULL END
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 

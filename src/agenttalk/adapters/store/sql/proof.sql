@@ -140,6 +140,18 @@ ON CONFLICT (board, plan_id, task_id, owner, check_id) DO UPDATE SET body = excl
 DELETE FROM joined_checks
 WHERE board = :board AND plan_id = :plan_id AND (task_id = :task_id OR owner = :task_id)
 
+-- The tips of plans' branches. The branches in the repositories follow.
+-- name: tip
+SELECT commit_id FROM tips WHERE board = :board AND plan_id = :plan_id
+
+-- name: begin_tip
+INSERT INTO tips (board, plan_id, commit_id) VALUES (:board, :plan_id, :commit_id)
+ON CONFLICT (board, plan_id) DO NOTHING
+
+-- name: move_tip
+UPDATE tips SET commit_id = :commit_id WHERE board = :board AND plan_id = :plan_id AND commit_id = :expected
+RETURNING commit_id
+
 -- Branches of ended plans that are watched until they are merged.
 -- name: watch_branch
 INSERT INTO branches (board, plan_id, head)

@@ -31,10 +31,18 @@ WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND E
 ORDER BY t.priority, t.queued
 LIMIT 1
 
+-- The tasks of a plan in an agent's queue.
+-- name: queued_of_agent
+SELECT t.task_id, t.delivery FROM tasks AS t
+WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND t.plan_id = :plan_id
+ORDER BY t.priority, t.queued
+
 -- name: lease_task
 UPDATE tasks
 SET state = 'RUNNING', cause = 'LEASED', phase = :phase, queued = NULL, epoch = epoch + 1, lease = :lease,
-    owner = :owner, token = :token, leased_at = :at, updated_at = :at, attempt = attempt + 1
+    owner = :owner, token = :token, leased_at = :at, updated_at = :at, attempt = attempt + 1,
+    reason = CASE WHEN cause = 'ACCOUNT_LIMIT' THEN NULL ELSE reason END,
+    reason_message = CASE WHEN cause = 'ACCOUNT_LIMIT' THEN NULL ELSE reason_message END
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND state || '' = 'READY'
 RETURNING epoch, attempt
 
@@ -99,7 +107,7 @@ ORDER BY plan_id, task_id
 -- The leases of an agent for commands of foreign plans, whose tasks have no `unmet`.
 -- The board is compared in a way that hides it from SQLite's planner; see `unshown_views`.
 -- name: working_commands
-SELECT t.plan_id, t.task_id, t.epoch, t.lease, t.owner, t.delivery
+SELECT t.plan_id, t.task_id, d.receiver AS agent_id, t.epoch, t.lease, t.owner, t.delivery, t.phase
 FROM tasks AS t CROSS JOIN deliveries AS d
 WHERE t.board || '' = :board AND t.lease IS NOT NULL AND t.unmet IS NULL AND d.id = t.delivery
     AND d.receiver = :agent_id

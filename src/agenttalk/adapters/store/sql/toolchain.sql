@@ -133,7 +133,7 @@ RETURNING id
 -- name: toolchain_task
 SELECT c.task_id, c.key, c.action_type, c.title, c.description, c.assignee, c.assigned_by, c.must_haves, c.source,
     c.object, c.head_sha, c.hop, c.event_at, c.made_at, c.closed_at, c.closed_why, t.state, t.phase, t.cause, t.reason,
-    t.reexecutions
+    t.reexecutions, t.unmet, t.fresh, t.unproven, t.unisolated
 FROM toolchain_tasks AS c CROSS JOIN tasks AS t
 WHERE c.board = :board AND c.task_id = :task_id AND t.board = c.board AND t.plan_id = c.board AND t.task_id = c.task_id
 
@@ -156,7 +156,7 @@ UPDATE toolchain_tasks SET closed_at = :at, closed_why = :why WHERE board = :boa
 
 -- name: toolchain_page
 SELECT c.id, c.task_id, c.title, c.description, c.assignee, c.assigned_by, c.must_haves, c.source, c.object, c.made_at,
-    c.closed_at, c.closed_why, t.state, t.phase, t.cause, t.reason
+    c.closed_at, c.closed_why, t.state, t.phase, t.cause, t.reason, t.unmet, t.fresh, t.unproven, t.unisolated
 FROM toolchain_tasks AS c CROSS JOIN tasks AS t
 WHERE c.board = :board AND c.id > :after
     AND t.board = c.board AND t.plan_id = c.board AND t.task_id = c.task_id
@@ -165,7 +165,7 @@ ORDER BY c.id LIMIT :limit
 -- The same, the newest first.
 -- name: toolchain_newest
 SELECT c.id, c.task_id, c.title, c.description, c.assignee, c.assigned_by, c.must_haves, c.source, c.object, c.made_at,
-    c.closed_at, c.closed_why, t.state, t.phase, t.cause, t.reason
+    c.closed_at, c.closed_why, t.state, t.phase, t.cause, t.reason, t.unmet, t.fresh, t.unproven, t.unisolated
 FROM toolchain_tasks AS c CROSS JOIN tasks AS t
 WHERE c.board = :board AND c.id < :before
     AND t.board = c.board AND t.plan_id = c.board AND t.task_id = c.task_id
@@ -173,7 +173,7 @@ ORDER BY c.id DESC LIMIT :limit
 
 -- name: toolchain_page_open
 SELECT c.id, c.task_id, c.title, c.description, c.assignee, c.assigned_by, c.must_haves, c.source, c.object, c.made_at,
-    c.closed_at, c.closed_why, t.state, t.phase, t.cause, t.reason
+    c.closed_at, c.closed_why, t.state, t.phase, t.cause, t.reason, t.unmet, t.fresh, t.unproven, t.unisolated
 FROM toolchain_tasks AS c CROSS JOIN tasks AS t
 WHERE c.board = :board AND c.closed_at IS NULL AND c.id > :after
     AND t.board = c.board AND t.plan_id = c.board AND t.task_id = c.task_id
@@ -181,7 +181,7 @@ ORDER BY c.id LIMIT :limit
 
 -- name: toolchain_page_of_agent
 SELECT c.id, c.task_id, c.title, c.description, c.assignee, c.assigned_by, c.must_haves, c.source, c.object, c.made_at,
-    c.closed_at, c.closed_why, t.state, t.phase, t.cause, t.reason
+    c.closed_at, c.closed_why, t.state, t.phase, t.cause, t.reason, t.unmet, t.fresh, t.unproven, t.unisolated
 FROM toolchain_tasks AS c CROSS JOIN tasks AS t
 WHERE c.board = :board AND c.assignee = :agent_id AND c.id > :after
     AND t.board = c.board AND t.plan_id = c.board AND t.task_id = c.task_id

@@ -13,6 +13,7 @@ from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
+    from agenttalk.adapters.workspaces.landing import LandingRefusal, LandingResult
     from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 
 diff_app = typer.Typer(add_completion=False)
@@ -32,8 +33,8 @@ def diff(
     out, folder = root_access.choose_root(ctx, root, as_json)
     plan, _, task = what.partition("/")
     attempt = _last_attempt(folder, plan, task) if task else None
-    space = asyncio.run(_open_workspace(folder, plan))
-    before, after = asyncio.run(_ends(space, attempt))
+    space, tip = asyncio.run(_open_workspace(folder, plan))
+    before, after = asyncio.run(_ends(space, tip, attempt))
     text = asyncio.run(space.trees.diff(before, after))
     changes = asyncio.run(space.trees.changes(before, after))
     if out.as_json:
@@ -62,20 +63,15 @@ def merge(
     The merge is a fast-forward, or a merge without conflicts, and needs a clean work tree. Before it, the plan's proof
     is checked at the tip of its branch: checks with stale evidence run again, and if one fails, nothing is merged.
     """
-    import asyncio
-
     from agenttalk.adapters.workspaces.landing import LandingResult
-    from agenttalk.wiring import SystemClock
 
     out, folder = root_access.choose_root(ctx, root, as_json)
-    space = asyncio.run(_open_workspace(folder, plan))
     report = {} if stale else verify_plan(folder, plan)
     if broken := find_broken_checks(report):
         _tell_broken(out, plan, broken)
         return 1
-    landed = asyncio.run(space.land(at=SystemClock().now(), into=into, commit=report.get("commit", "")))
+    landed = land_plan(folder, plan, into, report.get("commit", ""), stale=stale)
     if isinstance(landed, LandingResult):
-        _note_merged(folder, plan, landed.commit, into, stale=stale)
         _tell_landed(out, landed.commit, landed.how, stale=stale)
         return 0
     if out.as_json:
@@ -84,6 +80,23 @@ def merge(
         out.say(f"[red]✗[/] nothing was merged: {sanitize(landed.why)}", err=True)
         out.say("".join(f"  · {sanitize(path)}\n" for path in landed.paths).rstrip() or sanitize(landed.text), err=True)
     return 1
+
+
+def land_plan(
+    folder: Path, plan: str, into: str | None = None, commit: str = "", *, stale: bool = False
+) -> LandingResult | LandingRefusal:
+    """Merge a commit of a plan's branch, or its tip, into a branch of the user, and record who did that."""
+    import asyncio
+
+    from agenttalk.adapters.workspaces.landing import LandingResult
+    from agenttalk.wiring import SystemClock
+
+    space, tip = asyncio.run(_open_workspace(folder, plan))
+    commit = commit or asyncio.run(_follow(space, tip))
+    landed = asyncio.run(space.land(at=SystemClock().now(), into=into, commit=commit))
+    if isinstance(landed, LandingResult):
+        _note_merged(folder, plan, landed.commit, into, stale=stale)
+    return landed
 
 
 def verify_plan(folder: Path, plan: str) -> dict[str, Any]:
@@ -145,7 +158,8 @@ def _last_attempt(folder: Path, plan: str, task: str) -> tuple[str, str, int]:
     return task, str(last["command_id"]), int(last["attempt"])
 
 
-async def _open_workspace(folder: Path, plan: str) -> PlanWorkspace:
+async def _open_workspace(folder: Path, plan: str) -> tuple[PlanWorkspace, str]:
+    """Open the workspace of a plan; return the tip of its branch, too."""
     import asyncio
 
     from agenttalk.adapters.proving import FOLDER
@@ -159,18 +173,23 @@ async def _open_workspace(folder: Path, plan: str) -> PlanWorkspace:
         lambda local: local.plans.describe_repository(plan),
     )
     home = folder / FOLDER / plan
-    return await PlanWorkspace.open(
-        WorkspaceSettings(Path(told["repo"]), plan, home, told["base"], link=tuple(told["link"]))
-    )
+    settings = WorkspaceSettings(Path(told["repo"]), plan, home, told["base"], link=tuple(told["link"]))
+    return await PlanWorkspace.open(settings), told["tip"]
 
 
-async def _ends(space: PlanWorkspace, attempt: tuple[str, str, int] | None) -> tuple[str, str]:
+async def _follow(space: PlanWorkspace, tip: str) -> str:
+    """Bring the branch of a plan to its tip, unless others have moved it. Returns the commit that is the tip then."""
+    from agenttalk.wiring import SystemClock
+
+    return await space.follow(tip, at=SystemClock().now()) if tip else await space.ensure()
+
+
+async def _ends(space: PlanWorkspace, tip: str, attempt: tuple[str, str, int] | None) -> tuple[str, str]:
     """Return the commits to compare: start and end of an attempt, or of the plan."""
     from agenttalk.adapters.workspaces.results import WorkspaceAttempt
 
     if attempt is None:
-        tip = await space.ensure()
-        return await space.base(), tip
+        return await space.base(), await _follow(space, tip)
     taken = await space.attempts.find_taken(WorkspaceAttempt(*attempt))
     if taken is None:
         raise UsageError(Code.NAME_UNKNOWN, f"the changes of {attempt[1]}, attempt {attempt[2]}, were not kept")

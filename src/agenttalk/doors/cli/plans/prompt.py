@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import typer
 
@@ -31,17 +31,20 @@ def show_prompt(out: CommandOutput, folder: Path, plan: str, task_id: str) -> in
         out.say(f"[yellow]![/] {sanitize(plan)}/{sanitize(task_id)}: {_PROMPTS[told['standing']]}{shown}", err=True)
     if told["text"] is not None:
         typer.echo(told["text"])
+        for each in counts["sections"]:
+            out.say(f"[dim]{each['tokens']:>8,}  {sanitize(each['title']) or '…'}[/]", err=True)
         size = "at most {tokens:,} tokens, {added:,} of them beside the task's own text (estimated)".format(**counts)
         out.say(f"[dim]{size}[/]", err=True)
     return 0
 
 
-def _count_tokens(folder: Path, plan: str, task_id: str, text: str) -> dict[str, int]:
-    """Estimate the tokens of a prompt, and of what stands in it beside the text of its task."""
-    from agenttalk.rules.prompts.size import estimate_tokens
+def _count_tokens(folder: Path, plan: str, task_id: str, text: str) -> dict[str, Any]:
+    """Estimate the tokens of a prompt: of each section, in all, and of all that is not the text of its task."""
+    from agenttalk.rules.prompts.size import estimate_tokens, measure_sections
 
     told = root_access.ask_root(
         folder, f"/api/plans/{plan}/tasks/{task_id}/explanation", lambda local: local.plans.explain_task(plan, task_id)
     )
     tokens, own = estimate_tokens(text), estimate_tokens(told["asked"] or "")
-    return {"tokens": tokens, "added": max(0, tokens - own)}
+    sections = [each._asdict() for each in measure_sections(text)]
+    return {"tokens": tokens, "added": max(0, tokens - own), "sections": sections}

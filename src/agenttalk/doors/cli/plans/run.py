@@ -7,9 +7,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -124,16 +125,35 @@ def _run_compiled(
 ) -> dict[str, Any]:
     """Run a plan and show its progress. With `quiet`, the caller prints the result."""
     from agenttalk.doors.cli.plans import warnings
-    from agenttalk.rules.planfile.compiler import compute_waves
 
     _warn_of_checks(out, compiled, folder)
     warnings.warn_of_programs(out, compiled, folder)
     warnings.warn_of_sandboxes(out, compiled, folder, sandbox)
     warnings.warn_of_logins(out, compiled, folder, sandbox)
+    return follow_compiled(out, compiled, folder, watch=watch, quiet=quiet, sandbox=sandbox)
+
+
+def follow_compiled(
+    out: CommandOutput,
+    compiled: CompiledPlan,
+    folder: Path,
+    *,
+    watch: bool = False,
+    quiet: bool = False,
+    until_asked: bool = False,
+    sandbox: Tier | None = None,
+) -> dict[str, Any]:
+    """Run a plan whose warnings were shown, and show its progress. With `quiet`, the caller prints the result.
+
+    With `until_asked` it also ends at a question to a person that would not keep its tasks from going on.
+    """
+    from agenttalk.rules.planfile.compiler import compute_waves
+
     order = [task_id for wave in compute_waves(compiled.dag) for task_id in wave]
     without_program = {name for name, profile in compiled.profiles.items() if profile.driver == "folder"}
     with LivePlanView(out, compiled.dag.plan_id, order=order, without_program=without_program, root=folder) as live:
-        standing = _run_until_settled(folder, compiled, live, watch=watch, sandbox=sandbox)
+        over = partial(_is_over, watch=watch, until_asked=until_asked)
+        standing = _run_until_settled(folder, compiled, live, over, watch=watch, sandbox=sandbox)
     if not quiet:
         live.conclude(standing)
     return standing
@@ -175,6 +195,7 @@ def _run_until_settled(
     root: Path,
     compiled: CompiledPlan,
     live: LivePlanView,
+    over: Callable[[dict[str, Any]], bool],
     *,
     watch: bool,
     sandbox: Tier | None = None,
@@ -196,9 +217,9 @@ def _run_until_settled(
         try:
             if client is not None:
                 warnings.refuse_sandbox(sandbox)
-                return _run_in_engine(client, compiled, live, watch=watch)
+                return _run_in_engine(client, compiled, live, over, watch=watch)
             if not served:
-                return _run_here(root, compiled, live, watch=watch, sandbox=sandbox)
+                return _run_here(root, compiled, live, over, watch=watch, sandbox=sandbox)
         except MachineError as error:
             if error.code not in {Code.ENGINE_RUNNING, Code.ENGINE_UNREACHABLE}:
                 raise
@@ -224,6 +245,7 @@ def _run_here(
     root: Path,
     compiled: CompiledPlan,
     live: LivePlanView,
+    over: Callable[[dict[str, Any]], bool],
     *,
     watch: bool,
     sandbox: Tier | None,
@@ -231,7 +253,7 @@ def _run_here(
     from agenttalk import wiring
     from agenttalk.wiring import settings
 
-    following = _Following(compiled, live, watch=watch)
+    following = _Following(compiled, live, over, watch=watch)
     loaded = settings.load(root).with_sandbox(sandbox)
 
     def start(stop: asyncio.Event) -> Any:
@@ -247,9 +269,18 @@ def _run_here(
 class _Following:
     """Submits a plan to the engine of this process, and shows it until it ends, waits or is interrupted."""
 
-    def __init__(self, compiled: CompiledPlan, live: LivePlanView, *, watch: bool) -> None:
+    def __init__(
+        self,
+        compiled: CompiledPlan,
+        live: LivePlanView,
+        over: Callable[[dict[str, Any]], bool],
+        *,
+        watch: bool,
+    ) -> None:
+        """`over` says whether a status is the last one."""
         self._compiled = compiled
         self._live = live
+        self._over = over
         self._watch = watch
         self._interrupt: asyncio.Event | None = None
         """Set by Ctrl-C, once the plan runs."""
@@ -294,7 +325,7 @@ class _Following:
                 began = time.monotonic()
                 standing = await self._read(running)
                 took = time.monotonic() - began
-                if _is_over(standing, watch=self._watch):
+                if self._over(standing):
                     return
                 watching = asyncio.create_task(self._show_activities(running, standing))
                 try:
@@ -329,7 +360,14 @@ class _Following:
                 await asyncio.sleep(max(SMOOTH, 10 * (time.monotonic() - began)))
 
 
-def _run_in_engine(client: EngineClient, compiled: CompiledPlan, live: LivePlanView, *, watch: bool) -> dict[str, Any]:
+def _run_in_engine(
+    client: EngineClient,
+    compiled: CompiledPlan,
+    live: LivePlanView,
+    over: Callable[[dict[str, Any]], bool],
+    *,
+    watch: bool,
+) -> dict[str, Any]:
 
     context = _context()
     client.post("/api/plans", to_documents(compiled), {"traceparent": context} if context else {})
@@ -339,7 +377,7 @@ def _run_in_engine(client: EngineClient, compiled: CompiledPlan, live: LivePlanV
             path = f"/api/plans/{compiled.dag.plan_id}"
             standing = client.get(path) if watch else client.post(f"{path}/settle", {})
             live.show(standing)
-            if _is_over(standing, watch=watch):
+            if over(standing):
                 return standing
             time.sleep(PACE)
     # We only stop following: the engine continues.
@@ -376,5 +414,7 @@ def to_documents(compiled: CompiledPlan) -> dict[str, Any]:
     }
 
 
-def _is_over(standing: dict[str, Any], *, watch: bool) -> bool:
+def _is_over(standing: dict[str, Any], *, watch: bool, until_asked: bool) -> bool:
+    if until_asked and standing["questions"]:
+        return True
     return standing["result"] != "running" and (not watch or standing["state"] == "ENDED")

@@ -182,3 +182,5 @@ class RepositorySummary(TypedDict):
     repo: str
     base: str | None
     link: list[str]
+    tip: str
+    """The commit that is the tip of the plan's branch; empty before the plan began there."""

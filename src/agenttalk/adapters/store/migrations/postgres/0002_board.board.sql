@@ -759,3 +759,11 @@ CREATE TABLE branches (
     head text NOT NULL,
     PRIMARY KEY (board, plan_id)
 );
+
+-- The commit that is the tip of a plan's branch. The branch in the repository follows.
+CREATE TABLE tips (
+    board text NOT NULL,
+    plan_id text NOT NULL,
+    commit_id text NOT NULL,
+    PRIMARY KEY (board, plan_id)
+);

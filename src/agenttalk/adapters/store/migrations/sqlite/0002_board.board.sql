@@ -759,3 +759,11 @@ CREATE TABLE branches (
     head TEXT NOT NULL,
     PRIMARY KEY (board, plan_id)
 ) STRICT, WITHOUT ROWID;
+
+-- The commit that is the tip of a plan's branch. The branch in the repository follows.
+CREATE TABLE tips (
+    board TEXT NOT NULL,
+    plan_id TEXT NOT NULL,
+    commit_id TEXT NOT NULL,
+    PRIMARY KEY (board, plan_id)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,1 @@
+"""Changes to a repository in which nothing was set up: made until a check proves them, or proven as they are."""

@@ -1,0 +1,160 @@
+"""Tells how a run of an agent on a repository ended, with the evidence and the command to type next."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from agenttalk.adapters.workspaces.landing import LandingRefusal, LandingResult
+from agenttalk.doors.cli.core import root_access
+from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line, summarize_lines
+from agenttalk.doors.cli.plans import code
+from agenttalk.doors.cli.plans.live_view import describe_usage
+from agenttalk.rules.changes.change_plan import CHECK
+from agenttalk.rules.text import check_words
+
+if TYPE_CHECKING:
+    from agenttalk.doors.cli.changes.prepared_change import PreparedChange
+
+ChangeResult = Literal["proven", "not proven", "green", "unable", "waiting", "interrupted"]
+CODES: Final[dict[ChangeResult, int]] = {
+    "proven": 0,
+    "not proven": 1,
+    "green": 2,
+    "unable": 2,
+    "waiting": 3,
+    "interrupted": 130,
+}
+"""Result → exit code. `green`: the check succeeds before the work; `unable`: it cannot run there."""
+EXIT_WAITING: Final = 3
+
+
+class ChangeOutcome:
+    """The end of a run."""
+
+    def __init__(self, out: CommandOutput, prepared: PreparedChange, standing: dict[str, Any]) -> None:
+        self._out = out
+        self._prepared = prepared
+        self._standing = standing
+        self._task: dict[str, Any] = standing["tasks"][0]
+        self._disputes: list[dict[str, Any]] = []
+        self._merge: LandingResult | LandingRefusal | None = None
+        self.result = self._find_result()
+        if self.result == "waiting" and not self._disputes:
+            self._disputes = self._read_disputes()
+
+    def _find_result(self) -> ChangeResult:
+        result = self._standing["result"]
+        if result == "done":
+            return "proven" if self._task.get("proven") is not False else "not proven"
+        reason = self._task["reason"] or ""
+        if check_words.GREEN_BEFORE(id=CHECK) in reason:
+            return "green"
+        if check_words.CANNOT_RUN_BEFORE(id=CHECK, why="") in reason:
+            return "unable"
+        if result == "running":
+            return "waiting" if self._standing["questions"] else "interrupted"
+        if result in {"waiting", "paused"}:
+            return "waiting"
+        self._disputes = self._read_disputes()
+        return "waiting" if self._disputes else "not proven"
+
+    def _read_disputes(self) -> list[dict[str, Any]]:
+        """Read the open disputes of the check by the agent."""
+        plan, task, root = self._prepared.plan_id, self._task["task_id"], self._prepared.root
+        if not self._standing["questions"]:
+            return []
+        explained = root_access.ask_root(
+            root, f"/api/plans/{plan}/tasks/{task}/explanation", lambda local: local.plans.explain_task(plan, task)
+        )
+        return [each for each in explained["disputes"] if each["state"] == "open"]
+
+    def tell(self) -> int:
+        """Merge the work if that is wanted, print the end, and return the exit code."""
+        work = self._work()
+        if work is not None and self._prepared.options.merge:
+            self._merge = code.land_plan(self._prepared.root, self._prepared.plan_id, commit=work.commit)
+        if self._out.as_json:
+            self._out.write_json(self._as_json())
+        else:
+            self._say()
+        return EXIT_WAITING if isinstance(self._merge, LandingRefusal) else CODES[self.result]
+
+    def _as_json(self) -> dict[str, Any]:
+        prepared = self._prepared
+        work = self._work()
+        return {
+            "ok": self.result == "proven",
+            "result": self.result,
+            "reason": self._reason(),
+            "plan_id": prepared.plan_id,
+            "root": str(prepared.root),
+            "branch": prepared.branch if work else None,
+            "commit": work.commit if work else None,
+            "check": prepared.check.text,
+            "agent": prepared.agent.agent or prepared.agent.program,
+            "rounds": self._task["rounds"] + 1,
+            "links": list(prepared.links),
+            "usage": self._standing.get("usage"),
+            **self._merge_json(),
+        }
+
+    def _merge_json(self) -> dict[str, Any]:
+        match self._merge:
+            case LandingResult():
+                return {"merge": {"ok": True, "commit": self._merge.commit, "how": self._merge.how}}
+            case LandingRefusal():
+                return {"merge": {"ok": False, "why": self._merge.why, "paths": list(self._merge.paths)}}
+        return {}
+
+    def _reason(self) -> str | None:
+        disputed = "; ".join(f"the agent disputes the check: {each['reason']}" for each in self._disputes)
+        return disputed or self._task["reason"]
+
+    def _work(self) -> Any:
+        from agenttalk.adapters.workspaces.user_folder import read_work
+
+        return read_work(self._prepared.repository, self._prepared.branch) if self.result == "proven" else None
+
+    def _say_merged(self) -> None:
+        say, prepared = self._out.say, self._prepared
+        match self._merge:
+            case LandingResult():
+                say(f"  merged into {sanitize(prepared.repository.branch)} as {self._merge.commit[:12]}")
+            case LandingRefusal():
+                paths = "".join(f" {sanitize_line(path)}" for path in self._merge.paths[:5])
+                say(f"  [yellow]‖[/] not merged: {sanitize(self._merge.why)}{paths}")
+                say(f"  [cyan]→[/] git merge {sanitize(prepared.branch)}")
+            case None:
+                say(f"  [cyan]→[/] git merge {sanitize(prepared.branch)}")
+
+    def _say(self) -> None:
+        say, prepared = self._out.say, self._prepared
+        check = sanitize(prepared.check.text)
+        took = describe_usage(self._standing.get("usage"))
+        rounds = self._task["rounds"] + 1
+        summary = "; ".join(part for part in (f"round {rounds} of {prepared.options.limits.rounds}", took) if part)
+        reason = summarize_lines(self._reason() or "a question is open", 600)
+        root = shlex.quote(str(prepared.root))
+        task = f"{prepared.plan_id}/{self._task['task_id']}"
+        match self.result:
+            case "proven":
+                say(f"[green]✓[/] proven: [bold]{check}[/] ({summary})")
+                if work := self._work():
+                    say(f"  {sanitize(prepared.branch)} {work.commit[:12]}: {sanitize(work.summary)}")
+                self._say_merged()
+            case "green":
+                say("[yellow]![/] nothing to prove: it is green before the work", err=True)
+                say("  [cyan]→[/] name a check that fails, or pass --already-green ok", err=True)
+            case "unable":
+                say(f"[bold red]✗[/] {reason}", err=True)
+                say("  [cyan]→[/] correct it, or see --link, --prepare and --allow-tests", err=True)
+            case "waiting":
+                say(f"[yellow]‖[/] waits for a person: {reason} ({summary})")
+                say(f"  [cyan]→[/] agenttalk inbox --root {sanitize(root)}, and then the same command again")
+            case "interrupted":
+                say("[yellow]![/] stopped; run the same command again to go on")
+            case _:
+                say(f"[bold red]✗[/] not proven: [bold]{check}[/] ({summary})")
+                say(f"  {reason}")
+                say(f"  [cyan]→[/] agenttalk explain {sanitize(task)} --root {sanitize(root)}")

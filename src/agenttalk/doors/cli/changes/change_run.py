@@ -1,0 +1,368 @@
+"""Runs an agent on a repository until a check is proven: prepares it, says what was decided, runs it, tells its end."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from agenttalk.contracts.errors import Code, ContractError, MachineError, UsageError
+from agenttalk.doors.cli.changes import check_selection
+from agenttalk.doors.cli.changes.change_outcome import ChangeOutcome
+from agenttalk.doors.cli.changes.prepared_change import ChangeCheck, ChangeOptions, PreparedChange
+from agenttalk.doors.cli.core.output import CommandOutput, format_count, sanitize, sanitize_line
+from agenttalk.rules.changes import change_plan
+from agenttalk.rules.changes.change_plan import ChangeLimits, ChangeOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agenttalk.adapters.workspaces.user_folder import UserRepository
+    from agenttalk.rules.agents.agent_commands import AgentCommand
+    from agenttalk.rules.planfile.compiler import CompiledPlan
+
+_ENDED: Final = "ended.json"
+"""The file of a root that says how its run ended."""
+_TRIES: Final = 1000
+_SHOWN: Final = 3
+_PLACES: Final = (".venv/bin", "venv/bin", "node_modules/.bin")
+
+
+class ChangeRun:
+    """One call of `until` or `do`."""
+
+    def __init__(self, out: CommandOutput, options: ChangeOptions) -> None:
+        self._out = out
+        self._options = options
+
+    def run(self, command: Sequence[str], check: str) -> int:
+        """Run an agent until a check is proven. Returns the exit code."""
+        from agenttalk.adapters.workspaces.user_folder import find_repository
+
+        repository = find_repository(Path.cwd())
+        agent = _read_agent(command, repository)
+        check = _require_text(check)
+        return self.change(repository, agent, ChangeCheck(check, check_selection.make_check(repository, check)))
+
+    def run_goal(self, goal: str, agent: str | None, check: str | None, *, ask_me: bool) -> int:
+        """Run a coding agent until the goal is proven by a check, which is found unless it is named."""
+        from agenttalk.adapters.workspaces.user_folder import find_repository
+
+        if not goal.strip():
+            raise UsageError(Code.OPTION_INVALID, "the goal is empty", hint="say what is to be done")
+        repository = find_repository(Path.cwd())
+        chosen = ChangeCheck(f"Is this done? {goal.strip()}") if ask_me else _choose_check(repository, check)
+        return self.change(repository, _choose_agent(agent, goal.strip()), chosen)
+
+    def change(self, repository: UserRepository, agent: AgentCommand, check: ChangeCheck) -> int:
+        """Run an agent until the check that was chosen is proven. Returns the exit code."""
+        if self._options.merge:
+            _require_mergeable(repository)
+        prepared = self._prepare(repository, agent, check)
+        self._tell_decided(prepared)
+        standing = self._run(prepared)
+        return self._conclude(prepared, standing)
+
+    def _prepare(self, repository: UserRepository, agent: AgentCommand, chosen: ChangeCheck) -> PreparedChange:
+        from agenttalk.wiring.state_folder import find_state_folder
+
+        options = self._options
+        links = _choose_links(repository, options.links)
+        home = find_state_folder(repository.top) / "runs" / _name_of(repository)
+        state = f"{repository.head} {_hash_uncommitted(repository)}"
+        for attempt in range(1, _TRIES):
+            order = ChangeOrder(
+                repository=str(repository.top),
+                identity=f"{os.path.realpath(repository.common)} {state}",
+                name=_first_line(agent.prompt) or chosen.text,
+                goal=agent.prompt.strip() or f"Make this check pass: {chosen.text}",
+                agent_id=_agent_id(agent),
+                agent=_profile_of(agent, repository, options.env),
+                check=_make_check(repository, chosen, links),
+                question=chosen.text,
+                protected=options.protect,
+                scope=options.scope,
+                tests_allowed=options.allow_tests,
+                already_green=options.already_green,
+                links=links,
+                prepare=options.prepare,
+                limits=options.limits,
+                attempt=attempt,
+            )
+            plan = change_plan.make_plan(order)
+            root = home / plan["plan_id"]
+            if not _is_over(root, repository, f"agenttalk/{plan['plan_id']}"):
+                compiled = _compile(plan, root)
+                return PreparedChange(repository, agent, chosen, options, links, root, compiled)
+        raise UsageError(Code.NAME_TAKEN, f"this was tried {_TRIES - 1} times", hint=f"remove {home}")
+
+    def _run(self, prepared: PreparedChange) -> dict[str, Any]:
+        from agenttalk.doors.cli.plans import run as runs
+        from agenttalk.doors.cli.plans import warnings
+
+        sandbox = prepared.options.sandbox
+        if not self._out.as_json:
+            warnings.warn_of_logins(self._out, prepared.compiled, prepared.root, sandbox)
+        return runs.follow_compiled(
+            self._out, prepared.compiled, prepared.root, quiet=True, until_asked=True, sandbox=sandbox
+        )
+
+    def _tell_decided(self, prepared: PreparedChange) -> None:
+        """Print what was decided, before the agent starts."""
+        if self._out.as_json:
+            return
+        repository, options = prepared.repository, prepared.options
+        self._line("check", _describe_check(prepared.check))
+        self._line("agent", _describe_agent(prepared.agent))
+        self._line("from", _describe_base(repository))
+        if (candidate := prepared.check.candidate) is not None:
+            kept = change_plan.list_protected(candidate, options.protect, tests_allowed=options.allow_tests)
+            self._line("protected", _shorten(kept) or "nothing")
+        if options.scope:
+            self._line("scope", _shorten(options.scope))
+        if prepared.links:
+            self._line("read-only", _shorten(prepared.links))
+        self._line("limits", _describe_limits(options.limits))
+
+    def _line(self, name: str, text: str) -> None:
+        self._out.say(f"[dim]{name:<10}[/] {text}", err=True)
+
+    def _conclude(self, prepared: PreparedChange, standing: dict[str, Any]) -> int:
+        """Tell how the run ended, and return the exit code."""
+        report = ChangeOutcome(self._out, prepared, standing)
+        if report.result in {"proven", "not proven", "green", "unable"}:
+            _note_end(prepared.root, report.result)
+        return report.tell()
+
+
+def _require_text(check: str) -> str:
+    if not check.strip():
+        raise UsageError(Code.OPTION_INVALID, "the check is empty", hint="name a command, such as 'pytest -q'")
+    return check.strip()
+
+
+def _read_agent(command: Sequence[str], repository: UserRepository) -> AgentCommand:
+    """Read the command of the agent. Raises UsageError when it cannot be started."""
+    from agenttalk.rules.agents import agent_commands, cli_table
+
+    try:
+        agent = agent_commands.read_command(command)
+    except ValueError as error:
+        raise UsageError(Code.OPTION_INVALID, str(error)) from error
+    here = repository.top / repository.inside
+    missing = not (here / agent.program).exists() if "/" in agent.program else shutil.which(agent.program) is None
+    if missing:
+        install = cli_table.TABLE[agent.agent].install if agent.is_known else ""
+        hint = f"install it: {install}" if install else "install it, or correct the command after --"
+        raise UsageError(Code.NAME_UNKNOWN, f"the program {agent.program!r} was not found", hint=hint)
+    return agent
+
+
+def _choose_check(repository: UserRepository, named: str | None) -> ChangeCheck:
+    """Choose what proves a goal. Raises UsageError when nothing does."""
+    if named is not None:
+        named = _require_text(named)
+        return ChangeCheck(named, check_selection.make_check(repository, named))
+    candidates = check_selection.find_checks(repository)
+    if not candidates:
+        hint = "name it with --check, or decide yourself with --ask-me"
+        raise UsageError(Code.OPTION_INVALID, f"no check was found in {repository.top}", hint=hint)
+    first = candidates[0]
+    return ChangeCheck(first.run, first, first.why, len(candidates) - 1)
+
+
+def _choose_agent(named: str | None, goal: str) -> AgentCommand:
+    """Choose the coding agent that was named, or the first that is installed. Raises UsageError when there is none."""
+    from agenttalk.rules.agents import agent_commands, cli_table
+
+    known = list(agent_commands.FLAGS)
+    if named is not None and named not in known:
+        message = f"there is no coding agent {named[:40]!r}"
+        raise UsageError(Code.NAME_UNKNOWN, message, hint=f"there are: {', '.join(known)}; others: agenttalk until")
+    wanted = known if named is None else [named]
+    programs = {name: cli_table.TABLE[name].program for name in wanted}
+    found = next((name for name in wanted if shutil.which(programs[name])), None)
+    if found is None:
+        what = f"{named} is not installed" if named else f"none of these is installed: {', '.join(known)}"
+        raise UsageError(Code.NAME_UNKNOWN, what, hint=f"install it: {cli_table.TABLE[wanted[0]].install}")
+    return agent_commands.AgentCommand(programs[found], found, goal)
+
+
+def _make_check(repository: UserRepository, chosen: ChangeCheck, links: tuple[str, ...]) -> Any:
+    """Make the check of the plan, led to programs that are only in linked folders; None where a person is asked."""
+    if chosen.candidate is None:
+        return None
+    check = chosen.candidate.to_check()
+    programs = {folder: _names_in(repository.top / folder) for folder in _PLACES}
+    run = change_plan.lead_to_programs(check.run, _program_of(check.run), links, programs)
+    return check if run == check.run or chosen.candidate.cwd else check.model_copy(update={"run": run})
+
+
+def _require_mergeable(repository: UserRepository) -> None:
+    """Raise UsageError when a result could not be merged."""
+    if not repository.branch:
+        raise UsageError(
+            Code.OPTION_INVALID, "--merge needs a branch, and none is checked out", hint="git switch to one"
+        )
+    if repository.uncommitted:
+        files = _shorten(repository.uncommitted)
+        hint = "commit or stash it, or leave out --merge"
+        raise UsageError(Code.OPTION_INVALID, f"--merge needs a clean work tree, and this changed: {files}", hint=hint)
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip()[:120] for line in text.splitlines() if line.strip()), "")
+
+
+def _agent_id(agent: AgentCommand) -> str:
+    name = agent.agent or change_plan.make_slug(Path(agent.program).stem)
+    return name or "agent"
+
+
+def _profile_of(agent: AgentCommand, repository: UserRepository, env: tuple[str, ...]) -> dict[str, Any]:
+    """Describe an agent. Its program runs in the folder of the clone that is the one where the user is."""
+    profile = agent.to_profile()
+    if not agent.is_known:
+        argv = [_from_clone(part, repository) for part in agent.argv]
+        if repository.inside:
+            argv = ["/bin/sh", "-c", 'cd -- "$0" && exec "$@"', repository.inside, *argv]
+        profile["argv"] = argv
+    return profile | ({"env": list(env)} if env else {})
+
+
+def _from_clone(argument: str, repository: UserRepository) -> str:
+    """Name a file that is not in the repository by its full path, so that it is found from the clone."""
+    place = Path(os.path.normpath(repository.top / repository.inside / argument))
+    outside = argument.startswith("../") and not place.is_relative_to(repository.top)
+    return str(place) if outside and place.exists() else argument
+
+
+def _choose_links(repository: UserRepository, named: tuple[str, ...] | None) -> tuple[str, ...]:
+    if named is None:
+        return change_plan.find_links(repository.ignored)
+    links = tuple(path.rstrip("/") for path in named if path != "none")
+    for path in links:
+        where = Path(os.path.normpath(repository.top / path))
+        if path.startswith("/") or not where.exists() or not where.is_relative_to(repository.top):
+            message = f"--link {path}: there is no such path in {repository.top}"
+            raise UsageError(Code.OPTION_INVALID, message, hint="name it from the top of the repository")
+        if any(known == path or known.startswith(f"{path}/") for known in repository.paths):
+            message = f"--link {path}: it is part of the repository, so every clone has it"
+            raise UsageError(Code.OPTION_INVALID, message, hint="link only what git ignores")
+    return links
+
+
+def _names_in(folder: Path) -> frozenset[str]:
+    try:
+        return frozenset(path.name for path in folder.iterdir())
+    except OSError:
+        return frozenset()
+
+
+def _program_of(command: str) -> str:
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    return next((word for word in words if "=" not in word), "")
+
+
+def _name_of(repository: UserRepository) -> str:
+    mark = hashlib.sha256(os.fsencode(os.path.realpath(repository.common))).hexdigest()[:8]
+    return f"{change_plan.make_slug(repository.name) or 'repository'}-{mark}"
+
+
+def _hash_uncommitted(repository: UserRepository) -> str:
+    """Hash the files that differ from the commit, by name, mode and content."""
+    digest = hashlib.sha256()
+    for path in repository.uncommitted:
+        where = repository.top / path
+        digest.update(os.fsencode(path) + b"\0")
+        with suppress(OSError):
+            status = where.lstat()
+            digest.update(f"{stat.S_IFMT(status.st_mode)} {status.st_mode & stat.S_IXUSR}\0".encode())
+            if stat.S_ISLNK(status.st_mode):
+                digest.update(os.fsencode(where.readlink()))
+            elif stat.S_ISREG(status.st_mode):
+                with where.open("rb") as file:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _is_over(root: Path, repository: UserRepository, branch: str) -> bool:
+    """Return whether a run ended so that another one begins: nothing was proven, or its branch was deleted."""
+    try:
+        ended = json.loads((root / _ENDED).read_bytes())["result"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return ended != "proven" or not _has_branch(repository, branch)
+
+
+def _has_branch(repository: UserRepository, branch: str) -> bool:
+    from agenttalk.adapters.workspaces.user_folder import read_work
+
+    return read_work(repository, branch) is not None
+
+
+def _note_end(root: Path, result: str) -> None:
+    path = root / _ENDED
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps({"result": result}) + "\n")
+    new.replace(path)
+
+
+def _compile(plan: dict[str, Any], root: Path) -> CompiledPlan:
+    """Compile the plan, and make its root. Raises ContractError when an option is not valid."""
+    from agenttalk.wiring.plan_files import compile_plan_data
+
+    try:
+        for folder in (root.parent.parent, root.parent, root, root / "agents", root / "system_runtime"):
+            folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise MachineError(Code.FILE_UNWRITABLE, f"cannot make the folder {root}: {error.strerror}") from error
+    compiled = compile_plan_data(plan, root)
+    if compiled.problems:
+        raise ContractError(compiled.problems[0].code, "an option cannot be used", compiled.problems)
+    return compiled
+
+
+def _shorten(paths: Sequence[str]) -> str:
+    shown = ", ".join(sanitize_line(path) for path in paths[:_SHOWN])
+    return f"{shown} and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else shown
+
+
+def _describe_check(check: ChangeCheck) -> str:
+    if check.candidate is None:
+        return "you, when the agent says that it is done"
+    where = f" in {sanitize(check.candidate.cwd)}" if check.candidate.cwd else ""
+    others = f"; {format_count(check.others, 'other')} found, --check names one" if check.others else ""
+    why = f" [dim]({sanitize_line(check.why)}{others})[/]" if check.why else ""
+    return f"{sanitize_line(check.text)}{where}{why}"
+
+
+def _describe_agent(agent: AgentCommand) -> str:
+    if not agent.is_known:
+        return f"{sanitize_line(shlex.join(agent.argv))[:100]} [dim](findings in AGENTTALK_FEEDBACK)[/]"
+    model = f", model {sanitize_line(agent.model)}" if agent.model else ""
+    dropped = f" [dim](ours instead of {sanitize_line(' '.join(agent.dropped))})[/]" if agent.dropped else ""
+    return f"{agent.agent}{model}{dropped}"
+
+
+def _describe_base(repository: UserRepository) -> str:
+    where = sanitize(repository.branch) if repository.branch else "no branch"
+    changed = len(repository.uncommitted)
+    more = f" with {format_count(changed, 'uncommitted file')}" if changed else ""
+    return f"{repository.head[:12]} ({where}){more}"
+
+
+def _describe_limits(limits: ChangeLimits) -> str:
+    parts = [format_count(limits.rounds, "round")]
+    parts += [f"{limits.minutes:g} minutes"] if limits.minutes is not None else []
+    parts += [f"${limits.cost_usd:g}"] if limits.cost_usd is not None else []
+    return ", ".join(parts)

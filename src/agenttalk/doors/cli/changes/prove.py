@@ -1,0 +1,198 @@
+"""`agenttalk prove`: proves a change that another program's agent made."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from agenttalk.contracts.errors import Code, MachineError, UsageError
+from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agenttalk.contracts.core.vocabulary import Locale
+    from agenttalk.rules.changes.change_report import ChangeReport
+
+prove_app = typer.Typer(add_completion=False)
+
+_RUNS = {
+    "work": "checking the work",
+    "held": "checking the work with the tests as they were",
+    "base": "checking the base",
+    "red": "checking the base with the tests of the work",
+}
+
+
+@prove_app.command("prove")
+def prove(
+    ctx: typer.Context,
+    head: Annotated[
+        str | None,
+        typer.Option("--head", metavar="REF", help="The work. Default: the folder, with what is uncommitted."),
+    ] = None,
+    pull: Annotated[
+        str | None,
+        typer.Option("--pr", metavar="[OWNER/NAME#]N", help="The work: a pull request at a forge of the settings."),
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", metavar="NAME", help="The forge of --pr, where there are several.")
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option("--base", metavar="REF", help="What it began from. Default: where it left the default branch."),
+    ] = None,
+    check: Annotated[
+        str | None, typer.Option("--check", metavar="COMMAND", help="The check. Default: the one that is found.")
+    ] = None,
+    scope: Annotated[
+        list[str] | None, typer.Option("--scope", metavar="GLOB", help="Files that may change; repeatable.")
+    ] = None,
+    protect: Annotated[
+        list[str] | None,
+        typer.Option("--protect", metavar="GLOB", help="More files that must not change; repeatable."),
+    ] = None,
+    allow_tests: Annotated[
+        bool, typer.Option("--allow-tests", help="Tests and their configuration may change, and tests may go.")
+    ] = False,
+    already_green: Annotated[
+        Literal["refuse", "ok"],
+        typer.Option("--already-green", help="Whether the check may pass without the change, as for a refactoring."),
+    ] = "refuse",
+    link: Annotated[
+        list[str] | None,
+        typer.Option("--link", metavar="PATH", help="An ignored path that the check needs; none for none. Repeatable."),
+    ] = None,
+    env: Annotated[
+        list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="A variable for the check; repeatable.")
+    ] = None,
+    prepare: Annotated[
+        str, typer.Option("--prepare", metavar="COMMAND", help="A command that prepares each checkout.")
+    ] = "",
+    timeout: Annotated[
+        int | None, typer.Option("--timeout", metavar="SECONDS", min=1, help="Time limit of one run of the check.")
+    ] = None,
+    shape: Annotated[
+        Literal["text", "markdown", "json", "sarif", "junit"], typer.Option("--format", help="The form of the result.")
+    ] = "text",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="A file for the result.")
+    ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option("--also", metavar="FORMAT=FILE", help="Another form of the result, in a file; repeatable."),
+    ] = None,
+    locale: Annotated[Literal["en", "zh"], typer.Option("--locale", help="Language of the result.")] = "en",
+    hook: Annotated[
+        Literal["claude-stop", "pre-push"] | None,
+        typer.Option("--hook", help="Answer as a hook of Claude Code or git, which gives its input on standard input."),
+    ] = None,
+    blocks: Annotated[
+        int, typer.Option("--blocks", min=0, help="How often the hook of Claude Code keeps it from stopping.")
+    ] = 3,
+    install: Annotated[
+        Literal["pre-push"] | None, typer.Option("--install-hook", help="Install the hook in this repository, and end.")
+    ] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Prove a change that another program or agent made, against what it began from. Nothing in the folder changes.
+
+    The check runs in sealed checkouts: on the work, on the work with the tests as they were, and at the base. Proven
+    means: it passes, it failed without the change, no test is gone or skipped, and nothing that it rests on changed.
+
+    Exit codes: 0 proven, 1 not proven, 2 bad input.
+    """
+    from agenttalk.doors.cli.changes import prove_hooks
+    from agenttalk.doors.cli.changes.change_session import ChangeRequest, prove_one
+    from agenttalk.rules.changes.change_proof import ChangePolicy
+    from agenttalk.rules.core import scope as scopes
+
+    common = CommonOptions.merge(ctx, root, as_json)
+    out = CommandOutput(as_json=common.as_json)
+    here = Path.cwd()
+    if install is not None:
+        return prove_hooks.install_pre_push(out, here)
+    if (head is not None and pull is not None) or (hook is not None and (head or pull)):
+        message = "name one work: --head, --pr, or the folder"
+        raise UsageError(Code.OPTION_INVALID, message, hint="see 'agenttalk prove --help'")
+    for glob in (*(scope or ()), *(protect or ())):
+        scopes.read_globs([glob])
+    policy = ChangePolicy(tuple(scope or ()), tuple(protect or ()), allow_tests, already_green == "ok")
+    variables = tuple(_read_variable(each) for each in env or ())
+    request = ChangeRequest(
+        policy, head, base, check, tuple(link or ()), variables, prepare.strip(), timeout
+    )  # fmt: skip
+    if pull is not None:
+        from agenttalk.doors.cli.changes import pull_request
+
+        request = pull_request.resolve(here, common.root, pull, source, request)
+    if hook == "claude-stop":
+        return prove_hooks.answer_claude(here, request, blocks, locale)
+    if hook == "pre-push":
+        return prove_hooks.answer_push(out, here, request, locale)
+    form = "json" if common.as_json else shape
+    others = [_read_form(each) for each in also or ()]
+    report = prove_one(here, request, _make_announcer(out, quiet=form != "text" and output is None))
+    for other, path in others:
+        _deliver(render(report, other, locale), path)
+    _deliver(render(report, form, locale), output)
+    return 0 if report.proof.proven else 1
+
+
+def _read_variable(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name.isidentifier():
+        raise UsageError(Code.OPTION_INVALID, f"--env: {text[:80]!r} is not NAME=VALUE", hint="write e.g. --env CI=1")
+    return name, value
+
+
+def _make_announcer(out: CommandOutput, *, quiet: bool) -> Callable[[str], None]:
+    def announce(text: str) -> None:
+        if not quiet:
+            out.say(f"[dim]· {sanitize(_RUNS.get(text, text))}[/]", err=True)
+
+    return announce
+
+
+def _read_form(text: str) -> tuple[str, Path]:
+    from agenttalk.rules.changes import change_report
+
+    form, sign, path = text.partition("=")
+    if not sign or not path or form not in change_report.FORMATS:
+        hint = f"write e.g. --also sarif=prove.sarif; the forms are {', '.join(change_report.FORMATS)}"
+        raise UsageError(Code.OPTION_INVALID, f"--also: {text[:80]!r} is not FORMAT=FILE", hint=hint)
+    return form, Path(path)
+
+
+def render(report: ChangeReport, form: str, locale: Locale) -> str:
+    """Write a report in a form."""
+    import json
+
+    from agenttalk import __version__
+    from agenttalk.rules.changes import change_report
+
+    if form == "markdown":
+        return change_report.write_markdown(report, locale)
+    if form == "junit":
+        return change_report.write_junit(report)
+    if form == "text":
+        return change_report.write_text(report, locale)
+    told = change_report.to_sarif(report, __version__) if form == "sarif" else change_report.to_json(report)
+    return json.dumps(told, ensure_ascii=False, indent=2) + "\n"
+
+
+def _deliver(text: str, output: Path | None) -> None:
+    """Print the result, or write it into a file."""
+    shown = "".join(char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text)
+    if output is None:
+        sys.stdout.write(shown)
+        return
+    try:
+        output.write_text(shown, encoding="utf-8")
+    except OSError as error:
+        message = f"cannot write {str(output)!r}: {error.strerror}"
+        raise MachineError(Code.FILE_UNWRITABLE, message, hint="check the folder and its permissions") from error

@@ -1,0 +1,149 @@
+"""`agenttalk until` and `agenttalk do`: an agent changes this repository until a check is proven."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.changes.change_run import ChangeRun
+from agenttalk.doors.cli.changes.prepared_change import ChangeOptions
+from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, SandboxOption
+from agenttalk.rules.changes.change_plan import ChangeLimits
+
+until_app = typer.Typer(add_completion=False)
+do_app = typer.Typer(add_completion=False)
+RoundsOption = Annotated[
+    int, typer.Option("--rounds", min=1, max=100, help="Turns of the agent: the first, and those of rework.")
+]
+UsdOption = Annotated[
+    float | None, typer.Option("--usd", min=0.0, help="What all turns together may cost, in dollars.")
+]
+MinutesOption = Annotated[float | None, typer.Option("--minutes", min=0.0, help="How long all may take.")]
+MergeOption = Annotated[
+    bool, typer.Option("--merge", help="Merge the proven work into the branch that is checked out.")
+]
+ProtectOption = Annotated[
+    list[str] | None,
+    typer.Option("--protect", metavar="GLOB", help="Files that must stay as they are; repeatable."),
+]
+ScopeOption = Annotated[
+    list[str] | None,
+    typer.Option("--scope", metavar="GLOB", help="Only these files may change; repeatable. Default: all."),
+]
+AllowTestsOption = Annotated[
+    bool, typer.Option("--allow-tests", help="Let the agent change the tests that the check consists of.")
+]
+GreenOption = Annotated[
+    Literal["ok"] | None, typer.Option("--already-green", help="ok: the check may succeed before the work.")
+]
+EnvOption = Annotated[
+    list[str] | None,
+    typer.Option("--env", metavar="NAME", help="Environment variable that the agent's program gets; repeatable."),
+]
+LinkOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--link",
+        metavar="PATH",
+        help="Path that git ignores and the clone gets, read-only; repeatable. Default: what is found; none: nothing.",
+    ),
+]
+PrepareOption = Annotated[
+    str, typer.Option("--prepare", metavar="COMMAND", help="Command that prepares a fresh clone, such as 'npm ci'.")
+]
+
+
+@until_app.command("until")
+def until(
+    ctx: typer.Context,
+    check: Annotated[str, typer.Argument(metavar="CHECK", help="Command line that succeeds when the work is done.")],
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND", help="The agent, such as: claude -p 'Fix the rounding'")
+    ] = None,
+    rounds: RoundsOption = 4,
+    usd: UsdOption = None,
+    minutes: MinutesOption = None,
+    merge: MergeOption = False,
+    protect: ProtectOption = None,
+    scope: ScopeOption = None,
+    allow_tests: AllowTestsOption = False,
+    already_green: GreenOption = None,
+    env: EnvOption = None,
+    link: LinkOption = None,
+    prepare: PrepareOption = "",
+    sandbox: SandboxOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Run an agent in a private clone of this repository until a check is proven. Nothing needs to be set up.
+
+    The engine runs the check itself, out of the agent's reach. While it fails, the agent gets what is missing and goes
+    on. The result is a branch with one commit; your files stay as they are. Running the same again goes on.
+
+    Exits with 0 when the check is proven, 1 when it is not, 2 for bad usage, 3 when it waits for a person.
+    """
+    options = ChangeOptions(
+        limits=ChangeLimits(rounds, usd, minutes),
+        merge=merge,
+        protect=tuple(protect or ()),
+        scope=tuple(scope or ()),
+        allow_tests=allow_tests,
+        already_green=already_green is not None,
+        env=tuple(env or ()),
+        links=None if link is None else tuple(link),
+        prepare=prepare,
+        sandbox=sandbox,
+    )
+    return _make_run(ctx, as_json, options).run(command or [], check)
+
+
+@do_app.command("do")
+def do(
+    ctx: typer.Context,
+    goal: Annotated[str, typer.Argument(metavar="GOAL", help="What is to be done.")],
+    agent: Annotated[
+        str | None, typer.Option("--agent", metavar="NAME", help="Coding agent. Default: the first that is installed.")
+    ] = None,
+    check: Annotated[
+        str | None, typer.Option("--check", metavar="COMMAND", help="Command that proves it. Default: the one found.")
+    ] = None,
+    ask_me: Annotated[bool, typer.Option("--ask-me", help="Be the check yourself: you are asked at the end.")] = False,
+    rounds: RoundsOption = 4,
+    usd: UsdOption = None,
+    minutes: MinutesOption = None,
+    merge: MergeOption = False,
+    protect: ProtectOption = None,
+    scope: ScopeOption = None,
+    allow_tests: AllowTestsOption = False,
+    already_green: GreenOption = None,
+    env: EnvOption = None,
+    link: LinkOption = None,
+    prepare: PrepareOption = "",
+    sandbox: SandboxOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Have a coding agent reach a goal in this repository, proven by the repository's own check.
+
+    The agent is the first that is installed, and the check is found: it is shown before the agent starts. Everything
+    else is as with 'agenttalk until'.
+    """
+    if ask_me and check is not None:
+        raise UsageError(Code.OPTION_INVALID, "--ask-me and --check exclude each other", hint="leave out one")
+    options = ChangeOptions(
+        limits=ChangeLimits(rounds, usd, minutes),
+        merge=merge,
+        protect=tuple(protect or ()),
+        scope=tuple(scope or ()),
+        allow_tests=allow_tests,
+        already_green=already_green is not None,
+        env=tuple(env or ()),
+        links=None if link is None else tuple(link),
+        prepare=prepare,
+        sandbox=sandbox,
+    )
+    return _make_run(ctx, as_json, options).run_goal(goal, agent, check, ask_me=ask_me)
+
+
+def _make_run(ctx: typer.Context, as_json: bool, options: ChangeOptions) -> ChangeRun:  # noqa: FBT001 - as given
+    return ChangeRun(CommandOutput(as_json=CommonOptions.merge(ctx, None, as_json).as_json), options)
