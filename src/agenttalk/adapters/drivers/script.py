@@ -125,7 +125,7 @@ class ScriptDriver:
         return _read_end(tree, turn, late=late, seconds=time.monotonic() - began, over=over)
 
     async def _interrupted(self, turn: ProgramTurn, tree: ProcessTree) -> None:
-        """When the turn is interrupted, have its program end: politely first, then less so."""
+        """Have the program end when its turn is interrupted: politely first, then less so."""
         if turn.interruption is None:
             return
         with turn.interruption.answered():

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 _LONGEST: Final = 1024
-"""The most bytes of a line that are looked at."""
+"""The most bytes of a line that is read."""
 _MOST: Final = 16 * 1024 * 1024
 """The most bytes of an output in which tests are counted."""
 _SURE: Final = 3

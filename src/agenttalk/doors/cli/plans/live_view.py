@@ -38,9 +38,9 @@ STOPPING: Final = "stopping … (Ctrl-C again ends it now)"
 _NARROW: Final = 60
 """Columns of a terminal below which shorter words are used."""
 _MOST_TOLD: Final = 50
-"""How many tasks a plan may have whose phases are told in plain lines."""
+"""How many tasks a plan may have whose phases are printed as plain lines."""
 _LONG: Final = 5.0
-"""Seconds after which it is shown how long an agent has been doing one thing."""
+"""Seconds after which a block shows how long an agent has been doing one thing."""
 
 
 class LivePlanView:
@@ -64,12 +64,12 @@ class LivePlanView:
         self._began = time.monotonic()
         self._states: dict[str, tuple[str, str | None, int]] = {}
         self._phases: dict[str, str] = {}
-        """Task → the phase that was told last."""
+        """Task → the phase that was printed last."""
         self._working: dict[str, float] = {}
         """Task → when it was first seen working."""
         self._block: LiveBlock | None = None
         self._notice = ""
-        """What is told below the tasks."""
+        """A line below the tasks."""
         self._closing: str | None = None
         """The last line about the closing of the plan."""
 
