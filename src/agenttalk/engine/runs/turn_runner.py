@@ -23,11 +23,11 @@ from agenttalk.ports.proof import NO_EXHIBIT, Exhibit, Prover
 from agenttalk.ports.statements.plans import SET_PHASE
 from agenttalk.ports.statements.runs import SET_AWAITING
 from agenttalk.rules.proof.check_results import Confirmation
-from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.performance import NO_PROOF, Performance, WorkProof
 from agenttalk.rules.proof.rework import Judgement
-from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text import turn_words, verdict_words
 from agenttalk.rules.text.catalogue import to_columns
+from agenttalk.rules.toolchain import read_back
 
 LOG = logging.getLogger(__name__)
 Lander = Callable[[Performance, WorkProof], Awaitable[bool]]
@@ -77,7 +77,7 @@ class TurnRunner:
         job = granted.job
         prover = self._state.prover
         if prover is None and (job.needs_proof or job.criteria):
-            return Performance("not_started", error="checks and repositories are not supported here"), NO_PROOF
+            return Performance("not_started", error=turn_words.UNSUPPORTED["checks"]()), NO_PROOF
         if why := self._state.jobs.find_missing_isolation(job.profile):
             return Performance("not_started", error=why), NO_PROOF
         try:
@@ -125,7 +125,7 @@ class TurnRunner:
         if granted.kind_task is not None:
             return await self._gather_kind_evidence(board, granted, performance)
         if self._state.prover is None:
-            return WorkProof(refused="checks and repositories are not supported here")
+            return WorkProof(refused=turn_words.UNSUPPORTED["checks"]())
         if names := validator_verdicts.list_other_outputs(job):
             blobs = await self._state.deps.stores.blobs(job.board)
             job = replace(
@@ -157,9 +157,8 @@ class TurnRunner:
             found = tuple(await kind.evidence(task, turn))
         except Exception as error:  # a kind can be code of another party: any error of it means no evidence
             LOG.exception("%s: it could not be checked", granted.job.task_id, extra={"action": "dispatcher.evidence"})
-            code = f"{error.code}: " if isinstance(error, AgentTalkError) else ""
-            detail = f"verify_error: {code}{error}"
-            found = (Evidence("read_back", False, True, "observed", "engine", self._state.deps.stamp(), detail),)
+            why, code = (error.message, error.code) if isinstance(error, AgentTalkError) else (str(error), None)
+            found = (read_back.make_failure_evidence(why, code, self._state.deps.stamp()),)
         moot = next((each.detail for each in found if each.id in board_run.MOOT), "")
         return self._state.deps.secret_guard.redact_proof(
             WorkProof(evidence=found, check_records=board_run.evidence_to_json(found), moot=moot)
