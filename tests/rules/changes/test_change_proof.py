@@ -35,7 +35,8 @@ NEW = file("tests/test_new.py", None, TEST)
 
 def result(passed: str = "", failed: str = "", skipped: str = "", **keys: Any) -> CheckResult:
     """A run of the check; tests by their names."""
-    tests = Outcomes(*(frozenset(f"t::{name}" for name in names.split()) for names in (passed, failed, skipped)))
+    green, red, spared = (frozenset(f"t::{name}" for name in names.split()) for names in (passed, failed, skipped))
+    tests = Outcomes(green, red, spared)
     return plain(not failed, tests=tests, reason="tests_failed" if failed else "", exit_code=int(bool(failed)), **keys)
 
 
