@@ -315,7 +315,7 @@ class RemoteAgents:
         ):
             raise MachineError(Code.ENGINE_UNREACHABLE, "the engine is just starting or ending", hint="try again")
         hint = "a program that was started here finds its inputs in a folder, and puts its outputs into another"
-        raise UsageError(Code.NOT_ALLOWED, "this attempt is not one of an agent elsewhere", hint=hint)
+        raise UsageError(Code.NOT_ALLOWED, "this attempt does not belong to a remote agent", hint=hint)
 
     async def read_input(self, task: TaskName, caller: Caller, name: str, path: str) -> bytes:
         """Read an input file of an attempt. Raises UsageError when there is none of that name."""

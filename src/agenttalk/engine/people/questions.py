@@ -313,7 +313,7 @@ async def answer(
     at = deps.stamp()
     of_engine = bool(await board.read(RUN, plan_id=asked.plan_id))  # the engine runs it, so its agents need no folders
     if unfit := _unfit(response, asked.plan_id, None if of_engine else profiles.list_agents(deps.root)):
-        raise _refused(request_id, unfit.message, "give each file a plain name, once, and an agent that exists")
+        raise _refused(request_id, unfit.message, "give each file a plain name, once, and name agents that exist")
 
     def work(tx: Tx) -> None:
         if lacking := _without_files(tx, asked.document, asked.plan_id, response):

@@ -48,7 +48,7 @@ class TurnRunner:
         Work in a repository that is done has landed (`land`) when this returns; then its proof has a `move`.
         """
         performance, proof = await self._state.jobs.run_watched(granted.watch, self._run(board, granted, known, land))
-        if performance.how == "aborted":
+        if performance.how == "aborted":  # it may have waited for a person or a remote agent
             self._state.working.add(granted.job.lease)
         return performance, proof
 
@@ -89,6 +89,8 @@ class TurnRunner:
         if prover is None or not job.needs_proof:
             performance = await self._state.jobs.perform(board.store, job)
             if granted.kind_task is not None and performance.how == "finished" and performance.code is None:
+                # Stored before it is verified: after a crash from here on the next engine verifies this performance,
+                # and the agent does not work a second time.
                 await board.store.transact(lambda tx: resume.keep_performance(tx, job, performance))
                 self._state.announce(ended=False)
                 return performance, None
@@ -178,6 +180,8 @@ class TurnRunner:
         self, board: BoardState, granted: LeasedAttempt, check: HumanCheck, shown: str, *, exhibit: Exhibit = NO_EXHIBIT
     ) -> Confirmation:
         """Ask a person about the work of a turn. Its agent is free for other tasks meanwhile."""
+        # First the row, then the slot: the agent is leased another task as soon as it is free, and a crash in between
+        # must find this turn as one that waits for a person.
         await self._enter(board, granted.job, "asking")
         self._state.free(granted)
         self._state.working.discard(granted.job.lease)
@@ -201,6 +205,7 @@ class TurnRunner:
         self._state.wake.set()
         self._state.announce(ended=False)
         self._state.awaiting.add(heard)
+        # Both are cancelled at the end, also when this turn is cancelled: they are tasks, and would go on without it.
         waiting = [asyncio.ensure_future(longest), asyncio.ensure_future(heard.wait())]
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)

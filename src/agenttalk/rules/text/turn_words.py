@@ -38,8 +38,8 @@ LOST: Final = Template(
 )
 NO_REPOSITORY: Final = Template(
     "turn.no_repository",
-    "an agent elsewhere cannot reach the repository; have it make outputs",
-    "别处的智能体无法访问仓库；请让它产出输出",
+    "a remote agent cannot reach the repository; have it make outputs",
+    "远程智能体无法访问仓库；请让它产出输出",
 )
 UNSUPPORTED: Final = make_table(
     "turn.unsupported",
