@@ -385,3 +385,12 @@ def test_other_processes_and_temporary_files_cannot_be_seen_in_the_sandbox(boxed
     assert int(seen.output.split()[0]) < 10
     shown = {path.parts[2] for path in (boxed.checkout.resolve(), *HERE) if path.parts[1] == "tmp"}
     assert set(seen.output.split()[1:]) == {"/run:", "/var/tmp:", "home"} | shown
+
+
+def test_a_command_whose_view_of_the_checkout_is_gone_does_not_pass(layered: Bench) -> None:
+    namespace = layered.context.namespace
+    assert namespace is not None
+    assert layered.run("true").passed
+    for gone in (namespace._replace(number=namespace.number + 1), namespace._replace(pid=1 << 30)):
+        result = replace(layered, context=replace(layered.context, namespace=gone)).run("true")
+        assert (result.passed, result.reason) == (False, "not_started")
