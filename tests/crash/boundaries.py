@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 from agenttalk.adapters.drivers import process_tree, python_calls, script
 from agenttalk.adapters.mailbox import syscalls
 from agenttalk.adapters.store import sqlite
+from agenttalk.adapters.workspaces.objects import GitRefs
 from crash.normal import calm
 
 KILLED = 137
@@ -88,6 +89,7 @@ def install(boundaries: Boundaries) -> None:
     _wrap_appending(boundaries)
     _wrap_programs(boundaries)
     _wrap_calls(boundaries)
+    _wrap_branches(boundaries)
 
 
 def _wrap_transactions(boundaries: Boundaries) -> None:
@@ -218,6 +220,19 @@ def _wrap_calls(boundaries: Boundaries) -> None:
         return ended
 
     _replace(python_calls.PythonPerformer, perform=perform)
+
+
+def _wrap_branches(boundaries: Boundaries) -> None:
+    """The branch of a plan follows the tip in the store."""
+    real = GitRefs.move
+
+    def move(self: GitRefs, ref: str, new: str, old: str | None, **how: str) -> bool:
+        boundaries.reach(f"move {ref}")
+        moved = real(self, ref, new, old, **how)
+        boundaries.reach(f"moved {ref}")
+        return moved
+
+    _replace(GitRefs, move=move)
 
 
 def _replace(where: Any, **new: Any) -> None:

@@ -7,13 +7,16 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from agenttalk.adapters.drivers.script import ScriptDriver
+from agenttalk.adapters.proving.candidates import CandidateProver
 from agenttalk.adapters.store import queries, writer
 from agenttalk.adapters.store.worker import WorkItem, settle
+from agenttalk.adapters.workspaces.branch import PlanBranch
 from agenttalk.contracts.core import root_layout
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.deps import Deps
@@ -253,6 +256,25 @@ def _post_without_looking() -> None:
     _replace(ForgePoster, _find_earlier_post=found)
 
 
+def _branch_before_commit() -> None:
+    """The branch moves, and then it is recorded that the work is done."""
+    real = CandidateProver._advance
+
+    async def advance(self: CandidateProver, work: Any, *rest: Any) -> Any:
+        async def land(proof: Any) -> bool:
+            await work.space.follow(proof.move.after, at=self._clock.now())
+            return bool(await work.land(proof))
+
+        return await real(self, replace(work, land=land), *rest)
+
+    _replace(CandidateProver, _advance=advance)
+
+
+def _branch_that_does_not_follow() -> None:
+    """The tip moves, and the branch stays where it is."""
+    _replace(PlanBranch, follow=lambda _, tip, __: tip)
+
+
 BUGS: dict[str, Callable[[], None]] = {
     "acknowledgement before commit": _acknowledge_before_commit,
     "effect before commit": _start_before_commit,
@@ -265,4 +287,6 @@ BUGS: dict[str, Callable[[], None]] = {
     "verifying what is not kept": _verify_what_is_not_kept,
     "joined after commit": _join_after_commit,
     "posted without looking": _post_without_looking,
+    "branch before commit": _branch_before_commit,
+    "branch that does not follow": _branch_that_does_not_follow,
 }

@@ -85,3 +85,13 @@ def test_a_text_that_is_posted_again_without_a_look_is_found(crash: Harness) -> 
     failures = _found(crash, "posted without looking", "told", "commit:_toolchain")
     assert len(_says(failures, "posted 2 times")) >= 3
     assert "" not in failures
+
+
+def test_a_branch_that_moves_before_the_commit_is_found(crash: Harness) -> None:
+    failures = _found(crash, "branch before commit", "train", "moved refs")
+    assert len(_says(failures, "the branch is not where the tip was, or is")) >= 2
+
+
+def test_a_branch_that_does_not_follow_the_tip_is_found(crash: Harness) -> None:
+    failures = _found(crash, "branch that does not follow", "train", "commit:default #1")
+    assert "" in _says(failures, "the branch did not follow the tip")

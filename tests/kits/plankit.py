@@ -133,13 +133,17 @@ async def engine(
     grace: float = 0.3,
     traced: bool = False,
     words: IsolationSettings = PLAIN,
+    url: str = "",
     **agents: Agent,
 ) -> AsyncIterator[Engine]:
-    """An engine on a root; agents that are not named are fine. `performers` are added to the usual ones."""
+    """An engine on a root; agents that are not named are fine. `performers` are added to the usual ones.
+
+    `url` names a database of PostgreSQL, in place of SQLite.
+    """
     for name in ("agents", "system_runtime"):
         (root / name).mkdir(parents=True, exist_ok=True)
     known: dict[str, Agent] = _Fine(agents)
-    async with open_root(root, clock=clock, limits=limits, traced=traced, words=words) as deps:
+    async with open_root(root, clock=clock, limits=limits, traced=traced, words=words, url=url) as deps:
         processes = LocalProcesses()
         driver = ScriptDriver(processes, grace=grace)
         begun: list[Dispatcher] = []
@@ -163,6 +167,7 @@ async def engine(
             max_running=max_running,
             prover=prover,
             day_cost_usd=day_cost_usd,
+            environ=os.environ,
         )
         begun.append(dispatcher)
         stop = asyncio.Event()

@@ -10,6 +10,7 @@ import logging
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
@@ -19,6 +20,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code, InputError, JsonErr
 from agenttalk.engine.agents import coding_sessions
 from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.agents.transcript import ENDING, Transcript
+from agenttalk.engine.budgets import account_waits
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.attempt_paths import AttemptPaths
 from agenttalk.ports.agents import BindMount, Confinement, Job, ProgramTurn, SandboxSelector, TurnEnd
@@ -27,10 +29,13 @@ from agenttalk.rules.agents import events as events_rules
 from agenttalk.rules.agents.cli_table import CodingAgent, LaunchSpec, RunLocation
 from agenttalk.rules.agents.events import AgentEvent, RunSummary
 from agenttalk.rules.agents.progress_notes import Note
+from agenttalk.rules.budgets import provider_limits
+from agenttalk.rules.budgets.provider_limits import AccountLimit
 from agenttalk.rules.core.usage import NOTHING, Bill, UsageTotals
 from agenttalk.rules.prompts.missing_work import render_missing_work
 from agenttalk.rules.proof.performance import Performance
-from agenttalk.rules.text.message import render
+from agenttalk.rules.text import turn_words
+from agenttalk.rules.text.message import join, render
 
 LOG = logging.getLogger(__name__)
 HOME: Final = "home"
@@ -162,11 +167,17 @@ class CodingAgents(ProgramAgents):
         if attempt.self_check_fault:
             performance = replace(performance, usage=attempt.usage(ended))
         if performance.how == "crashed" and attempt.shut_out:
-            return replace(performance, error=f"{performance.error}; {attempt.shut_out}")
+            return replace(performance, error=join([performance.error, attempt.shut_out]))
         return performance
 
     async def _judged(self, attempt: CodingAttempt, ended: TurnEnd) -> Performance:
         """Judge a run. The agent's own words count only if nothing disproves them."""
+        limited = attempt.find_limit(ended)
+        if limited is not None:
+            return Performance(
+                "limited", error=limited.limit.text, limited=limited, usage=attempt.usage(ended),
+                seconds=attempt.seconds, sandbox=ended.sandbox,
+            )  # fmt: skip
         fault = attempt.account.fault if ended.how == "finished" and ended.exit_code == 0 else None
         found: dict[str, Any] = {"usage": attempt.usage(ended), "seconds": attempt.seconds, "sandbox": ended.sandbox}
         if fault is not None and fault[0] in _CLAIMED and attempt.job.has_checks:
@@ -386,8 +397,24 @@ class CodingAttempt:
         """Return the end of a run with the agent's last answer in place of the output of its program."""
         error = self.account.error or (self.account.warning if ended.exit_code else "")
         if ended.how == "finished" and ended.exit_code and error:
-            ended = replace(ended, error=f"the agent failed: {error}", stderr=b"")
+            ended = replace(ended, error=turn_words.AGENT_FAILED(error=error), stderr=b"")
         return replace(ended, stdout=events_rules.extract_answer(self.account.text).encode("utf-8", "replace"))
+
+    def find_limit(self, ended: TurnEnd) -> AccountLimit | None:
+        """Find the limit of its provider that ended a run, in what its program reports as its failure."""
+        if ended.how != "finished" or not self.account.error or self.account.ended:
+            return None
+        deps = self.owner.deps
+        now = deps.now()
+        limit = provider_limits.find_limit(
+            self.agent.limited,
+            self.account.error,
+            self.account.limit,
+            now=now,
+            zones=partial(account_waits.find_zone, now),
+        )
+        known = account_waits.identify(self.job.profile, self.owner.environ, deps.sandbox_paths.home)
+        return AccountLimit(known[1], known[0], limit) if limit is not None and known is not None else None
 
     def usage(self, ended: TurnEnd) -> dict[str, Any]:
         """Return the record of the attempt for the ledger."""
@@ -413,7 +440,7 @@ def _shut_out(agent: CodingAgent, lent: tuple[BindMount, ...]) -> str:
     """Say how to log an agent in that has neither a key nor a login."""
     if agent.login is None or any(each.source.is_file() for each in lent):
         return ""
-    return f"no key is set and there is no login: {agent.login.remedy}"
+    return turn_words.NO_LOGIN(remedy=agent.login.remedy)
 
 
 def _in(profile: AgentProfile) -> tuple[str, ...]:

@@ -24,6 +24,8 @@ from agenttalk.rules.agents.model_protocol import ModelRequest, ModelRun
 from agenttalk.rules.agents.progress_notes import Note
 from agenttalk.rules.prompts.execute import InputText, render_long_inputs
 from agenttalk.rules.proof.performance import Performance
+from agenttalk.rules.text import turn_words
+from agenttalk.rules.text.message import ABOUT
 
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes of all inputs that a model is shown."""
@@ -60,7 +62,7 @@ class ModelAgents(ProgramAgents):
 
     @staticmethod
     def _not_started(error: InputError) -> Performance:
-        return Performance("not_started", error=f"{error.code}: {error.message}")
+        return Performance("not_started", error=ABOUT(subject=str(error.code), what=error.message))
 
     async def _run(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> TurnEnd:
         """Ask once, for a judgement. Raises InputError when there is no answer, which is not a judgement."""
@@ -93,7 +95,7 @@ class ModelAgents(ProgramAgents):
             return {}
         value = self.environ.get(name, "").strip()
         if not value:
-            why = f"the variable {name}, which holds the key of its service, is not set where the engine runs"
+            why = turn_words.NO_MODEL_KEY(name=name)
             raise InputError(Code.MODEL_UNUSABLE, why)
         self.deps.secret_guard.register({name: value})
         return {model_protocol.KEY: value}
@@ -150,7 +152,7 @@ class ModelAgents(ProgramAgents):
             performance = await self._taken_in(call.seat, call.job, call.layout, replace(ended, stdout=b""))
             return replace(performance, **found)
         code, why = fault
-        error = self.deps.secret_guard.secrets.redact(f"{code}: {why}")
+        error = self.deps.secret_guard.secrets.redact(ABOUT(subject=str(code), what=why))
         if code in _ANSWERED:
             return Performance("finished", code=code, error=error, **found)
         return Performance("not_started" if code is Code.MODEL_UNUSABLE else "crashed", error=error, **found)
@@ -191,7 +193,7 @@ class _Call:
         if self.talk.fault is not None:
             return self.talk.fault
         if ended.exit_code == 0 and not self.talk.ended:
-            return Code.COMMAND_FAILED, "its program ended without an answer"
+            return Code.COMMAND_FAILED, turn_words.NO_END()
         return None
 
     def usage(self, ended: TurnEnd) -> Mapping[str, Any]:

@@ -7,11 +7,12 @@ them (`rules.proof.done.decide`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code, ConflictError
+from agenttalk.engine.budgets import account_waits
 from agenttalk.engine.budgets.spending import Allowance
 from agenttalk.engine.core import records
 from agenttalk.engine.plans import artifacts, board_run, questions, transitions
@@ -88,6 +89,12 @@ def _write_end(moves: PlanTransaction, end: FinishedTurn) -> TurnOutcome:
     sheet = moves.definitions.load(moves.tx, job.plan_id)
     node = sheet.node(moves.tx, job.task_id)
     outcome = decide_outcome(moves, sheet, node, granted, performance, proof)
+    if outcome.cause == "ACCOUNT_LIMIT" and performance.limited is not None:
+        wait = account_waits.begin_wait(
+            moves.tx, performance.limited, plan_id=job.plan_id, task_id=job.task_id, now=moves.deps.now()
+        )
+        moves.account_waits.append(wait)
+        outcome = replace(outcome, reason=account_waits.describe_wait(wait))
     sends = outcome.cause in {"FULFILLED", "GATE_UNMET"}
     parcels = _parcels(moves, sheet, node, granted, performance) if sends else []
     lines = [line for each in parcels for line in each.lines]

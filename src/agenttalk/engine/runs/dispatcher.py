@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
+from types import MappingProxyType
 from typing import Final
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, MachineError
-from agenttalk.engine.budgets import day_limit
+from agenttalk.engine.budgets import account_waits, day_limit
+from agenttalk.engine.budgets.account_waits import AccountWaits
 from agenttalk.engine.budgets.spending import Budgets
 from agenttalk.engine.budgets.turn_monitor import TurnMonitors
 from agenttalk.engine.core.boards import VIRTUAL, list_boards
@@ -64,11 +66,14 @@ class Dispatcher:
         prover: Prover | None = None,
         slots: Slots | None = None,
         day_cost_usd: float | None = None,
+        environ: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        """`environ` holds the keys of agents' accounts."""
         owner = wire.write(processes.me()._asdict()).decode()
         budgets = Budgets(day_cost_usd)
         places = slots or Slots(max_running)
-        desk = LeaseContext(owner, str(deps.root.path.absolute()), places, budgets)
+        self._accounts = AccountWaits(deps, environ)
+        desk = LeaseContext(owner, str(deps.root.path.absolute()), places, budgets, accounts=self._accounts)
         self._deps = deps
         jobs = JobRunner(deps, performers)
         self._state = DispatcherState(deps, jobs, processes, nudge_router, prover, places, desk)
@@ -103,7 +108,10 @@ class Dispatcher:
             if self._ignores_open_plans:
                 await _ignore_plans(self._state)
             while not stop.is_set():
+                # Cleared before the pass and not after it: a wake while the pass runs may be about something that the
+                # pass has read already, so another pass has to follow.
                 self._state.wake.clear()
+                # For the same reason a caller that comes during the pass waits for the next one.
                 asked = len(self._pass_waiters)
                 try:
                     more = await self.dispatch_ready()
@@ -111,7 +119,7 @@ class Dispatcher:
                     LOG.warning("%s", error.message, extra={"action": "dispatcher.look"})
                     more, wait = False, PAUSE
                 else:
-                    wait = POLL
+                    wait = max(0.0, min(POLL, self._accounts.seconds or POLL))
                 if not more:
                     self._resolve_pass_waiters(asked)
                     await _sleep(stop, self._state.wake, wait)
@@ -141,14 +149,19 @@ class Dispatcher:
     async def dispatch_ready(self) -> bool:
         """Make due tasks ready and start turns, on all boards. Returns whether there is more to do at once."""
         more = False
+        # A revoked turn is settled only once it has left `turns`: until then its processes may write into the
+        # workspace, and its task must not start beside them.
         if self._state.lost or self._state.revoked - self._state.turns.keys():
             await self._recovery.recover()
             self._state.revoked &= self._state.turns.keys()
         another_day, everywhere = await self.days.may_resume(), True
+        account_free = await self._accounts.refresh()
         for store in await list_boards(self._deps):
             try:
-                more = await self._dispatch_board(store, another_day=another_day) or more
+                more = await self._dispatch_board(store, another_day=another_day, account_free=account_free) or more
             except MachineError as error:
+                # A board of the engine's own, for letters or forge events, can be broken without holding up plans.
+                # For a project's board the pass fails, and `run` tries it again soon.
                 if store.name not in VIRTUAL:
                     raise
                 everywhere = False
@@ -157,14 +170,17 @@ class Dispatcher:
             self.days.mark_resumed()
         return more
 
-    async def _dispatch_board(self, store: Store, *, another_day: bool) -> bool:
+    async def _dispatch_board(self, store: Store, *, another_day: bool, account_free: bool) -> bool:
         """Make a pass over one board. Returns whether there is more to do on it at once."""
         more = False
         board = self._state.board(store)
         if another_day and await store.read(HELD_BY, like=day_limit.HELD):
             await self._steps.run(board, checkpoints.release_day_limited)
+        if account_free:
+            await store.transact(partial(account_waits.release_tasks, at=self._deps.stamp()))
         others = self._state.desk.crowds.others
         runs = [row for row in await store.read(OPEN_RUNS) if row.state == "RUNNING" and row.plan_id not in others]
+        # A plan without open tasks that still runs is closing, or was when its engine ended: then it closes anew.
         for plan_id in (row.plan_id for row in runs if not row.open):
             self._steps.close_plan(board, plan_id)
         plans = deque(row.plan_id for row in runs if row.open)
@@ -173,6 +189,8 @@ class Dispatcher:
         for row in await store.read(ANSWERED_FAILURES):
             await self.operator.apply_answer(board, *row)
         more = await self._deciding.decide_pending(store) or more
+        # Steps offer tasks to the agents that they free. This catches what no step of this process has freed: queues
+        # that an earlier process left, and places in plans that were full.
         agents = [row.agent_id for row in await store.read(QUEUEING_AGENTS)]
         if agents:
             await self._steps.run(board, partial(_offer, agents=agents))

@@ -14,6 +14,8 @@ from agenttalk.contracts.errors import JsonError
 from agenttalk.rules.agents import progress_notes
 from agenttalk.rules.agents.events import AgentEvent, describe_arguments, matches
 from agenttalk.rules.agents.results import text_of
+from agenttalk.rules.budgets import provider_limits
+from agenttalk.rules.budgets.provider_limits import SignalledLimit
 from agenttalk.rules.core import usage
 from agenttalk.rules.core.usage import NOTHING, BilledTokens, UsageTotals
 
@@ -147,6 +149,8 @@ class ClaudeCodec(_StreamCodec):
         self._tokens = 0
         self._calls = _RecentEntries()
         self._told = _RecentEntries()
+        self._resets_at: float | None = None
+        """When a limit of the subscription passes that rejected the last request."""
 
     def read_line(self, line: bytes) -> Iterator[AgentEvent]:
         """Yield the events of a line."""
@@ -160,6 +164,8 @@ class ClaudeCodec(_StreamCodec):
                 yield from self._answered(_part(said, "message"))
             case "user", _:
                 yield from self._returned(_part(said, "message"))
+            case "rate_limit_event", _:
+                self._note_limit(_part(said, "rate_limit_info"))
             case "result", _:
                 yield from self._over(said)
 
@@ -199,7 +205,17 @@ class ClaudeCodec(_StreamCodec):
             yield AgentEvent("end", _text(said, "result"))
         else:
             why = _text(said, "result") or _text(_part(said, "error"), "message") or _text(said, "subtype")
-            yield AgentEvent("error", why)
+            yield AgentEvent("error", why, limit=self._limit(said))
+
+    def _note_limit(self, said: dict[str, Any]) -> None:
+        resets_at = said.get("resetsAt")
+        rejected = said.get("status") == "rejected" and isinstance(resets_at, int | float)
+        self._resets_at = float(resets_at) if rejected and resets_at is not None else None
+
+    def _limit(self, said: dict[str, Any]) -> SignalledLimit | None:
+        if said.get("api_error") == "usage_limit_reached":
+            return SignalledLimit("usage", self._resets_at)
+        return provider_limits.read_status(said.get("api_error_status"), said.get("api_error_type"))
 
 
 def _claude_tokens(said: dict[str, Any]) -> int:
@@ -346,7 +362,9 @@ class OpenCodeCodec(_StreamCodec):
                 yield from self._finished(part)
             case "error":
                 error = _part(said, "error")
-                yield AgentEvent("error", _text(_part(error, "data"), "message") or _text(error, "name"))
+                data = _part(error, "data")
+                limit = provider_limits.read_status(data.get("statusCode"))
+                yield AgentEvent("error", _text(data, "message") or _text(error, "name"), limit=limit)
 
     def _finished(self, part: dict[str, Any]) -> Iterator[AgentEvent]:
         tokens = _part(part, "tokens")

@@ -91,7 +91,7 @@ class ChangeOutcome:
             "root": str(prepared.root),
             "branch": prepared.branch if work else None,
             "commit": work.commit if work else None,
-            "check": prepared.check,
+            "check": prepared.check.text,
             "agent": prepared.agent.agent or prepared.agent.program,
             "rounds": self._task["rounds"] + 1,
             "links": list(prepared.links),
@@ -130,7 +130,7 @@ class ChangeOutcome:
 
     def _say(self) -> None:
         say, prepared = self._out.say, self._prepared
-        check = sanitize(prepared.check)
+        check = sanitize(prepared.check.text)
         took = describe_usage(self._standing.get("usage"))
         rounds = self._task["rounds"] + 1
         summary = "; ".join(part for part in (f"round {rounds} of {prepared.options.limits.rounds}", took) if part)
@@ -151,7 +151,7 @@ class ChangeOutcome:
                 say("  [cyan]→[/] correct it, or see --link, --prepare and --allow-tests", err=True)
             case "waiting":
                 say(f"[yellow]‖[/] waits for a person: {reason} ({summary})")
-                say(f"  [cyan]→[/] agenttalk inbox --root {sanitize(root)}")
+                say(f"  [cyan]→[/] agenttalk inbox --root {sanitize(root)}, and then the same command again")
             case "interrupted":
                 say("[yellow]![/] stopped; run the same command again to go on")
             case _:

@@ -34,14 +34,26 @@ class ChangeOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeCheck:
+    """What proves a change."""
+
+    text: str
+    """The command as a person named it, or as it was found."""
+    candidate: CheckCandidate | None = None
+    """The command with the files that it consists of; None where a person is asked."""
+    why: str = ""
+    """From what it follows, if it was found."""
+    others: int = 0
+    """How many other commands were found."""
+
+
+@dataclass(frozen=True, slots=True)
 class PreparedChange:
     """What was decided before the agent starts."""
 
     repository: UserRepository
     agent: AgentCommand
-    candidate: CheckCandidate
-    check: str
-    """The check as the person named it."""
+    check: ChangeCheck
     options: ChangeOptions
     links: tuple[str, ...]
     root: Path
