@@ -79,7 +79,7 @@ class Checkouts:
         overlay = self._layered.open(tree) if layered else None
         if overlay is not None:
             opened.append(overlay)
-            links = self.link_paths(overlay.path, listing)
+            links = self.link_paths(overlay.path, listing, final=overlay.path.resolve())
             return SealedCheckout(overlay.path, tuple(links.values()), namespace=overlay.namespace)
         with self._guard:
             old = self._idle.pop() if self._idle else None
