@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from agenttalk.adapters import sandbox
+from agenttalk.adapters import program_files, sandbox
 from agenttalk.adapters.checking import touched_files
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError
@@ -195,6 +195,7 @@ class CommandRunner:
         env = check_results.make_environment(command.env, path=path, checkout=str(checkout), lang=context.lang)
         if "\0" in command.run:
             raise ValueError(check_words.NUL_IN_COMMAND())
+        context = replace(context, readable=(*context.readable, *program_files.list_named_programs(command.run, path)))
         return ProgramTurn(
             lease=self._ids.new("check"),
             argv=(self._shell, "-c", _RUN, "sh", self._shell, command.run),

@@ -22,6 +22,7 @@ from agenttalk.adapters.drivers.sandboxes import ConfinedProgram, Sandboxes
 from agenttalk.contracts.agent import Tier
 from agenttalk.ports.agents import Confinement, Processes, ProgramTurn, StdioClient, TurnEnd
 from agenttalk.ports.dialogues import Dialogue, SessionParameters
+from agenttalk.rules.text import turn_words
 
 OURS: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME")
 """What a program gets of our own environment."""
@@ -58,7 +59,7 @@ class ScriptDriver:
         first, and has the grace. Raises MachineError if it cannot be killed.
         """
         if sys.platform != "linux":
-            return _not_started("programs run on Linux only, where all their processes can be tracked")
+            return _not_started(turn_words.UNSUPPORTED["programs"]())
         try:
             env = self._environment(turn)
             asked = turn.confinement or Confinement("plain")
@@ -94,7 +95,7 @@ class ScriptDriver:
                 spoken_to=turn.talk is not None,
             )
         except OSError as error:
-            return _not_started(f"the machine cannot start another process: {error.strerror}; try again later")
+            return _not_started(turn_words.KEEPER["machine"](error=error.strerror))
         meter = TurnMeter(turn.budget, tree.keeper, confined.temporary) if turn.budget else None
         watching = asyncio.create_task(meter.watch(tree.flooding)) if meter else None
         try:
@@ -204,9 +205,7 @@ def _said_by_sandbox(ended: TurnEnd) -> TurnEnd:
     message = ended.stderr.decode(errors="replace").strip()
     if ended.sandbox != "bubblewrap" or ended.exit_code != 1 or ended.stdout or not message.startswith("bwrap: "):
         return ended
-    return replace(
-        _not_started(f"the sandbox or the program in it cannot be started: {message[:500]}"), sandbox=ended.sandbox
-    )
+    return replace(_not_started(turn_words.KEEPER["sandbox"](output=message[:500])), sandbox=ended.sandbox)
 
 
 def _not_started(error: str) -> TurnEnd:
@@ -218,19 +217,19 @@ def _read_end(tree: ProcessTree, turn: ProgramTurn, *, late: bool, seconds: floa
         return _not_started(_why(tree.refusal.step, tree.refusal.errno, turn))
     stdout, stderr = bytes(tree.stdout), bytes(tree.stderr)
     if over:
-        error = f"it was ended because {over}; have it use less, or raise the limit in the agent's profile"
+        error = turn_words.OVER_BUDGET(why=over)
         return TurnEnd("crashed", None, stdout, stderr, seconds, error, exceeded=True)
     if late:
-        error = f"it was ended after {turn.timeout:g} seconds; give it more time or less to do"
+        error = turn_words.LATE(seconds=float(turn.timeout))
         return TurnEnd("timeout", None, stdout, stderr, seconds, error)
     if not tree.started:
-        return _not_started(f"its keeper ended before it was started: {stderr.decode(errors='replace')}")
+        return _not_started(turn_words.KEEPER["ended"](output=stderr.decode(errors="replace")))
     if tree.status is None:
-        return TurnEnd("crashed", None, stdout, stderr, seconds, "its keeper was killed, and then its processes")
+        return TurnEnd("crashed", None, stdout, stderr, seconds, turn_words.KEEPER["killed"]())
     code = os.waitstatus_to_exitcode(tree.status)
     if code >= 0:
         return TurnEnd("finished", code, stdout, stderr, seconds)
-    return TurnEnd("crashed", None, stdout, stderr, seconds, f"ended by {_signal_name(-code)}")
+    return TurnEnd("crashed", None, stdout, stderr, seconds, turn_words.ENDED_BY(signal=_signal_name(-code)))
 
 
 def _signal_name(number: int) -> str:
@@ -240,21 +239,23 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+_START_FAULTS: Final = {
+    errno.ENOENT: "missing",
+    errno.EACCES: "not_executable",
+    errno.ENOEXEC: "no_program",
+    errno.E2BIG: "too_long",
+}
+"""Errors of starting a program that the reader can mend."""
+
+
 def _why(step: str, number: int, turn: ProgramTurn) -> str:
     """Explain why the program was not started, and what to do about it."""
+    error, faults = os.strerror(number), turn_words.NOT_STARTED
     if step == "sandbox":
-        return f"the program could not be confined ({os.strerror(number)}), so it was not started"
+        return faults["sandbox"](error=error)
     if step == "cwd":
-        return f"the working directory {str(turn.cwd)!r} cannot be entered ({os.strerror(number)}); make it a folder"
-    program = repr(turn.argv[0])
-    match number:
-        case errno.ENOENT:
-            return f"{program} is not found, or what its first line names is not; install it or correct argv"
-        case errno.EACCES:
-            return f"{program} may not be executed; make it executable (chmod +x) or name its interpreter in argv"
-        case errno.ENOEXEC:
-            return f"{program} is not a program; begin it with a #! line or name its interpreter in argv"
-        case errno.E2BIG:
-            return f"the arguments and the environment of {program} are too long; hand over large texts as files"
-        case _:
-            return f"{program} cannot be started: {os.strerror(number)}"
+        return faults["cwd"](path=str(turn.cwd), error=error)
+    program = turn.argv[0]
+    if number in _START_FAULTS:
+        return faults[_START_FAULTS[number]](program=program)
+    return faults["other"](program=program, error=error)

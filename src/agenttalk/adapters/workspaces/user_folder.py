@@ -230,7 +230,8 @@ def _aside(git: Git, place: WorkspaceFolder) -> Iterator[GitLocation]:
         (own / "info" / "attributes").write_text("* -filter -ident !working-tree-encoding\n")
         for source, name in ((place.common / "info" / "exclude", "info/exclude"), (place.git_dir / "index", "index")):
             if source.is_file():
-                shutil.copyfile(source, own / name)
+                # With its time: git reads a file again only if it may be as new as the index.
+                shutil.copy2(source, own / name)
         yield GitLocation(own, objects=place.objects, index=own / "index", tree=place.folder)
 
 

@@ -17,7 +17,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import parse_instant
 from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.engine.operation.sessions import Session
-from agenttalk.rules.text.catalogue import read_text
+from agenttalk.rules.text.catalogue import read_own_text, read_text
 from agenttalk.rules.text.code_words import render_code
 from agenttalk.rules.text.message import join, render
 from agenttalk.rules.text.page_words import PAGE
@@ -79,6 +79,7 @@ def render_page(name: str, reader: PageContext, status: int = 200, /, **values: 
         tell=partial(translate, language),
         tell_all=partial(translate_all, language),
         tell_field=partial(translate_field, language),
+        tell_own=partial(translate_own, language),
         page=name,
         ago=lambda at: format_age(at, reader.now),
         version=_version(),
@@ -101,6 +102,11 @@ def translate_all(language: Locale, texts: Sequence[str]) -> str:
 def translate_field(language: Locale, document: Mapping[str, Any], name: str) -> str:
     """Return the text in a field of a document in the language of the reader."""
     return translate(language, read_text(document, name)) if isinstance(document.get(name), str) else ""
+
+
+def translate_own(language: Locale, document: Mapping[str, Any], name: str) -> str:
+    """Return the text in a field of a document that another party may have written, in the reader's language."""
+    return translate(language, read_own_text(document, name)) if isinstance(document.get(name), str) else ""
 
 
 @cache

@@ -34,7 +34,8 @@ from agenttalk.rules.budgets.provider_limits import AccountLimit
 from agenttalk.rules.core.usage import NOTHING, Bill, UsageTotals
 from agenttalk.rules.prompts.missing_work import render_missing_work
 from agenttalk.rules.proof.performance import Performance
-from agenttalk.rules.text.message import render
+from agenttalk.rules.text import turn_words
+from agenttalk.rules.text.message import join, render
 
 LOG = logging.getLogger(__name__)
 HOME: Final = "home"
@@ -166,7 +167,7 @@ class CodingAgents(ProgramAgents):
         if attempt.self_check_fault:
             performance = replace(performance, usage=attempt.usage(ended))
         if performance.how == "crashed" and attempt.shut_out:
-            return replace(performance, error=f"{performance.error}; {attempt.shut_out}")
+            return replace(performance, error=join([performance.error, attempt.shut_out]))
         return performance
 
     async def _judged(self, attempt: CodingAttempt, ended: TurnEnd) -> Performance:
@@ -396,7 +397,7 @@ class CodingAttempt:
         """Return the end of a run with the agent's last answer in place of the output of its program."""
         error = self.account.error or (self.account.warning if ended.exit_code else "")
         if ended.how == "finished" and ended.exit_code and error:
-            ended = replace(ended, error=f"the agent failed: {error}", stderr=b"")
+            ended = replace(ended, error=turn_words.AGENT_FAILED(error=error), stderr=b"")
         return replace(ended, stdout=events_rules.extract_answer(self.account.text).encode("utf-8", "replace"))
 
     def find_limit(self, ended: TurnEnd) -> AccountLimit | None:
@@ -439,7 +440,7 @@ def _shut_out(agent: CodingAgent, lent: tuple[BindMount, ...]) -> str:
     """Say how to log an agent in that has neither a key nor a login."""
     if agent.login is None or any(each.source.is_file() for each in lent):
         return ""
-    return f"no key is set and there is no login: {agent.login.remedy}"
+    return turn_words.NO_LOGIN(remedy=agent.login.remedy)
 
 
 def _in(profile: AgentProfile) -> tuple[str, ...]:

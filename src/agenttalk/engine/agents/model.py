@@ -27,6 +27,8 @@ from agenttalk.rules.budgets import provider_limits
 from agenttalk.rules.budgets.provider_limits import AccountLimit, ProviderLimit
 from agenttalk.rules.prompts.execute import InputText, render_long_inputs
 from agenttalk.rules.proof.performance import Performance
+from agenttalk.rules.text import turn_words
+from agenttalk.rules.text.message import ABOUT
 
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes of all inputs that a model is shown."""
@@ -65,7 +67,7 @@ class ModelAgents(ProgramAgents):
 
     @staticmethod
     def _not_started(error: InputError) -> Performance:
-        return Performance("not_started", error=f"{error.code}: {error.message}")
+        return Performance("not_started", error=ABOUT(subject=str(error.code), what=error.message))
 
     async def _run(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> TurnEnd:
         """Ask once, for a judgement. Raises InputError when there is no answer, which is not a judgement."""
@@ -98,7 +100,7 @@ class ModelAgents(ProgramAgents):
             return {}
         value = self.environ.get(name, "").strip()
         if not value:
-            why = f"the variable {name}, which holds the key of its service, is not set where the engine runs"
+            why = turn_words.NO_MODEL_KEY(name=name)
             raise InputError(Code.MODEL_UNUSABLE, why)
         self.deps.secret_guard.register({name: value})
         return {model_protocol.KEY: value}
@@ -155,7 +157,7 @@ class ModelAgents(ProgramAgents):
             performance = await self._taken_in(call.seat, call.job, call.layout, replace(ended, stdout=b""))
             return replace(performance, **found)
         code, why = fault
-        error = self.deps.secret_guard.secrets.redact(f"{code}: {why}")
+        error = self.deps.secret_guard.secrets.redact(ABOUT(subject=str(code), what=why))
         limited = call.find_limit(error)
         if limited is not None:
             return Performance("limited", error=error, limited=limited, **found)
@@ -199,7 +201,7 @@ class _Call:
         if self.talk.fault is not None:
             return self.talk.fault
         if ended.exit_code == 0 and not self.talk.ended:
-            return Code.COMMAND_FAILED, "its program ended without an answer"
+            return Code.COMMAND_FAILED, turn_words.NO_END()
         return None
 
     def find_limit(self, error: str) -> AccountLimit | None:

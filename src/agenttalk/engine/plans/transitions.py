@@ -51,7 +51,7 @@ from agenttalk.rules.plans import failure, input_selection
 from agenttalk.rules.plans.failure import DependencyStanding
 from agenttalk.rules.plans.input_selection import AmbiguousInput, MissingInputs, PickedInputs
 from agenttalk.rules.proof.checkpoints import CheckpointDecision
-from agenttalk.rules.text import task_words
+from agenttalk.rules.text import question_words, task_words
 from agenttalk.rules.text.catalogue import read_column, to_columns
 from agenttalk.rules.text.message import join
 
@@ -532,7 +532,9 @@ def _continue(
 def hold_for_override(moves: PlanTransaction, plan: PlanDefinition, node: Node, denied: CheckpointDecision) -> None:
     """Hold a task that a checkpoint denied until an operator overrides it."""
     why = join(denied.reasons)
-    request_id = _ask_to_override(moves, plan, node, f"{denied.checkpoint} holds {node.task_id} up: {why}")
+    request_id = _ask_to_override(
+        moves, plan, node, question_words.HOLDS_UP(checkpoint=denied.checkpoint, task=node.task_id, why=why)
+    )
     gates = [denied.as_json()]
     moves.move_task(plan, node.task_id, "READY", "SOFT_DENIED", reason=why, request_id=request_id, gates=gates)
 
@@ -555,7 +557,7 @@ def _override(
     if response.decision != "APPROVE" and "override" not in chosen:
         row = moves.tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=node.task_id)[0]
         reason = read_column(row.reason, row.reason_message)
-        request_id = _ask_to_override(moves, plan, node, f"{node.task_id} is still held up: {reason}")
+        request_id = _ask_to_override(moves, plan, node, question_words.STILL_HELD(task=node.task_id, why=reason or ""))
         _note_request(moves, plan, node, request_id, reason)
         return
     denials.override(moves.tx, plan.plan_id, node.task_id, by=by, why=response.notes or "")

@@ -108,7 +108,10 @@ class Dispatcher:
             if self._ignores_open_plans:
                 await _ignore_plans(self._state)
             while not stop.is_set():
+                # Cleared before the pass and not after it: a wake while the pass runs may be about something that the
+                # pass has read already, so another pass has to follow.
                 self._state.wake.clear()
+                # For the same reason a caller that comes during the pass waits for the next one.
                 asked = len(self._pass_waiters)
                 try:
                     more = await self.dispatch_ready()
@@ -146,6 +149,8 @@ class Dispatcher:
     async def dispatch_ready(self) -> bool:
         """Make due tasks ready and start turns, on all boards. Returns whether there is more to do at once."""
         more = False
+        # A revoked turn is settled only once it has left `turns`: until then its processes may write into the
+        # workspace, and its task must not start beside them.
         if self._state.lost or self._state.revoked - self._state.turns.keys():
             await self._recovery.recover()
             self._state.revoked &= self._state.turns.keys()
@@ -155,6 +160,8 @@ class Dispatcher:
             try:
                 more = await self._dispatch_board(store, another_day=another_day, account_free=account_free) or more
             except MachineError as error:
+                # A board of the engine's own, for letters or forge events, can be broken without holding up plans.
+                # For a project's board the pass fails, and `run` tries it again soon.
                 if store.name not in VIRTUAL:
                     raise
                 everywhere = False
@@ -173,6 +180,7 @@ class Dispatcher:
             await store.transact(partial(account_waits.release_tasks, at=self._deps.stamp()))
         others = self._state.desk.crowds.others
         runs = [row for row in await store.read(OPEN_RUNS) if row.state == "RUNNING" and row.plan_id not in others]
+        # A plan without open tasks that still runs is closing, or was when its engine ended: then it closes anew.
         for plan_id in (row.plan_id for row in runs if not row.open):
             self._steps.close_plan(board, plan_id)
         plans = deque(row.plan_id for row in runs if row.open)
@@ -181,6 +189,8 @@ class Dispatcher:
         for row in await store.read(ANSWERED_FAILURES):
             await self.operator.apply_answer(board, *row)
         more = await self._deciding.decide_pending(store) or more
+        # Steps offer tasks to the agents that they free. This catches what no step of this process has freed: queues
+        # that an earlier process left, and places in plans that were full.
         agents = [row.agent_id for row in await store.read(QUEUEING_AGENTS)]
         if agents:
             await self._steps.run(board, partial(_offer, agents=agents))

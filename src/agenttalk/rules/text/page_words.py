@@ -228,10 +228,10 @@ PAGE: Final = make_table(
         ),
         "answered_by": ("Answered by", "回答者"),
         "proof": ("how that is known", "如何得知"),
-        "proof_isolated": ("confirmed: no agent could have said it", "已确认：没有代理能作出该回答"),
+        "proof_isolated": ("confirmed: no agent could have said it", "已确认：没有智能体能作出该回答"),
         "proof_exposed": (
             "attested, not isolated: an agent could have said it",
-            "仅声明，未隔离：代理也可能作出该回答",
+            "仅声明，未隔离：智能体也可能作出该回答",
         ),
         "severity": ("Severity", "严重程度"),
         "answered": ("answered", "已答复"),

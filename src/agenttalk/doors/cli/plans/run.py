@@ -25,7 +25,7 @@ from agenttalk.doors.cli.core.output import (
     format_count,
     sanitize,
 )
-from agenttalk.doors.cli.core.root_discovery import find_root
+from agenttalk.doors.cli.core.root_discovery import PLAN, find_root, resolve_plan_file
 from agenttalk.doors.cli.plans.live_view import LivePlanView
 
 if TYPE_CHECKING:
@@ -48,7 +48,10 @@ ABSENCE = 30.0
 @run_app.command("run")
 def run(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file, YAML or JSON.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="PLAN", help=f"A plan file, YAML or JSON. Default: the {PLAN} of this repository."),
+    ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Also wait for people, and for agents without a program.")
     ] = False,
@@ -70,7 +73,7 @@ def run(
 
     out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
     given = CommonOptions.merge(ctx, root, as_json).root or find_root(Path.cwd())
-    compiled = compile_plan_file(file, given if given is not None and given.is_dir() else None)
+    compiled = compile_plan_file(resolve_plan_file(file), given if given is not None and given.is_dir() else None)
     if compiled.problems:
         return tell_refused(out, compiled)
     compiled = _with_uncommitted(compiled) if take_uncommitted else compiled
