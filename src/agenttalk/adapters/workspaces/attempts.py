@@ -70,7 +70,8 @@ class AttemptClones:
         self._objects.checkout(start, tree, top / "index")
         if not self._place.plain:
             paths.clone_dir(self._objects, self._home, tree, self._branch.name, start, top / "index", attempt.author)
-        links = self._checkouts.link_paths(tree, listing, None if prepared and prepared.bound else prepared)
+        shared = None if prepared and prepared.bound else prepared
+        links = self._checkouts.link_paths(tree, listing, shared, final=self._folder(attempt) / "tree")
         state = {"attempt": attempt.key, "onto": onto, "start": start, "foreign": sorted(links)}
         folders.write(top / "state.json", json.dumps(state).encode())
         # The clone is complete: one rename puts it into its place, so a crash leaves no half clone there.

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from agenttalk.adapters.workspaces import folders, preparation, tree_reader
 from agenttalk.adapters.workspaces.async_methods import threaded
+from agenttalk.adapters.workspaces.link_layout import LinkLayout
 from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparedEnvironment, PreparedTree
 from agenttalk.adapters.workspaces.results import SealedCheckout
@@ -133,7 +134,7 @@ class Checkouts:
         self._links = {path: folder / path for path in link}
         self._copies = (folder, home)
         """Where other copies of the tree are."""
-        self._looked = False
+        self._layout: LinkLayout | None = None
         self._taken: set[Path] = set()
         """Environments that are in use."""
         self._preparing = asyncio.Lock()
@@ -226,18 +227,23 @@ class Checkouts:
     def _remove(self, top: Path) -> None:
         folders.remove(top, self._trash)
 
-    def link_paths(self, top: Path, listing: Listing, prepared: PreparedTree | None = None) -> dict[str, Path]:
-        """Link paths of the folder, and prepared ones, into a checkout; return their targets."""
-        if not self._looked:
-            preparation.refuse_leads(self._folder, tuple(self._links), self._copies, "workspace.link")
-            self._looked = True
+    def link_paths(
+        self, top: Path, listing: Listing, prepared: PreparedTree | None = None, *, final: Path | None = None
+    ) -> dict[str, Path]:
+        """Link paths of the folder, and prepared ones, into a checkout; return their targets.
+
+        `final` is where the checkout will be, if that is elsewhere.
+        """
+        if self._layout is None:
+            self._layout = LinkLayout.find(self._folder, self._links, self._copies)
         made = prepared.environment if prepared else None
-        sources = {**self._links, **({path: made.folder / path for path in made.paths} if made else {})}
-        self._refuse_taken(listing, sources)
-        for path, source in sources.items():
+        own = {path: made.folder / path for path in made.paths} if made else {}
+        self._refuse_taken(listing, {**self._links, **own})
+        self._layout.lay_out(top, final or top)
+        for path, source in own.items():
             (top / path).parent.mkdir(parents=True, exist_ok=True)
             (top / path).symlink_to(source)
-        return sources
+        return {**self._links, **own}
 
     @staticmethod
     def _refuse_taken(listing: Listing, paths: Iterable[str]) -> None:
