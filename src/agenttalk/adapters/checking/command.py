@@ -7,11 +7,11 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from agenttalk.adapters import program_files, sandbox
 from agenttalk.adapters.checking import touched_files
@@ -20,10 +20,13 @@ from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.ports.agents import Confinement, Driver, ProgramTurn, SandboxSelector, TurnEnd
 from agenttalk.ports.storage import Ids
 from agenttalk.rules.core.http_addresses import AllowedAddress
+from agenttalk.rules.core.test_progress import TestCounter
 from agenttalk.rules.proof import check_results
 from agenttalk.rules.proof.check_results import ExitKind, ProgramExit
 from agenttalk.rules.text import check_words
 
+TestProgress: TypeAlias = "Callable[[int | None, int | None], None]"
+"""Gets how many tests have ended and how many there are; None is not known."""
 MIB: Final = 1024 * 1024
 _TAIL: Final = 16 * 1024
 _RUN: Final = 'exec </dev/null 2>&1; exec "$1" -c "$2"'
@@ -86,6 +89,8 @@ class CheckContext:
     limits: CheckLimits = field(default_factory=CheckLimits)
     temporary: Path | None = None
     """The folder for temporary folders; the system's by default."""
+    progress: TestProgress | None = None
+    """Gets how many tests the command has run so far, and how many there are, as far as that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,8 @@ class ShellCommand:
     """Files of the checkout that must not change while it runs."""
     made: tuple[Path, ...] = ()
     """What was prepared in the checkout; it must not change either."""
+    known_tests: int | None = None
+    """How many tests there were before the work, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +192,8 @@ class CommandRunner:
                 turn = self._turn(command, context, room, temporary)
             except ValueError as error:
                 return CommandOutcome(ProgramExit("not_started", None, str(error)), room.isolated)
-            printed = _OutputDigest(context.limits.output_bytes)
+            counter = TestCounter(command.run, command.known_tests) if context.progress is not None else None
+            printed = _OutputDigest(context.limits.output_bytes, counter, context.progress)
             ran = await self._watched(turn, printed)
         return CommandOutcome(ran, room.isolated, printed.text, printed.sha256, printed.size)
 
@@ -247,13 +255,15 @@ def _confinement(
 class _OutputDigest:
     """The output of a program: its end, and the hash of all of it."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, counter: TestCounter | None = None, progress: TestProgress | None = None) -> None:
         self.flooded = asyncio.Event()
         """Set when the output is too long."""
         self.size = 0
         self.limit = limit
         self._digest = hashlib.sha256()
         self._tail = b""
+        self._counter = counter
+        self._progress = progress
 
     def heard(self, turn: ProgramTurn) -> ProgramTurn:
         """Return the turn with this output as its listener."""
@@ -265,6 +275,9 @@ class _OutputDigest:
         self._tail = (self._tail + data)[-_TAIL:]
         if self.size > self.limit:
             self.flooded.set()
+        if self._counter is not None and self._progress is not None:
+            self._counter.add(data)
+            self._progress(self._counter.done, self._counter.total)
 
     @property
     def text(self) -> str:

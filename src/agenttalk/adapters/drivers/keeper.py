@@ -8,9 +8,10 @@ when it is asked to or when the engine is gone.
 It cannot own processes that a service starts at the program's request (cron, a container service), nor what is left
 when a program of the same user kills its keeper first. Only a sandbox prevents that.
 
-The control socket carries bytes. The engine sends one request (`pack_request`), then TERM to ask all processes to end;
-when it closes its side, all are killed. The keeper answers with lines: `starting`, after which the program may have
-run; `failed STEP ERRNO` when it did not; `ended STATUS` when it has ended; `dead` when nothing is left.
+The control socket carries bytes. The engine sends one request (`pack_request`), then INT to interrupt the program, or
+TERM to ask all processes to end; when it closes its side, all are killed. The keeper answers with lines: `starting`,
+after which the program may have run; `failed STEP ERRNO` when it did not; `ended STATUS` when it has ended; `dead` when
+nothing is left.
 
 A keeper is started for every turn, so this module imports next to nothing; a test holds it to that.
 """
@@ -31,6 +32,9 @@ else:
 
 TERM = b"T"
 """Asks every process of the tree to end. The tree is killed when the engine closes its side."""
+
+INT = b"I"
+"""Sends SIGINT to the program and to its process group, as Ctrl-C in a terminal does."""
 
 CHILDREN = "children"
 """The file of a thread that lists its children. Not every kernel has it."""
@@ -422,7 +426,11 @@ class _TreeKeeper:
             if self._wake in ready:
                 os.read(self._wake, 4096)
             if self._control in ready:
-                if os.read(self._control, 1) != TERM:
+                word = os.read(self._control, 1)
+                if word == INT:
+                    self._interrupt()
+                    continue
+                if word != TERM:
                     return
                 asked = True
                 # List all of them before the first signal: a process that ends at once leaves orphans, which the walk
@@ -449,6 +457,12 @@ class _TreeKeeper:
             return signal_descendants(os.getpid(), *signals)
         except OSError:  # no memory or descriptor left: `kill` tries again
             return []
+
+    def _interrupt(self) -> None:
+        """Send SIGINT to the program's process group; in bubblewrap, whose end would kill all, to those it confines."""
+        for process in self._hunt():
+            if process.pid != self._program if self._spare else process.group == self._program:
+                send_signals(process, signal.SIGINT, signal.SIGCONT)
 
     def _kill_group(self) -> None:
         """Kill the program's process group in one step, so that no fork escapes."""

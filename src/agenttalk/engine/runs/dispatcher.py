@@ -224,6 +224,19 @@ class Dispatcher:
             self._state.working.add(lease)
             self._state.announce(ended=False)
 
+    async def interrupt_turns(self) -> None:
+        """Ask the programs of all turns to end by themselves, and wait until they have. Nothing begins any more.
+
+        What they did is kept, and their tasks go on from there at the next start. The caller stops the engine then.
+        """
+        self._state.slots.resize(0)
+        asked = {watch for watch in self._state.watches.list_all() if watch.interrupt()}
+        turns = [self._state.turns[watch.lease] for watch in asked if watch.lease in self._state.turns]
+        if turns:
+            await asyncio.wait(turns)
+        with suppress(AgentTalkError):
+            await self._recovery.recover(stopping=True)
+
     async def close(self) -> None:
         """End every turn under way and give its task back."""
         await self._deciding.close()
@@ -251,6 +264,11 @@ class Dispatcher:
         return ended
 
     @property
+    def busy_agents(self) -> frozenset[str]:
+        """The agents that have a place."""
+        return self._state.slots.busy
+
+    @property
     def watches(self) -> TurnMonitors:
         """The monitors of turns under way."""
         return self._state.watches
@@ -263,6 +281,12 @@ class Dispatcher:
     def subscribe_changes(self) -> Iterator[asyncio.Event]:
         """Provide an event that is set whenever something changed; the caller clears it."""
         with _subscribe(self._state.followers) as news:
+            yield news
+
+    @contextmanager
+    def subscribe_activities(self) -> Iterator[asyncio.Event]:
+        """Provide an event that is set whenever a turn does something else than before; the caller clears it."""
+        with _subscribe(self._state.watches.viewers) as news:
             yield news
 
     @contextmanager

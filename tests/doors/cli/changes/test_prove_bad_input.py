@@ -35,7 +35,7 @@ def refused(shop: Shop, *arguments: str, cwd: Path | None = None) -> str:
         (["--pr", "first"], "is not a pull request"),
         (["--scope", "../x"], "is not a glob"),
         (["--env", "no value"], "is not NAME=VALUE"),
-        (["--link", "../other"], "there is no '../other'"),
+        (["--link", "../other"], "there is no such path"),
         (["--check", " "], "--check is empty"),
         (["--format", "pdf"], "--format"),
         (["--timeout", "0"], "--timeout"),
