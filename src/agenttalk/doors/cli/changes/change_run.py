@@ -61,6 +61,9 @@ class ChangeRun:
 
     def change(self, repository: UserRepository, agent: AgentCommand, check: ChangeCheck) -> int:
         """Run an agent until the check that was chosen is proven. Returns the exit code."""
+        if repository.untakeable:
+            message = f"your uncommitted work cannot be taken along: {repository.untakeable}"
+            raise UsageError(Code.FILE_UNSAFE, message, hint="commit it, or finish the merge")
         if self._options.merge:
             _require_mergeable(repository)
         prepared = self._prepare(repository, agent, check)
@@ -128,6 +131,12 @@ class ChangeRun:
         if prepared.links:
             self._line("read-only", _shorten(prepared.links))
         self._line("limits", _describe_limits(options.limits))
+        for paths, what in (
+            (repository.submodules, "the clone has no files of submodules"),
+            (repository.pointers, "the clone has pointers instead of files of Git LFS"),
+        ):
+            if paths:
+                self._out.say(f"[yellow]![/] {what}: {_shorten(paths)}", err=True)
 
     def _line(self, name: str, text: str) -> None:
         self._out.say(f"[dim]{name:<10}[/] {text}", err=True)
