@@ -42,13 +42,18 @@ class ScriptDriver:
         environ: Mapping[str, str] = os.environ,
         grace: float = 2.0,
         limit: float = 10.0,
+        patience: float = 10.0,
         sandboxes: Sandboxes | None = None,
     ) -> None:
-        """`grace`: seconds between the request to end and the kill; `limit`: seconds in which a kill must work."""
+        """`grace`: seconds between the request to end and the kill; `limit`: seconds in which a kill must work.
+
+        `patience`: seconds that a program has after an interruption until it is asked to end.
+        """
         self._processes = processes
         self._environ = environ
         self._grace = grace
         self._limit = limit
+        self._patience = patience
         self._sandboxes = sandboxes or Sandboxes()
 
     async def run(self, turn: ProgramTurn) -> TurnEnd:
@@ -98,6 +103,7 @@ class ScriptDriver:
             return _not_started(turn_words.KEEPER["machine"](error=error.strerror))
         meter = TurnMeter(turn.budget, tree.keeper, confined.temporary) if turn.budget else None
         watching = asyncio.create_task(meter.watch(tree.flooding)) if meter else None
+        interrupting = asyncio.ensure_future(self._interrupted(turn, tree)) if turn.interruption else None
         try:
             if turn.talk is None or tree.pen is None:
                 late = await self._follow(tree, turn.timeout, watching)
@@ -105,6 +111,8 @@ class ScriptDriver:
                 turn.talk.begin(tree.pen)
                 late = await self._listen(tree, turn.talk, turn.timeout, watching)
         finally:
+            if interrupting is not None:
+                interrupting.cancel()
             try:
                 await self._confirm(tree, turn.lease)
             finally:
@@ -115,6 +123,21 @@ class ScriptDriver:
             if over:
                 await meter.clear()
         return _read_end(tree, turn, late=late, seconds=time.monotonic() - began, over=over)
+
+    async def _interrupted(self, turn: ProgramTurn, tree: ProcessTree) -> None:
+        """Have the program end when its turn is interrupted: politely first, then less so."""
+        if turn.interruption is None:
+            return
+        with turn.interruption.answered():
+            await turn.interruption.wait()
+            if turn.talk is not None:
+                turn.talk.request_end()
+                await wait({tree.ended}, timeout=self._grace)
+            tree.interrupt()
+            await wait({tree.ended}, timeout=self._patience)
+            tree.ask_to_end()
+            await wait({tree.over}, timeout=self._grace)
+            tree.kill()
 
     def _environment(self, turn: ProgramTurn) -> dict[str, str]:
         """Build the whole environment of a program. Raises ValueError when no program can be started with it."""
@@ -182,6 +205,12 @@ async def _stopped(watching: asyncio.Task[str] | None) -> str:
         return ""
 
 
+def _namespace_words(turn: ProgramTurn) -> tuple[bytes, ...]:
+    """Return the word that has the keeper enter a mount namespace, if the turn is to run in one."""
+    namespace = turn.confinement.namespace if turn.confinement is not None else None
+    return (b"%b%d:%d" % (keeper.NAMESPACE, *namespace),) if namespace is not None else ()
+
+
 def _request(turn: ProgramTurn, confined: ConfinedProgram) -> bytes:
     """Pack the request to the keeper. Raises ValueError for what cannot be passed to the system."""
     try:
@@ -192,7 +221,7 @@ def _request(turn: ProgramTurn, confined: ConfinedProgram) -> bytes:
             argv,
             entries,
             turn.limits,
-            confined=confined.words,
+            confined=(*confined.words, *_namespace_words(turn)),
             writable=confined.writable,
             readable=confined.readable,
         )

@@ -212,7 +212,9 @@ class CodingAgents(ProgramAgents):
             longest=None,
             keep=64 * 1024,
         )
+        attempt.job.enter("self_check")
         ended = self.deps.secret_guard.redact_ended(await self.driver.run(replace(turn, timeout=attempt.left)))
+        attempt.job.enter("working")
         missing = _read_missing(ended)
         if missing is None:  # the self-check failed, which is not the agent's fault
             why = results.describe_error(ended.error, ended.stderr)
@@ -278,7 +280,14 @@ class CodingAttempt:
     @property
     def can_go_on(self) -> bool:
         """Whether it can run once more in the same session."""
+        if self.is_interrupted:
+            return False
         return bool(self.agent.resume and self.account.session) and self.left > _SHORTEST
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether a person has interrupted it."""
+        return self.turn.interruption is not None and self.turn.interruption.is_requested
 
     @property
     def used(self) -> UsageTotals:
@@ -293,14 +302,17 @@ class CodingAttempt:
         return self.layout.base.rpartition("/")[0]
 
     async def resume_previous_session(self) -> TurnEnd | None:
-        """Go on with the session of the attempt that is sent back; None if there is none, or it cannot be gone on with.
+        """Go on with the session of the attempt before, if that was sent back or interrupted; else return None.
 
         An agent that has read the code once need not read and pay for it again.
         """
         root = self.seat.root
-        if self.job.command.reexecute is None or not self.agent.resume or not isinstance(self.use, CliUse):
+        again = self.job.command.reexecute is not None or self.job.attempt > 1
+        if not again or not self.agent.resume or not isinstance(self.use, CliUse):
             return None
         known = await asyncio.to_thread(coding_sessions.find_session, root, self._turns)
+        if self.job.command.reexecute is None and known is not None and not known.interrupted:
+            return None
         mine = (self.job.agent_id, self.use.agent, self.confined)
         if known is None or (known.agent_id, known.agent, known.confined) != mine:
             return None
@@ -326,7 +338,13 @@ class CodingAttempt:
             return
         used = self.account.used
         kept = coding_sessions.CodingSession(
-            self.job.agent_id, self.use.agent, self.account.session, self.confined, used.tokens, used.cost_usd
+            self.job.agent_id,
+            self.use.agent,
+            self.account.session,
+            self.confined,
+            used.tokens,
+            used.cost_usd,
+            self.is_interrupted,
         )
         home = f"{self.layout.base}/{HOME}" if self.room.home else ""
         discretion = self.owner.deps.secret_guard
@@ -384,7 +402,9 @@ class CodingAttempt:
             self.transcript.add(event, self.owner.deps.stamp())
             if self.job.watch is not None and event.kind in {"text", "tool", "usage"}:
                 counts = self.used._asdict() | {"seconds": 0}
-                self.job.watch.note(Note(counts, event.line, counts_only=event.kind == "usage", last=last))
+                file = events_rules.show_path(event.file, str(self.turn.cwd))
+                note = Note(counts, event.line, event.name, file, counts_only=event.kind == "usage", last=last)
+                self.job.watch.note(note)
 
     def _priced(self, event: AgentEvent) -> AgentEvent:
         """Return the usage with its cost: the sum that the agent reports, or our own if that is more."""

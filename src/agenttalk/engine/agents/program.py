@@ -150,6 +150,7 @@ class ProgramAgents:
             budget=budget_of(job.profile, root, layout),
             confinement=await ConfinementBuilder(seat, job.profile, layout, job.command, api, job.readonly).build(),
             hear=job.watch.hear if job.watch is not None else None,
+            interruption=job.watch.interruption if job.watch is not None else None,
         )
 
     async def _taken_in(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, ended: TurnEnd) -> Performance:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.vocabulary import BoardStatus, Freshness
+from agenttalk.rules.agents.activity import TaskActivity
 from agenttalk.rules.budgets import provider_limits
 from agenttalk.rules.core.task_states import Cause, Phase, State, board_status
 from agenttalk.rules.core.task_trust import judge_trust
@@ -73,6 +74,8 @@ class TaskView(TypedDict):
     since: str | None
     """When its agent took it, or since when it waits."""
     usage: TaskUsage | None
+    activity: TaskActivity | None
+    """What is done for it at this moment; null when nothing is, and where no engine answers."""
 
 
 def describe_status(row: TaskStatusRow, stale: Collection[str] = ()) -> TaskView:
@@ -103,6 +106,7 @@ def describe_status(row: TaskStatusRow, stale: Collection[str] = ()) -> TaskView
         "updated_at": row.updated_at,
         "since": row.leased_at or row.waiting_since,
         "usage": _read_usage(row),
+        "activity": None,
     }
 
 

@@ -186,11 +186,17 @@ def _follow(moves: PlanTransaction, end: FinishedTurn, outcome: TurnOutcome) -> 
 
 
 def end_orphaned_lease(
-    moves: PlanTransaction, left: OrphanedLease, used: UsageTotals = usage.NOTHING, allowance: Allowance | None = None
+    moves: PlanTransaction,
+    left: OrphanedLease,
+    used: UsageTotals = usage.NOTHING,
+    allowance: Allowance | None = None,
+    *,
+    work_is_kept: bool = False,
 ) -> None:
     """End an orphaned lease. Its task is leased again, unless it ended the engine too often.
 
-    `used` is the usage of the turn until then, as far as it is known; it counts against the limits.
+    `used` is the usage of the turn until then, as far as it is known; it counts against the limits. `work_is_kept` says
+    that a person interrupted the turn, and that the next attempt begins with what it left.
     """
     tx, plan_id, task_id = moves.tx, left.plan_id, left.task_id
     sheet = moves.definitions.load(tx, plan_id)
@@ -202,7 +208,10 @@ def end_orphaned_lease(
     cause = "SUPERSEDED" if revoked else cause
     state = task_states.move("RUNNING", cause)
     queued = left.delivery if state == "READY" and not revoked else None
-    if not write_orphan_end(tx, left, at=moves.now, cause=cause, used=used, queued=queued, deaths=int(died)):
+    reason = task_words.INTERRUPTED() if work_is_kept and queued is not None else None
+    if not write_orphan_end(
+        tx, left, at=moves.now, cause=cause, reason=reason, used=used, queued=queued, deaths=int(died)
+    ):
         return
     if allowance is not None:
         allowance.write(tx, left.lease, used)
@@ -224,6 +233,7 @@ def write_orphan_end(
     *,
     at: str,
     cause: Cause = "ENGINE_ENDED",
+    reason: str | None = None,
     used: UsageTotals = usage.NOTHING,
     queued: int | None = None,
     deaths: int = 0,
@@ -243,7 +253,7 @@ def write_orphan_end(
         lease=left.lease,
         state=task_states.move("RUNNING", cause),
         cause=cause,
-        **to_columns(None),
+        **to_columns(reason),
         queued=queued,
         at=at,
         score=None,

@@ -176,11 +176,13 @@ class Dispatcher:
         board = self._state.board(store)
         if another_day and await store.read(HELD_BY, like=day_limit.HELD):
             await self._steps.run(board, checkpoints.release_day_limited)
-        if account_free:
-            await store.transact(partial(account_waits.release_tasks, at=self._deps.stamp()))
         others = self._state.desk.crowds.others
         runs = [row for row in await store.read(OPEN_RUNS) if row.state == "RUNNING" and row.plan_id not in others]
         # A plan without open tasks that still runs is closing, or was when its engine ended: then it closes anew.
+        if account_free:
+            plans_at_work = [row.plan_id for row in runs]
+            at = self._deps.stamp()
+            await store.transact(partial(account_waits.release_tasks, plans=plans_at_work, at=at))
         for plan_id in (row.plan_id for row in runs if not row.open):
             self._steps.close_plan(board, plan_id)
         plans = deque(row.plan_id for row in runs if row.open)
@@ -222,6 +224,19 @@ class Dispatcher:
             self._state.working.add(lease)
             self._state.announce(ended=False)
 
+    async def interrupt_turns(self) -> None:
+        """Ask the programs of all turns to end by themselves, and wait until they have. Nothing begins any more.
+
+        What they did is kept, and their tasks go on from there at the next start. The caller stops the engine then.
+        """
+        self._state.slots.resize(0)
+        asked = {watch for watch in self._state.watches.list_all() if watch.interrupt()}
+        turns = [self._state.turns[watch.lease] for watch in asked if watch.lease in self._state.turns]
+        if turns:
+            await asyncio.wait(turns)
+        with suppress(AgentTalkError):
+            await self._recovery.recover(stopping=True)
+
     async def close(self) -> None:
         """End every turn under way and give its task back."""
         await self._deciding.close()
@@ -249,6 +264,11 @@ class Dispatcher:
         return ended
 
     @property
+    def busy_agents(self) -> frozenset[str]:
+        """The agents that have a place."""
+        return self._state.slots.busy
+
+    @property
     def watches(self) -> TurnMonitors:
         """The monitors of turns under way."""
         return self._state.watches
@@ -261,6 +281,12 @@ class Dispatcher:
     def subscribe_changes(self) -> Iterator[asyncio.Event]:
         """Provide an event that is set whenever something changed; the caller clears it."""
         with _subscribe(self._state.followers) as news:
+            yield news
+
+    @contextmanager
+    def subscribe_activities(self) -> Iterator[asyncio.Event]:
+        """Provide an event that is set whenever a turn does something else than before; the caller clears it."""
+        with _subscribe(self._state.watches.viewers) as news:
             yield news
 
     @contextmanager

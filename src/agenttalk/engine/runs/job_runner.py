@@ -82,6 +82,8 @@ class JobRunner:
         performer = self.performers.get(job.profile.driver)
         if performer is None:
             return Performance("not_started", error=turn_words.UNSUPPORTED["driver"](driver=job.profile.driver))
+        if job.profile.driver in {"human", "remote"}:
+            job.enter("asking" if job.profile.driver == "human" else "offered")
         try:
             watch = start_counting(job)
             # Noted before the program starts: from then on any answer of a person could be written by the program.

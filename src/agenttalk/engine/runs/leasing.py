@@ -44,7 +44,9 @@ from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.messages.leases import TurnHistory
 from agenttalk.rules.plans.input_selection import PickedInputs
 from agenttalk.rules.proof.checkpoints import CheckpointDecision
+from agenttalk.rules.text import task_words
 from agenttalk.rules.text.catalogue import read_column
+from agenttalk.rules.text.message import mentions
 
 _REMEMBERED: Final = 10_000
 """Commands in queues."""
@@ -291,8 +293,9 @@ def _resume(
         return None
     attempt.number = row.attempt + 1
     write_lease(tx, LEASE_TASK, attempt, moves.now)
-    reason = read_column(row.reason, row.reason_message) if row.sent_back else None
-    attempt.sent_back = "" if provider_limits.read_wait(reason) else reason or ""
+    reason = read_column(row.reason, row.reason_message) or ""
+    told = bool(row.sent_back) or mentions(reason, task_words.INTERRUPTED)
+    attempt.sent_back = reason if told and not provider_limits.read_wait(reason) else ""
     prompt = attempt.render_prompt()
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     taken: dict[str, Any] = {"id": row.delivery, "at": moves.now, "prompt_sha256": sha256}

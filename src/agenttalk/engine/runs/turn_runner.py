@@ -60,6 +60,7 @@ class TurnRunner:
             return performance, WorkProof(breach=performance.strayed)
         if proof is not None:
             return performance, proof
+        granted.job.enter("checking")
         proof = await self._prove(board, granted, granted.job, performance, partial(land, performance))
         return self._believe_failure(granted, performance, proof)
 
@@ -88,6 +89,7 @@ class TurnRunner:
             return Performance("refused", judgements=judgements), NO_PROOF
         if prover is None or not job.needs_proof:
             performance = await self._state.jobs.perform(board.store, job)
+            await self._end_if_interrupted(granted, job)
             if granted.kind_task is not None and performance.how == "finished" and performance.code is None:
                 # Stored before it is verified: after a crash from here on the next engine verifies this performance,
                 # and the agent does not work a second time.
@@ -100,11 +102,26 @@ class TurnRunner:
         except AgentTalkError as error:
             return Performance("not_started", error=describe_error(error)), NO_PROOF
         performance = replace(await self._state.jobs.perform(board.store, job), judgements=judgements)
+        await self._end_if_interrupted(granted, job)
         if performance.how != "finished" or performance.code is not None:
             return performance, NO_PROOF
         await board.store.transact(lambda tx: resume.keep_performance(tx, job, performance))
         self._state.announce(ended=False)
         return performance, None
+
+    async def _end_if_interrupted(self, granted: LeasedAttempt, job: Job) -> None:
+        """End a turn that a person interrupted, after its work is kept. It does not count against the agent.
+
+        Recovery gives its lease back, as that of every turn that this process ended itself.
+        """
+        if not granted.watch.interruption.is_requested:
+            return
+        try:
+            if self._state.prover is not None and await self._state.prover.keep_work(job):
+                self._state.kept.add(job.lease)
+        except AgentTalkError as error:
+            LOG.warning("%s: %s", job.task_id, error.message, extra={"action": "dispatcher.interrupt"})
+        raise asyncio.CancelledError
 
     async def _prove(
         self,
@@ -168,6 +185,7 @@ class TurnRunner:
 
     async def _judge_inputs(self, board: BoardState, granted: LeasedAttempt, prover: Prover) -> dict[str, Judgement]:
         """Have inputs judged before they are used."""
+        granted.job.enter("judging")
         await self._enter(board, granted.job, "validating")
         confirm = partial(self._confirm, board, granted)
         found = await InputReviewer(self._state.deps, board.store, self._state.jobs.performers, prover, confirm).judge(
@@ -180,6 +198,7 @@ class TurnRunner:
         self, board: BoardState, granted: LeasedAttempt, check: HumanCheck, shown: str, *, exhibit: Exhibit = NO_EXHIBIT
     ) -> Confirmation:
         """Ask a person about the work of a turn. Its agent is free for other tasks meanwhile."""
+        granted.job.enter("asking")
         # First the row, then the slot: the agent is leased another task as soon as it is free, and a crash in between
         # must find this turn as one that waits for a person.
         await self._enter(board, granted.job, "asking")
@@ -190,6 +209,7 @@ class TurnRunner:
         try:
             return await human_driver.confirm(self._state.deps, granted.job, check, shown, exhibit)
         finally:
+            granted.job.enter("checking")
             self._state.working.add(granted.job.lease)
             await self._enter(board, granted.job, "verifying")
 
@@ -198,6 +218,7 @@ class TurnRunner:
     ) -> None:
         """Wait until a forge reports news or the time is up. The agent is free for other tasks meanwhile."""
         job, heard = granted.job, asyncio.Event()
+        job.enter("awaiting")
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease}
         self._state.free(granted)
         self._state.working.discard(job.lease)
@@ -213,6 +234,7 @@ class TurnRunner:
             for each in waiting:
                 each.cancel()
             self._state.awaiting.discard(heard)
+            job.enter("checking")
             self._state.working.add(job.lease)
             await self._enter(board, job, "verifying")
 

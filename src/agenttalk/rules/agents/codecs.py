@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import JsonError
 from agenttalk.rules.agents import progress_notes
-from agenttalk.rules.agents.events import AgentEvent, describe_arguments, matches
+from agenttalk.rules.agents.events import AgentEvent, describe_arguments, find_file, matches
 from agenttalk.rules.agents.results import text_of
 from agenttalk.rules.budgets import provider_limits
 from agenttalk.rules.budgets.provider_limits import SignalledLimit
@@ -175,7 +175,8 @@ class ClaudeCodec(_StreamCodec):
                 yield AgentEvent("text", _text(block, "text"))
             elif block.get("type") == "tool_use":
                 self._calls[_text(block, "id")] = _text(block, "name")
-                yield AgentEvent("tool", describe_arguments(block.get("input")), _text(block, "name"))
+                given = block.get("input")
+                yield AgentEvent("tool", describe_arguments(given), _text(block, "name"), file=find_file(given))
         tokens = _claude_tokens(_part(message, "usage"))
         if tokens:
             self._tokens += tokens - self._counted.get(_text(message, "id"), 0)
@@ -262,7 +263,8 @@ class CodexCodec(_StreamCodec):
             return
         self._begun[number] = True
         called = f"{_text(item, 'server')}.{_text(item, 'tool')}" if name == "mcp_tool_call" else name
-        yield AgentEvent("tool", _CODEX_TOOLS[name](item), called)
+        changed = next((_text(each, "path") for each in _parts(item.get("changes"))), "")
+        yield AgentEvent("tool", _CODEX_TOOLS[name](item), called, file=changed)
 
     def _item(self, item: dict[str, Any]) -> Iterator[AgentEvent]:
         yield from self._tool(item)
@@ -312,7 +314,8 @@ class GeminiCodec(_StreamCodec):
                 yield AgentEvent("session", _text(said, "session_id"), _text(said, "model"))
             case "tool_use":
                 self._calls[_text(said, "tool_id")] = _text(said, "tool_name")
-                yield AgentEvent("tool", describe_arguments(said.get("parameters")), _text(said, "tool_name"))
+                given = said.get("parameters")
+                yield AgentEvent("tool", describe_arguments(given), _text(said, "tool_name"), file=find_file(given))
             case "tool_result" if said.get("status") == "error":
                 error = _part(said, "error")
                 why = _text(error, "message") or _text(said, "output") or _text(error, "type")
@@ -355,7 +358,8 @@ class OpenCodeCodec(_StreamCodec):
                 yield AgentEvent("text", _text(part, "text"))
             case "tool_use":
                 state = _part(part, "state")
-                yield AgentEvent("tool", describe_arguments(state.get("input")), _text(part, "tool"))
+                given = state.get("input")
+                yield AgentEvent("tool", describe_arguments(given), _text(part, "tool"), file=find_file(given))
                 if state.get("status") == "error":
                     yield from self._refused(_text(part, "tool"), _text(state, "error"))
             case "step_finish":

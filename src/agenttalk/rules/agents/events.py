@@ -38,6 +38,8 @@ class AgentEvent(NamedTuple):
     """The request to the model that a usage belongs to, if any."""
     billed: BilledTokens = UNBILLED
     """The tokens of that request so far."""
+    file: str = ""
+    """The file that a tool is used on, if its arguments name one."""
     limit: SignalledLimit | None = None
     """The limit of the provider that caused an error, if the agent's program says so in a field of its own."""
 
@@ -172,6 +174,19 @@ def describe_arguments(arguments: object) -> str:
         return wire.write(dict(arguments)).decode() if arguments else ""
     except JsonError:
         return ""
+
+
+def find_file(arguments: object) -> str:
+    """Return the file that a tool's arguments name; empty if they name none."""
+    for key in ("file_path", "filePath", "absolute_path", "notebook_path", "path"):
+        if isinstance(arguments, Mapping) and isinstance(said := arguments.get(key), str) and said:
+            return said
+    return ""
+
+
+def show_path(path: str, folder: str) -> str:
+    """Return a path as seen from the folder in which an agent works."""
+    return path.removeprefix(f"{folder.rstrip('/')}/")
 
 
 def matches(patterns: Iterable[re.Pattern[str]], text: str) -> bool:

@@ -100,6 +100,7 @@ PAGE: Final = make_table(
         "agent": ("Agent", "智能体"),
         "reason": ("Reason", "原因"),
         "attempts": ("Attempts", "尝试"),
+        "round_of": ("round {k} of {n}", "第 {k} 轮，共 {n} 轮"),
         "rounds": ("Rework", "返工"),
         "cost": ("Cost", "费用"),
         "tokens": ("Tokens", "词元"),

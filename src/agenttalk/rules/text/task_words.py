@@ -57,6 +57,11 @@ NOT_NEWEST: Final = Template(
     "the command is not the newest of its task",
     "该命令不是其任务的最新命令",
 )
+INTERRUPTED: Final = Template(
+    "task.interrupted",
+    "the turn before was interrupted; what it did is kept, and the next turn goes on from there",
+    "上一轮被中断；已做的工作保留，下一轮从那里继续",
+)
 TAKEN: Final = Template("task.taken", "another worker has the task", "任务已由其他执行者领取")
 INPUT_GONE: Final = Template("task.input_gone", "the input {name!r} is not there any more", "输入 {name!r} 已不存在")
 OUTPUT_ABSENT: Final = Template("task.output_absent", "the output {name!r} is not there", "输出 {name!r} 不存在")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,6 +116,11 @@ CHEATS: dict[str, tuple[Mapping[str, str | None], set[str], str]] = {
         {"shown"},
         "test_more",
     ),
+    "a new file that acts on the old tests": (
+        {"price.py": WRONG, "tests/__init__.py": "import price\nprice.total = sum\n", "tests/test_taxed.py": "def test_it():\n    pass\n"},
+        {"base-tests"},
+        "test_empty",
+    ),
     "exit 0 at import": ({"price.py": "import os\nos._exit(0)\n"}, {"check", "tests-kept", "shown"}, "no report"),
     "settings by which nothing is collected": (
         {**FEATURE, "pytest.ini": "[pytest]\npython_files = none_*.py\n"},
@@ -136,7 +142,13 @@ CHEATS: dict[str, tuple[Mapping[str, str | None], set[str], str]] = {
 
 
 @pytest.mark.parametrize("case", CHEATS)
-@pytest.mark.rest_but("a weaker assertion", "an overwritten conftest", "a renamed test file", "exit 0 at import")
+@pytest.mark.rest_but(
+    "a weaker assertion",
+    "an overwritten conftest",
+    "a renamed test file",
+    "a new file that acts on the old tests",
+    "exit 0 at import",
+)
 def test_cheats_are_refused_and_named(shop: Shop, case: str) -> None:
     files, missing, said = CHEATS[case]
     shop.write(files)
@@ -251,11 +263,11 @@ def test_every_form_tells_the_same(tmp_path: Path) -> None:
     assert (unwritable.code, "cannot write" in unwritable.err) == (1, True)
 
 
-def _require_sarif(told: dict[str, object]) -> None:
+def _require_sarif(told: dict[str, Any]) -> None:
     """What the schema of SARIF 2.1.0 requires, and what code scanning reads."""
     assert told["version"] == "2.1.0"
     assert str(told["$schema"]).endswith("sarif-2.1.0.json")
-    [run] = told["runs"]  # type: ignore[misc, attr-defined]
+    [run] = told["runs"]
     driver = run["tool"]["driver"]
     assert driver["name"]
     known = {each["id"] for each in driver["rules"]}

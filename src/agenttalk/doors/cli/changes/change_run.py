@@ -9,6 +9,7 @@ import shlex
 import shutil
 import stat
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agenttalk.adapters.workspaces.user_folder import UserRepository
+    from agenttalk.doors.cli.changes.pull_request_opening import PullRequestTarget
     from agenttalk.rules.agents.agent_commands import AgentCommand
     from agenttalk.rules.planfile.compiler import CompiledPlan
 
@@ -31,7 +33,6 @@ _ENDED: Final = "ended.json"
 """The file of a root that says how its run ended."""
 _TRIES: Final = 1000
 _SHOWN: Final = 3
-_PLACES: Final = (".venv/bin", "venv/bin", "node_modules/.bin")
 
 
 class ChangeRun:
@@ -62,18 +63,29 @@ class ChangeRun:
 
     def change(self, repository: UserRepository, agent: AgentCommand, check: ChangeCheck) -> int:
         """Run an agent until the check that was chosen is proven. Returns the exit code."""
+        if repository.untakeable:
+            message = f"your uncommitted work cannot be taken along: {repository.untakeable}"
+            raise UsageError(Code.FILE_UNSAFE, message, hint="commit it, or finish the merge")
         if self._options.merge:
             _require_mergeable(repository)
-        prepared = self._prepare(repository, agent, check)
+        target = self._find_target(repository) if self._options.pull_request else None
+        prepared = replace(self._prepare(repository, agent, check), target=target)
         self._tell_decided(prepared)
         standing = self._run(prepared)
         return self._conclude(prepared, standing)
+
+    def _find_target(self, repository: UserRepository) -> PullRequestTarget:
+        from agenttalk.doors.cli.changes import pull_request_opening
+        from agenttalk.wiring.state_folder import find_state_folder
+
+        state = find_state_folder(repository.top)
+        return pull_request_opening.find_target(repository, self._options.root, state)
 
     def _prepare(self, repository: UserRepository, agent: AgentCommand, chosen: ChangeCheck) -> PreparedChange:
         from agenttalk.wiring.state_folder import find_state_folder
 
         options = self._options
-        links = _choose_links(repository, options.links)
+        links = check_selection.choose_links(repository, options.links)
         home = find_state_folder(repository.top) / "runs" / _name_of(repository)
         state = f"{repository.head} {_hash_uncommitted(repository)}"
         for attempt in range(1, _TRIES):
@@ -129,6 +141,12 @@ class ChangeRun:
         if prepared.links:
             self._line("read-only", _shorten(prepared.links))
         self._line("limits", _describe_limits(options.limits))
+        for paths, what in (
+            (repository.submodules, "the clone has no files of submodules"),
+            (repository.pointers, "the clone has pointers instead of files of Git LFS"),
+        ):
+            if paths:
+                self._out.say(f"[yellow]![/] {what}: {_shorten(paths)}", err=True)
 
     def _line(self, name: str, text: str) -> None:
         self._out.say(f"[dim]{name:<10}[/] {text}", err=True)
@@ -198,10 +216,7 @@ def _make_check(repository: UserRepository, chosen: ChangeCheck, links: tuple[st
     """Make the check of the plan, led to programs that are only in linked folders; None where a person is asked."""
     if chosen.candidate is None:
         return None
-    check = chosen.candidate.to_check()
-    programs = {folder: _names_in(repository.top / folder) for folder in _PLACES}
-    run = change_plan.lead_to_programs(check.run, _program_of(check.run), links, programs)
-    return check if run == check.run or chosen.candidate.cwd else check.model_copy(update={"run": run})
+    return check_selection.lead_to_programs(repository, chosen.candidate, links)
 
 
 def _require_mergeable(repository: UserRepository) -> None:
@@ -241,36 +256,6 @@ def _from_clone(argument: str, repository: UserRepository) -> str:
     place = Path(os.path.normpath(repository.top / repository.inside / argument))
     outside = argument.startswith("../") and not place.is_relative_to(repository.top)
     return str(place) if outside and place.exists() else argument
-
-
-def _choose_links(repository: UserRepository, named: tuple[str, ...] | None) -> tuple[str, ...]:
-    if named is None:
-        return change_plan.find_links(repository.ignored)
-    links = tuple(path.rstrip("/") for path in named if path != "none")
-    for path in links:
-        where = Path(os.path.normpath(repository.top / path))
-        if path.startswith("/") or not where.exists() or not where.is_relative_to(repository.top):
-            message = f"--link {path}: there is no such path in {repository.top}"
-            raise UsageError(Code.OPTION_INVALID, message, hint="name it from the top of the repository")
-        if any(known == path or known.startswith(f"{path}/") for known in repository.paths):
-            message = f"--link {path}: it is part of the repository, so every clone has it"
-            raise UsageError(Code.OPTION_INVALID, message, hint="link only what git ignores")
-    return links
-
-
-def _names_in(folder: Path) -> frozenset[str]:
-    try:
-        return frozenset(path.name for path in folder.iterdir())
-    except OSError:
-        return frozenset()
-
-
-def _program_of(command: str) -> str:
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return ""
-    return next((word for word in words if "=" not in word), "")
 
 
 def _name_of(repository: UserRepository) -> str:
