@@ -95,6 +95,8 @@ class ScriptDriver:
             )
         except OSError as error:
             return _not_started(f"the machine cannot start another process: {error.strerror}; try again later")
+        noted = turn.noted or _nothing
+        noted()
         meter = TurnMeter(turn.budget, tree.keeper, confined.temporary) if turn.budget else None
         watching = asyncio.create_task(meter.watch(tree.flooding)) if meter else None
         try:
@@ -104,6 +106,7 @@ class ScriptDriver:
                 turn.talk.begin(tree.pen)
                 late = await self._listen(tree, turn.talk, turn.timeout, watching)
         finally:
+            noted()
             try:
                 await self._confirm(tree, turn.lease)
             finally:
@@ -168,6 +171,10 @@ class ScriptDriver:
             await self._processes.end(lease)
         if cancelled is not None:
             raise cancelled
+
+
+def _nothing() -> None:
+    """Note nothing."""
 
 
 async def _stopped(watching: asyncio.Task[str] | None) -> str:
