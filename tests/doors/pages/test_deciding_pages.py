@@ -8,6 +8,7 @@ from typing import get_args
 
 import pytest
 
+import agenttalk
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.core import wire
 from agenttalk.doors.pages import diffs, files, rendering
@@ -16,7 +17,7 @@ from agenttalk.engine.people import questions
 from agenttalk.rules.core import task_states
 from agenttalk.rules.proof import done
 from agenttalk.rules.text import catalogue, question_words, task_words
-from agenttalk.rules.text.code_words import CODES, Group, render_code
+from agenttalk.rules.text.code_words import CODES, REFUSALS, Group, render_code, render_refusal
 from agenttalk.rules.text.message import LOCALES
 from doors.pages.pagekit import HOSTILE, Guest, text, visit
 from kits.plankit import plan, task
@@ -166,6 +167,16 @@ def test_every_code_of_the_engine_has_words() -> None:
     assert render_code("zh", "cause", "FULFILLED") == "承诺已兑现"
     assert render_code("en", "cause", "NOBODY_KNOWS_IT") == "NOBODY_KNOWS_IT"
     assert render_code("en", "cause", None) == ""
+
+
+def test_every_code_of_a_refusal_is_explained_in_chinese() -> None:
+    source = "".join(path.read_text(encoding="utf-8") for path in Path(agenttalk.__file__).parent.rglob("*.py"))
+    named = set(re.findall(r"Rejection\(\s*Code\.(\w+)", source))
+    assert len(named) > 20
+    assert named <= REFUSALS.keys()
+    assert render_refusal("zh", "TASK_NOT_IN_DAG") == "计划的 DAG 中没有该任务。"
+    assert render_refusal("zh", "OF_ANOTHER_RELEASE") == ""
+    assert render_refusal("en", "TASK_NOT_IN_DAG") == "", "its reason is in English already"
 
 
 def test_a_page_has_messages_in_chinese_and_words_of_others_as_they_are() -> None:

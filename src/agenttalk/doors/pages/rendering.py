@@ -19,7 +19,7 @@ from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.engine.operation.sessions import Session
 from agenttalk.rules.agents.activity import TaskActivity, describe_activity
 from agenttalk.rules.text.catalogue import read_own_text, read_text
-from agenttalk.rules.text.code_words import render_code
+from agenttalk.rules.text.code_words import render_code, render_refusal
 from agenttalk.rules.text.message import join, render
 from agenttalk.rules.text.page_words import PAGE
 
@@ -77,6 +77,7 @@ def render_page(name: str, reader: PageContext, status: int = 200, /, **values: 
         reader=reader,
         t=lambda key, **given: PAGE[key].render(language, **given),
         c=partial(render_code, language),
+        refusal=partial(render_refusal, language),
         tell=partial(translate, language),
         tell_all=partial(translate_all, language),
         tell_field=partial(translate_field, language),

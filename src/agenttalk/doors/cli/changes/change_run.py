@@ -9,6 +9,7 @@ import shlex
 import shutil
 import stat
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agenttalk.adapters.workspaces.user_folder import UserRepository
+    from agenttalk.doors.cli.changes.pull_request_opening import PullRequestTarget
     from agenttalk.rules.agents.agent_commands import AgentCommand
     from agenttalk.rules.planfile.compiler import CompiledPlan
 
@@ -61,12 +63,23 @@ class ChangeRun:
 
     def change(self, repository: UserRepository, agent: AgentCommand, check: ChangeCheck) -> int:
         """Run an agent until the check that was chosen is proven. Returns the exit code."""
+        if repository.untakeable:
+            message = f"your uncommitted work cannot be taken along: {repository.untakeable}"
+            raise UsageError(Code.FILE_UNSAFE, message, hint="commit it, or finish the merge")
         if self._options.merge:
             _require_mergeable(repository)
-        prepared = self._prepare(repository, agent, check)
+        target = self._find_target(repository) if self._options.pull_request else None
+        prepared = replace(self._prepare(repository, agent, check), target=target)
         self._tell_decided(prepared)
         standing = self._run(prepared)
         return self._conclude(prepared, standing)
+
+    def _find_target(self, repository: UserRepository) -> PullRequestTarget:
+        from agenttalk.doors.cli.changes import pull_request_opening
+        from agenttalk.wiring.state_folder import find_state_folder
+
+        state = find_state_folder(repository.top)
+        return pull_request_opening.find_target(repository, self._options.root, state)
 
     def _prepare(self, repository: UserRepository, agent: AgentCommand, chosen: ChangeCheck) -> PreparedChange:
         from agenttalk.wiring.state_folder import find_state_folder
@@ -128,6 +141,12 @@ class ChangeRun:
         if prepared.links:
             self._line("read-only", _shorten(prepared.links))
         self._line("limits", _describe_limits(options.limits))
+        for paths, what in (
+            (repository.submodules, "the clone has no files of submodules"),
+            (repository.pointers, "the clone has pointers instead of files of Git LFS"),
+        ):
+            if paths:
+                self._out.say(f"[yellow]![/] {what}: {_shorten(paths)}", err=True)
 
     def _line(self, name: str, text: str) -> None:
         self._out.say(f"[dim]{name:<10}[/] {text}", err=True)
