@@ -72,7 +72,7 @@ def tell_changes(out: CommandOutput, compiled: CompiledPlan) -> bool:
         work = read_work(
             find_repository(Path(workspace.repo)), f"agenttalk/{plan_id}", f"refs/agenttalk/{plan_id}/base"
         )
-    except AgentTalkError:  # such as a folder that is no git repository
+    except AgentTalkError:  # such as a folder without git
         return False
     if work is None or not work.summary:
         return False
