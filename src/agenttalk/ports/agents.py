@@ -40,6 +40,15 @@ class BindMount(NamedTuple):
     writable: bool = False
 
 
+class MountNamespace(NamedTuple):
+    """A view of the file system that differs from ours by its mounts."""
+
+    pid: int
+    """A process that has it."""
+    number: int
+    """The kernel's number of it, by which another is told apart."""
+
+
 @dataclass(frozen=True, slots=True)
 class Confinement:
     """What the processes of a turn may touch: of an agent, a check, a preparation. It is the only way to confine one.
@@ -71,6 +80,8 @@ class Confinement:
     temporary: Path | None = None
     """The folder for their temporary files, which is left as it is; without it they have one that is removed. Its
     `home` is their home folder. TMPDIR and HOME name both as they see them, unless the turn says otherwise."""
+    namespace: MountNamespace | None = None
+    """The view of the file system that they get; by default ours. All paths are as it shows them."""
 
 
 class Interruption:

@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from agenttalk.engine.views.plan_status import read_plan_status
 from agenttalk.ports.statements.budgets import ACCOUNT_WAITS
 from agenttalk.ports.statements.core import FACTS_OF
 from agenttalk.rules.budgets.provider_limits import MOST_STOPS
+from agenttalk.testing import ScriptedModel
+from agenttalk.testing.model_script import CallStep, RefuseStep
 from kits.agentkit import Clock
 from kits.plankit import Engine, plan, play, states, task
 from kits.standingkit import PlanStanding, explain_json
@@ -105,7 +108,9 @@ def test_a_usage_limit_has_the_task_wait_until_the_reset_and_counts_nothing(tmp_
         await engine.submit(plan(task("t", "dev", retry_times=0, max_reexecute_times=0), agents={"dev": profile}))
         found = (await engine.until(waiting)).tasks[0]
         assert (found["state"], found["retries"], found["rounds"]) == ("READY", 0, 0)
-        assert found["reason"].startswith("claude: usage limit of the account until 2026-03-01T15:00:00Z (You've hit")
+        assert str(found["reason"]).startswith(
+            "claude: usage limit of the account until 2026-03-01T15:00:00Z (You've hit"
+        )
         assert (await explain_json(engine.deps, "p", "t"))["waits_for_account"] == {
             "agent": "claude",
             "until": "2026-03-01T15:00:00Z",
@@ -138,6 +143,15 @@ def test_all_agents_of_the_account_wait_and_others_go_on(tmp_path: Path) -> None
             lambda now: waiting(now, "b") and waiting(now, "b2") and now.counts["completed"] == 2
         )
         assert states(found) == {"b": "READY", "b2": "READY", "c": "COMPLETED", "d": "COMPLETED"}
+        view = await read_plan_status(engine.deps, "p")
+        reason = "You've hit your limit · resets 4pm (Europe/Berlin)"
+        text = f"claude: usage limit of the account until 2026-03-01T15:00:00Z ({reason}); 2 tasks wait"
+        assert view["result"] == "running"
+        assert view["waits"] == [
+            {"agent": "claude", "until": "2026-03-01T15:00:00Z", "reason": reason, "tasks": 2, "text": text}
+        ]
+        moves_on = (await explain_json(engine.deps, "p", "b"))["moves_on"]
+        assert moves_on.startswith("it goes on by itself at 2026-03-01T15:00:00Z, and its attempts so far do not count")
         assert agents.runs("two") == 0
         await go_on(engine, clock, 3 * 3600)
         assert states(await engine.until(lambda now: now.state == "ENDED"))["b2"] == "COMPLETED"
@@ -176,7 +190,7 @@ def test_overload_is_tried_again_soon_and_uses_no_rounds(tmp_path: Path) -> None
         await engine.submit(plan(task("t", "dev", retry_times=0), agents={"dev": profile}))
         for pause in (15, 30):
             found = (await engine.until(waiting)).tasks[0]
-            assert "its provider is overloaded; the next attempt is at" in found["reason"]
+            assert "its provider is overloaded; the next attempt is at" in str(found["reason"])
             await go_on(engine, clock, pause - 1)
             await go_on(engine, clock, 1)
             await engine.until(lambda now: not waiting(now) or "12:00:45" in str(now.tasks[0]["reason"]))
@@ -213,7 +227,7 @@ def test_an_agent_that_fakes_limits_fails_in_the_end_with_an_alert(tmp_path: Pat
             await go_on(engine, clock, 24 * 3600)
         ended = await engine.until(lambda now: now.state == "ENDED")
         assert (states(ended)["t"], agents.runs("dev")) == ("FAILED", MOST_STOPS + 1)
-        assert ended.tasks[0]["reason"].startswith("limits of its provider have stopped it 11 times in a row")
+        assert str(ended.tasks[0]["reason"]).startswith("limits of its provider have stopped it 11 times in a row")
 
     play(tmp_path / "root", use, clock=clock)
 
@@ -291,7 +305,7 @@ def test_a_fallback_that_waits_too_is_no_help_until_it_is_free(tmp_path: Path) -
     clock, agents = Clock(), Agents(tmp_path)
     profiles = {
         "dev": agents.profile("dev", claude_limit(RESET.timestamp()), DONE, fallback="spare"),
-        "spare": agents.profile("spare", {**OVERLOADED}, DONE, agent="qwen", fallback="dev"),
+        "spare": agents.profile("spare", OVERLOADED, DONE, agent="qwen", fallback="dev"),
     }
 
     async def use(engine: Engine) -> None:
@@ -302,3 +316,23 @@ def test_a_fallback_that_waits_too_is_no_help_until_it_is_free(tmp_path: Path) -
         assert (ended.tasks[0]["state"], ended.tasks[0]["agent_id"], agents.runs("dev")) == ("COMPLETED", "spare", 1)
 
     play(tmp_path / "root", use, clock=clock)
+
+
+def test_a_model_whose_service_is_overloaded_waits_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_KEY", "no-real-key")
+    clock = Clock()
+    faults = [RefuseStep(429, "slow down", retry_after=3600)]
+    with ScriptedModel([CallStep("answer", {"result": "Fine."})], faults=faults) as model:
+        llm = {"provider": "openai", "model": "m", "base_url": f"{model.url}/v1", "key_env": "SHOP_KEY", "retries": 0}
+
+        async def use(engine: Engine) -> None:
+            profile = {"driver": "llm", "llm": llm, "sandbox": "plain"}
+            await engine.submit(plan(task("t", "dev", retry_times=0), agents={"dev": profile}))
+            found = (await engine.until(waiting)).tasks[0]
+            assert str(found["reason"]).startswith("openai: its provider is overloaded; the next attempt is at")
+            [row] = await waits(engine)
+            assert (row.agent, row.until) == ("openai", "2026-03-01T13:00:00.000000Z")
+            await go_on(engine, clock, 3600)
+            assert states(await engine.until(lambda now: now.state == "ENDED"))["t"] == "COMPLETED"
+
+        play(tmp_path / "root", use, clock=clock)

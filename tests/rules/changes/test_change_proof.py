@@ -272,7 +272,11 @@ def test_the_trees_have_the_tests_of_the_other() -> None:
     moved = file("tests/unit/test_x.py", TEST, TEST, "tests/test_price.py")
     conftest = file("conftest.py", None, "x")
     gone = file("tests/old.py", "x", None)
-    assert change(WORK, NEW).list_for_held_tree() == ()
+    assert change(WORK).list_for_held_tree() == ()
+    assert change(WORK, NEW).list_for_held_tree() == ("tests/test_new.py",)
+    assert change(WORK, NEW, allow_tests=True).list_for_held_tree() == ()
+    kept = change(WORK, NEW, allow_tests=True, protect=("price.py",))
+    assert kept.list_for_held_tree() == ("price.py", "tests/test_new.py")
     assert change(WORK, NEW).list_for_red_tree() == ("tests/test_new.py",)
     both = change(WORK, NEW, moved, conftest, gone)
     assert set(both.list_for_held_tree()) == {

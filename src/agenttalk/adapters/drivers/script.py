@@ -205,6 +205,12 @@ async def _stopped(watching: asyncio.Task[str] | None) -> str:
         return ""
 
 
+def _namespace_words(turn: ProgramTurn) -> tuple[bytes, ...]:
+    """Return the word that has the keeper enter a mount namespace, if the turn is to run in one."""
+    namespace = turn.confinement.namespace if turn.confinement is not None else None
+    return (b"%b%d:%d" % (keeper.NAMESPACE, *namespace),) if namespace is not None else ()
+
+
 def _request(turn: ProgramTurn, confined: ConfinedProgram) -> bytes:
     """Pack the request to the keeper. Raises ValueError for what cannot be passed to the system."""
     try:
@@ -215,7 +221,7 @@ def _request(turn: ProgramTurn, confined: ConfinedProgram) -> bytes:
             argv,
             entries,
             turn.limits,
-            confined=confined.words,
+            confined=(*confined.words, *_namespace_words(turn)),
             writable=confined.writable,
             readable=confined.readable,
         )

@@ -51,7 +51,8 @@ class ProofCheckout(NamedTuple):
     """Whether its preparation, if there was one, ran in a sandbox."""
 
 
-CheckoutOpener = Callable[[], AbstractAsyncContextManager[ProofCheckout]]
+CheckoutOpener = Callable[[bool], AbstractAsyncContextManager[ProofCheckout]]
+"""Opens a checkout; one that is used by sandboxed programs alone may be an overlay."""
 
 
 class CheckRunner:
@@ -141,11 +142,12 @@ class CheckRunner:
 
         The check's own files replace files of the same names in the tree. `watch` gets how far it has come.
         """
+        layered = await self._checker.isolates(self._context)
         async with AsyncExitStack() as stack:
 
             async def lay_out() -> tuple[ProofCheckout, SafeFolder]:
                 await stack.aclose()  # a second run may need the folder of the first
-                opened = await stack.enter_async_context(checkout())
+                opened = await stack.enter_async_context(checkout(layered))
                 await asyncio.to_thread(inputs.lay_over, opened.sealed.path, own)
                 return opened, stack.enter_context(SafeFolder.open(opened.sealed.path))
 
@@ -159,6 +161,7 @@ class CheckRunner:
                 self._context,
                 readable=(*self._context.readable, *sealed.readonly),
                 made=tuple(str(path.relative_to(sealed.path)) for path in sealed.made),
+                namespace=sealed.namespace,
                 progress=watch.count_tests if watch is not None else None,
             )
             result = await self._checker.check(check, folder, facts, context, again=lay_out_again)
@@ -259,7 +262,7 @@ class CheckRunner:
 
     def open_files(self, files: Mapping[str, bytes]) -> CheckoutOpener:
         """Return checkouts that hold these files and nothing else."""
-        return lambda: self._lay_out(files)
+        return lambda _: self._lay_out(files)
 
     @asynccontextmanager
     async def _lay_out(self, files: Mapping[str, bytes]) -> AsyncIterator[ProofCheckout]:
@@ -281,8 +284,8 @@ def open_tree(space: PlanWorkspace, tree: str, prepared: PreparedTree | None) ->
     """Return checkouts of a tree, each with what was prepared for it."""
 
     @asynccontextmanager
-    async def open_checkout() -> AsyncIterator[ProofCheckout]:
-        async with space.checkouts.open_sealed(tree, prepared=prepared) as sealed:
+    async def open_checkout(layered: bool) -> AsyncIterator[ProofCheckout]:  # noqa: FBT001 - see CheckoutOpener
+        async with space.checkouts.open_sealed(tree, prepared=prepared, layered=layered) as sealed:
             yield ProofCheckout(sealed, prepared is None or prepared.isolated)
 
     return open_checkout

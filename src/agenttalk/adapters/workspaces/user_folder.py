@@ -171,6 +171,14 @@ def find_hooks_folder(here: Path) -> Path:
     return repository.top / named if named else repository.common / "hooks"
 
 
+def has_commit(here: Path, name: str) -> bool:
+    """Return whether the repository of a folder has a commit."""
+    repository = find_repository(here)
+    with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
+        wanted = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        return Git(Path(home)).call(*wanted, at=GitLocation(repository.common), ok=(0, 1, 128)).code == 0
+
+
 def find_remote(here: Path) -> str:
     """Return the address of the remote `origin` of the repository of a folder; empty if it has none."""
     repository = find_repository(here)

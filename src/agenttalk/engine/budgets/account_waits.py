@@ -156,6 +156,7 @@ def hold_tasks(tx: Tx, wait: AccountWait, *, plan_id: str, agent_id: str, at: st
     tx.run(HOLD_FOR_ACCOUNT, plan_id=plan_id, agent_id=agent_id, at=at, **to_columns(describe_wait(wait)))
 
 
-def release_tasks(tx: Tx, *, at: str) -> None:
-    """Have tasks of a board not say any more that they wait."""
-    tx.run(RELEASE_ACCOUNTS, at=at)
+def release_tasks(tx: Tx, *, plans: Iterable[str], at: str) -> None:
+    """Have tasks of plans not say any more that they wait."""
+    for plan_id in plans:
+        tx.run(RELEASE_ACCOUNTS, plan_id=plan_id, at=at)

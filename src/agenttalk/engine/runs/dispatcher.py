@@ -177,11 +177,13 @@ class Dispatcher:
         board = self._state.board(store)
         if another_day and await store.read(HELD_BY, like=day_limit.HELD):
             await self._steps.run(board, checkpoints.release_day_limited)
-        if account_free:
-            await store.transact(partial(account_waits.release_tasks, at=self._deps.stamp()))
         others = self._state.desk.crowds.others
         runs = [row for row in await store.read(OPEN_RUNS) if row.state == "RUNNING" and row.plan_id not in others]
         # A plan without open tasks that still runs is closing, or was when its engine ended: then it closes anew.
+        if account_free:
+            plans_at_work = [row.plan_id for row in runs]
+            at = self._deps.stamp()
+            await store.transact(partial(account_waits.release_tasks, plans=plans_at_work, at=at))
         for plan_id in (row.plan_id for row in runs if not row.open):
             self._steps.close_plan(board, plan_id)
         plans = deque(row.plan_id for row in runs if row.open)

@@ -110,11 +110,11 @@ class ChangeUnderProof:
     def list_for_held_tree(self) -> tuple[str, ...]:
         """List the paths that the work's tree with the base's tests has as the base has them; empty for none.
 
-        New tests are left out there: they may need what else is restored.
+        New tests are left out there: they may need what else is restored, and they may act on the old ones, as a new
+        `tests/__init__.py` does.
         """
-        if not self.held:
-            return ()
-        new = (file for file in self.files if file.kind == "added" and test_runners.is_test(file.path))
+        may_add = self.policy.allow_tests and not self.held
+        new = (file for file in self.files if file.kind == "added" and test_runners.is_test(file.path) and not may_add)
         return _paths_of((*self.held, *new))
 
     def list_for_red_tree(self) -> tuple[str, ...]:

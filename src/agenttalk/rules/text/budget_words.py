@@ -42,3 +42,5 @@ HANDED_OVER: Final = Template(
     "{fallback} does it instead of {agent}, whose account waits",
     "{agent} 的账户在等待，由 {fallback} 接手",
 )
+TASK_WAITS: Final = Template("budget.task_waits", "{wait}; 1 task waits", "{wait}；1 个任务在等待")
+TASKS_WAIT: Final = Template("budget.tasks_wait", "{wait}; {count} tasks wait", "{wait}；{count} 个任务在等待")

@@ -94,6 +94,16 @@ JOB_DISABLED: Final = Template(
     "工作流的某个作业可能不运行：{line}",
 )
 TESTS_DESELECTED: Final = Template("change.tests_deselected", "tests are left out: {line}", "有测试被排除：{line}")
+REPORT_FORGED: Final = Template(
+    "change.report_forged",
+    "it names the report that only the test runner writes: {line}",
+    "它提到了只应由测试运行器写入的报告：{line}",
+)
+TEST_DETECTED: Final = Template(
+    "change.test_detected",
+    "the program behaves otherwise while it is tested: {line}",
+    "程序在被测试时行为不同：{line}",
+)
 ASSERTION_CHANGED: Final = Template(
     "change.assertion_changed",
     "an assertion of the base is gone or changed: {line}",

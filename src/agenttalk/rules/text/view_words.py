@@ -107,6 +107,12 @@ HELD: Final = Template(
     "an operator lets it begin: 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT'",
     "操作员用 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT' 放行",
 )
+ACCOUNT_FREE: Final = Template(
+    "next.account_free",
+    "it goes on by itself at {until}, and its attempts so far do not count against {agent}; with 'fallback' in the "
+    "profile of {agent} another agent does such tasks",
+    "将于 {until} 自动继续，此前的尝试不计入 {agent}；在 {agent} 的配置中写 'fallback'，可由另一智能体接手此类任务",
+)
 ANOTHER_DAY: Final = Template(
     "next.another_day",
     "it goes on by itself at 00:00 UTC, or when the limit is raised ('agenttalk budget set USD'); an operator lets it "

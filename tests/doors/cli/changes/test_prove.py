@@ -116,6 +116,11 @@ CHEATS: dict[str, tuple[Mapping[str, str | None], set[str], str]] = {
         {"shown"},
         "test_more",
     ),
+    "a new file that acts on the old tests": (
+        {"price.py": WRONG, "tests/__init__.py": "import price\nprice.total = sum\n", "tests/test_taxed.py": "def test_it():\n    pass\n"},
+        {"base-tests"},
+        "test_empty",
+    ),
     "exit 0 at import": ({"price.py": "import os\nos._exit(0)\n"}, {"check", "tests-kept", "shown"}, "no report"),
     "settings by which nothing is collected": (
         {**FEATURE, "pytest.ini": "[pytest]\npython_files = none_*.py\n"},
@@ -137,7 +142,13 @@ CHEATS: dict[str, tuple[Mapping[str, str | None], set[str], str]] = {
 
 
 @pytest.mark.parametrize("case", CHEATS)
-@pytest.mark.rest_but("a weaker assertion", "an overwritten conftest", "a renamed test file", "exit 0 at import")
+@pytest.mark.rest_but(
+    "a weaker assertion",
+    "an overwritten conftest",
+    "a renamed test file",
+    "a new file that acts on the old tests",
+    "exit 0 at import",
+)
 def test_cheats_are_refused_and_named(shop: Shop, case: str) -> None:
     files, missing, said = CHEATS[case]
     shop.write(files)

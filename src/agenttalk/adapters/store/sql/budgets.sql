@@ -84,10 +84,16 @@ SET agent = excluded.agent, kind = excluded.kind, text = excluded.text, until = 
 -- name: hold_for_account
 UPDATE tasks
 SET cause = 'ACCOUNT_LIMIT', reason = :reason, reason_message = :reason_message, updated_at = :at
-WHERE board = :board AND agent_id = :agent_id AND plan_id = :plan_id AND queued IS NOT NULL
+WHERE board = :board AND plan_id = :plan_id AND task_id IN (
+    SELECT o.task_id FROM tasks AS o
+    WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED') AND o.state = 'READY')
+    AND agent_id || '' = :agent_id AND queued IS NOT NULL
     AND (cause || '' <> 'ACCOUNT_LIMIT' OR coalesce(reason_message, '') <> :reason_message)
 
--- Tasks do not say it any more once a wait is over. Those whose account still waits say it again when they are next.
+-- Tasks of a plan do not say it any more once a wait is over. Those whose account still waits say it again when they are next.
 -- name: release_accounts
 UPDATE tasks SET cause = 'ACCOUNT_FREE', reason = NULL, reason_message = NULL, updated_at = :at
-WHERE board = :board AND queued IS NOT NULL AND cause || '' = 'ACCOUNT_LIMIT'
+WHERE board = :board AND plan_id = :plan_id AND task_id IN (
+    SELECT o.task_id FROM tasks AS o
+    WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED') AND o.state = 'READY')
+    AND queued IS NOT NULL AND cause || '' = 'ACCOUNT_LIMIT'
