@@ -9,6 +9,7 @@ import shlex
 import shutil
 import stat
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agenttalk.adapters.workspaces.user_folder import UserRepository
+    from agenttalk.doors.cli.changes.pull_request_opening import PullRequestTarget
     from agenttalk.rules.agents.agent_commands import AgentCommand
     from agenttalk.rules.planfile.compiler import CompiledPlan
 
@@ -66,10 +68,18 @@ class ChangeRun:
             raise UsageError(Code.FILE_UNSAFE, message, hint="commit it, or finish the merge")
         if self._options.merge:
             _require_mergeable(repository)
-        prepared = self._prepare(repository, agent, check)
+        target = self._find_target(repository) if self._options.pull_request else None
+        prepared = replace(self._prepare(repository, agent, check), target=target)
         self._tell_decided(prepared)
         standing = self._run(prepared)
         return self._conclude(prepared, standing)
+
+    def _find_target(self, repository: UserRepository) -> PullRequestTarget:
+        from agenttalk.doors.cli.changes import pull_request_opening
+        from agenttalk.wiring.state_folder import find_state_folder
+
+        state = find_state_folder(repository.top)
+        return pull_request_opening.find_target(repository, self._options.root, state)
 
     def _prepare(self, repository: UserRepository, agent: AgentCommand, chosen: ChangeCheck) -> PreparedChange:
         from agenttalk.wiring.state_folder import find_state_folder

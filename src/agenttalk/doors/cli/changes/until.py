@@ -24,6 +24,9 @@ MinutesOption = Annotated[float | None, typer.Option("--minutes", min=0.0, help=
 MergeOption = Annotated[
     bool, typer.Option("--merge", help="Merge the proven work into the branch that is checked out.")
 ]
+PullRequestOption = Annotated[
+    bool, typer.Option("--pr", help="Push the proven work and open a pull request at the configured forge.")
+]
 ProtectOption = Annotated[
     list[str] | None,
     typer.Option("--protect", metavar="GLOB", help="Files that must stay as they are; repeatable."),
@@ -66,6 +69,7 @@ def until(
     usd: UsdOption = None,
     minutes: MinutesOption = None,
     merge: MergeOption = False,
+    pr: PullRequestOption = False,
     protect: ProtectOption = None,
     scope: ScopeOption = None,
     allow_tests: AllowTestsOption = False,
@@ -94,6 +98,8 @@ def until(
         links=None if link is None else tuple(link),
         prepare=prepare,
         sandbox=sandbox,
+        pull_request=pr,
+        root=CommonOptions.merge(ctx, None, as_json).root,
     )
     return _make_run(ctx, as_json, options).run(command or [], check)
 
@@ -113,6 +119,7 @@ def do(
     usd: UsdOption = None,
     minutes: MinutesOption = None,
     merge: MergeOption = False,
+    pr: PullRequestOption = False,
     protect: ProtectOption = None,
     scope: ScopeOption = None,
     allow_tests: AllowTestsOption = False,
@@ -141,6 +148,8 @@ def do(
         links=None if link is None else tuple(link),
         prepare=prepare,
         sandbox=sandbox,
+        pull_request=pr,
+        root=CommonOptions.merge(ctx, None, as_json).root,
     )
     return _make_run(ctx, as_json, options).run_goal(goal, agent, check, ask_me=ask_me)
 
