@@ -230,7 +230,7 @@ def engine(first: str, plan: str) -> None:
             sys.exit(code)
     now = os.times()
     counts["turns"] -= counts["checks"]  # a check is a program of the driver, too
-    found = counts | {
+    found: dict[str, Any] = counts | {
         "cpu": now.user + now.system - used.user - used.system + spent[0],
         "wall": time.perf_counter() - began,
     }

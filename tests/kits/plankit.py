@@ -167,6 +167,7 @@ async def engine(
             max_running=max_running,
             prover=prover,
             day_cost_usd=day_cost_usd,
+            environ=os.environ,
         )
         begun.append(dispatcher)
         stop = asyncio.Event()

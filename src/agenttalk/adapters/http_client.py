@@ -183,7 +183,7 @@ class _PinnedConnection(http.client.HTTPConnection):
         left = max(0.01, self.deadline - time.monotonic())
         self.sock = socket.create_connection(self.goal, timeout=left)
         if self.cut:
-            raise TimeoutError("the time is over")
+            raise TimeoutError("the time limit has passed")
 
 
 class _PinnedTlsConnection(_PinnedConnection):
@@ -218,7 +218,7 @@ class _DeadlineStream(io.RawIOBase):
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # called by BufferedReader alone
         """Read what has arrived."""
         if self._connection.cut or time.monotonic() > self._connection.deadline:
-            raise TimeoutError("the time is over")
+            raise TimeoutError("the time limit has passed")
         return self._source.raw.readinto(buffer) or 0
 
     def close(self) -> None:

@@ -157,6 +157,8 @@ class AgentProfile(Document):
     """The model and its file, of the driver `local`."""
     acp: Annotated[AcpUse, BeforeValidator(normalize_cli)] | None = None
     """The coding agent and its permissions, of the driver `acp`."""
+    fallback: AgentIdText | None = None
+    """The agent that does its tasks while its account waits, because a limit of its provider is reached."""
     prompt: str | None = None
     """Its role, in words."""
     skills: Many[str] = ()

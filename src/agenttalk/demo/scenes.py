@@ -13,7 +13,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.generation import GenerateResult
-from agenttalk.demo import forge_scene, message_scenes, proof_scene, team_scene
+from agenttalk.demo import forge_scene, message_scenes, proof_scene, team_scene, until_scene
 from agenttalk.doors.cli.core.output import CommandOutput, shorten_json
 from agenttalk.rules.commands import generation, validation
 from agenttalk.rules.plans import dag_checks
@@ -142,6 +142,10 @@ def _broken_dag(out: CommandOutput, root: Path) -> bool:  # noqa: ARG001 - all s
 
 
 SCENES = (
+    Scene(
+        "One line to a proven change: an agent that only says so is refused, one that works is not",
+        lambda out, root: until_scene.play_until(out, root / "until"),
+    ),
     Scene("A command from three fields: the rest is looked up or has a default", _complete),
     Scene("A sloppy command is repaired, and every repair is reported", _repaired),
     Scene("A wrong command is refused, with everything that is wrong at once", _refused),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from agenttalk.contracts.command import Command, ValidationCriteria
     from agenttalk.contracts.plan import Workspace
     from agenttalk.contracts.promise import CompletionPromise
+    from agenttalk.rules.agents.activity import ActivityPhase
     from agenttalk.rules.agents.progress_notes import Note
     from agenttalk.rules.core.task_states import ProgramEnding
     from agenttalk.rules.proof.check_results import StoredOutput
@@ -37,6 +40,15 @@ class BindMount(NamedTuple):
     place: Path
     """Where it is seen."""
     writable: bool = False
+
+
+class MountNamespace(NamedTuple):
+    """A view of the file system that differs from ours by its mounts."""
+
+    pid: int
+    """A process that has it."""
+    number: int
+    """The kernel's number of it, by which another is told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +82,41 @@ class Confinement:
     temporary: Path | None = None
     """The folder for their temporary files, which is left as it is; without it they have one that is removed. Its
     `home` is their home folder. TMPDIR and HOME name both as they see them, unless the turn says otherwise."""
+    namespace: MountNamespace | None = None
+    """The view of the file system that they get; by default ours. All paths are as it shows them."""
+
+
+class Interruption:
+    """A request to the program of a turn to end by itself, as Ctrl-C makes it. For one event loop."""
+
+    __slots__ = ("_asked", "_programs")
+
+    def __init__(self) -> None:
+        self._asked = asyncio.Event()
+        self._programs = 0
+
+    def request(self) -> bool:
+        """Ask the program to end. Returns whether one runs that was asked."""
+        self._asked.set()
+        return self._programs > 0
+
+    @property
+    def is_requested(self) -> bool:
+        """Return whether the program was asked to end."""
+        return self._asked.is_set()
+
+    async def wait(self) -> None:
+        """Wait for the request."""
+        await self._asked.wait()
+
+    @contextmanager
+    def answered(self) -> Iterator[None]:
+        """Note that a driver waits for the request, and passes it on to a program."""
+        self._programs += 1
+        try:
+            yield
+        finally:
+            self._programs -= 1
 
 
 class ProgramInput(Protocol):
@@ -149,6 +196,8 @@ class ProgramTurn:
     """Gets each line of standard output as it comes. The listener may cancel the turn."""
     longest: int | None = None
     """Bytes of a line that `hear` gets. If set, `hear` gets the last line also without a line end."""
+    interruption: Interruption | None = None
+    """Asks the program to end by itself: by SIGINT, then by SIGTERM, each with a grace."""
     talk: StdioClient | None = None
     """Who speaks with the program. Its standard input then stays open behind the prompt, until the pen is closed."""
     noted: Callable[[], None] | None = None
@@ -212,6 +261,9 @@ class JobMonitor(Protocol):
     A performer reports to it in the loop's thread, and is cancelled when there is a reason to stop.
     """
 
+    interruption: Interruption
+    """Asks the program of the job to end by itself."""
+
     def hear(self, line: bytes) -> None:
         """Take a line of a program's output. A line that is not a note is ignored."""
 
@@ -220,6 +272,12 @@ class JobMonitor(Protocol):
 
     def report_unsafe(self, what: str) -> None:
         """Report that the agent tried something forbidden."""
+
+    def enter(self, phase: ActivityPhase, detail: str = "") -> None:
+        """Take what is done for the job from now on, for people who watch."""
+
+    def count_tests(self, done: int | None, total: int | None) -> None:
+        """Take how many tests the running check has finished, and how many there are, as far as that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +326,11 @@ class Job:
     """What the task is called, if its plan says so."""
     times: TurnTimes = field(default_factory=TurnTimes)
     """Gets when the parts of the turn begin and end."""
+
+    def enter(self, phase: ActivityPhase, detail: str = "") -> None:
+        """Tell people who watch what is done for the job from now on."""
+        if self.watch is not None:
+            self.watch.enter(phase, detail)
 
     @property
     def has_checks(self) -> bool:

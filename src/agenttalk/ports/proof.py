@@ -156,6 +156,12 @@ class Prover(Protocol):
         missing. Doing it again for the same attempt changes nothing.
         """
 
+    async def keep_work(self, job: Job) -> bool:
+        """Keep what an interrupted attempt left, so that the next attempt at the command begins with it.
+
+        Every process of the agent is dead. Returns whether there was anything that could be kept.
+        """
+
     async def accept(self, left: AcceptedWork, land: Callable[[TipMove], Awaitable[bool]]) -> None:
         """Merge what an attempt left, because a person accepted it as it is. `land` is as above.
 

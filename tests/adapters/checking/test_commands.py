@@ -8,6 +8,7 @@ import os
 import shlex
 import socket
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -385,3 +386,30 @@ def test_other_processes_and_temporary_files_cannot_be_seen_in_the_sandbox(boxed
     assert int(seen.output.split()[0]) < 10
     shown = {path.parts[2] for path in (boxed.checkout.resolve(), *HERE) if path.parts[1] == "tmp"}
     assert set(seen.output.split()[1:]) == {"/run:", "/var/tmp:", "home"} | shown
+
+
+def test_a_command_whose_view_of_the_checkout_is_gone_does_not_pass(layered: Bench) -> None:
+    namespace = layered.context.namespace
+    assert namespace is not None
+    assert layered.run("true").passed
+    for gone in (namespace._replace(number=namespace.number + 1), namespace._replace(pid=1 << 30)):
+        result = replace(layered, context=replace(layered.context, namespace=gone)).run("true")
+        assert (result.passed, result.reason) == (False, "not_started")
+
+
+@pytest.mark.mends("C12")
+@pytest.mark.parametrize("tier", ["bubblewrap", "landlock"])
+def test_a_tool_that_is_installed_below_tmp_is_there_and_what_lies_beside_it_is_not(boxed: Bench, tier: str) -> None:
+    if tier == "landlock":
+        needs(tier)
+    with tempfile.TemporaryDirectory() as folder:
+        bin_ = Path(folder) / "env" / "bin"
+        bin_.mkdir(parents=True)
+        (bin_ / "tool").write_text("#!/bin/sh\ncat ${0%/bin/tool}/lib\n")
+        (bin_ / "tool").chmod(0o755)
+        (bin_.parent / "lib").write_text("a library")
+        (Path(folder) / "note").write_text("not for it")
+        context = {"path": f"{bin_}:{os.defpath}", "sandbox": tier}
+        assert "a library" in boxed.run("tool", context=context).output
+        assert boxed.run(f"tool && ! cat {folder}/note && ! touch {bin_}/more", context=context).passed
+        assert not boxed.run(f"cat {bin_}/../lib", context=context).passed, "only a program that is named is shown"

@@ -17,8 +17,8 @@ from agenttalk.adapters.store.root import RootStores
 from kits.historykit import board_past, busy_elsewhere, system_past
 from kits.storekit import Place
 
-OF_A_BOARD: Final = {"plans"}
-"""Asks for every plan of a board, of which each is one short row."""
+OF_A_BOARD: Final = {"account_waits", "plans"}
+"""Ask for every plan of a board, or every account that ever waited, of which each is one short row."""
 OF_A_PLAN: Final = {"artifacts_named", "artifacts_of", "cancel_deliveries", "cancel_tasks", "counted_messages", "counted_tasks",
     "drop_edges", "orders_of_plan", "drop_joined", "drop_nodes", "drop_tasks", "evidence_of_plan", "finished_tasks", "gate_results", "plan_acks", "plan_artifacts", "plan_edges", "plan_facts", "held_tasks", "inputs_of", "joined_checks", "nodes_of", "objections_in", "recount_run", "removed_tasks",
     "skipped_by_failure", "standings", "tasks_of", "used_by_plan", "views_under"}  # fmt: skip

@@ -21,9 +21,9 @@ import pytest
 
 from adapters.workspaces.treeskit import FILES, NOW, attempt, files, git, plain, recipe, repository, run, write
 from agenttalk.adapters.workspaces.landing import LandingResult
+from agenttalk.adapters.workspaces.paths import WorkspaceSettings
 from agenttalk.adapters.workspaces.results import AttemptCommit, MergeCandidate, WorkspaceAttempt
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
-from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
 from agenttalk.rules.core.scope import read_globs
 from effort import DEEP, cases, some
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agenttalk.adapters.workspaces.attempts import NOTHING
+from agenttalk.adapters.workspaces.paths import WorkspaceSettings
 from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparationRun
 from agenttalk.adapters.workspaces.results import AttemptCommit, Clone, MergeCandidate, TreeRefusal, WorkspaceAttempt
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
-from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
 from agenttalk.rules.core.scope import Globs
 
 T = TypeVar("T")

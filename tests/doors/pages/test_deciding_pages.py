@@ -8,6 +8,7 @@ from typing import get_args
 
 import pytest
 
+import agenttalk
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.core import wire
 from agenttalk.doors.pages import diffs, files, rendering
@@ -15,8 +16,9 @@ from agenttalk.doors.pages.diffs import DiffBlock
 from agenttalk.engine.people import questions
 from agenttalk.rules.core import task_states
 from agenttalk.rules.proof import done
-from agenttalk.rules.text import catalogue, task_words
-from agenttalk.rules.text.code_words import CODES, Group, render_code
+from agenttalk.rules.text import catalogue, question_words, task_words
+from agenttalk.rules.text.code_words import CODES, REFUSALS, Group, render_code, render_refusal
+from agenttalk.rules.text.message import LOCALES
 from doors.pages.pagekit import HOSTILE, Guest, text, visit
 from kits.plankit import plan, task
 from kits.provekit import CALC, FIXES, program, promise, repository
@@ -111,8 +113,23 @@ def test_who_decides_on_refused_work_sees_it_and_the_rounds_before(tmp_path: Pat
         assert "Rework rounds" in shown
         assert "added: + return a + b" in shown
         assert "What was left is the commit" in shown
+        for where in ("/", "/inbox", f"/inbox/{asked.request_id}"):
+            chinese = text(await ada.get(where, **{"accept-language": "zh"}))
+            assert "fix 返工后问题依旧。再给几轮、按现状接受还是中止？" in chinese, where
+        assert "accept 按现状接受" in chinese
+        assert "Grant more rounds" not in chinese
 
     visit(tmp_path / "root", use, proving=True)
+
+
+def test_a_question_of_another_party_says_the_same_in_both_languages() -> None:
+    message = question_words.NOT_FIT(agent="dev", task="build")
+    own = catalogue.with_messages({"title": message})
+    assert rendering.translate_own("zh", own, "title") == "dev 不适合做 build"
+    assert rendering.translate_own("en", own, "title") == "dev is not fit for build"
+    lying = own | {"title": "Shall I tidy up?"}
+    assert {rendering.translate_own(language, lying, "title") for language in LOCALES} == {"Shall I tidy up?"}
+    assert rendering.translate_own("zh", {"title": 7}, "title") == ""
 
 
 def test_a_difference_falls_into_blocks() -> None:
@@ -150,6 +167,16 @@ def test_every_code_of_the_engine_has_words() -> None:
     assert render_code("zh", "cause", "FULFILLED") == "承诺已兑现"
     assert render_code("en", "cause", "NOBODY_KNOWS_IT") == "NOBODY_KNOWS_IT"
     assert render_code("en", "cause", None) == ""
+
+
+def test_every_code_of_a_refusal_is_explained_in_chinese() -> None:
+    source = "".join(path.read_text(encoding="utf-8") for path in Path(agenttalk.__file__).parent.rglob("*.py"))
+    named = set(re.findall(r"Rejection\(\s*Code\.(\w+)", source))
+    assert len(named) > 20
+    assert named <= REFUSALS.keys()
+    assert render_refusal("zh", "TASK_NOT_IN_DAG") == "计划的 DAG 中没有该任务。"
+    assert render_refusal("zh", "OF_ANOTHER_RELEASE") == ""
+    assert render_refusal("en", "TASK_NOT_IN_DAG") == "", "its reason is in English already"
 
 
 def test_a_page_has_messages_in_chinese_and_words_of_others_as_they_are() -> None:

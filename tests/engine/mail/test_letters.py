@@ -369,7 +369,8 @@ def test_an_answer_ends_a_request_that_waits_for_something_else(tmp_path: Path, 
     async def work(deps: Deps, post: MailBoard) -> None:
         mail_id = await sent(post, draft(kind="request"))
         about: dict[str, Any] = {"plan_id": BOARD, "task_id": mail_id, "state": state, "cause": "NEEDS_PERSON"}
-        about |= {"reason": None, "reason_message": None, "missing": None, "request_id": None, "at": deps.stamp()}
+        about |= {"reason": None, "reason_message": None, "missing": None, "request_id": None, "unproven": 0}
+        about["at"] = deps.stamp()
         await (await deps.stores.board(BOARD)).transact(lambda tx: tx.run(SET_ENGINE_TASK, **about))
         await post.reply(mail_id, draft("dev", (), subject="", body="42"), by("dev"))
         assert (await at(deps, mail_id))["status"] == "done"

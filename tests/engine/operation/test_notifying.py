@@ -24,7 +24,7 @@ from agenttalk.rules.core.http_addresses import read_allowed
 from agenttalk.rules.operation import notices
 from agenttalk.wiring import open_root
 
-ALL = frozenset({"plan.ended", "task.failed", "human.asked", "done.refused", "budget.stopped"})
+ALL = frozenset({"plan.ended", "task.failed", "human.asked", "done.refused", "budget.stopped", "account.limited"})
 HOOK = NotificationTarget("hook", "https://example.org/hook", "cloudevents", ALL, "whsec_c2VjcmV0")  # type: ignore[arg-type]
 
 

@@ -45,7 +45,7 @@ def test_the_end_of_a_turn_says_when_its_agent_and_its_checks_began_and_ended(tm
     assert ended["cmd_said_001"][1] == {}
     for command in ("cmd_t0_001", "cmd_t1_001"):
         at, times = ended[command]
-        order = [moment for part in ("turn", "baseline", "agent", "checks") for moment in times[part]]  # type: ignore[index]
+        order = [moment for part in ("turn", "baseline", "agent", "checks") for moment in times[part]]
         assert order == sorted(order)
         assert order[-1] <= parse_instant(at)
     waits = {span.task_id: [wait.what for wait in span.waits] for span in spans}

@@ -16,7 +16,7 @@ from agenttalk.contracts.generation import GenerateResult
 from agenttalk.rules.commands import validation
 from agenttalk.rules.commands.generation import generate, read_identity
 from agenttalk.rules.commands.validation import Known
-from agenttalk.rules.text import command_words
+from agenttalk.rules.text import task_words
 from kits.samples import DIGEST, OTHER_DIGEST, command, documents, json_values
 
 ACTIVE = Known(dag_ref=DagRef(sha256=DIGEST, revision=4))
@@ -219,8 +219,8 @@ def test_a_plan_needs_its_dag_and_a_board_does_not() -> None:
 def test_scoring_gets_criteria_in_the_language_asked_for() -> None:
     english = made({**LEAST, "score_required": True})
     chinese = made({**LEAST, "score_required": True}, locale="zh")
-    assert english["score_criteria"] == command_words.RUBRIC.render("en")
-    assert chinese["score_criteria"] == command_words.RUBRIC.render("zh")
+    assert english["score_criteria"] == task_words.RUBRIC.render("en")
+    assert chinese["score_criteria"] == task_words.RUBRIC.render("zh")
     assert english["on_complete"] == {"message_template": "Completed with score {score}: {result}"}
     assert "{score}" in chinese["on_complete"]["message_template"]
 
@@ -229,9 +229,9 @@ def test_criteria_mean_that_a_score_is_wanted_unless_it_is_denied() -> None:
     assert made({**LEAST, "score_criteria": "coverage"})["score_required"] is True
     assert "score_criteria" not in made({**LEAST, "score_criteria": "coverage", "score_required": "no"})
     assert "score_criteria" not in made({**LEAST, "score_criteria": []})
-    assert made({**LEAST, "score_criteria": [], "score_required": True})[
-        "score_criteria"
-    ] == command_words.RUBRIC.render("en")
+    assert made({**LEAST, "score_criteria": [], "score_required": True})["score_criteria"] == task_words.RUBRIC.render(
+        "en"
+    )
 
 
 @pytest.mark.shows("C12")

@@ -17,6 +17,8 @@ from agenttalk.rules.core.config_merge import (
     merge_into_json,
     merge_into_text,
     merge_into_toml,
+    remove_from_json,
+    remove_from_text,
 )
 
 SERVER = {"command": "agenttalk", "args": ["mcp"]}
@@ -122,3 +124,51 @@ def test_a_paragraph_is_put_behind_everything_once(text: str | None) -> None:
     assert joined.text.startswith(text or "")
     assert joined.text.endswith(f"{BEGIN}\nTake part.\n{END}\n")
     assert merge_into_text(joined.text.replace("Take part.", "A person changed it."), "Take part.") == ALREADY_THERE
+
+
+OWN = {"$schema": "https://example.org"}
+
+
+@given(st.dictionaries(st.text(max_size=5), values, max_size=4), layouts, st.sampled_from(["", "\n"]))
+def test_what_was_added_to_json_is_taken_out_and_leaves_no_trace(
+    document: dict[str, Any], layout: dict[str, Any], end: str
+) -> None:
+    before = json.dumps(document, **layout) + end
+    held = 1 if "mcpServers" in document else 0
+    added = merge_into_json(before, PATH, SERVER)
+    if added.text is not None:
+        taken = remove_from_json(added.text, PATH, SERVER, held=held)
+        assert taken.text == (before if document else ""), "an empty object is left to whoever made it"
+        assert remove_from_json(before, PATH, SERVER, held=held) == ALREADY_THERE
+
+
+def test_a_file_that_is_ours_alone_is_empty_without_our_entry() -> None:
+    made = merge_into_json(None, PATH, SERVER, first=OWN).text or ""
+    assert remove_from_json(made, PATH, SERVER, first=OWN).text == ""
+    assert remove_from_json(made, PATH, SERVER).text == json.dumps(OWN, indent=2) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("// mine\n{}", "not plain JSON"),
+        ('{"mcpServers": {"agenttalk": {"command": "mine"}}}', "'agenttalk' was changed"),
+        ('{ "mcpServers": {"agenttalk": {"command": "agenttalk", "args": ["mcp"]}}}', "layout"),
+    ],
+)
+def test_an_entry_that_is_not_ours_any_more_stays(text: str, why: str) -> None:
+    taken = remove_from_json(text, PATH, SERVER)
+    assert (taken.text, why in taken.why) == (None, True)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"mcpServers": []}', '{"mcpServers": {"mine": 1}}'])
+def test_an_entry_that_is_gone_is_gone(text: str) -> None:
+    assert remove_from_json(text, PATH, SERVER) == ALREADY_THERE
+
+
+def test_a_piece_of_text_is_taken_out_once() -> None:
+    added = merge_into_text("Mine.", "Ours.").text or ""
+    piece = added.removeprefix("Mine.")
+    assert remove_from_text(f"{added}More.", piece).text == "Mine.More."
+    assert "was changed" in remove_from_text(added.replace("Ours", "Yours"), piece).why
+    assert "twice" in remove_from_text(added + piece, piece).why

@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 
 from agenttalk.rules.core import redaction
 from agenttalk.rules.core.redaction import NO_SECRETS, Secrets
+from agenttalk.rules.text import turn_words
+from agenttalk.rules.text.catalogue import to_json
+from agenttalk.rules.text.message import LOCALES, Message, join, render
 
 CANARY = "sk-c4n/ary+ü&=9 7\"x'"
 KNOWN = Secrets({"API_KEY": CANARY})
@@ -44,6 +47,16 @@ def test_every_usual_spelling_is_made_unreadable(said: str) -> None:
         assert "[redacted API_KEY]" in KNOWN.redact(text)
         assert KNOWN.find_name(text.encode()) == "API_KEY"
         assert KNOWN.redact_bytes(text.encode()) == KNOWN.redact(text).encode()
+
+
+def test_a_message_loses_them_in_both_languages_and_stays_one() -> None:
+    known = Secrets({"API_KEY": "it's-a-secret"})
+    said = join([turn_words.NOT_STARTED["missing"](program="\"it's-a-secret"), turn_words.EXIT(code=7)])
+    shown = known.redact(said)
+    assert [render(shown, language).count("[redacted API_KEY]") for language in LOCALES] == [1, 1]
+    assert "s-a-secret" not in f"{shown}{render(shown, 'zh')}{to_json(shown) if isinstance(shown, Message) else '?'}"
+    fine = turn_words.EXIT(code=7)
+    assert known.redact(fine) is fine
 
 
 def test_json_values_lose_them_wherever_they_stand() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.core.tokens import TokenSubject, attempt_token, read_token, token_hash
+from agenttalk.rules.core.tokens import TokenSubject, attempt_token, read_token, token_hash, token_id
 from kits.samples import ids
 
 
@@ -62,3 +62,5 @@ def test_only_the_hash_of_the_whole_token_is_kept() -> None:
     first, second = (attempt_token("b", "p", "t", 1, secret) for secret in ("x", "y"))
     assert token_hash(first) != token_hash(second)
     assert len(token_hash(first)) == 64
+    assert token_hash(first).startswith(token_id(first))
+    assert len(token_id(first)) == 12

@@ -67,6 +67,27 @@ ACK = {"plan_id": "shop", "task_id": "build", "consumer_agent_id": "dev"}
             [("budget.stopped", "shop", "offer", "shop/offer is stopped: budget-exhausted: used up")],
         ),
         ("task.moved", "shop/offer", {"reason": None}, []),
+        (
+            "account.waits",
+            "accounts/1",
+            {
+                "kind": "usage",
+                "plan_id": "shop",
+                "task_id": "build",
+                "agent": "claude",
+                "until": "2026-11-19T17:21:00Z",
+                "text": "You've hit it",
+            },
+            [
+                (
+                    "account.limited",
+                    "shop",
+                    "build",
+                    "claude: usage limit of the account until 2026-11-19T17:21:00Z; its tasks wait (You've hit it)",
+                )
+            ],
+        ),
+        ("account.waits", "accounts/1", {"kind": "overload", "plan_id": "shop"}, []),
         ("delivery", "shop", {}, []),
     ],
 )

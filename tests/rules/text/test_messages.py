@@ -27,6 +27,7 @@ from agenttalk.rules.text import (
     code_words,
     forge_words,
     page_words,
+    question_words,
     reexecution,
     verdict_words,
 )
@@ -37,6 +38,8 @@ from agenttalk.rules.text.message import (
     LISTED,
     Message,
     Template,
+    cut,
+    cut_head,
     join,
     join_names,
     mentions,
@@ -81,10 +84,11 @@ def test_every_sentence_has_one_id_and_every_id_one_sentence() -> None:
 
 
 def test_the_catalogue_names_every_module_of_sentences() -> None:
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.py") if path.stem != "message"}
     with_sentences = {
-        path.stem
-        for path in SOURCES.rglob("*.py")
-        if path.stem != "message" and re.search(r" = (Template|make_table)\(", path.read_text(encoding="utf-8"))
+        name
+        for name, text in texts.items()
+        if "agenttalk.rules.text.message import" in text and re.search(r" = (Template|make_table)\(", text)
     }
     assert with_sentences == {module.__name__.rpartition(".")[2] for module in catalogue.MODULES} - {"message"}
 
@@ -378,3 +382,29 @@ def test_a_code_without_words_is_shown_as_it_is_and_a_missing_one_not_at_all() -
     assert code_words.render_code("zh", "state", "COMPLETED") == code_words.CODES["state.COMPLETED"].zh
     assert code_words.render_code("en", "state", "OF_TOMORROW") == "OF_TOMORROW"
     assert code_words.render_code("en", "state", None) == ""
+
+
+def test_a_message_of_another_party_counts_only_if_its_english_is_the_text() -> None:
+    own = catalogue.with_messages({"title": question_words.NOT_FIT(agent="dev", task="build")})
+    assert render(catalogue.read_own_text(own, "title"), "zh") == "dev 不适合做 build"
+    lying = own | {"title": "Shall I tidy up?"}
+    assert render(catalogue.read_own_text(lying, "title"), "zh") == "Shall I tidy up?"
+    assert catalogue.read_own_text({"title": "as it is"}, "title") == "as it is"
+
+
+def test_what_is_too_long_is_cut_and_what_is_not_stays_a_message() -> None:
+    message = question_words.NOT_FIT(agent="dev", task="build")
+    assert cut(message, 100) is message
+    assert cut_head(message, 100) is message
+    assert (cut(message, 3), cut_head(message, 5)) == ("dev", "build")
+
+
+def test_an_option_without_a_meaning_of_its_own_means_its_key() -> None:
+    assert render(question_words.label_option("give up"), "zh") == "放弃"
+    assert question_words.label_option("blue") == "blue"
+
+
+def test_the_meaning_of_a_refusal_is_added_for_readers_of_chinese() -> None:
+    assert code_words.render_refusal("zh", "TASK_NOT_IN_DAG") == "计划的 DAG 中没有该任务。"
+    assert code_words.render_refusal("zh", "OF_ANOTHER_RELEASE") == ""
+    assert code_words.render_refusal("en", "TASK_NOT_IN_DAG") == ""

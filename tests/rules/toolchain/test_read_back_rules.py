@@ -483,6 +483,25 @@ def test_the_lead_s_word_decides_about_steps_that_were_left_out() -> None:
     assert not any(each.passed for each in read_back.void_spoiled([*words(REPORT), *shown, no])), "a no is a no"
 
 
+def test_words_that_look_like_a_code_are_none() -> None:
+    said = Evidence("read_back", False, True, "observed", "forge", AFTER, "unapproved_merge: dev merged it")
+    assert not read_back.is_beyond_repair([said])
+    assert not read_back.is_denied([said])
+    assert read_back.to_result(None, [said])[:3] == (False, "no_action", "there is no report, no output and no comment")
+    coded = replace(said, code="unapproved_merge")
+    assert read_back.is_beyond_repair([coded])
+    assert read_back.to_result(None, [coded])[:3] == (False, "unapproved_merge", "dev merged it")
+
+
+def test_an_outage_is_known_by_its_error_and_not_by_its_words() -> None:
+    away = read_back.make_failure_evidence("it does not answer", Code.FORGE_UNREACHABLE, AFTER)
+    assert read_back.to_result(None, [away])[:] == (
+        False, "verify_error", "FORGE_UNREACHABLE: it does not answer", None, True,
+    )  # fmt: skip
+    other = read_back.make_failure_evidence("FORGE_UNREACHABLE: so it says", None, AFTER)
+    assert not read_back.to_result(None, [other]).infrastructure
+
+
 def test_a_pass_of_another_kind_is_told_without_words() -> None:
     verdict = done.Verdict(True, trust="observed")
     assert read_back.to_result(verdict, []) == (True, "read_back", "", "observed", False)

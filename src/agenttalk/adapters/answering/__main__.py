@@ -26,7 +26,8 @@ def main() -> int:
         exchange.write_answer(_answered(request, tell))
     except UnansweredError as error:
         why = error.why.encode("utf-8", "replace").decode()
-        tell(model_protocol.format_line("fault", code=error.code, text=why))
+        limit = {"limit": error.limit, "retry_after": error.retry_after} if error.limit else {}
+        tell(model_protocol.format_line("fault", code=error.code, text=why, **limit))
         return 1
     tell(model_protocol.format_line("end"))
     return 0

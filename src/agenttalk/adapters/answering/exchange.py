@@ -12,6 +12,7 @@ from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import Code
 from agenttalk.rules.agents import model_protocol
 from agenttalk.rules.agents.model_answers import ModelAnswer
+from agenttalk.rules.budgets.provider_limits import LimitKind
 
 _SHOWN: Final = 16 * 1024
 """Characters of an answer that are reported."""
@@ -23,10 +24,14 @@ LineSink: TypeAlias = Callable[[bytes], object]
 class UnansweredError(Exception):
     """The model gave no answer that can be used."""
 
-    def __init__(self, code: Code, why: str) -> None:
+    def __init__(self, code: Code, why: str, limit: LimitKind | None = None, retry_after: float | None = None) -> None:
         super().__init__(why)
         self.code = code
         self.why = why
+        self.limit = limit
+        """The limit of the service that is the cause, if one is."""
+        self.retry_after = retry_after
+        """Seconds after which the service wants to be asked again."""
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from agenttalk.rules.agents import model_answers, model_protocol, model_services
 from agenttalk.rules.agents.model_answers import ModelAnswer
 from agenttalk.rules.agents.model_protocol import ModelRequest
 from agenttalk.rules.agents.results import TurnFault
+from agenttalk.rules.budgets.provider_limits import LimitKind
 from agenttalk.rules.prompts.model_answers import render_retry
 from agenttalk.rules.text.message import render
 
@@ -204,10 +205,17 @@ def _refused(error: exceptions.ModelAPIError) -> UnansweredError:
     """Translate the error of a service that gave no answer."""
     if isinstance(error, (*_BUSY, exceptions.ModelQuotaExceededError)):
         asked = f"; it allows the next try in {error.retry_after:g} s" if error.retry_after else ""
-        return UnansweredError(Code.MODEL_UNAVAILABLE, f"{_why(error)}{asked}")
+        return UnansweredError(Code.MODEL_UNAVAILABLE, f"{_why(error)}{asked}", _limit(error), error.retry_after)
     if isinstance(error, exceptions.ModelRequestRejectedError):
         return UnansweredError(Code.MODEL_UNUSABLE, f"the service refuses the request: {_why(error)}")
     return UnansweredError(Code.MODEL_UNAVAILABLE, _why(error))
+
+
+def _limit(error: exceptions.ModelAPIError) -> LimitKind | None:
+    """Return the limit of the service that an error shows. A service that cannot be reached has reported none."""
+    if isinstance(error, exceptions.ModelQuotaExceededError):
+        return "usage"
+    return None if isinstance(error, exceptions.ModelConnectionError | exceptions.ModelRequestTimeout) else "overload"
 
 
 def _why(error: exceptions.ModelAPIError) -> str:

@@ -179,7 +179,7 @@ class Checker:
 
     async def prepare(self, folder: Path, run: str, context: CheckContext) -> CommandOutcome:
         """Run a command line that prepares a folder for checks, confined as they are. No process of it survives."""
-        allowed = replace(context, network=context.prepare_network)
+        allowed = replace(context, network=context.prepare_network, progress=None)
         return await self._runner.run(ShellCommand(run, folder, folder, None, _PREPARE_SECONDS), allowed)
 
     async def fingerprint(self, check: AnyCheck, facts: CheckFacts, context: CheckContext) -> Fingerprint:
@@ -289,6 +289,7 @@ class Checker:
             check.timeout or context.limits.seconds,
             kept=_present(checkout, (*facts.protected, *(check.files or ()))),
             made=_present(checkout, context.made),
+            known_tests=len(facts.base.known) if facts.base is not None else None,
         )
         return await self._runner.run(command, _demanding(context, facts))
 
@@ -368,7 +369,7 @@ def _demanding(context: CheckContext, facts: CheckFacts) -> CheckContext:
 
 def _present(checkout: Folder, paths: Iterable[str]) -> tuple[Path, ...]:
     """Return the paths that exist in a checkout."""
-    top = checkout.path.resolve()
+    top = checkout.path
     return tuple(top / path for path in dict.fromkeys(paths) if os.path.lexists(top / path))
 
 

@@ -7,23 +7,26 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-from agenttalk.adapters import sandbox
+from agenttalk.adapters import program_files, sandbox
 from agenttalk.adapters.checking import touched_files
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError
-from agenttalk.ports.agents import Confinement, Driver, ProgramTurn, SandboxSelector, TurnEnd
+from agenttalk.ports.agents import Confinement, Driver, MountNamespace, ProgramTurn, SandboxSelector, TurnEnd
 from agenttalk.ports.storage import Ids
 from agenttalk.rules.core.http_addresses import AllowedAddress
+from agenttalk.rules.core.test_progress import TestCounter
 from agenttalk.rules.proof import check_results
 from agenttalk.rules.proof.check_results import ExitKind, ProgramExit
 from agenttalk.rules.text import check_words
 
+TestProgress: TypeAlias = "Callable[[int | None, int | None], None]"
+"""Gets how many tests have ended and how many there are; None is not known."""
 MIB: Final = 1024 * 1024
 _TAIL: Final = 16 * 1024
 _RUN: Final = 'exec </dev/null 2>&1; exec "$1" -c "$2"'
@@ -81,11 +84,15 @@ class CheckContext:
     """Paths that commands may see although they lie in something masked, or in a folder for temporary files."""
     made: tuple[str, ...] = ()
     """Paths of the checkout that were prepared."""
+    namespace: MountNamespace | None = None
+    """Where commands see the checkout, at the path that ours resolves to; by default where we do."""
     allowed: tuple[AllowedAddress, ...] = ()
     """Addresses besides public ones that `http` checks may request."""
     limits: CheckLimits = field(default_factory=CheckLimits)
     temporary: Path | None = None
     """The folder for temporary folders; the system's by default."""
+    progress: TestProgress | None = None
+    """Gets how many tests the command has run so far, and how many there are, as far as that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +109,8 @@ class ShellCommand:
     """Files of the checkout that must not change while it runs."""
     made: tuple[Path, ...] = ()
     """What was prepared in the checkout; it must not change either."""
+    known_tests: int | None = None
+    """How many tests there were before the work, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +194,8 @@ class CommandRunner:
                 turn = self._turn(command, context, room, temporary)
             except ValueError as error:
                 return CommandOutcome(ProgramExit("not_started", None, str(error)), room.isolated)
-            printed = _OutputDigest(context.limits.output_bytes)
+            counter = TestCounter(command.run, command.known_tests) if context.progress is not None else None
+            printed = _OutputDigest(context.limits.output_bytes, counter, context.progress)
             ran = await self._watched(turn, printed)
         return CommandOutcome(ran, room.isolated, printed.text, printed.sha256, printed.size)
 
@@ -195,6 +205,7 @@ class CommandRunner:
         env = check_results.make_environment(command.env, path=path, checkout=str(checkout), lang=context.lang)
         if "\0" in command.run:
             raise ValueError(check_words.NUL_IN_COMMAND())
+        context = replace(context, readable=(*context.readable, *program_files.list_named_programs(command.run, path)))
         return ProgramTurn(
             lease=self._ids.new("check"),
             argv=(self._shell, "-c", _RUN, "sh", self._shell, command.run),
@@ -226,8 +237,11 @@ def _confinement(
 ) -> Confinement:
     """Make only the checkout writable, without what decides about the check."""
     if not room.isolated:
-        return Confinement("plain", bare=True, temporary=temporary)
-    kept = tuple(path for path in command.kept if not path.is_symlink())[:_MOUNTS]
+        return Confinement("plain", bare=True, temporary=temporary, namespace=context.namespace)
+    kept = tuple(
+        checkout / path.relative_to(command.checkout) for path in command.kept if not _is_below_link(path, command)
+    )[:_MOUNTS]
+    made = tuple(checkout / path.relative_to(command.checkout) for path in command.made)
     pinned = {
         above for path in kept for above in path.parents if checkout in above.parents
     }  # folders are mounts of their own, so none can be renamed
@@ -235,24 +249,33 @@ def _confinement(
         room.tier,
         network=room.network,
         writable=(checkout, *sorted(pinned)),
-        readonly=(*kept, *command.made, *context.readable),
+        readonly=(*kept, *made, *context.readable),
         hidden=context.masked,
         guarded=True,
         bare=True,
         temporary=temporary,
+        namespace=context.namespace,
     )
+
+
+def _is_below_link(path: Path, command: ShellCommand) -> bool:
+    """Return whether a file of the checkout is a symlink, or has one on its way. Such a path cannot be a mount."""
+    way = (path, *(above for above in path.parents if command.checkout in above.parents))
+    return any(step.is_symlink() for step in way)
 
 
 class _OutputDigest:
     """The output of a program: its end, and the hash of all of it."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, counter: TestCounter | None = None, progress: TestProgress | None = None) -> None:
         self.flooded = asyncio.Event()
         """Set when the output is too long."""
         self.size = 0
         self.limit = limit
         self._digest = hashlib.sha256()
         self._tail = b""
+        self._counter = counter
+        self._progress = progress
 
     def heard(self, turn: ProgramTurn) -> ProgramTurn:
         """Return the turn with this output as its listener."""
@@ -264,6 +287,9 @@ class _OutputDigest:
         self._tail = (self._tail + data)[-_TAIL:]
         if self.size > self.limit:
             self.flooded.set()
+        if self._counter is not None and self._progress is not None:
+            self._counter.add(data)
+            self._progress(self._counter.done, self._counter.total)
 
     @property
     def text(self) -> str:

@@ -68,7 +68,8 @@ class AcpReports:
             if number in self._unreported:
                 self._unreported.discard(number)
                 request = self._calls[number]
-                yield AgentEvent("tool", request.about or ", ".join(request.paths), request.kind)
+                file = request.paths[0] if request.paths else ""
+                yield AgentEvent("tool", request.about or ", ".join(request.paths), request.kind, file=file)
 
     def flush_text(self) -> Iterator[AgentEvent]:
         """Report the text so far."""

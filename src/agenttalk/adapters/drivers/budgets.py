@@ -20,6 +20,7 @@ from typing import Final
 from agenttalk.adapters import sandbox
 from agenttalk.adapters.drivers import keeper, memory
 from agenttalk.ports.agents import ResourceBudget
+from agenttalk.rules.text import turn_words
 
 FIRST: Final = 0.25
 """Seconds until the first measurement."""
@@ -37,6 +38,10 @@ _MIB: Final = 1024 * 1024
 
 class TooMuchError(Exception):
     """A budget is used up. The message says which one."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
 
 
 class TurnMeter:
@@ -87,7 +92,7 @@ class TurnMeter:
         await asyncio.to_thread(self._clear)
 
     def _flooded(self) -> str:
-        return f"it printed more than {_shown(self._budget.output)}"
+        return turn_words.PRINTED(size=_shown(self._budget.output))
 
     def find_excess(self) -> str:
         """Return which budget other than memory is exceeded; empty if none."""
@@ -95,10 +100,10 @@ class TurnMeter:
         try:
             count = self._busy()
             if count > self._budget.processes:
-                return f"it had more than {self._budget.processes:,} processes and threads"
+                return turn_words.TOO_MANY(count=self._budget.processes)
             _Sum(self._budget, self._nameless()).add(self._places)
         except TooMuchError as error:
-            return str(error)
+            return error.message
         except OSError:  # no descriptor left, or a folder changed meanwhile: the next measurement decides
             return ""
         return ""
@@ -111,7 +116,7 @@ class TurnMeter:
                 return ""
         except OSError:  # no descriptor left: the next measurement decides
             return ""
-        return f"its processes took more than {_shown(most)} of memory together"
+        return turn_words.MEMORY(size=_shown(most))
 
     def _busy(self) -> int:
         with suppress(OSError):  # no descriptor or memory left

@@ -8,9 +8,10 @@ when it is asked to or when the engine is gone.
 It cannot own processes that a service starts at the program's request (cron, a container service), nor what is left
 when a program of the same user kills its keeper first. Only a sandbox prevents that.
 
-The control socket carries bytes. The engine sends one request (`pack_request`), then TERM to ask all processes to end;
-when it closes its side, all are killed. The keeper answers with lines: `starting`, after which the program may have
-run; `failed STEP ERRNO` when it did not; `ended STATUS` when it has ended; `dead` when nothing is left.
+The control socket carries bytes. The engine sends one request (`pack_request`), then INT to interrupt the program, or
+TERM to ask all processes to end; when it closes its side, all are killed. The keeper answers with lines: `starting`,
+after which the program may have run; `failed STEP ERRNO` when it did not; `ended STATUS` when it has ended; `dead` when
+nothing is left.
 
 A keeper is started for every turn, so this module imports next to nothing; a test holds it to that.
 """
@@ -31,6 +32,9 @@ else:
 
 TERM = b"T"
 """Asks every process of the tree to end. The tree is killed when the engine closes its side."""
+
+INT = b"I"
+"""Sends SIGINT to the program and to its process group, as Ctrl-C in a terminal does."""
 
 CHILDREN = "children"
 """The file of a thread that lists its children. Not every kernel has it."""
@@ -150,6 +154,8 @@ BUBBLEWRAP, LANDLOCK = b"bubblewrap", b"landlock"
 """How a program is confined: by bubblewrap, which then is the program; or by the keeper."""
 OFFLINE, GUARDED = b"offline", b"guarded"
 """Further demands: no network, by landlock; no process that reads or writes another's memory."""
+NAMESPACE = b"namespace="
+"""Begins the word that names a mount namespace: the id of a process in it, a colon, and its number."""
 FILTER = 9
 """The descriptor from which bubblewrap reads the filter."""
 
@@ -188,6 +194,8 @@ def main() -> None:
         return
     step = b"cwd"
     try:
+        if request.namespace:
+            _enter(*map(int, request.namespace.split(b":")))
         os.chdir(request.cwd)
         step = b"program"
         _tell(control, b"starting")  # before the program runs, because it may kill this process at once
@@ -231,11 +239,29 @@ class _Request:
 
     def __init__(self, body: bytes) -> None:
         self.cwd, self.limits, confined, *rest = body.split(b"\0")
-        self.confined = confined.split()
+        words = confined.split()
+        self.namespace = b"".join(word[len(NAMESPACE) :] for word in words if word.startswith(NAMESPACE))
+        self.confined = [word for word in words if not word.startswith(NAMESPACE)]
         self.writable, rest = _listed(rest)
         self.readable, rest = _listed(rest)
         self.argv, rest = _listed(rest)
         self.env = dict(entry.split(b"=", 1) for entry in rest)
+
+
+def _enter(pid: int, number: int) -> None:
+    """Enter the mount namespace of a process, and the user namespace that owns it. Raises OSError for another one."""
+    import ctypes
+
+    calls = ctypes.CDLL(None, use_errno=True)
+    mounts = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    user = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+    ours = os.stat("/proc/self/ns/user").st_ino  # noqa: PTH116 - pathlib is slow to load
+    if os.fstat(mounts).st_ino != number:
+        raise OSError(errno.ESTALE, "that mount namespace is gone")
+    for descriptor, wanted in ((user, os.fstat(user).st_ino != ours), (mounts, True)):
+        if wanted and calls.setns(descriptor, 0):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        os.close(descriptor)
 
 
 def _listed(parts: list[bytes]) -> tuple[list[bytes], list[bytes]]:
@@ -422,7 +448,11 @@ class _TreeKeeper:
             if self._wake in ready:
                 os.read(self._wake, 4096)
             if self._control in ready:
-                if os.read(self._control, 1) != TERM:
+                word = os.read(self._control, 1)
+                if word == INT:
+                    self._interrupt()
+                    continue
+                if word != TERM:
                     return
                 asked = True
                 # List all of them before the first signal: a process that ends at once leaves orphans, which the walk
@@ -449,6 +479,12 @@ class _TreeKeeper:
             return signal_descendants(os.getpid(), *signals)
         except OSError:  # no memory or descriptor left: `kill` tries again
             return []
+
+    def _interrupt(self) -> None:
+        """Send SIGINT to the program's process group; in bubblewrap, whose end would kill all, to those it confines."""
+        for process in self._hunt():
+            if process.pid != self._program if self._spare else process.group == self._program:
+                send_signals(process, signal.SIGINT, signal.SIGCONT)
 
     def _kill_group(self) -> None:
         """Kill the program's process group in one step, so that no fork escapes."""

@@ -145,6 +145,15 @@ class ProcessTree:
         else:
             self._ends.append(_PipeWriter(feed, prompt, close=True))
 
+    def interrupt(self) -> None:
+        """Send SIGINT to the program, as Ctrl-C does. One that was not started yet is killed."""
+        if self._asking is None or self._asking.open:
+            self.kill()
+        else:
+            with suppress(OSError):
+                self._control.send(keeper.INT)
+            self._process.send_signal(signal.SIGCONT)
+
     def ask_to_end(self) -> None:
         """Ask all processes to end. Those that do not are left to `kill`."""
         if self._asking is None or self._asking.open:

@@ -21,6 +21,7 @@ from agenttalk.rules.agents.progress_notes import Note, note_of
 from agenttalk.rules.agents.results import explain_unfitness
 from agenttalk.rules.proof.evidence import read_claims
 from agenttalk.rules.proof.performance import OutputContent, Performance
+from agenttalk.rules.text import turn_words
 
 SMALL: Final = 64 * 1024
 """Up to this size a content travels with the message; larger ones are stored as blobs."""
@@ -106,7 +107,7 @@ class PythonPerformer:
         """Call the agent's function. It is cancelled at the time limit; a thread cannot be, and is left behind."""
         function = self._agents.get(job.agent_id)
         if function is None:
-            return _PLAIN("not_started", error=f"no function is registered for the agent {job.agent_id!r}")
+            return _PLAIN("not_started", error=turn_words.NO_FUNCTION(agent=job.agent_id))
         began = time.monotonic()
         inputs = await self._inputs(job)
         turn = Turn(job.plan_id, job.task_id, job.attempt, job.prompt, job.command, inputs, tell=_told_to(job.watch))
@@ -120,7 +121,7 @@ class PythonPerformer:
         except Exception as error:  # noqa: BLE001 - any error of an agent is its failure
             seconds = time.monotonic() - began
             if limit.expired():
-                return _PLAIN("timeout", error=f"it was ended after {job.timeout:g} seconds", seconds=seconds)
+                return _PLAIN("timeout", error=turn_words.LATE_ELSEWHERE(seconds=float(job.timeout)), seconds=seconds)
             return _PLAIN("crashed", error=f"{type(error).__name__}: {error}", seconds=seconds)
         return await self._read_answer(job, turn, result, time.monotonic() - began)
 
@@ -218,7 +219,7 @@ def _find_score_problem(command: Command, score: float | None) -> tuple[str | No
     if not command.score_required:
         return None, ""
     if score is None:
-        return Code.SCORE_MISSING, "the answer has no score, and one is required"
+        return Code.SCORE_MISSING, turn_words.NO_SCORE()
     if isinstance(score, bool) or not isinstance(score, (int, float)) or not 0 <= score <= 100:
-        return Code.SCORE_INVALID, f"the score {score!r} is not a number from 0 to 100"
+        return Code.SCORE_INVALID, turn_words.BAD_SCORE(score=score)
     return None, ""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from agenttalk.adapters import sandbox
-from agenttalk.adapters.drivers import keeper, landlock, program_files, seccomp, visible_paths
+from agenttalk.adapters import program_files, sandbox
+from agenttalk.adapters.drivers import keeper, landlock, seccomp, visible_paths
 from agenttalk.ports.agents import Confinement
 
 ChosenTier: TypeAlias = Literal["plain", "landlock", "bubblewrap"]
@@ -68,7 +68,7 @@ class Sandboxes:
             if not asked.network:
                 raise UnconfinedError("without a sandbox nothing keeps a program from the network; choose one")
             if asked.binds:
-                raise UnconfinedError("without a sandbox nothing can be shown at another place; choose bubblewrap")
+                raise UnconfinedError("without a sandbox no folder can be mounted at another path; choose bubblewrap")
             return "plain"
         wrapped = "" if asked.tier == "landlock" else await self._wraps(asked)
         if asked.tier != "landlock" and not wrapped:
@@ -102,7 +102,7 @@ class Sandboxes:
     def _locks(self, asked: Confinement) -> str:
         """Explain why landlock cannot meet the demands."""
         if asked.binds:
-            return "landlock can show nothing at another place"
+            return "landlock cannot mount a folder at another path"
         return seccomp.describe_problem() or self._landlock(network=asked.network)
 
     @asynccontextmanager

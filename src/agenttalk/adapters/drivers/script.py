@@ -22,6 +22,7 @@ from agenttalk.adapters.drivers.sandboxes import ConfinedProgram, Sandboxes
 from agenttalk.contracts.agent import Tier
 from agenttalk.ports.agents import Confinement, Processes, ProgramTurn, StdioClient, TurnEnd
 from agenttalk.ports.dialogues import Dialogue, SessionParameters
+from agenttalk.rules.text import turn_words
 
 OURS: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME")
 """What a program gets of our own environment."""
@@ -41,13 +42,18 @@ class ScriptDriver:
         environ: Mapping[str, str] = os.environ,
         grace: float = 2.0,
         limit: float = 10.0,
+        patience: float = 10.0,
         sandboxes: Sandboxes | None = None,
     ) -> None:
-        """`grace`: seconds between the request to end and the kill; `limit`: seconds in which a kill must work."""
+        """`grace`: seconds between the request to end and the kill; `limit`: seconds in which a kill must work.
+
+        `patience`: seconds that a program has after an interruption until it is asked to end.
+        """
         self._processes = processes
         self._environ = environ
         self._grace = grace
         self._limit = limit
+        self._patience = patience
         self._sandboxes = sandboxes or Sandboxes()
 
     async def run(self, turn: ProgramTurn) -> TurnEnd:
@@ -58,7 +64,7 @@ class ScriptDriver:
         first, and has the grace. Raises MachineError if it cannot be killed.
         """
         if sys.platform != "linux":
-            return _not_started("programs run on Linux only, where all their processes can be tracked")
+            return _not_started(turn_words.UNSUPPORTED["programs"]())
         try:
             env = self._environment(turn)
             asked = turn.confinement or Confinement("plain")
@@ -94,11 +100,12 @@ class ScriptDriver:
                 spoken_to=turn.talk is not None,
             )
         except OSError as error:
-            return _not_started(f"the machine cannot start another process: {error.strerror}; try again later")
+            return _not_started(turn_words.KEEPER["machine"](error=error.strerror))
         noted = turn.noted or _nothing
         noted()
         meter = TurnMeter(turn.budget, tree.keeper, confined.temporary) if turn.budget else None
         watching = asyncio.create_task(meter.watch(tree.flooding)) if meter else None
+        interrupting = asyncio.ensure_future(self._interrupted(turn, tree)) if turn.interruption else None
         try:
             if turn.talk is None or tree.pen is None:
                 late = await self._follow(tree, turn.timeout, watching)
@@ -107,6 +114,8 @@ class ScriptDriver:
                 late = await self._listen(tree, turn.talk, turn.timeout, watching)
         finally:
             noted()
+            if interrupting is not None:
+                interrupting.cancel()
             try:
                 await self._confirm(tree, turn.lease)
             finally:
@@ -117,6 +126,21 @@ class ScriptDriver:
             if over:
                 await meter.clear()
         return _read_end(tree, turn, late=late, seconds=time.monotonic() - began, over=over)
+
+    async def _interrupted(self, turn: ProgramTurn, tree: ProcessTree) -> None:
+        """Have the program end when its turn is interrupted: politely first, then less so."""
+        if turn.interruption is None:
+            return
+        with turn.interruption.answered():
+            await turn.interruption.wait()
+            if turn.talk is not None:
+                turn.talk.request_end()
+                await wait({tree.ended}, timeout=self._grace)
+            tree.interrupt()
+            await wait({tree.ended}, timeout=self._patience)
+            tree.ask_to_end()
+            await wait({tree.over}, timeout=self._grace)
+            tree.kill()
 
     def _environment(self, turn: ProgramTurn) -> dict[str, str]:
         """Build the whole environment of a program. Raises ValueError when no program can be started with it."""
@@ -188,6 +212,12 @@ async def _stopped(watching: asyncio.Task[str] | None) -> str:
         return ""
 
 
+def _namespace_words(turn: ProgramTurn) -> tuple[bytes, ...]:
+    """Return the word that has the keeper enter a mount namespace, if the turn is to run in one."""
+    namespace = turn.confinement.namespace if turn.confinement is not None else None
+    return (b"%b%d:%d" % (keeper.NAMESPACE, *namespace),) if namespace is not None else ()
+
+
 def _request(turn: ProgramTurn, confined: ConfinedProgram) -> bytes:
     """Pack the request to the keeper. Raises ValueError for what cannot be passed to the system."""
     try:
@@ -198,7 +228,7 @@ def _request(turn: ProgramTurn, confined: ConfinedProgram) -> bytes:
             argv,
             entries,
             turn.limits,
-            confined=confined.words,
+            confined=(*confined.words, *_namespace_words(turn)),
             writable=confined.writable,
             readable=confined.readable,
         )
@@ -211,9 +241,7 @@ def _said_by_sandbox(ended: TurnEnd) -> TurnEnd:
     message = ended.stderr.decode(errors="replace").strip()
     if ended.sandbox != "bubblewrap" or ended.exit_code != 1 or ended.stdout or not message.startswith("bwrap: "):
         return ended
-    return replace(
-        _not_started(f"the sandbox or the program in it cannot be started: {message[:500]}"), sandbox=ended.sandbox
-    )
+    return replace(_not_started(turn_words.KEEPER["sandbox"](output=message[:500])), sandbox=ended.sandbox)
 
 
 def _not_started(error: str) -> TurnEnd:
@@ -225,19 +253,19 @@ def _read_end(tree: ProcessTree, turn: ProgramTurn, *, late: bool, seconds: floa
         return _not_started(_why(tree.refusal.step, tree.refusal.errno, turn))
     stdout, stderr = bytes(tree.stdout), bytes(tree.stderr)
     if over:
-        error = f"it was ended because {over}; have it use less, or raise the limit in the agent's profile"
+        error = turn_words.OVER_BUDGET(why=over)
         return TurnEnd("crashed", None, stdout, stderr, seconds, error, exceeded=True)
     if late:
-        error = f"it was ended after {turn.timeout:g} seconds; give it more time or less to do"
+        error = turn_words.LATE(seconds=float(turn.timeout))
         return TurnEnd("timeout", None, stdout, stderr, seconds, error)
     if not tree.started:
-        return _not_started(f"its keeper ended before it was started: {stderr.decode(errors='replace')}")
+        return _not_started(turn_words.KEEPER["ended"](output=stderr.decode(errors="replace")))
     if tree.status is None:
-        return TurnEnd("crashed", None, stdout, stderr, seconds, "its keeper was killed, and then its processes")
+        return TurnEnd("crashed", None, stdout, stderr, seconds, turn_words.KEEPER["killed"]())
     code = os.waitstatus_to_exitcode(tree.status)
     if code >= 0:
         return TurnEnd("finished", code, stdout, stderr, seconds)
-    return TurnEnd("crashed", None, stdout, stderr, seconds, f"ended by {_signal_name(-code)}")
+    return TurnEnd("crashed", None, stdout, stderr, seconds, turn_words.ENDED_BY(signal=_signal_name(-code)))
 
 
 def _signal_name(number: int) -> str:
@@ -247,21 +275,23 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+_START_FAULTS: Final = {
+    errno.ENOENT: "missing",
+    errno.EACCES: "not_executable",
+    errno.ENOEXEC: "no_program",
+    errno.E2BIG: "too_long",
+}
+"""Errors of starting a program that the reader can mend."""
+
+
 def _why(step: str, number: int, turn: ProgramTurn) -> str:
     """Explain why the program was not started, and what to do about it."""
+    error, faults = os.strerror(number), turn_words.NOT_STARTED
     if step == "sandbox":
-        return f"the program could not be confined ({os.strerror(number)}), so it was not started"
+        return faults["sandbox"](error=error)
     if step == "cwd":
-        return f"the working directory {str(turn.cwd)!r} cannot be entered ({os.strerror(number)}); make it a folder"
-    program = repr(turn.argv[0])
-    match number:
-        case errno.ENOENT:
-            return f"{program} is not found, or what its first line names is not; install it or correct argv"
-        case errno.EACCES:
-            return f"{program} may not be executed; make it executable (chmod +x) or name its interpreter in argv"
-        case errno.ENOEXEC:
-            return f"{program} is not a program; begin it with a #! line or name its interpreter in argv"
-        case errno.E2BIG:
-            return f"the arguments and the environment of {program} are too long; hand over large texts as files"
-        case _:
-            return f"{program} cannot be started: {os.strerror(number)}"
+        return faults["cwd"](path=str(turn.cwd), error=error)
+    program = turn.argv[0]
+    if number in _START_FAULTS:
+        return faults[_START_FAULTS[number]](program=program)
+    return faults["other"](program=program, error=error)

@@ -59,7 +59,7 @@ class ReadBack:
             return []
         account = self.registry.account_of(task.source, task.agent_id)
         if account is None:
-            text = f"{task.agent_id} has no account at {task.source}, so its work there cannot be verified"
+            text = forge_words.NO_ACCOUNT(agent=task.agent_id, source=task.source)
             return [read_back.make_failure_evidence(text, None, turn.at)]
         since = task.event_at or task.made_at
         reviewed = self.registry.default_reviewer not in {None, task.agent_id}

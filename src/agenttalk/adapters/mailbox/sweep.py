@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -15,6 +16,7 @@ _TEMPORARY: Final = re.compile(r"\.agenttalk-[0-9a-f]{32}\.tmp")
 """How `SafeFolder` names a temporary file."""
 _DRAFT: Final = re.compile(rf"{_TEMPORARY.pattern}|\.[0-9a-f]{{24}}\.tmp")
 """Under `data/` also how the store names one."""
+_ANY_AGE: Final = 2**63
 _DEEP: Final = 16
 """How many folders deep to search below a box, a workspace or what is published."""
 
@@ -51,6 +53,13 @@ def sweep(root: SafeFolder, older_than_seconds: float, now_ns: int) -> int:
             for part in ("inbox", "outbox", "workspace"):
                 swept += _sweep_below(agents, f"{agent}/{part}", before, deep=_DEEP)
     return swept
+
+
+def remove_drafts(folder: SafeFolder, relatives: Iterable[str] = ()) -> None:
+    """Remove temporary files of any age from a folder and from folders in it, where no other process writes now."""
+    _sweep(folder, _ANY_AGE, deep=0, names=_DRAFT)
+    for relative in relatives:
+        _sweep_below(folder, relative, _ANY_AGE, deep=0, names=_DRAFT)
 
 
 def _sweep_below(

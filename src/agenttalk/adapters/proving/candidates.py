@@ -145,6 +145,7 @@ class CandidateProver:
         if inputs.human_checks_of(work.promise) and (refused := await self._ask_before(work)) is not None:
             return refused
         while True:
+            work.job.enter("checking")
             with train.join(lease) as place:
                 outcome = await self._ride(work, place)
             if isinstance(outcome, WorkProof):
@@ -184,6 +185,7 @@ class CandidateProver:
         self, work: AttemptWork, trial: _Trial, candidate: MergeCandidate, place: TrainPlace
     ) -> WorkProof | None:
         """Land a candidate that passed, when it is its turn. Returns None when it has to be built again."""
+        work.job.enter("in_line")
         landed: list[WorkProof] = []
         if await place.land(partial(self._advance, work, trial.proof, candidate, landed)) is None:
             return None
@@ -263,6 +265,7 @@ class CandidateProver:
         if it cannot, the next reader of the tip moves it.
         """
         space = work.space
+        work.job.enter("merging")
         vouched = [f"{item.id} {item.trust}" for item in proof.evidence if item.passed and item.fresh]
         candidate = await space.vouch(candidate, work.taken, vouched, at=self._clock.now(), onto=tip)
         commit = candidate.commit

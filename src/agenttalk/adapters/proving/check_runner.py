@@ -24,7 +24,7 @@ from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.core.base import write_time
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.promise import AnyCheck, HumanCheck
-from agenttalk.ports.agents import Job
+from agenttalk.ports.agents import Job, JobMonitor
 from agenttalk.ports.proof import Baseline, CheckResultStore, Confirmer
 from agenttalk.ports.storage import Blobs, Clock
 from agenttalk.rules.core.turn_times import TurnPart
@@ -52,7 +52,8 @@ class ProofCheckout(NamedTuple):
     """Whether its preparation, if there was one, ran in a sandbox."""
 
 
-CheckoutOpener = Callable[[], AbstractAsyncContextManager[ProofCheckout]]
+CheckoutOpener = Callable[[bool], AbstractAsyncContextManager[ProofCheckout]]
+"""Opens a checkout; one that is used by sandboxed programs alone may be an overlay."""
 
 
 class CheckRunner:
@@ -86,6 +87,7 @@ class CheckRunner:
         self, job: Job, check: AnyCheck, facts: CheckFacts, base: Baseline, checkout: CheckoutOpener
     ) -> CheckResult:
         """Run a check, and compare it with its result before the work."""
+        job.enter("checking", check.id)
         before = base.results.get(check.id)
         facts = replace(facts, base=before.tests if before is not None else None)
         result = await self._run_cached(job, check, facts, checkout, "checks")
@@ -103,7 +105,8 @@ class CheckRunner:
         if not inputs.has_unknown_inputs(job):
             key = evidence.exact_key(await self._checker.fingerprint(check, facts, self._context))
         if key is None:
-            return await self.run(check, facts, checkout, await self._read_own_files(job, check), note)
+            own = await self._read_own_files(job, check)
+            return await self.run(check, facts, checkout, own, note, job.watch)
         flight = (job.board, key)
         while True:
             known = await self._findings.find_result(job, key, check.id)
@@ -134,7 +137,8 @@ class CheckRunner:
         ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._flights.setdefault(flight, ended)
         try:
-            result = await self.run(check, facts, checkout, await self._read_own_files(job, check), note)
+            own = await self._read_own_files(job, check)
+            result = await self.run(check, facts, checkout, own, note, job.watch)
             if key == evidence.exact_key(result.fingerprint) and inputs.may_keep(check, result):
                 await self._findings.keep_result(job, key, result)
             ended.set_result(True)
@@ -152,16 +156,19 @@ class CheckRunner:
         checkout: CheckoutOpener,
         own: Mapping[str, bytes] = _NO_FILES,
         note: Callable[[], None] = lambda: None,
+        watch: JobMonitor | None = None,
     ) -> CheckResult:
         """Run one check in a checkout of its own, so that no check sees what another left.
 
-        The check's own files replace files of the same names in the tree. `note` is called when it begins and ends.
+        The check's own files replace files of the same names in the tree. `note` is called when it begins and ends, and
+        `watch` gets how far it has come.
         """
+        layered = await self._checker.isolates(self._context)
         async with AsyncExitStack() as stack:
 
             async def lay_out() -> tuple[ProofCheckout, SafeFolder]:
                 await stack.aclose()  # a second run may need the folder of the first
-                opened = await stack.enter_async_context(checkout())
+                opened = await stack.enter_async_context(checkout(layered))
                 await asyncio.to_thread(inputs.lay_over, opened.sealed.path, own)
                 return opened, stack.enter_context(SafeFolder.open(opened.sealed.path))
 
@@ -175,6 +182,8 @@ class CheckRunner:
                 self._context,
                 readable=(*self._context.readable, *sealed.readonly),
                 made=tuple(str(path.relative_to(sealed.path)) for path in sealed.made),
+                namespace=sealed.namespace,
+                progress=watch.count_tests if watch is not None else None,
             )
             note()
             result = await self._checker.check(check, folder, facts, context, again=lay_out_again)
@@ -237,6 +246,7 @@ class CheckRunner:
             )
             checkout = open_tree(space, onto, prepared) if space is not None else self.open_files(_NO_FILES)
             for check in missing:
+                job.enter("baseline", check.id)
                 known[check.id] = await self._run_cached(job, check, facts, checkout, "baseline")
             inputs.refuse_unable(checks, known)
             await self._findings.keep_baseline(job, Baseline(onto, known))
@@ -255,6 +265,7 @@ class CheckRunner:
         command = job.repo.prepare if job.repo is not None else None
         if not command:
             return None
+        job.enter("preparing", command)
         recipe = await self.make_recipe(command, tier, required=job.profile.isolated_only)
         return await space.checkouts.prepare(tree, recipe, onto=onto)
 
@@ -274,7 +285,7 @@ class CheckRunner:
 
     def open_files(self, files: Mapping[str, bytes]) -> CheckoutOpener:
         """Return checkouts that hold these files and nothing else."""
-        return lambda: self._lay_out(files)
+        return lambda _: self._lay_out(files)
 
     @asynccontextmanager
     async def _lay_out(self, files: Mapping[str, bytes]) -> AsyncIterator[ProofCheckout]:
@@ -296,8 +307,8 @@ def open_tree(space: PlanWorkspace, tree: str, prepared: PreparedTree | None) ->
     """Return checkouts of a tree, each with what was prepared for it."""
 
     @asynccontextmanager
-    async def open_checkout() -> AsyncIterator[ProofCheckout]:
-        async with space.checkouts.open_sealed(tree, prepared=prepared) as sealed:
+    async def open_checkout(layered: bool) -> AsyncIterator[ProofCheckout]:  # noqa: FBT001 - see CheckoutOpener
+        async with space.checkouts.open_sealed(tree, prepared=prepared, layered=layered) as sealed:
             yield ProofCheckout(sealed, prepared is None or prepared.isolated)
 
     return open_checkout

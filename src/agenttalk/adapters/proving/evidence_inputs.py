@@ -105,7 +105,12 @@ def _identity(text: str) -> str:
 
 
 async def previous_of(space: PlanWorkspace, job: Job) -> str | None:
-    """Find the commit of the previous attempt, if this one re-executes it."""
+    """Find the commit of the previous attempt, if this one re-executes it or goes on where it was interrupted."""
+    if job.attempt > 1:
+        own = WorkspaceAttempt(job.task_id, job.command.command_id, job.attempt - 1)
+        interrupted = await space.attempts.find_taken(own)
+        if interrupted is not None:
+            return interrupted.commit
     if job.command.reexecute is None or job.command.command_seq < 2:
         return None
     before = f"cmd_{job.task_id}_{job.command.command_seq - 1:03d}"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from agenttalk.adapters.workspaces.paths import WorkspaceSettings
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
-from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.plan import Workspace as Repository
 from agenttalk.contracts.promise import CompletionPromise

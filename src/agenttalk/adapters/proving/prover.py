@@ -100,8 +100,10 @@ class WorkspaceProver:
         if job.repo is None:
             await self._checks.record_baseline(job, "", None)
             return job
+        job.enter("preparing")
         space = await self._workspaces.open_for(job)
         if rework.is_after_conflict(job.command):  # it must not conflict again: others merge after it
+            job.enter("in_line")
             await self._candidates.hold(space, job.lease)
         tip = await self._tips.settle(space)
         # The work may be merged already: the store may come from an older backup than the repository.
@@ -109,6 +111,7 @@ class WorkspaceProver:
         await self._checks.record_baseline(job, await space.trees.resolve(f"{merged}^1") if merged else tip, space)
         prepared = await self._checks.prepare(space, job, tip)
         _, held = await self._workspaces.read_protection(space, promise, job.neighbours)
+        job.enter("cloning")
         clone = await space.attempts.begin(
             inputs.attempt_of(job),
             at=self._clock.now(),
@@ -118,6 +121,7 @@ class WorkspaceProver:
             prepared=prepared,
         )
         if prepared is not None and prepared.bound:
+            job.enter("preparing", prepared.recipe.command)
             await space.attempts.furnish(clone, prepared)
         ready = replace(job, cwd=str(clone.path.relative_to(self._root.absolute())), readonly=clone.readonly)
         if not clone.patch:
@@ -191,6 +195,14 @@ class WorkspaceProver:
         """Take what an attempt left. If an earlier engine took it, that counts, even if the clone has changed since."""
         before = await space.attempts.find_taken(inputs.attempt_of(job)) if job.again else None
         return before or await space.attempts.take_work(inputs.attempt_of(job), at=self._clock.now())
+
+    async def keep_work(self, job: Job) -> bool:
+        """Keep what an interrupted attempt left; see the port."""
+        if job.repo is None:
+            return False
+        space = await self._workspaces.open_for(job)
+        taken = await space.attempts.take_work(inputs.attempt_of(job), at=self._clock.now())
+        return not isinstance(taken, TreeRefusal) and bool(taken.changes)
 
     async def accept(self, left: AcceptedWork, land: Callable[[TipMove], Awaitable[bool]]) -> None:
         """Merge what an attempt left, as a person decided; see the port."""

@@ -166,7 +166,7 @@ def _required(root: Path, url: str) -> Mapping[str, Dialect]:
     if not found:
         hint = "give the folder that holds data/system.db, or a copy of it"
         what = "the PostgreSQL database" if url else str(root)
-        raise UsageError(Code.FILE_UNREADABLE, f"{what} holds no ledger", hint="look at store.url" if url else hint)
+        raise UsageError(Code.FILE_UNREADABLE, f"{what} holds no ledger", hint="check store.url" if url else hint)
     return found
 
 

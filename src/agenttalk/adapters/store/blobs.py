@@ -93,7 +93,7 @@ class BoardBlobs:
                 return blob_path(self._folder, digest).open("rb")
         except FileNotFoundError:
             pass
-        raise UsageError(Code.BLOB_MISSING, f"nothing is stored as {digest}", hint="put it in first")
+        raise UsageError(Code.BLOB_MISSING, f"no content is stored under {digest}", hint="put it in first")
 
 
 def blob_path(folder: Path, digest: str) -> Path:

@@ -92,6 +92,11 @@ def keep_agent_token(root: Path, agent_id: str, token: str) -> Path:
     return path
 
 
+def forget_agent_token(root: Path, agent_id: str) -> None:
+    """Remove the file with the token of an agent elsewhere."""
+    _agent_token_file(root, agent_id).unlink(missing_ok=True)
+
+
 def _agent_token_file(root: Path, agent_id: str) -> Path:
     return folder_of(root) / f"agent-{agent_id}.token"
 

@@ -167,7 +167,7 @@ class Postgres:
                 hint = "give the user the right to create and write the schemas"
                 return MachineError(Code.STORE_UNAVAILABLE, what, hint=hint)
             case psycopg.InternalError() | errors.DataCorrupted() | errors.IndexCorrupted():
-                return MachineError(Code.STORE_DAMAGED, what, hint="look at the server's log and its backup")
+                return MachineError(Code.STORE_DAMAGED, what, hint="check the server's log, and its backup")
             case _:
                 return None
 

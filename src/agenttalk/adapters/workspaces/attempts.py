@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from agenttalk.adapters.workspaces import clone_index, folders, merge, paths, preparation, snapshots, tree_reader
+from agenttalk.adapters.workspaces import folders, merge, paths, preparation, snapshots, tree_reader
 from agenttalk.adapters.workspaces.async_methods import threaded
 from agenttalk.adapters.workspaces.branch import PlanBranch
 from agenttalk.adapters.workspaces.checkouts import Checkouts
@@ -70,7 +70,8 @@ class AttemptClones:
         self._objects.checkout(start, tree, top / "index")
         if not self._place.plain:
             paths.clone_dir(self._objects, self._home, tree, self._branch.name, start, top / "index", attempt.author)
-        links = self._checkouts.link_paths(tree, listing, None if prepared and prepared.bound else prepared)
+        shared = None if prepared and prepared.bound else prepared
+        links = self._checkouts.link_paths(tree, listing, shared, final=self._folder(attempt) / "tree")
         state = {"attempt": attempt.key, "onto": onto, "start": start, "foreign": sorted(links)}
         folders.write(top / "state.json", json.dumps(state).encode())
         # The clone is complete: one rename puts it into its place, so a crash leaves no half clone there.
@@ -140,7 +141,7 @@ class AttemptClones:
         taken = self._keep(attempt, tree, onto, at)
         if self._place.plain:
             return taken
-        index = clone_index.read_index(self._objects, folder, self._home.temporary, known)
+        index = snapshots.read_index(self._objects, folder, self._home.temporary, known)
         return replace(
             taken,
             left_out=index.added_in_vain(folder / "tree", known, self._objects.listing(taken.tree)),

@@ -20,8 +20,7 @@ from typing import Final
 from agenttalk.adapters.workspaces import merge, snapshots, user_folder
 from agenttalk.adapters.workspaces.merge import is_ancestor
 from agenttalk.adapters.workspaces.objects import GitObjects
-from agenttalk.adapters.workspaces.paths import WorkspaceFolder
-from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
+from agenttalk.adapters.workspaces.paths import WorkspaceFolder, WorkspaceSettings
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 
 LOG = logging.getLogger(__name__)

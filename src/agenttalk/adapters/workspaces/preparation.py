@@ -167,13 +167,8 @@ def keep_environment(top: Path, listing: Listing, elsewhere: tuple[Path, ...]) -
     return environment
 
 
-def refuse_leads(top: Path, paths: tuple[str, ...], elsewhere: tuple[Path, ...], setting: str) -> None:
-    """Raise UsageError when something that is used with a checkout points to another copy of its tree."""
-    for lead in find_outside_links(top, paths):
-        _refuse(lead, elsewhere, setting)
-
-
-def _refuse(lead: OutsideLink, elsewhere: tuple[Path, ...], setting: str) -> None:
+def refuse_lead(lead: OutsideLink, elsewhere: tuple[Path, ...], setting: str) -> None:
+    """Raise UsageError when something that is used with a checkout leads to another copy of its tree."""
     if any(lead.target.is_relative_to(os.path.realpath(copy)) for copy in elsewhere):
         message = f"{setting}: {lead.where} leads to {lead.target}, so checks would test that and not the work"
         hint = "have workspace.prepare install it in the folder where it is run (such as `pip install -e .`)"
@@ -186,7 +181,7 @@ def _bound(folder: Path, paths: tuple[str, ...], elsewhere: tuple[Path, ...]) ->
         if lead.target.is_relative_to(home):
             yield str(lead.where)
         else:
-            _refuse(lead, elsewhere, "workspace.prepare")
+            refuse_lead(lead, elsewhere, "workspace.prepare")
 
 
 def sweep(home: Path, trash: Path) -> None:

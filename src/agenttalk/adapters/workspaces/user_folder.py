@@ -21,6 +21,10 @@ from agenttalk.rules.core import scope
 from agenttalk.rules.core.scope import DEFAULT_EXCLUDES, read_globs
 
 _LEFT_BEHIND: Final = read_globs(DEFAULT_EXCLUDES)
+_SUBMODULE: Final = b"160000 "
+_ATTRIBUTES: Final = ".gitattributes"
+_LFS: Final = b"filter=lfs"
+_SMALL: Final = 1024 * 1024
 _LIMIT: Final = 64 * 1024 * 1024
 
 
@@ -54,6 +58,12 @@ class UserRepository:
     """Files that differ from the commit, or are in none."""
     ignored: tuple[str, ...]
     """Files and whole folders that git ignores."""
+    submodules: tuple[str, ...] = ()
+    """Submodules: a clone of ours has empty folders in their places."""
+    pointers: tuple[str, ...] = ()
+    """Files that Git LFS keeps elsewhere: a clone of ours has pointers in their places."""
+    untakeable: str = ""
+    """Why the uncommitted files cannot be taken along; empty if they can."""
 
     @property
     def name(self) -> str:
@@ -82,8 +92,12 @@ def find_repository(here: Path) -> UserRepository:
         uncommitted = list_uncommitted(git, place)
         with _aside(git, place) as own:
             listed = ("ls-files", "-z", "--exclude-standard")
-            known = git.call(*listed, "--cached", "--others", at=own, most=_LIMIT).out
+            known = _split(git.call(*listed, "--cached", "--others", at=own, most=_LIMIT).out)
             ignored = git.call(*listed, "--others", "--ignored", "--directory", at=own, most=_LIMIT).out
+            staged = git.call("ls-files", "-z", "--stage", at=own, most=_LIMIT).out.split(b"\0")
+        submodules = (os.fsdecode(line.split(b"\t", 1)[1]) for line in staged if line.startswith(_SUBMODULE))
+        untakeable = _explain_untakeable(git, place, uncommitted, staged)
+        pointers = _list_pointers(git, place, known)
     inside = str(here.relative_to(top))
     return UserRepository(
         top,
@@ -91,10 +105,41 @@ def find_repository(here: Path) -> UserRepository:
         "" if inside == "." else inside,
         head.line,
         branch,
-        tuple(path for path in _split(known) if (top / path).is_symlink() or (top / path).exists()),
+        tuple(path for path in known if (top / path).is_symlink() or (top / path).exists()),
         uncommitted,
         tuple(path.rstrip("/") for path in _split(ignored)),
+        tuple(submodules),
+        pointers,
+        untakeable,
     )
+
+
+def _explain_untakeable(git: Git, place: WorkspaceFolder, uncommitted: tuple[str, ...], staged: list[bytes]) -> str:
+    """Explain why uncommitted files cannot be taken along; empty if they can."""
+    if any(line.partition(b"\t")[0][-1:] in {b"1", b"2", b"3"} for line in staged):
+        return "a merge is under way"
+    filtered = _filtered(git, place, uncommitted) if uncommitted else ""
+    return f"git would run a filter on {filtered}" if filtered else ""
+
+
+def _list_pointers(git: Git, place: WorkspaceFolder, paths: list[str]) -> tuple[str, ...]:
+    """List the files that Git LFS keeps."""
+    said = [path for path in paths if path.rpartition("/")[2] == _ATTRIBUTES]
+    if not any(_LFS in _read(place.folder / path) for path in said):
+        return ()
+    names = b"".join(os.fsencode(path) + b"\0" for path in paths)
+    at = GitLocation(place.git_dir, tree=place.folder)
+    fields = git.call("check-attr", "-z", "--stdin", "filter", at=at, stdin=names, most=_LIMIT).out.split(b"\0")
+    pairs = zip(fields[::3], fields[2::3], strict=False)
+    return tuple(os.fsdecode(path) for path, value in pairs if value == b"lfs")
+
+
+def _read(path: Path) -> bytes:
+    """Read a small file; empty when it cannot be read."""
+    try:
+        return path.read_bytes() if path.is_file() and path.stat().st_size < _SMALL else b""
+    except OSError:
+        return b""
 
 
 class BranchWork(NamedTuple):
@@ -105,14 +150,18 @@ class BranchWork(NamedTuple):
     """How many files and lines were changed."""
 
 
-def read_work(repository: UserRepository, branch: str) -> BranchWork | None:
-    """Read the work on a plan's branch of a repository; None if there is no such branch."""
+def read_work(repository: UserRepository, branch: str, since: str = "") -> BranchWork | None:
+    """Read the work on a plan's branch of a repository; None if there is no such branch.
+
+    `since` names the commit where it began; without it, the branch has one commit of the plan.
+    """
     with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
         git, at = Git(Path(home)), GitLocation(repository.common)
         tip = git.call("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}", at=at, ok=(0, 1, 128))
         if tip.code:
             return None
-        stat = git.call("diff", "--shortstat", "--no-ext-diff", f"{tip.line}^", tip.line, at=at, ok=(0, 128))
+        base = since or f"{tip.line}^"
+        stat = git.call("diff", "--shortstat", "--no-ext-diff", base, tip.line, at=at, ok=(0, 128))
         return BranchWork(tip.line, stat.line)
 
 
@@ -124,6 +173,14 @@ def find_hooks_folder(here: Path) -> Path:
         wanted = ("config", "--path", "--get", "core.hooksPath")
         named = git.call(*wanted, at=GitLocation(repository.common), ok=(0, 1), more={"GIT_CONFIG_COUNT": "0"}).line
     return repository.top / named if named else repository.common / "hooks"
+
+
+def has_commit(here: Path, name: str) -> bool:
+    """Return whether the repository of a folder has a commit."""
+    repository = find_repository(here)
+    with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
+        wanted = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        return Git(Path(home)).call(*wanted, at=GitLocation(repository.common), ok=(0, 1, 128)).code == 0
 
 
 def find_remote(here: Path) -> str:
@@ -228,10 +285,25 @@ def _aside(git: Git, place: WorkspaceFolder) -> Iterator[GitLocation]:
             (own / "HEAD").write_text(f"{head.line}\n")
         (own / "info").mkdir()
         (own / "info" / "attributes").write_text("* -filter -ident !working-tree-encoding\n")
-        for source, name in ((place.common / "info" / "exclude", "info/exclude"), (place.git_dir / "index", "index")):
-            if source.is_file():
-                shutil.copyfile(source, own / name)
+        excluded = [_read(path) for path in (*_find_user_excludes(git, own), place.common / "info" / "exclude")]
+        (own / "info" / "exclude").write_bytes(b"\n".join(excluded))
+        if (place.git_dir / "index").is_file():
+            # With its time: git reads a file again only if it may be as new as the index.
+            shutil.copy2(place.git_dir / "index", own / "index")
         yield GitLocation(own, objects=place.objects, index=own / "index", tree=place.folder)
+
+
+def _find_user_excludes(git: Git, own: Path) -> tuple[Path, ...]:
+    """Find the file with what this user has git ignore everywhere."""
+    home = os.environ.get("HOME", "")
+    base = os.environ.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else "")
+    named = ""
+    for config in (Path(base, "git/config"), Path(home, ".gitconfig")) if home else ():
+        if config.is_file():
+            asked = ("config", "--file", str(config), "--path", "--get", "core.excludesFile")
+            named = git.call(*asked, at=GitLocation(own), ok=(0, 1, 3), more={"HOME": home}).line or named
+    path = Path(named or f"{base}/git/ignore")
+    return (path,) if path.is_absolute() else ()
 
 
 def _walked(folder: Path) -> Iterator[str]:

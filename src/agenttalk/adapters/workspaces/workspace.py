@@ -32,7 +32,7 @@ from agenttalk.adapters.workspaces.git import Git
 from agenttalk.adapters.workspaces.landing import LandingRefusal, LandingResult
 from agenttalk.adapters.workspaces.merge import TEXT_LIMIT, MergeConflict
 from agenttalk.adapters.workspaces.objects import GitObjects, TreeChange
-from agenttalk.adapters.workspaces.paths import WorkspaceHome
+from agenttalk.adapters.workspaces.paths import WorkspaceHome, WorkspaceSettings
 from agenttalk.adapters.workspaces.results import (
     AttemptCommit,
     CandidateConflict,
@@ -41,7 +41,6 @@ from agenttalk.adapters.workspaces.results import (
     WorkspaceAttempt,
 )
 from agenttalk.adapters.workspaces.tree_reader import Listing
-from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.rules.core.scope import Globs, PathMatcher
 
@@ -126,7 +125,9 @@ class PlanWorkspace:
         self._branch = PlanBranch(objects, place, settings, home.temporary)
         self.branch = self._branch.name
         self._landing = landing.Landing(objects, place, self._branch.own, home.folder, settings.limits)
-        self.checkouts = Checkouts(objects, home.folder, home.trash, place.folder, settings.link)
+        self.checkouts = Checkouts(
+            objects, home.folder, home.trash, place.folder, settings.link, settings.overlay_files
+        )
         self.attempts = AttemptClones(objects, self._branch, self.checkouts, place, home, settings.limits)
         self.trees = PlanTrees(objects)
 

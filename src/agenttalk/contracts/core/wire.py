@@ -179,7 +179,7 @@ def _require_depth(value: object) -> None:
 
 def _require_text(text: str) -> None:
     if _SURROGATE.search(text):
-        raise JsonError(Code.JSON_TEXT, "a text holds half a character (a lone surrogate)")
+        raise JsonError(Code.JSON_TEXT, "a text contains a lone surrogate, which is half a character")
 
 
 def _require_scalar(value: object) -> None:

@@ -193,6 +193,8 @@ class AgentSpec(PlanFilePart):
     """The model of the driver `local`."""
     acp: Annotated[AcpUseSpec, BeforeValidator(normalize_cli)] | None = None
     """The coding agent and permissions of the driver `acp`: its name, or an object with more settings."""
+    fallback: AgentIdText | None = None
+    """The agent that does its tasks while its account waits, because a limit of its provider is reached."""
     prompt: str | None = None
     """Its role, in words."""
     skills: Many[str] | None = None

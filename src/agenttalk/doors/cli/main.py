@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "agenttalk.doors.cli.changes.until:until_app",
         "Run an agent on this repository until a check is proven.",
     ),
+    "do": ("agenttalk.doors.cli.changes.until:do_app", "Have a coding agent reach a goal, proven by a check."),
     "explain": ("agenttalk.doors.cli.plans.explain:explain_app", "Explain why a task is in its state."),
     "pause": ("agenttalk.doors.cli.plans.control:pause_app", "Pause a plan: start no new tasks."),
     "resume": ("agenttalk.doors.cli.plans.control:resume_app", "Resume a paused plan."),
@@ -95,7 +96,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Name → module (and the app in it, if its name is not `app`), and the summary for the list of commands."""
 
 GROUPS: dict[str, str] = {
-    "Start here": "until demo init doctor config bench",
+    "Start here": "until do demo init doctor config bench",
     "Plans": "run plan status explain pause resume cancel retry abort override rework schedule budget",
     "Proof": "prove promise verify honesty audit",
     "Code and releases": "diff merge release",

@@ -17,8 +17,9 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import parse_instant
 from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.engine.operation.sessions import Session
-from agenttalk.rules.text.catalogue import read_text
-from agenttalk.rules.text.code_words import render_code
+from agenttalk.rules.agents.activity import TaskActivity, describe_activity
+from agenttalk.rules.text.catalogue import read_own_text, read_text
+from agenttalk.rules.text.code_words import render_code, render_refusal
 from agenttalk.rules.text.message import join, render
 from agenttalk.rules.text.page_words import PAGE
 
@@ -76,9 +77,12 @@ def render_page(name: str, reader: PageContext, status: int = 200, /, **values: 
         reader=reader,
         t=lambda key, **given: PAGE[key].render(language, **given),
         c=partial(render_code, language),
+        refusal=partial(render_refusal, language),
         tell=partial(translate, language),
         tell_all=partial(translate_all, language),
         tell_field=partial(translate_field, language),
+        doing=partial(describe_doing, language, reader.now),
+        tell_own=partial(translate_own, language),
         page=name,
         ago=lambda at: format_age(at, reader.now),
         version=_version(),
@@ -101,6 +105,28 @@ def translate_all(language: Locale, texts: Sequence[str]) -> str:
 def translate_field(language: Locale, document: Mapping[str, Any], name: str) -> str:
     """Return the text in a field of a document in the language of the reader."""
     return translate(language, read_text(document, name)) if isinstance(document.get(name), str) else ""
+
+
+def describe_doing(language: Locale, now: datetime | None, task: Mapping[str, Any]) -> str:
+    """Return what a task is doing at this moment, in the language of the reader; empty if nothing is done for it."""
+    activity: TaskActivity | None = task.get("activity")
+    if activity is None:
+        return ""
+    parts = [describe_activity(activity, str(task.get("agent_id", "")), language)]
+    if activity["rounds"] and activity["rounds"] > 1:
+        parts.append(PAGE["round_of"].render(language, k=activity["round"], n=activity["rounds"]))
+    if activity["since"] and now is not None:
+        parts.append(format_age(activity["since"], now))
+    if activity["tokens"]:
+        parts.append(f"{activity['tokens']:,} {PAGE['tokens'].render(language)}")
+    if activity["cost_usd"]:
+        parts.append(f"${activity['cost_usd']:.2f}")
+    return " · ".join(parts)
+
+
+def translate_own(language: Locale, document: Mapping[str, Any], name: str) -> str:
+    """Return the text in a field of a document that another party may have written, in the reader's language."""
+    return translate(language, read_own_text(document, name)) if isinstance(document.get(name), str) else ""
 
 
 @cache

@@ -102,7 +102,7 @@ def _require_session(
             return _trouble(reader, error)
         except Exception:
             LOG.exception("a %s failed", what, extra={"action": "pages.failed"})
-            return _trouble(reader, MachineError(Code.UNHANDLED_EXCEPTION, "the engine failed at this"))
+            return _trouble(reader, MachineError(Code.UNHANDLED_EXCEPTION, "the engine failed on this request"))
 
     return guarded
 

@@ -90,6 +90,7 @@ async def plan(service: Service, request: Request, reader: PageContext) -> Respo
         return RedirectResponse(_BOARDS[request.path_params["id"]], 303, headers=HEADERS)
     stale = await service.plans.find_stale_tasks(request.path_params["id"])
     found = await view_plans.describe_plan(service.deps, request.path_params["id"], stale)
+    await service.plans.add_activities(request.path_params["id"], found["tasks"])
     large = len(found["tasks"]) > graph.LARGE
     wanted = request.query_params.get("state", "")
     # The graph is left out for those who have had every change of it.
@@ -132,6 +133,7 @@ async def render_parts(service: Service, request: Request, reader: PageContext) 
     names = request.query_params.getlist("task")[:MOST_PARTS]
     stale = await service.plans.find_stale_tasks(request.path_params["id"])
     found = await plan_status.read_progress(service.deps, request.path_params["id"], names, stale)
+    await service.plans.add_activities(request.path_params["id"], found["tasks"])
     return render_page("plan_parts", reader, plan=found, node=graph.draw_node)
 
 
@@ -140,6 +142,7 @@ async def task(service: Service, request: Request, reader: PageContext) -> Respo
     plan_id, task_id = request.path_params["id"], request.path_params["task"]
     stale = await service.plans.find_stale_tasks(plan_id)
     found = await task_detail.describe_task(service.deps, plan_id, task_id, stale)
+    await service.plans.add_activities(plan_id, [found])
     asked = await prompt_record.read_prompt(service.deps, plan_id, task_id)
     remarks = await task_detail.list_remarks(service.deps, plan_id, task_id)
     events = await task_detail.read_transcript_tail(service.deps, plan_id, task_id)

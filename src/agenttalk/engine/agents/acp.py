@@ -22,6 +22,8 @@ from agenttalk.rules.agents.acp_table import AcpAgent
 from agenttalk.rules.agents.events import AgentEvent, RunSummary
 from agenttalk.rules.agents.permissions import PermissionPolicy, ToolRequest
 from agenttalk.rules.core import scope
+from agenttalk.rules.text import turn_words
+from agenttalk.rules.text.message import join
 
 _SHORTEST: Final = 5.0
 _STDERR: Final = 500
@@ -113,18 +115,14 @@ def conclude_turn(ended: TurnEnd, speaking: AcpConversation, tell: Callable[[Ite
 
     A turn that used more than it may has not finished, also if its dialogue was complete.
     """
-    waits = f"it had not answered {speaking.dialogue.awaited}" if speaking.dialogue.awaited else ""
+    awaited = speaking.dialogue.awaited
+    waits = turn_words.NOT_ANSWERED(method=awaited) if awaited else ""
     if ended.how == "not_started" or ended.exceeded:
         return ended
     if ended.how == "timeout" and not speaking.is_complete:
-        why = (
-            f"; a person had not answered {speaking.pending_question!r}"
-            if speaking.pending_question
-            else f"; {waits}"
-            if waits
-            else ""
-        )
-        return replace(ended, error=f"{ended.error}{why}")
+        asked = speaking.pending_question
+        why = turn_words.PERSON_SILENT(question=asked) if asked else waits
+        return replace(ended, error=join([ended.error, why]) if why else ended.error)
     if not speaking.is_complete:
         said = " ".join(ended.stderr.decode(errors="replace")[-_STDERR:].split())
         how = f"exit code {ended.exit_code}" if ended.how == "finished" else ended.error

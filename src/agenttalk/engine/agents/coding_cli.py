@@ -10,6 +10,7 @@ import logging
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
@@ -19,6 +20,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code, InputError, JsonErr
 from agenttalk.engine.agents import coding_sessions
 from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.agents.transcript import ENDING, Transcript
+from agenttalk.engine.budgets import account_waits
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.attempt_paths import AttemptPaths
 from agenttalk.ports.agents import BindMount, Confinement, Job, ProgramTurn, SandboxSelector, TurnEnd
@@ -27,10 +29,13 @@ from agenttalk.rules.agents import events as events_rules
 from agenttalk.rules.agents.cli_table import CodingAgent, LaunchSpec, RunLocation
 from agenttalk.rules.agents.events import AgentEvent, RunSummary
 from agenttalk.rules.agents.progress_notes import Note
+from agenttalk.rules.budgets import provider_limits
+from agenttalk.rules.budgets.provider_limits import AccountLimit
 from agenttalk.rules.core.usage import NOTHING, Bill, UsageTotals
 from agenttalk.rules.prompts.missing_work import render_missing_work
 from agenttalk.rules.proof.performance import Performance
-from agenttalk.rules.text.message import render
+from agenttalk.rules.text import turn_words
+from agenttalk.rules.text.message import join, render
 
 LOG = logging.getLogger(__name__)
 HOME: Final = "home"
@@ -162,11 +167,17 @@ class CodingAgents(ProgramAgents):
         if attempt.self_check_fault:
             performance = replace(performance, usage=attempt.usage(ended))
         if performance.how == "crashed" and attempt.shut_out:
-            return replace(performance, error=f"{performance.error}; {attempt.shut_out}")
+            return replace(performance, error=join([performance.error, attempt.shut_out]))
         return performance
 
     async def _judged(self, attempt: CodingAttempt, ended: TurnEnd) -> Performance:
         """Judge a run. The agent's own words count only if nothing disproves them."""
+        limited = attempt.find_limit(ended)
+        if limited is not None:
+            return Performance(
+                "limited", error=limited.limit.text, limited=limited, usage=attempt.usage(ended),
+                seconds=attempt.seconds, sandbox=ended.sandbox,
+            )  # fmt: skip
         fault = attempt.account.fault if ended.how == "finished" and ended.exit_code == 0 else None
         found: dict[str, Any] = {"usage": attempt.usage(ended), "seconds": attempt.seconds, "sandbox": ended.sandbox}
         if fault is not None and fault[0] in _CLAIMED and attempt.job.has_checks:
@@ -201,7 +212,9 @@ class CodingAgents(ProgramAgents):
             longest=None,
             keep=64 * 1024,
         )
+        attempt.job.enter("self_check")
         ended = self.deps.secret_guard.redact_ended(await self.driver.run(replace(turn, timeout=attempt.left)))
+        attempt.job.enter("working")
         missing = _read_missing(ended)
         if missing is None:  # the self-check failed, which is not the agent's fault
             why = results.describe_error(ended.error, ended.stderr)
@@ -267,7 +280,14 @@ class CodingAttempt:
     @property
     def can_go_on(self) -> bool:
         """Whether it can run once more in the same session."""
+        if self.is_interrupted:
+            return False
         return bool(self.agent.resume and self.account.session) and self.left > _SHORTEST
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether a person has interrupted it."""
+        return self.turn.interruption is not None and self.turn.interruption.is_requested
 
     @property
     def used(self) -> UsageTotals:
@@ -282,14 +302,17 @@ class CodingAttempt:
         return self.layout.base.rpartition("/")[0]
 
     async def resume_previous_session(self) -> TurnEnd | None:
-        """Go on with the session of the attempt that is sent back; None if there is none, or it cannot be gone on with.
+        """Go on with the session of the attempt before, if that was sent back or interrupted; else return None.
 
         An agent that has read the code once need not read and pay for it again.
         """
         root = self.seat.root
-        if self.job.command.reexecute is None or not self.agent.resume or not isinstance(self.use, CliUse):
+        again = self.job.command.reexecute is not None or self.job.attempt > 1
+        if not again or not self.agent.resume or not isinstance(self.use, CliUse):
             return None
         known = await asyncio.to_thread(coding_sessions.find_session, root, self._turns)
+        if self.job.command.reexecute is None and known is not None and not known.interrupted:
+            return None
         mine = (self.job.agent_id, self.use.agent, self.confined)
         if known is None or (known.agent_id, known.agent, known.confined) != mine:
             return None
@@ -315,7 +338,13 @@ class CodingAttempt:
             return
         used = self.account.used
         kept = coding_sessions.CodingSession(
-            self.job.agent_id, self.use.agent, self.account.session, self.confined, used.tokens, used.cost_usd
+            self.job.agent_id,
+            self.use.agent,
+            self.account.session,
+            self.confined,
+            used.tokens,
+            used.cost_usd,
+            self.is_interrupted,
         )
         home = f"{self.layout.base}/{HOME}" if self.room.home else ""
         discretion = self.owner.deps.secret_guard
@@ -373,7 +402,9 @@ class CodingAttempt:
             self.transcript.add(event, self.owner.deps.stamp())
             if self.job.watch is not None and event.kind in {"text", "tool", "usage"}:
                 counts = self.used._asdict() | {"seconds": 0}
-                self.job.watch.note(Note(counts, event.line, counts_only=event.kind == "usage", last=last))
+                file = events_rules.show_path(event.file, str(self.turn.cwd))
+                note = Note(counts, event.line, event.name, file, counts_only=event.kind == "usage", last=last)
+                self.job.watch.note(note)
 
     def _priced(self, event: AgentEvent) -> AgentEvent:
         """Return the usage with its cost: the sum that the agent reports, or our own if that is more."""
@@ -386,8 +417,24 @@ class CodingAttempt:
         """Return the end of a run with the agent's last answer in place of the output of its program."""
         error = self.account.error or (self.account.warning if ended.exit_code else "")
         if ended.how == "finished" and ended.exit_code and error:
-            ended = replace(ended, error=f"the agent failed: {error}", stderr=b"")
+            ended = replace(ended, error=turn_words.AGENT_FAILED(error=error), stderr=b"")
         return replace(ended, stdout=events_rules.extract_answer(self.account.text).encode("utf-8", "replace"))
+
+    def find_limit(self, ended: TurnEnd) -> AccountLimit | None:
+        """Find the limit of its provider that ended a run, in what its program reports as its failure."""
+        if ended.how != "finished" or not self.account.error or self.account.ended:
+            return None
+        deps = self.owner.deps
+        now = deps.now()
+        limit = provider_limits.find_limit(
+            self.agent.limited,
+            self.account.error,
+            self.account.limit,
+            now=now,
+            zones=partial(account_waits.find_zone, now),
+        )
+        known = account_waits.identify(self.job.profile, self.owner.environ, deps.sandbox_paths.home)
+        return AccountLimit(known[1], known[0], limit) if limit is not None and known is not None else None
 
     def usage(self, ended: TurnEnd) -> dict[str, Any]:
         """Return the record of the attempt for the ledger."""
@@ -413,7 +460,7 @@ def _shut_out(agent: CodingAgent, lent: tuple[BindMount, ...]) -> str:
     """Say how to log an agent in that has neither a key nor a login."""
     if agent.login is None or any(each.source.is_file() for each in lent):
         return ""
-    return f"no key is set and there is no login: {agent.login.remedy}"
+    return turn_words.NO_LOGIN(remedy=agent.login.remedy)
 
 
 def _in(profile: AgentProfile) -> tuple[str, ...]:

@@ -34,6 +34,8 @@ class CodingSession:
     """Whether it had a home folder of its own."""
     tokens: int = 0
     cost_usd: float = 0.0
+    interrupted: bool = False
+    """Whether a person interrupted it."""
 
     @property
     def used(self) -> UsageTotals:
@@ -65,7 +67,8 @@ def find_session(root: Folder, turns: str) -> CodingSession | None:
         texts = [str(said[name]) for name in ("agent_id", "agent", "session")]
     except (AgentTalkError, JsonError, OSError, KeyError, TypeError):
         return None
-    return CodingSession(texts[0], texts[1], texts[2], bool(said.get("confined")), tokens, cost)
+    confined, interrupted = bool(said.get("confined")), said.get("interrupted") is True
+    return CodingSession(texts[0], texts[1], texts[2], confined, tokens, cost, interrupted)
 
 
 def restore_session(root: Folder, turns: str, home: str) -> None:

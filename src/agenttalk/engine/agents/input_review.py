@@ -21,7 +21,7 @@ from agenttalk.ports.storage import Store
 from agenttalk.rules.prompts.judge_input import render_judge_prompt
 from agenttalk.rules.proof import check_results, rework
 from agenttalk.rules.proof.rework import Judgement
-from agenttalk.rules.text import task_words
+from agenttalk.rules.text import question_words, task_words
 
 TRIES: Final = 2
 """How often an agent is asked before a person judges."""
@@ -62,7 +62,7 @@ class InputReviewer:
         if faults:
             return rework.make_refusal(faults)
         if not rework.wants_judgement(criteria):
-            return Judgement(True, 100, "a machine finds nothing wrong with it")
+            return Judgement(True, 100, task_words.MACHINE_FINDS_NOTHING())
         if name in job.own_inputs or not hasattr(self.performers.get(job.profile.driver), "judge"):
             return await self._ask_person(job, name, _question(job, name, criteria, files))
         instead = _question(job, name, criteria, files, unusable=TRIES)
@@ -121,9 +121,13 @@ class _Question(NamedTuple):
 def _question(
     job: Job, name: str, criteria: ValidationCriteria, files: Mapping[str, bytes], *, unusable: int = 0
 ) -> _Question:
-    wanted = f": {criteria.completeness}" if criteria.completeness else ""
-    text = f"Is the input {name!r} of {job.task_id} good enough to work with{wanted}?"
+    if criteria.completeness:
+        text = question_words.INPUT_MEETS(name=name, task=job.task_id, criteria=criteria.completeness)
+    else:
+        text = question_words.INPUT_GOOD(name=name, task=job.task_id)
     if unusable:
-        text = f"{text} {job.agent_id} was asked {unusable} times and gave no judgement that can be read."
+        text = question_words.NO_JUDGEMENT(question=text, agent=job.agent_id, count=unusable)
     shown = check_results.hash_shown(text, {path: wire.sha256(data) for path, data in files.items()})
-    return _Question(HumanCheck(id=f"input:{name}", kind="human", question=text), shown, unusable)
+    check = HumanCheck(id=f"input:{name}", kind="human", question=text)
+    # A model keeps only the text of a message, except in a copy.
+    return _Question(check.model_copy(update={"question": text}), shown, unusable)

@@ -15,6 +15,7 @@ from agenttalk.contracts.model_use import LlmUse, LocalUse
 from agenttalk.engine.agents import inputs
 from agenttalk.engine.agents.program import ProgramAgents, read_input_file
 from agenttalk.engine.agents.transcript import ENDING, Transcript
+from agenttalk.engine.budgets import account_waits
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.attempt_paths import AttemptPaths, EngineAddress
 from agenttalk.ports.agents import Job, ProgramTurn, TurnEnd
@@ -22,12 +23,18 @@ from agenttalk.rules.agents import model_protocol, model_services, results
 from agenttalk.rules.agents.model_answers import AnswerSpec
 from agenttalk.rules.agents.model_protocol import ModelRequest, ModelRun
 from agenttalk.rules.agents.progress_notes import Note
+from agenttalk.rules.budgets import provider_limits
+from agenttalk.rules.budgets.provider_limits import AccountLimit, ProviderLimit
 from agenttalk.rules.prompts.execute import InputText, render_long_inputs
 from agenttalk.rules.proof.performance import Performance
+from agenttalk.rules.text import turn_words
+from agenttalk.rules.text.message import ABOUT
 
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes of all inputs that a model is shown."""
 _KEPT: Final = 4096
+_SHOWN: Final = 200
+"""Characters of the reason for a limit that are kept."""
 _UNNEEDED: Final = frozenset({"AGENTTALK_TOKEN", "AGENTTALK_API", "AGENTTALK_SOCKET"})
 """Variables that the program does not need, because it reports nothing by itself."""
 _ANSWERED: Final = frozenset(
@@ -60,7 +67,7 @@ class ModelAgents(ProgramAgents):
 
     @staticmethod
     def _not_started(error: InputError) -> Performance:
-        return Performance("not_started", error=f"{error.code}: {error.message}")
+        return Performance("not_started", error=ABOUT(subject=str(error.code), what=error.message))
 
     async def _run(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> TurnEnd:
         """Ask once, for a judgement. Raises InputError when there is no answer, which is not a judgement."""
@@ -93,7 +100,7 @@ class ModelAgents(ProgramAgents):
             return {}
         value = self.environ.get(name, "").strip()
         if not value:
-            why = f"the variable {name}, which holds the key of its service, is not set where the engine runs"
+            why = turn_words.NO_MODEL_KEY(name=name)
             raise InputError(Code.MODEL_UNUSABLE, why)
         self.deps.secret_guard.register({name: value})
         return {model_protocol.KEY: value}
@@ -150,7 +157,10 @@ class ModelAgents(ProgramAgents):
             performance = await self._taken_in(call.seat, call.job, call.layout, replace(ended, stdout=b""))
             return replace(performance, **found)
         code, why = fault
-        error = self.deps.secret_guard.secrets.redact(f"{code}: {why}")
+        error = self.deps.secret_guard.secrets.redact(ABOUT(subject=str(code), what=why))
+        limited = call.find_limit(error)
+        if limited is not None:
+            return Performance("limited", error=error, limited=limited, **found)
         if code in _ANSWERED:
             return Performance("finished", code=code, error=error, **found)
         return Performance("not_started" if code is Code.MODEL_UNUSABLE else "crashed", error=error, **found)
@@ -191,8 +201,18 @@ class _Call:
         if self.talk.fault is not None:
             return self.talk.fault
         if ended.exit_code == 0 and not self.talk.ended:
-            return Code.COMMAND_FAILED, "its program ended without an answer"
+            return Code.COMMAND_FAILED, turn_words.NO_END()
         return None
+
+    def find_limit(self, error: str) -> AccountLimit | None:
+        """Find the limit of the service that left it without an answer."""
+        talk, now = self.talk, self.owner.deps.now()
+        known = account_waits.identify(self.job.profile, self.owner.environ, None)
+        if talk.limit is None or known is None:
+            return None
+        resets_at = provider_limits.read_epoch(now.timestamp() + talk.retry_after) if talk.retry_after else None
+        limit = ProviderLimit(talk.limit, " ".join(error.split())[:_SHOWN], resets_at)
+        return AccountLimit(known[1], known[0], limit)
 
     def usage(self, ended: TurnEnd) -> Mapping[str, Any]:
         """Return the record of the call for the ledger."""

@@ -24,7 +24,7 @@ from agenttalk.rules.core.task_states import ProgramEnding
 from agenttalk.rules.prompts import execute
 from agenttalk.rules.proof import rework
 from agenttalk.rules.proof.performance import OutputContent, Performance
-from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text import turn_words, verdict_words
 
 FEEDBACK_PLACE: Final = "{feedback}"
 """In an argument of a program: what was found missing. Empty in the first turn."""
@@ -152,6 +152,7 @@ class ProgramAgents:
             confinement=await ConfinementBuilder(seat, job.profile, layout, job.command, api, job.readonly).build(),
             hear=job.watch.hear if job.watch is not None else None,
             noted=partial(self._note_agent, job) if job.needs_proof and mode == "execute" else None,
+            interruption=job.watch.interruption if job.watch is not None else None,
         )
 
     def _note_agent(self, job: Job) -> None:
@@ -161,7 +162,7 @@ class ProgramAgents:
         may_refuse = job.profile.self_assessment
         failed = ended.how == "finished" and ended.exit_code != 0 and job.has_checks
         if failed:  # a claim that its checks can disprove: take its outputs in as if it had succeeded
-            error = ended.error or f"exit code {ended.exit_code}"
+            error = ended.error or turn_words.EXIT(code=ended.exit_code)
             remark = verdict_words.SAID_FAILED(error=results.describe_error(error, ended.stderr))
             done = await self._taken_in(seat, job, layout, replace(ended, exit_code=0))
             usage = {"exit_code": ended.exit_code}

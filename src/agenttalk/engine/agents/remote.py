@@ -32,6 +32,7 @@ from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import TurnFault
 from agenttalk.rules.core.tokens import token_hash
 from agenttalk.rules.proof.performance import OutputContent, Performance
+from agenttalk.rules.text import turn_words
 
 _PATH: Final[TypeAdapter[str]] = TypeAdapter(RelativePath)
 OFFERED: Final = "offered"
@@ -163,9 +164,7 @@ class RemoteAgents:
     async def perform(self, job: Job) -> Performance:
         """Offer a job and wait for its result. One that was taken before is not offered again."""
         if job.repo is not None:
-            return Performance(
-                "not_started", error="an agent elsewhere cannot reach the repository; have it make outputs"
-            )
+            return Performance("not_started", error=turn_words.NO_REPOSITORY())
         name = TaskName(job.board, job.plan_id, job.task_id)
         offer = _Offer(job, traceparent=await trace_context.make_traceparent(self._deps, job))
         rows = {row.kind: row for row in await self._records.read_rows(job)}
@@ -206,9 +205,9 @@ class RemoteAgents:
             if said is not None:
                 return await self._records.read_performance(job, said, rows, seconds)
             if late:
-                error = f"it was ended after {job.timeout:g} seconds"
+                error = turn_words.LATE_ELSEWHERE(seconds=float(job.timeout))
                 return Performance("timeout", error=error, seconds=seconds)
-            error = f"nothing was heard of {job.agent_id} for {self._patience:g} seconds"
+            error = turn_words.LOST(agent=job.agent_id, seconds=float(self._patience))
             return Performance("lost", error=error, seconds=seconds)
 
     def _mark_taken(self, offer: _Offer, *, key: str, at: str) -> None:
@@ -316,7 +315,7 @@ class RemoteAgents:
         ):
             raise MachineError(Code.ENGINE_UNREACHABLE, "the engine is just starting or ending", hint="try again")
         hint = "a program that was started here finds its inputs in a folder, and puts its outputs into another"
-        raise UsageError(Code.NOT_ALLOWED, "this attempt is not one of an agent elsewhere", hint=hint)
+        raise UsageError(Code.NOT_ALLOWED, "this attempt does not belong to a remote agent", hint=hint)
 
     async def read_input(self, task: TaskName, caller: Caller, name: str, path: str) -> bytes:
         """Read an input file of an attempt. Raises UsageError when there is none of that name."""

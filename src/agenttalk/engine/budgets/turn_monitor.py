@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from agenttalk.engine.budgets.spending import Allowance, Budgets
-from agenttalk.ports.agents import Job
+from agenttalk.engine.budgets.turn_activity import TurnActivity
+from agenttalk.ports.agents import Interruption, Job
 from agenttalk.rules.agents import progress_notes
+from agenttalk.rules.agents.activity import ActivityPhase
 from agenttalk.rules.agents.progress_notes import Note
 from agenttalk.rules.budgets import budgets, stuck
 from agenttalk.rules.budgets.aborts import Abort
@@ -28,7 +30,6 @@ class TurnMonitor:
     __slots__ = (
         "_before",
         "_began",
-        "_lease",
         "_now",
         "_rule",
         "_seconds",
@@ -36,19 +37,28 @@ class TurnMonitor:
         "_timer",
         "_trail",
         "abort",
+        "activity",
         "allowance",
         "has_finished",
+        "interruption",
+        "lease",
     )
 
-    def __init__(self, lease: str, rule: StuckRule, allowance: Allowance | None = None) -> None:
+    def __init__(
+        self, lease: str, rule: StuckRule, allowance: Allowance | None = None, rounds: int | None = None
+    ) -> None:
         self.abort: Abort | None = None
         """Why the turn is stopped."""
         self.has_finished = False
         """Whether the program has reported that its work is finished."""
-        self._lease = lease
+        self.lease = lease
         self._rule = rule
         self.allowance = allowance
         """The limits of the turn. A limit of the day can come and go while it runs."""
+        self.activity = TurnActivity(rounds)
+        """What the turn is doing, for people who watch."""
+        self.interruption = Interruption()
+        """Asks the program of the turn to end by itself."""
         self._before = NOTHING
         self._now = NOTHING
         self._seconds = 0.0
@@ -62,15 +72,15 @@ class TurnMonitor:
         self._stop = stop
         if self.allowance is not None:
             for tally in self.allowance.tallies.values():
-                tally.watchers[self._lease] = self
+                tally.watchers[self.lease] = self
 
     def set_allowance(self, allowance: Allowance | None) -> None:
         """Change the limits of the turn. If one is used up already, the turn is stopped."""
         for tally in self.allowance.tallies.values() if self.allowance is not None else ():
-            tally.remove_turn(self._lease)
+            tally.remove_turn(self.lease)
         self.allowance = allowance
         for tally in allowance.tallies.values() if allowance is not None else ():
-            tally.watchers[self._lease] = self
+            tally.watchers[self.lease] = self
         self.check_limits()
         if self.abort is None and self._began is not None:
             self._set_timer()
@@ -78,6 +88,7 @@ class TurnMonitor:
     def begin_program(self) -> None:
         """Record that a program starts. Usage of an earlier program, which judged an input, stays counted."""
         self._began = asyncio.get_running_loop().time()
+        self.activity.enter("working")
         if self._rule.seconds is not None or self.allowance is not None:
             self._set_timer()
 
@@ -98,7 +109,7 @@ class TurnMonitor:
         self.end_program()
         if self.allowance is not None:
             for tally in self.allowance.tallies.values():
-                tally.remove_turn(self._lease)
+                tally.remove_turn(self.lease)
 
     @property
     def has_usage(self) -> bool:
@@ -122,6 +133,7 @@ class TurnMonitor:
         if self._began is None:
             return
         self._now = self._now.max_with(usage.measure_usage(note.usage))
+        self.activity.note(note)
         if not note.counts_only:
             what = note.progress or str(sorted(note.usage.items(), key=str))
             self._trail = stuck.extend_trail(self._trail or ActivityTrail(), what, asyncio.get_running_loop().time())
@@ -130,9 +142,24 @@ class TurnMonitor:
         if self._rule.seconds is not None:
             self._set_timer()
 
+    def enter(self, phase: ActivityPhase, detail: str = "") -> None:
+        """Show people who watch what is done from now on."""
+        self.activity.enter(phase, detail)
+
+    def count_tests(self, done: int | None, total: int | None) -> None:
+        """Show them how many tests the running check has finished."""
+        self.activity.count_tests(done, total)
+
     def report_unsafe(self, what: str) -> None:
         """Record that the program did something forbidden, and stop it."""
         self.stop(Abort("unsafe", what))
+
+    def interrupt(self) -> bool:
+        """Ask the program of the turn to end by itself. Returns whether there is one to wait for."""
+        asked = self.interruption.request()
+        if asked:
+            self.activity.enter("stopping")
+        return asked
 
     def stop(self, abort: Abort) -> None:
         """Stop the turn. The first reason counts."""
@@ -214,11 +241,19 @@ class TurnMonitors:
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str, str], tuple[int, TurnMonitor]] = {}
+        self.viewers: set[asyncio.Event] = set()
+        """Set whenever an activity changed, for people who watch."""
+
+    def tell_viewers(self) -> None:
+        """Wake those who watch."""
+        for viewer in self.viewers:
+            viewer.set()
 
     def begin(self, job: Job, watch: TurnMonitor, stop: Callable[[], Any]) -> None:
         """Monitor a turn that begins; `stop` ends it."""
         self._known[(job.board, job.plan_id, job.task_id)] = (job.epoch, watch)
         watch.attach(stop)
+        watch.activity.attach(self.tell_viewers)
 
     def end(self, job: Job, watch: TurnMonitor) -> None:
         """Forget a turn that is over; the next one of its task may have begun."""
@@ -231,6 +266,10 @@ class TurnMonitors:
         """Return the monitor of a task."""
         known = self._known.get((board, plan_id, task_id))
         return known[1] if known is not None else None
+
+    def list_all(self) -> list[TurnMonitor]:
+        """List the monitors of all turns under way."""
+        return [watch for _, watch in self._known.values()]
 
     def limit_day(self, purse: Budgets, at: str) -> None:
         """Apply another limit of the day to running turns, too."""

@@ -51,7 +51,7 @@ class IdempotencyKeys:
         """
         if key in self.under_way:
             raise ConflictError(
-                Code.KEY_IN_USE, "the request with this key is being carried out", hint="ask again in a moment"
+                Code.KEY_IN_USE, "a request with this key is still running", hint="ask again in a moment"
             )
         self.under_way.add(key)
         try:

@@ -179,7 +179,7 @@ def _files(folder: Folder, top: str, depth: int, since: int, spared: str = "") -
             if entry.name == _REPOSITORY or f"{top}/{entry.name}" == spared:
                 continue
             if not depth:
-                raise InputError(Code.FILE_UNSAFE, f"the folders of {top!r} are nested too deep to be looked into")
+                raise InputError(Code.FILE_UNSAFE, f"the folders of {top!r} are nested too deeply to be searched")
             yield from _files(folder, f"{top}/{entry.name}", depth - 1, since, spared)
         elif entry.kind == "regular" and entry.ctime_ns >= since:
             yield f"{top}/{entry.name}"

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.vocabulary import BoardStatus, Freshness
+from agenttalk.rules.agents.activity import TaskActivity
+from agenttalk.rules.budgets import provider_limits
 from agenttalk.rules.core.task_states import Cause, Phase, State, board_status
 from agenttalk.rules.core.task_trust import judge_trust
 from agenttalk.rules.text.catalogue import read_column
@@ -25,6 +27,17 @@ class TaskUsage(TypedDict):
     tokens: int
     cost_usd: float
     tool_calls: int
+
+
+class AccountWaitView(TypedDict):
+    """A wait for the account of an agent."""
+
+    agent: str
+    """The coding agent, or the service of a model."""
+    until: str
+    """When work goes on by itself."""
+    reason: str
+    """What the agent's program said."""
 
 
 class TaskView(TypedDict):
@@ -54,17 +67,22 @@ class TaskView(TypedDict):
     """Rounds of rework so far."""
     missing: list[Any]
     """Inputs that the task waits for."""
+    waits_for_account: AccountWaitView | None
+    """The wait for the account of its agent, whose provider takes no work now; null if it does not wait for that."""
     request_id: str | None
     updated_at: str
     since: str | None
     """When its agent took it, or since when it waits."""
     usage: TaskUsage | None
+    activity: TaskActivity | None
+    """What is done for it at this moment; null when nothing is, and where no engine answers."""
 
 
 def describe_status(row: TaskStatusRow, stale: Collection[str] = ()) -> TaskView:
     """Return the status of a task. `stale` names tasks that were found stale, which is not stored yet."""
     trust = judge_trust(row, is_outdated=row.task_id in stale)
     foreign = row.unmet is None
+    reason = read_column(row.reason, row.reason_message)
     return {
         "task_id": row.task_id,
         "agent_id": row.agent_id,
@@ -76,18 +94,25 @@ def describe_status(row: TaskStatusRow, stale: Collection[str] = ()) -> TaskView
         "freshness": trust.freshness,
         "isolated": trust.isolated,
         "cause": row.cause,
-        "reason": read_column(row.reason, row.reason_message),
+        "reason": reason,
         "score": row.score,
         "attempt": row.attempt,
         # The store counts no retries of a foreign plan: there, each further attempt at a command is one.
         "retries": max(0, row.attempt - 1) if foreign else row.retries,
         "rounds": row.reexecutions,
         "missing": _read_missing(row.missing),
+        "waits_for_account": _read_account_wait(row, reason),
         "request_id": row.request_id,
         "updated_at": row.updated_at,
         "since": row.leased_at or row.waiting_since,
         "usage": _read_usage(row),
+        "activity": None,
     }
+
+
+def _read_account_wait(row: TaskStatusRow, reason: str | None) -> AccountWaitView | None:
+    wait = provider_limits.read_wait(reason) if row.cause == "ACCOUNT_LIMIT" else None
+    return {"agent": wait["agent"], "until": wait["until"], "reason": wait["why"]} if wait is not None else None
 
 
 def _read_missing(data: bytes | None) -> list[Any]:

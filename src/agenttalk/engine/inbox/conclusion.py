@@ -29,7 +29,9 @@ from agenttalk.rules.messages.control_files import kind_of
 from agenttalk.rules.proof import turn_outcome
 from agenttalk.rules.proof.performance import OutputContent, Performance
 from agenttalk.rules.proof.turn_outcome import TaskHistory, TurnOutcome
+from agenttalk.rules.text import question_words
 from agenttalk.rules.text.catalogue import with_messages
+from agenttalk.rules.text.message import cut_head, join
 
 _DROPPED: Final = TurnOutcome("SUPERSEDED", again=True)
 """The outcome of a turn whose command was replaced meanwhile: its task is free for the newer one."""
@@ -150,10 +152,9 @@ async def conclude(
 def _build_fault(performance: Performance, outcome: TurnOutcome) -> TurnFault:
     """Build the reason why a turn is not done, for receipts and alerts."""
     known = Code.AGENT_UNFIT if performance.how == "unfit" else Code.COMMAND_FAILED
-    remark = f"; {performance.remark}" if performance.remark else ""
-    return TurnFault(
-        Code(performance.code) if performance.code else known, f"{performance.error or outcome.reason or ''}{remark}"
-    )
+    why = performance.error or outcome.reason or ""
+    message = join([why, performance.remark]) if performance.remark else why
+    return TurnFault(Code(performance.code) if performance.code else known, message)
 
 
 async def _keep_large(seat: AgentInPlan, performance: Performance) -> str | None:
@@ -255,8 +256,9 @@ def _finish(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, fault: TurnFault |
 def _ask_who(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, why: str, at: str) -> None:
     """Ask a person which agent shall carry out a command that its agent returned."""
     request_id = records.derive_id("req", f"{seat.plan_id}/{order.message_id}/unfit")
-    needed = {"decision": {"question": f"{why}\nWho shall do it? Send another command."[-2000:]}}
-    title = f"{seat.agent_id} is not fit for {order.task_id}"
+    question = question_words.WHO_SHALL(why=why)
+    needed = {"decision": {"question": cut_head(question, 2000)}}
+    title = question_words.NOT_FIT(agent=seat.agent_id, task=order.task_id)
     request = build_question(seat, order, request_id, at, type="DECISION", title=title, blocking=False, needed=needed)
     if questions.ask(tx, request, plan_id=seat.plan_id, at=at):
         hand_request_over(tx, seat, request)

@@ -35,6 +35,8 @@ from agenttalk.ports.statements.messages import TASK, MessageTaskRow
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.messages import inbox_inputs
 from agenttalk.rules.messages.inbox_inputs import InboxFiles, InputResolution
+from agenttalk.rules.text import question_words
+from agenttalk.rules.text.catalogue import with_messages
 
 _FILES: Final = 20_000
 """Files of one folder that a command can find."""
@@ -227,18 +229,20 @@ def build_question(
 ) -> HumanInterventionRequest:
     """Build a question to people about a claimed command."""
     return HumanInterventionRequest.from_json(
-        {
-            "request_id": request_id,
-            "plan_id": seat.plan_id,
-            "created_at": write_time(parse_instant(at)),
-            "created_by": {
-                "agent_id": seat.agent_id,
-                "task_id": order.task_id,
-                "command_id": order.command.command_id,
-            },
-            "severity": "HIGH",
-            **said,
-        }
+        with_messages(
+            {
+                "request_id": request_id,
+                "plan_id": seat.plan_id,
+                "created_at": write_time(parse_instant(at)),
+                "created_by": {
+                    "agent_id": seat.agent_id,
+                    "task_id": order.task_id,
+                    "command_id": order.command.command_id,
+                },
+                "severity": "HIGH",
+                **said,
+            }
+        )
     )
 
 
@@ -253,7 +257,7 @@ def _ask(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, missing: tuple[str, .
     """Ask people for what is missing; asking twice asks once."""
     command_id = order.command.command_id
     needed = {"files": [{"name": name, "deliver_to_agent_id": seat.agent_id} for name in missing]}
-    title = f"{order.task_id}: {len(missing)} missing input(s)"
+    title = question_words.MISSING_INPUTS(task=order.task_id, count=len(missing))
     request = build_question(
         seat, order, request_id, at, type="MISSING_FILE", title=title, blocking=True, needed=needed
     )

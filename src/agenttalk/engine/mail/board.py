@@ -174,7 +174,7 @@ class MailBoard:
         return await self._look_at_times(store)
 
     async def _look_at_times(self, store: Store) -> float:
-        """Remind those who have not answered, and give up where the deadline is over."""
+        """Remind those who have not answered, and give up where the deadline has passed."""
         now = self._deps.now()
         while rows := await store.read(MAILS_DUE, now=format_instant(now), limit=AT_ONCE):
             names = [row.task_id for row in rows]

@@ -132,6 +132,7 @@ class Engine:
             nudge_router=self._look_soon,
             prover=prover,
             day_cost_usd=day_cost_usd,
+            environ=dict(environ or {}),
         )
         if options.is_alone:
             self.dispatcher.ignore_open_plans()

@@ -204,5 +204,7 @@ def _claimed(tx: Tx, kind: str, now: datetime) -> list[EffectRow]:
     return tx.run(CLAIM_EFFECTS, kind=kind, limit=_AT_ONCE, now=format_instant(now), until=format_instant(now + _HOLD))
 
 
-_TOLD: Final = frozenset({"plan.ended", "plan.cancelled", "human.asked", "alert", "turn.ended", "task.moved"})
+_TOLD: Final = frozenset(
+    {"plan.ended", "plan.cancelled", "human.asked", "alert", "turn.ended", "task.moved", "account.waits"}
+)
 """Facts that may be news; the others are not even read."""

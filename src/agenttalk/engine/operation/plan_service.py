@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine.core import boards, trace_context
 from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.task_status import TaskView
 from agenttalk.engine.operation.passes import Passes
 from agenttalk.engine.plans import submission
 from agenttalk.engine.proof.watched_branches import StaleTasks
@@ -20,6 +21,7 @@ from agenttalk.engine.runs import plan_actions
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.runs.plan_actions import PlanAction
 from agenttalk.engine.views import explain, plan_status
+from agenttalk.engine.views.activity import ActivityReader
 from agenttalk.engine.views.models.plans import PlanView
 from agenttalk.engine.views.models.tasks import TaskExplanation
 
@@ -33,6 +35,7 @@ class PlanService:
         self._deps = deps
         self._dispatcher = dispatcher
         self._passes = passes
+        self._activities = _make_reader(deps, dispatcher) if dispatcher is not None else None
 
     async def submit(
         self,
@@ -76,7 +79,18 @@ class PlanService:
 
     async def read_status(self, plan_id: str) -> PlanView:
         """Return the status of a plan."""
-        return await plan_status.read_plan_status(self._deps, plan_id, await self.find_stale_tasks(plan_id))
+        status = await plan_status.read_plan_status(self._deps, plan_id, await self.find_stale_tasks(plan_id))
+        await self.add_activities(plan_id, status["tasks"])
+        return status
+
+    async def add_activities(self, plan_id: str, tasks: Iterable[TaskView]) -> None:
+        """Add to the views of tasks what they are doing at this moment. That is read from memory, not from the store.
+
+        Where no dispatcher runs, nothing is known of it.
+        """
+        if self._activities is not None and self._dispatcher is not None:
+            board = await boards.board_of(self._deps, plan_id)
+            self._activities.add_to(board.name, plan_id, tasks, self._dispatcher.busy_agents)
 
     async def explain(self, plan_id: str, task_id: str) -> TaskExplanation:
         """Explain the state of a task."""
@@ -132,3 +146,8 @@ class PlanService:
             hint = "start 'agenttalk serve' or 'agenttalk run'"
             raise MachineError(Code.ENGINE_UNREACHABLE, "this process does not run plans", hint=hint)
         return self._dispatcher
+
+
+def _make_reader(deps: Deps, dispatcher: Dispatcher) -> ActivityReader:
+    # The secrets are looked up at each call, because new ones become known.
+    return ActivityReader(dispatcher.watches, deps.clock.now, deps.secret_guard.secrets.redact)

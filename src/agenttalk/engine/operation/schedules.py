@@ -218,7 +218,7 @@ class Scheduler:
             return begun
 
         if not await system.transact(work):
-            raise UsageError(Code.NAME_TAKEN, f"{found.name} is just being begun", hint="try again in a moment")
+            raise UsageError(Code.NAME_TAKEN, f"{found.name} is being started right now", hint="try again in a moment")
         problem = await self._begin(system, found, plan_id)
         if problem is not None:
             raise problem

@@ -22,6 +22,8 @@ from agenttalk.rules.agents import results
 from agenttalk.rules.people.attestation import AnswerProof
 from agenttalk.rules.proof.check_results import Confirmation
 from agenttalk.rules.proof.performance import OutputContent, Performance
+from agenttalk.rules.text import question_words, task_words
+from agenttalk.rules.text.message import cut
 
 POLL: Final = 1.0
 """Seconds between reads of the store for an answer."""
@@ -36,7 +38,7 @@ async def confirm(deps: Deps, job: Job, check: HumanCheck, shown: str, exhibit: 
     """
     store = await board_of(deps, job.plan_id)
     request_id = make_question_id(job, check.id, shown)
-    question = f"{check.question}\n(task {job.task_id}; what is judged has the hash {shown})"
+    question = question_words.WORK(question=check.question, task=job.task_id, hash=shown)
     criteria = exhibits.describe_exhibit(exhibit, deps.secret_guard.secrets, shown=shown)
     needed = {"decision": {"question": question}, "criteria": criteria}
 
@@ -70,7 +72,7 @@ def ask_about_job(tx: Tx, deps: Deps, job: Job, request_id: str, kind: str, titl
     request = questions.new_request(
         request_id,
         kind,
-        title[:200],
+        cut(title, 200),
         needed,
         author={"agent_id": job.agent_id, "task_id": job.task_id, "command_id": job.command.command_id},
         now=now,
@@ -95,7 +97,7 @@ class HumanAgents:
             missing = [name for name in names if name not in made]
             response = await self._ask(store, job, missing, told, whole=not made)
             if response.decision in {"REJECT", "ABORT"}:
-                why = response.notes or f"{response.decision} by {response.responder.name}"
+                why = response.notes or task_words.DECIDED_BY(decision=response.decision, by=response.responder.name)
                 return Performance("crashed", error=why, usage={"by": response.responder.name})
             new = {each.output_name: each for each in await self._read_files(store, response)}
             made |= new
@@ -121,7 +123,7 @@ class HumanAgents:
             **({"criteria": criteria} if criteria is not None else {}),
         }
         kind = "MISSING_FILE" if missing else "CLARIFY"
-        title = prompt if whole else f"{job.task_id} needs {', '.join(missing)}"
+        title = prompt if whole else question_words.NEEDS(task=job.task_id, names=", ".join(missing))
         asked = await store.transact(lambda tx: ask_about_job(tx, self.deps, job, request_id, kind, title, needed))
         return (await wait_for_answer(store, asked))[0]
 

@@ -16,6 +16,8 @@ from agenttalk.ports.agents import Job
 from agenttalk.ports.statements.people import REQUEST
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.agents.permissions import ToolRequest
+from agenttalk.rules.text import question_words
+from agenttalk.rules.text.message import LINES, cut
 
 
 @dataclass(slots=True)
@@ -69,11 +71,12 @@ class PermissionRequests:
             if not rows or rows[0].answered_by != "engine":
                 break
         line = self.deps.secret_guard.secrets.redact(wish.line)
-        title = f"May {job.agent_id} do this for {job.task_id}: {line}"
+        title = question_words.MAY(agent=job.agent_id, task=job.task_id, line=line)
         files = "".join(f"\n- {path}" for path in wish.paths)
-        question = self.deps.secret_guard.secrets.redact(f"{title}\n{wish.about}{files}")
-        options = [{"key": "allow", "label": "allow it once"}, {"key": "refuse", "label": "refuse it"}]
-        needed = {"decision": {"question": question[:4000], "options": options}}
+        details = self.deps.secret_guard.secrets.redact(f"\n{wish.about}{files}")
+        question = LINES(parts=[title, details.removeprefix("\n")])
+        options = [{"key": key, "label": question_words.label_option(key)} for key in ("allow", "refuse")]
+        needed = {"decision": {"question": cut(question, 4000), "options": options}}
         return human_driver.ask_about_job(tx, self.deps, job, wanted, "APPROVAL", title, needed)
 
 

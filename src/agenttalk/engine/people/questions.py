@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.core.base import parse_instant
 from agenttalk.contracts.dag import EVERYONE
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.contracts.errors import Code, ContractError, UsageError
@@ -29,8 +28,8 @@ from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.messages.routing import Rejection
 from agenttalk.rules.people import choices
 from agenttalk.rules.people.attestation import UNKNOWN, AnswerProof, list_exposed_agents, read_proof
-from agenttalk.rules.text import task_words
-from agenttalk.rules.text.catalogue import to_columns
+from agenttalk.rules.text import question_words, task_words
+from agenttalk.rules.text.catalogue import to_columns, with_messages
 
 AnswerDecision = Literal["PROVIDE", "APPROVE", "REJECT", "ABORT"]
 ANSWER_OUTPUT: Final = "human_answer"
@@ -149,7 +148,7 @@ def new_request(
     severity: str = "HIGH",
     blocking: bool = True,
 ) -> HumanInterventionRequest:
-    """Make a question to people; `needed` is what an answer has to bring."""
+    """Make a question to people; `needed` is what an answer has to bring. A message stands beside its text."""
     body: dict[str, Any] = {
         "schema_version": "1.0",
         "request_id": request_id,
@@ -161,7 +160,8 @@ def new_request(
         "blocking": blocking,
         "needed": needed,
     }
-    return HumanInterventionRequest.from_json(body | ({"plan_id": plan_id} if plan_id else {}))
+    body |= {"plan_id": plan_id} if plan_id else {}
+    return HumanInterventionRequest.from_json(with_messages(body))
 
 
 def ask_own(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> str:
@@ -313,7 +313,7 @@ async def answer(
     at = deps.stamp()
     of_engine = bool(await board.read(RUN, plan_id=asked.plan_id))  # the engine runs it, so its agents need no folders
     if unfit := _unfit(response, asked.plan_id, None if of_engine else profiles.list_agents(deps.root)):
-        raise _refused(request_id, unfit.message, "give each file a plain name, once, and an agent that exists")
+        raise _refused(request_id, unfit.message, "give each file a plain name, once, and name agents that exist")
 
     def work(tx: Tx) -> None:
         if lacking := _without_files(tx, asked.document, asked.plan_id, response):
@@ -498,12 +498,13 @@ def _ask_for_the_rest(tx: Tx, response: HumanInterventionResponse, plan_id: str,
     if task_id is None or not _decides(tx, document, plan_id):
         return
     names = ", ".join(each.name for each in files)
-    rest = document.model_copy(
-        update={
+    rest = HumanInterventionRequest.from_json(
+        {
+            **document.as_json(),
             "request_id": records.derive_id("req", f"{response.request_id}/rest"),
-            "created_at": parse_instant(at),
-            "title": f"{task_id} needs {names}",
-            "needed": document.needed.model_copy(update={"files": tuple(files)}),
+            "created_at": records.format_time(at),
+            **with_messages({"title": question_words.NEEDS(task=task_id, names=names)}),
+            "needed": document.needed.model_copy(update={"files": tuple(files)}).as_json(),
         }
     )
     request_id = ask_own(tx, rest, plan_id=plan_id, at=at)

@@ -11,6 +11,8 @@ from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
 from agenttalk.ports.statements.people import REQUEST
 from agenttalk.ports.storage import Tx
+from agenttalk.rules.text import question_words
+from agenttalk.rules.text.message import cut
 
 SEEN: Final = ("seen",)
 _LONGEST: Final = 500
@@ -29,14 +31,14 @@ def ask(
     criteria: Any = None,
 ) -> str:
     """Put a question, once for each key. Return its id."""
-    choices = [{"key": option, "label": option} for option in options]
+    choices = [{"key": option, "label": question_words.label_option(option)} for option in options]
     needed: dict[str, Any] = {"decision": {"question": question, "options": choices}}
     if criteria is not None:
         needed["criteria"] = criteria
     request = questions.new_request(
         _id(key),
         "DECISION",
-        title[:_LONGEST],
+        cut(title, _LONGEST),
         needed,
         author={"agent_id": agent, **({"task_id": task_id} if task_id else {})},
         now=at,

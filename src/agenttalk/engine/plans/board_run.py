@@ -39,6 +39,7 @@ from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.proof import done, turn_outcome
 from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.proof.performance import Performance
+from agenttalk.rules.text import forge_words
 from agenttalk.rules.text.catalogue import to_columns, with_messages
 from agenttalk.rules.text.message import join
 from agenttalk.rules.toolchain import read_back
@@ -107,7 +108,7 @@ def insert_task(
 
 
 def _deliver(moves: PlanTransaction, kind: TaskKind, task: KindTask, node: Node) -> None:
-    detail = f"stored for {task.agent_id}"
+    detail = forge_words.STORED(agent=task.agent_id)
     found = [Evidence("delivered", True, True, "observed", "engine", moves.now, detail)]
     verdict = done.decide(moves.definitions.load(moves.tx, moves.tx.board).promise(node), found, ())
     _end(moves, kind, task.task_id, "PENDING", verdict, detail)
@@ -191,7 +192,14 @@ def report_turn_end(
 def evidence_to_json(found: Sequence[Evidence]) -> tuple[dict[str, Any], ...]:
     """Describe the evidence that was found after a turn, for people and the ledger."""
     return tuple(
-        {"id": each.id, "passed": each.passed, "trust": each.trust, "by": each.by, "detail": each.detail}
+        {
+            "id": each.id,
+            **({"code": each.code} if each.code else {}),
+            "passed": each.passed,
+            "trust": each.trust,
+            "by": each.by,
+            "detail": each.detail,
+        }
         for each in found
     )
 

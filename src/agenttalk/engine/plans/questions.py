@@ -13,24 +13,28 @@ from agenttalk.engine.people import questions
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.plans.input_selection import AmbiguousInput
+from agenttalk.rules.text import question_words
+from agenttalk.rules.text.catalogue import with_messages
+from agenttalk.rules.text.message import ABOUT
 
 
 def ask_which_artifact(tx: Tx, plan: PlanDefinition, node: Node, unclear: AmbiguousInput, *, at: str) -> str:
     """Ask which of several artifacts is meant. Return the question."""
     names = [f"{each.task_id}/{each.output_name} ({each.message_id})" for each in unclear.candidates]
-    title = f"Which one is the input {unclear.name!r} of {node.task_id}?"
-    return ask_about_task(tx, plan, node, "DECISION", title, f"{unclear.why}: {', '.join(names)}", names, at=at)
+    title = question_words.WHICH_INPUT(name=unclear.name, task=node.task_id)
+    question = ABOUT(subject=unclear.why, what=", ".join(names))
+    return ask_about_task(tx, plan, node, "DECISION", title, question, names, at=at)
 
 
 def ask_whether_to_run(tx: Tx, plan: PlanDefinition, node: Node, why: str, *, at: str) -> str:
     """Ask whether a task runs although a dependency failed. Return the question."""
-    title = f"{why}: should {node.task_id} run anyway?"
+    title = question_words.RUN_ANYWAY(why=why, task=node.task_id)
     return ask_about_task(tx, plan, node, "APPROVAL", title, "", ("run", "skip", "give up"), at=at)
 
 
 def ask_for_files(tx: Tx, plan: PlanDefinition, node: Node, names: Sequence[str], *, at: str) -> str:
     """Ask for files that only people have. Return the question."""
-    title = f"{node.task_id} needs {', '.join(names)}"
+    title = question_words.NEEDS(task=node.task_id, names=", ".join(names))
     files = [{"name": each, "deliver_to_agent_id": node.assigned_agent_id} for each in names]
     return ask_about_task(tx, plan, node, "MISSING_FILE", title, "", (), files, at=at)
 
@@ -42,7 +46,7 @@ def ask_whether_to_retry(tx: Tx, plan: PlanDefinition, node: Node, title: str, *
 
 def ask_for_new_plan(tx: Tx, plan: PlanDefinition, node: Node, failed: str, *, at: str) -> str:
     """Ask for another plan, because a task cannot continue after another one failed. Return the question."""
-    title = f"{failed} failed, and {node.task_id} needs another plan"
+    title = question_words.OTHER_PLAN(failed=failed, task=node.task_id)
     request_id = ask_about_task(tx, plan, node, "DECISION", title, "", ("replan", "skip", "give up"), at=at)
     request_new_plan(tx, plan, request_id, "DEPENDENCY_FAILED", title, failed=failed, downstream=node.task_id)
     return request_id
@@ -50,7 +54,7 @@ def ask_for_new_plan(tx: Tx, plan: PlanDefinition, node: Node, failed: str, *, a
 
 def ask_while_replanning(tx: Tx, plan: PlanDefinition, node: Node, *, at: str) -> str:
     """Ask about a task until there is another plan: it can still be skipped or given up. Return the question."""
-    title = f"{node.task_id} waits for another plan: 'agenttalk plan apply FILE' puts it in force"
+    title = question_words.AWAITS_PLAN(task=node.task_id)
     return ask_about_task(tx, plan, node, "DECISION", title, "", ("skip", "give up"), at=at)
 
 
@@ -71,7 +75,7 @@ def request_new_plan(
             "schema_version": "1.0",
             "request_id": request_id,
             "trigger": {"type": kind, "failed_task_id": failed, "downstream_task_id": downstream},
-            "reason": reason,
+            **with_messages({"reason": reason}),
             "recommendation": f"put a new DAG in force: agenttalk plan apply FILE (plan {plan.plan_id})",
             "deliver_to_agent_id": planner or root_layout.GATEWAY,
         }
@@ -100,7 +104,7 @@ def ask_about_task(
     request_id = records.derive_id("req", f"{plan.plan_id}/{node.task_id}/{title}/{at}")
     needed: dict[str, Any] = {"files": list(files)}
     if options:
-        choices = [{"key": option, "label": option} for option in options]
+        choices = [{"key": option, "label": question_words.label_option(option)} for option in options]
         needed["decision"] = {"question": description or title, "options": choices}
     if criteria is not None:
         needed["criteria"] = criteria

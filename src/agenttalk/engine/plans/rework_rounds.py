@@ -55,10 +55,15 @@ def _body(data: Any) -> dict[str, Any]:
     return dict(body)
 
 
+def planned_rounds(plan: PlanDefinition, node: Node) -> int:
+    """Return how many rounds of rework the plan gives a task."""
+    own = node.failure_policy.max_reexecute_times if node.failure_policy else None
+    return own if own is not None else plan.policies.max_reexecute_times
+
+
 def allowed_rounds(tx: Tx, plan: PlanDefinition, node: Node) -> int:
     """Return how many rounds a task has, with those that a person granted."""
-    own = node.failure_policy.max_reexecute_times if node.failure_policy else None
-    said = own if own is not None else plan.policies.max_reexecute_times
+    said = planned_rounds(plan, node)
     granted = find_latest(tx, plan.plan_id, node.task_id, GRANTED)
     return max(said, granted["most"]) if granted else said
 

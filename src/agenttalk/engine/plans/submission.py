@@ -129,7 +129,7 @@ async def store_check_files(deps: Deps, board: str, dag: TaskDag, files: Mapping
             if name := secrets.find_name(data):
                 hint = f"hand {name} to its agent by the profile's env, or take it out of the text"
                 raise InputError(
-                    Code.SECRET_EXPOSED, f"{what} holds the value of {name}, so it is not taken", hint=hint
+                    Code.SECRET_EXPOSED, f"{what} contains the value of {name}, so it is refused", hint=hint
                 )
     named = {
         sha256: path

@@ -34,6 +34,7 @@ from agenttalk.ports.statements.plans import (
 )
 from agenttalk.ports.statements.proof import WATCH_BRANCH
 from agenttalk.ports.storage import Tx
+from agenttalk.rules.budgets.provider_limits import AccountWait
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause, State
 from agenttalk.rules.plans.input_selection import InputCandidate, PickedInputs
@@ -83,6 +84,8 @@ class PlanTransaction:
     """Plans without an open task, whose proofs are checked once more before they end."""
     revoked: list[str] = field(default_factory=list)
     """Leases of turns that have to end, because their inputs were replaced."""
+    account_waits: list[AccountWait] = field(default_factory=list)
+    """Waits of accounts that begin with this transaction."""
     undecided: bool = False
     """Whether a release has to be decided now."""
     made: KnownOutputs = field(default_factory=dict)

@@ -51,7 +51,7 @@ from agenttalk.rules.plans import failure, input_selection
 from agenttalk.rules.plans.failure import DependencyStanding
 from agenttalk.rules.plans.input_selection import AmbiguousInput, MissingInputs, PickedInputs
 from agenttalk.rules.proof.checkpoints import CheckpointDecision
-from agenttalk.rules.text import task_words
+from agenttalk.rules.text import question_words, task_words
 from agenttalk.rules.text.catalogue import read_column, to_columns
 from agenttalk.rules.text.message import join
 
@@ -351,7 +351,7 @@ def _reopen_dependants(
         if moves.is_ordered(plan, task_id) or not any(version_state == "superseded" for _, version_state in used):
             continue
         if state == "COMPLETED":
-            _mark_stale(moves, plan, task_id, f"it rests on what {failed} made, which was refused", failed)
+            _mark_stale(moves, plan, task_id, task_words.RESTS_ON_REFUSED(task=failed), failed)
         else:
             _begin_again(moves, plan, task_id, failed=failed)
         if moves.tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0].state == "PENDING":
@@ -488,7 +488,7 @@ def _use_answer(moves: PlanTransaction, plan: PlanDefinition, row: AnsweredTaskR
         )
     elif "skip" in chosen:
         ends: Ends = deque()
-        _skip(moves, plan, task_id, "DEPENDENCY_SKIP", f"skipped by {by}", ends, state=row.state)
+        _skip(moves, plan, task_id, "DEPENDENCY_SKIP", task_words.SKIPPED_BY(by=by), ends, state=row.state)
         _settle_all(moves, plan, ends)
     elif row.cause == "DEPENDENCY_REPLAN":  # its inputs are not there: it cannot run before there is another plan
         request_id = questions.ask_while_replanning(tx, plan, node, at=moves.now)
@@ -523,7 +523,7 @@ def _continue(
             wait_for_inputs(moves, plan, node.task_id)
         case MissingInputs(names=names):
             request_id = questions.ask_for_files(moves.tx, plan, node, names, at=moves.now)
-            _note_request(moves, plan, node, request_id, f"waits for {', '.join(names)}")
+            _note_request(moves, plan, node, request_id, task_words.WAITS_FOR(names=", ".join(names)))
 
 
 # Checkpoints, and questions to people.
@@ -532,7 +532,9 @@ def _continue(
 def hold_for_override(moves: PlanTransaction, plan: PlanDefinition, node: Node, denied: CheckpointDecision) -> None:
     """Hold a task that a checkpoint denied until an operator overrides it."""
     why = join(denied.reasons)
-    request_id = _ask_to_override(moves, plan, node, f"{denied.checkpoint} holds {node.task_id} up: {why}")
+    request_id = _ask_to_override(
+        moves, plan, node, question_words.HOLDS_UP(checkpoint=denied.checkpoint, task=node.task_id, why=why)
+    )
     gates = [denied.as_json()]
     moves.move_task(plan, node.task_id, "READY", "SOFT_DENIED", reason=why, request_id=request_id, gates=gates)
 
@@ -555,7 +557,7 @@ def _override(
     if response.decision != "APPROVE" and "override" not in chosen:
         row = moves.tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=node.task_id)[0]
         reason = read_column(row.reason, row.reason_message)
-        request_id = _ask_to_override(moves, plan, node, f"{node.task_id} is still held up: {reason}")
+        request_id = _ask_to_override(moves, plan, node, question_words.STILL_HELD(task=node.task_id, why=reason or ""))
         _note_request(moves, plan, node, request_id, reason)
         return
     denials.override(moves.tx, plan.plan_id, node.task_id, by=by, why=response.notes or "")

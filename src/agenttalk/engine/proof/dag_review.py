@@ -34,6 +34,8 @@ from agenttalk.rules.planfile.compiler import compile_plan
 from agenttalk.rules.prompts.dag_review import render_coordination_prompt, render_review_prompt
 from agenttalk.rules.proof import dag_review as rules
 from agenttalk.rules.proof.dag_review import DagReviewDecision
+from agenttalk.rules.text import question_words, task_words
+from agenttalk.rules.text.message import cut, cut_head
 
 PATIENCE: Final = 3600
 """Seconds that reviewers have, unless the plan sets a limit."""
@@ -155,7 +157,7 @@ class DagReviewCoordinator:
             reviewed = (review.details or {}).get("reviews", [])
             await self.step(lambda moves: record_ruling(moves, plan_id, review, ruling, reviewed, []))
         else:
-            await self.step(lambda moves: control.cancel(moves, plan_id, by=by, why="its DAG was not approved"))
+            await self.step(lambda moves: control.cancel(moves, plan_id, by=by, why=task_words.DAG_REFUSED()))
         return True
 
 
@@ -262,14 +264,17 @@ def _tell_people(moves: PlanTransaction, plan_id: str, review: DagReviewRecord, 
 def _ask(moves: PlanTransaction, plan_id: str, review: DagReviewRecord, ruling: DagReviewDecision) -> str:
     """Ask a person what to do with a plan whose DAG was not approved."""
     request_id = records.derive_id("req", f"{plan_id}/{review.review_plan}")
-    reasons = "\n".join(f"- {each}" for each in ruling.reasons)
-    question = f"{ruling.decision} by {ruling.by}:\n{reasons}\nThe DAG has the hash {review.dag_sha256}."
-    choices = [{"key": "approve", "label": "begin anyway"}, {"key": "give up", "label": "call it off"}]
+    reasons = [f"- {each}" for each in ruling.reasons]
+    question = question_words.DAG_RULING(
+        decision=ruling.decision, by=ruling.by, reasons=reasons, hash=review.dag_sha256
+    )
+    labels = {"approve": question_words.OPTIONS["approve"](), "give up": question_words.OPTIONS["call off"]()}
+    choices = [{"key": key, "label": label} for key, label in labels.items()]
     request = questions.new_request(
         request_id,
         "APPROVAL",
-        f"The DAG of {plan_id} is not approved. Should it begin anyway?"[:200],
-        {"decision": {"question": question[-4000:], "options": choices}},
+        cut(question_words.DAG_NOT_APPROVED(plan=plan_id), 200),
+        {"decision": {"question": cut_head(question, 4000), "options": choices}},
         author={"agent_id": rules.ENGINE},
         now=moves.now,
         plan_id=plan_id,

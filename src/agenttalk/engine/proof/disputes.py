@@ -23,11 +23,12 @@ from agenttalk.rules.core import task_states
 from agenttalk.rules.messages.routing import Rejection
 from agenttalk.rules.proof import disputes
 from agenttalk.rules.proof.disputes import Dispute
+from agenttalk.rules.text import question_words
+from agenttalk.rules.text.message import cut
 
-_OPTIONS: Final = (
-    (disputes.UPHELD, "the check is wrong", "it stays in force until you change the plan: agenttalk plan apply FILE"),
-    (disputes.DISMISSED, "the check is right", "the agent gets this with your note when it continues"),
-)
+_SHOWN: Final = ("passed", "detail", "detail_message", "output", "trust", "at")
+"""Fields of a check's last result that a person sees."""
+_IMPACTS: Final = {disputes.UPHELD: question_words.UPHELD_MEANS, disputes.DISMISSED: question_words.DISMISSED_MEANS}
 
 
 async def dispute(deps: Deps, task: TaskName, caller: Caller, check_id: str, reason: str) -> dict[str, Any]:
@@ -77,11 +78,14 @@ def _raise(tx: Tx, plan_id: str, task_id: str, agent_id: str, check_id: str, rea
     request = questions.new_request(
         records.derive_id("req", f"dispute/{subject}/{check_id}/{seq}"),
         "DECISION",
-        f"{agent_id} says that the check {check_id!r} of {task_id} is wrong"[:200],
+        cut(question_words.CHECK_IS_WRONG(agent=agent_id, check=check_id, task=task_id), 200),
         {
             "decision": {
                 "question": disputes.render_question(subject, agent_id, reason, check, last),
-                "options": [{"key": key, "label": label, "impact": impact} for key, label, impact in _OPTIONS],
+                "options": [
+                    {"key": key, "label": question_words.label_option(key), "impact": impact()}
+                    for key, impact in _IMPACTS.items()
+                ],
             },
             "criteria": {"dispute": {"check": check, "last": last, "reason": reason}},
         },
@@ -114,6 +118,6 @@ def _last(tx: Tx, plan_id: str, task_id: str, check_id: str) -> dict[str, Any] |
         told: Any = wire.read(bytes(tx.run(FACT, seq=fact)[0].body), limit=wire.DOCUMENT_LIMIT)
         for each in told.get("checks") or ():
             if each.get("id") == check_id:
-                return {key: each[key] for key in ("passed", "detail", "output", "trust", "at") if key in each}
+                return {key: each[key] for key in _SHOWN if key in each}
         fact = told.get("before")
     return None

@@ -36,8 +36,9 @@ from agenttalk.rules.proof.check_results import hash_shown
 from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.proof.performance import OutputContent, Performance, WorkProof
 from agenttalk.rules.proof.rework import Judgement
-from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text import question_words, verdict_words
 from agenttalk.rules.text.catalogue import read_text, to_columns
+from agenttalk.rules.text.message import WHAT_IS
 
 _FILES: Final = 200
 """Files of a refused version that come with the next command."""
@@ -232,8 +233,7 @@ def mark_exhausted(
 ) -> None:
     """Record that a task has no round left, and ask a person what to do with it."""
     tx, plan_id, task_id = moves.tx, plan.plan_id, node.task_id
-    why = "came back with the same issues unchanged" if told.get("stuck") else "has no round of rework left"
-    question = f"{task_id} {why}. Grant more rounds, accept it as it is, or abort?"
+    question = (question_words.UNCHANGED if told.get("stuck") else question_words.NO_ROUND)(task=task_id)
     seen = {f"{each['output_name']}/{each['path']}": each["sha256"] for each in told["files"]}
     seen |= {"commit": told["left"]} if told.get("left") else {}
     shown = hash_shown(question, seen)
@@ -245,7 +245,15 @@ def mark_exhausted(
         **({"diff": diff} if diff else {}),
     }
     request_id = questions.ask_about_task(
-        tx, plan, node, "REEXECUTE_LIMIT", question, f"{question} {reason}", OPTIONS, at=moves.now, criteria=criteria
+        tx,
+        plan,
+        node,
+        "REEXECUTE_LIMIT",
+        question,
+        WHAT_IS(subject=question, what=reason),
+        OPTIONS,
+        at=moves.now,
+        criteria=criteria,
     )
     tx.run(NOTE_REQUEST, plan_id=plan_id, task_id=task_id, request_id=request_id, **to_columns(reason))
 

@@ -34,8 +34,8 @@ from agenttalk.ports.storage import Tx
 from agenttalk.rules.proof import done, rework, turn_outcome
 from agenttalk.rules.proof.done import Evidence, Trust, Verdict
 from agenttalk.rules.proof.rework import ReworkDecision, RoundGrant, TaskAbandonment, WorkAcceptance
-from agenttalk.rules.text import task_words
-from agenttalk.rules.text.catalogue import read_column, to_columns
+from agenttalk.rules.text import question_words, task_words
+from agenttalk.rules.text.catalogue import read_column, read_own_text, to_columns
 
 _HINT: Final = "'agenttalk explain {}/{}' shows every round, 'agenttalk retry' tries a failed task again"
 
@@ -83,14 +83,14 @@ def ask_again(moves: PlanTransaction, plan: PlanDefinition, task_id: str, answer
         return  # another decision was made meanwhile
     [asked] = tx.run(REQUEST, request_id=answered)
     body = people_questions.read_request(asked)
-    needed = body.needed
+    needed, title = body.needed, read_own_text(body.as_json(), "title")
     request_id = questions.ask_about_task(
         tx,
         plan,
         plan.node(tx, task_id),
         "REEXECUTE_LIMIT",
-        body.title,
-        f"{body.title} (the last answer could not be carried out: {why})",
+        title,
+        question_words.ANSWER_FAILED(title=title, why=why),
         proof_rework.OPTIONS,
         at=moves.now,
         criteria=needed.criteria,

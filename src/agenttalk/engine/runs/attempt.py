@@ -17,6 +17,7 @@ from agenttalk.contracts.plan import Workspace
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.engine.agents import inputs as plan_inputs
 from agenttalk.engine.budgets.turn_monitor import TurnMonitor
+from agenttalk.engine.plans import rework_rounds
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import PlanTransaction
@@ -86,6 +87,8 @@ class AttemptBuilder:
     token: str = ""
     fence: str = ""
     """The fence around texts of other parties in the prompt."""
+    rounds: int | None = None
+    """How many rounds the task may have, the first included; None where its work is not checked."""
     passage: PreTurnDecision = PLAIN
     watching: TurnMonitor | None = None
 
@@ -99,7 +102,8 @@ class AttemptBuilder:
     def watch(self) -> TurnMonitor:
         """Return the monitor of the turn, which is made once."""
         if self.watching is None:
-            self.watching = TurnMonitor(self.lease, stuck.rule_of(self.command.promise), self.passage.allowance)
+            rule = stuck.rule_of(self.command.promise)
+            self.watching = TurnMonitor(self.lease, rule, self.passage.allowance, self.rounds)
         return self.watching
 
     def lease_row(self, at: str) -> dict[str, Any]:
@@ -249,7 +253,20 @@ def prepare_attempt(
         repo,
         neighbours=others,
         kind=kind,
+        rounds=_count_rounds(moves, sheet, node, command),
     )
+
+
+def _count_rounds(moves: PlanTransaction, sheet: PlanDefinition, node: Node, command: Command) -> int | None:
+    """Count the rounds that a task may have, the first included; None where its work is not checked.
+
+    Rounds that a person granted are read only for rework: there are none before.
+    """
+    if command.promise is None or not command.promise.checks:
+        return None
+    if command.reexecute is not None:
+        return 1 + rework_rounds.allowed_rounds(moves.tx, sheet, node)
+    return 1 + rework_rounds.planned_rounds(sheet, node)
 
 
 def prepare_foreign_attempt(

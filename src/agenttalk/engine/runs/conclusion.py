@@ -7,12 +7,13 @@ them (`rules.proof.done.decide`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code, ConflictError
+from agenttalk.engine.budgets import account_waits
 from agenttalk.engine.budgets.spending import Allowance
 from agenttalk.engine.core import records
 from agenttalk.engine.plans import artifacts, board_run, questions, transitions
@@ -89,6 +90,12 @@ def _write_end(moves: PlanTransaction, end: FinishedTurn) -> TurnOutcome:
     sheet = moves.definitions.load(moves.tx, job.plan_id)
     node = sheet.node(moves.tx, job.task_id)
     outcome = decide_outcome(moves, sheet, node, granted, performance, proof)
+    if outcome.cause == "ACCOUNT_LIMIT" and performance.limited is not None:
+        wait = account_waits.begin_wait(
+            moves.tx, performance.limited, plan_id=job.plan_id, task_id=job.task_id, now=moves.deps.now()
+        )
+        moves.account_waits.append(wait)
+        outcome = replace(outcome, reason=account_waits.describe_wait(wait))
     sends = outcome.cause in {"FULFILLED", "GATE_UNMET"}
     parcels = _parcels(moves, sheet, node, granted, performance) if sends else []
     lines = [line for each in parcels for line in each.lines]
@@ -180,11 +187,17 @@ def _follow(moves: PlanTransaction, end: FinishedTurn, outcome: TurnOutcome) -> 
 
 
 def end_orphaned_lease(
-    moves: PlanTransaction, left: OrphanedLease, used: UsageTotals = usage.NOTHING, allowance: Allowance | None = None
+    moves: PlanTransaction,
+    left: OrphanedLease,
+    used: UsageTotals = usage.NOTHING,
+    allowance: Allowance | None = None,
+    *,
+    work_is_kept: bool = False,
 ) -> None:
     """End an orphaned lease. Its task is leased again, unless it ended the engine too often.
 
-    `used` is the usage of the turn until then, as far as it is known; it counts against the limits.
+    `used` is the usage of the turn until then, as far as it is known; it counts against the limits. `work_is_kept` says
+    that a person interrupted the turn, and that the next attempt begins with what it left.
     """
     tx, plan_id, task_id = moves.tx, left.plan_id, left.task_id
     sheet = moves.definitions.load(tx, plan_id)
@@ -196,7 +209,10 @@ def end_orphaned_lease(
     cause = "SUPERSEDED" if revoked else cause
     state = task_states.move("RUNNING", cause)
     queued = left.delivery if state == "READY" and not revoked else None
-    if not write_orphan_end(tx, left, at=moves.now, cause=cause, used=used, queued=queued, deaths=int(died)):
+    reason = task_words.INTERRUPTED() if work_is_kept and queued is not None else None
+    if not write_orphan_end(
+        tx, left, at=moves.now, cause=cause, reason=reason, used=used, queued=queued, deaths=int(died)
+    ):
         return
     if allowance is not None:
         allowance.write(tx, left.lease, used)
@@ -218,6 +234,7 @@ def write_orphan_end(
     *,
     at: str,
     cause: Cause = "ENGINE_ENDED",
+    reason: str | None = None,
     used: UsageTotals = usage.NOTHING,
     queued: int | None = None,
     deaths: int = 0,
@@ -237,7 +254,7 @@ def write_orphan_end(
         lease=left.lease,
         state=task_states.move("RUNNING", cause),
         cause=cause,
-        **to_columns(None),
+        **to_columns(reason),
         queued=queued,
         at=at,
         score=None,

@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
+from types import MappingProxyType
 from typing import Final
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, MachineError
-from agenttalk.engine.budgets import day_limit
+from agenttalk.engine.budgets import account_waits, day_limit
+from agenttalk.engine.budgets.account_waits import AccountWaits
 from agenttalk.engine.budgets.spending import Budgets
 from agenttalk.engine.budgets.turn_monitor import TurnMonitors
 from agenttalk.engine.core.boards import VIRTUAL, list_boards
@@ -41,6 +43,7 @@ from agenttalk.ports.statements.budgets import HELD_BY
 from agenttalk.ports.statements.plans import OPEN_RUNS
 from agenttalk.ports.statements.runs import ANSWERED_FAILURES, QUEUEING_AGENTS
 from agenttalk.ports.storage import Store
+from agenttalk.rules.text import task_words
 
 LOG = logging.getLogger(__name__)
 POLL: Final = 10.0
@@ -64,11 +67,14 @@ class Dispatcher:
         prover: Prover | None = None,
         slots: Slots | None = None,
         day_cost_usd: float | None = None,
+        environ: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        """`environ` holds the keys of agents' accounts."""
         owner = wire.write(processes.me()._asdict()).decode()
         budgets = Budgets(day_cost_usd)
         places = slots or Slots(max_running)
-        desk = LeaseContext(owner, str(deps.root.path.absolute()), places, budgets)
+        self._accounts = AccountWaits(deps, environ)
+        desk = LeaseContext(owner, str(deps.root.path.absolute()), places, budgets, accounts=self._accounts)
         self._deps = deps
         jobs = JobRunner(deps, performers)
         self._state = DispatcherState(deps, jobs, processes, nudge_router, prover, places, desk)
@@ -76,7 +82,7 @@ class Dispatcher:
             deps,
             prover,
             lambda store, do: self._steps.run(self._state.board(store), do),
-            lambda plan_id: self.operator.cancel(plan_id, by="engine", why="the review is over"),
+            lambda plan_id: self.operator.cancel(plan_id, by="engine", why=task_words.REVIEW_OVER()),
             self._state.report_release_decision,
         )
         self._steps = StepWriter(self._state, TurnRunner(self._state), self._deciding.has_review_among)
@@ -103,7 +109,10 @@ class Dispatcher:
             if self._ignores_open_plans:
                 await _ignore_plans(self._state)
             while not stop.is_set():
+                # Cleared before the pass and not after it: a wake while the pass runs may be about something that the
+                # pass has read already, so another pass has to follow.
                 self._state.wake.clear()
+                # For the same reason a caller that comes during the pass waits for the next one.
                 asked = len(self._pass_waiters)
                 try:
                     more = await self.dispatch_ready()
@@ -111,7 +120,7 @@ class Dispatcher:
                     LOG.warning("%s", error.message, extra={"action": "dispatcher.look"})
                     more, wait = False, PAUSE
                 else:
-                    wait = POLL
+                    wait = max(0.0, min(POLL, self._accounts.seconds or POLL))
                 if not more:
                     self._resolve_pass_waiters(asked)
                     await _sleep(stop, self._state.wake, wait)
@@ -141,14 +150,19 @@ class Dispatcher:
     async def dispatch_ready(self) -> bool:
         """Make due tasks ready and start turns, on all boards. Returns whether there is more to do at once."""
         more = False
+        # A revoked turn is settled only once it has left `turns`: until then its processes may write into the
+        # workspace, and its task must not start beside them.
         if self._state.lost or self._state.revoked - self._state.turns.keys():
             await self._recovery.recover()
             self._state.revoked &= self._state.turns.keys()
         another_day, everywhere = await self.days.may_resume(), True
+        account_free = await self._accounts.refresh()
         for store in await list_boards(self._deps):
             try:
-                more = await self._dispatch_board(store, another_day=another_day) or more
+                more = await self._dispatch_board(store, another_day=another_day, account_free=account_free) or more
             except MachineError as error:
+                # A board of the engine's own, for letters or forge events, can be broken without holding up plans.
+                # For a project's board the pass fails, and `run` tries it again soon.
                 if store.name not in VIRTUAL:
                     raise
                 everywhere = False
@@ -157,7 +171,7 @@ class Dispatcher:
             self.days.mark_resumed()
         return more
 
-    async def _dispatch_board(self, store: Store, *, another_day: bool) -> bool:
+    async def _dispatch_board(self, store: Store, *, another_day: bool, account_free: bool) -> bool:
         """Make a pass over one board. Returns whether there is more to do on it at once."""
         more = False
         board = self._state.board(store)
@@ -165,6 +179,11 @@ class Dispatcher:
             await self._steps.run(board, checkpoints.release_day_limited)
         others = self._state.desk.crowds.others
         runs = [row for row in await store.read(OPEN_RUNS) if row.state == "RUNNING" and row.plan_id not in others]
+        # A plan without open tasks that still runs is closing, or was when its engine ended: then it closes anew.
+        if account_free:
+            plans_at_work = [row.plan_id for row in runs]
+            at = self._deps.stamp()
+            await store.transact(partial(account_waits.release_tasks, plans=plans_at_work, at=at))
         for plan_id in (row.plan_id for row in runs if not row.open):
             self._steps.close_plan(board, plan_id)
         plans = deque(row.plan_id for row in runs if row.open)
@@ -173,6 +192,8 @@ class Dispatcher:
         for row in await store.read(ANSWERED_FAILURES):
             await self.operator.apply_answer(board, *row)
         more = await self._deciding.decide_pending(store) or more
+        # Steps offer tasks to the agents that they free. This catches what no step of this process has freed: queues
+        # that an earlier process left, and places in plans that were full.
         agents = [row.agent_id for row in await store.read(QUEUEING_AGENTS)]
         if agents:
             await self._steps.run(board, partial(_offer, agents=agents))
@@ -204,6 +225,19 @@ class Dispatcher:
             self._state.working.add(lease)
             self._state.announce(ended=False)
 
+    async def interrupt_turns(self) -> None:
+        """Ask the programs of all turns to end by themselves, and wait until they have. Nothing begins any more.
+
+        What they did is kept, and their tasks go on from there at the next start. The caller stops the engine then.
+        """
+        self._state.slots.resize(0)
+        asked = {watch for watch in self._state.watches.list_all() if watch.interrupt()}
+        turns = [self._state.turns[watch.lease] for watch in asked if watch.lease in self._state.turns]
+        if turns:
+            await asyncio.wait(turns)
+        with suppress(AgentTalkError):
+            await self._recovery.recover(stopping=True)
+
     async def close(self) -> None:
         """End every turn under way and give its task back."""
         await self._deciding.close()
@@ -231,6 +265,11 @@ class Dispatcher:
         return ended
 
     @property
+    def busy_agents(self) -> frozenset[str]:
+        """The agents that have a place."""
+        return self._state.slots.busy
+
+    @property
     def watches(self) -> TurnMonitors:
         """The monitors of turns under way."""
         return self._state.watches
@@ -243,6 +282,12 @@ class Dispatcher:
     def subscribe_changes(self) -> Iterator[asyncio.Event]:
         """Provide an event that is set whenever something changed; the caller clears it."""
         with _subscribe(self._state.followers) as news:
+            yield news
+
+    @contextmanager
+    def subscribe_activities(self) -> Iterator[asyncio.Event]:
+        """Provide an event that is set whenever a turn does something else than before; the caller clears it."""
+        with _subscribe(self._state.watches.viewers) as news:
             yield news
 
     @contextmanager

@@ -22,6 +22,7 @@ from agenttalk.ports.storage import Store
 from agenttalk.rules.core import media_types
 from agenttalk.rules.people.attestation import list_exposed_agents
 from agenttalk.rules.proof.performance import NO_PROOF, Performance, WorkProof
+from agenttalk.rules.text import turn_words
 from agenttalk.rules.text.message import WHAT_IS, join
 
 LOG = logging.getLogger(__name__)
@@ -65,9 +66,9 @@ class JobRunner:
         if getattr(performer, "confines", False):
             return ""
         if profile.sandbox in NAMED_TIERS or profile.network == "off":
-            return f"the driver {profile.driver!r} knows no sandbox; leave out sandbox and network, or use script"
+            return turn_words.UNSUPPORTED["sandbox"](driver=profile.driver)
         if profile.isolation == "required" and getattr(performer, "inside", False):
-            return f"isolation is required, and the driver {profile.driver!r} runs inside the engine; use script"
+            return turn_words.UNSUPPORTED["isolation"](driver=profile.driver)
         return ""
 
     async def perform(self, store: Store, job: Job) -> Performance:
@@ -80,7 +81,9 @@ class JobRunner:
     async def _perform(self, job: Job) -> Performance:
         performer = self.performers.get(job.profile.driver)
         if performer is None:
-            return Performance("not_started", error=f"the driver {job.profile.driver!r} is not supported here")
+            return Performance("not_started", error=turn_words.UNSUPPORTED["driver"](driver=job.profile.driver))
+        if job.profile.driver in {"human", "remote"}:
+            job.enter("asking" if job.profile.driver == "human" else "offered")
         try:
             watch = start_counting(job)
             # Noted before the program starts: from then on any answer of a person could be written by the program.

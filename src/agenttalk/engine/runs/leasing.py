@@ -11,6 +11,7 @@ from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine.agents import inputs as plan_inputs
+from agenttalk.engine.budgets.account_waits import AccountWaits
 from agenttalk.engine.budgets.spending import Budgets
 from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.plans import commands, transitions
@@ -18,8 +19,8 @@ from agenttalk.engine.plans.commands import PreparedCommand
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import PlanTransaction, make_task_changed_error
+from agenttalk.engine.runs import account_holds, checkpoints
 from agenttalk.engine.runs import attempt as run_attempt
-from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.attempt import AttemptBuilder
 from agenttalk.engine.runs.checkpoints import PLAIN
 from agenttalk.ports.agents import InputContent
@@ -38,11 +39,14 @@ from agenttalk.ports.statements.runs import (
 )
 from agenttalk.ports.statements.statement import Statement
 from agenttalk.ports.storage import Tx, Value
+from agenttalk.rules.budgets import provider_limits
 from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.messages.leases import TurnHistory
 from agenttalk.rules.plans.input_selection import PickedInputs
 from agenttalk.rules.proof.checkpoints import CheckpointDecision
+from agenttalk.rules.text import task_words
 from agenttalk.rules.text.catalogue import read_column
+from agenttalk.rules.text.message import mentions
 
 _REMEMBERED: Final = 10_000
 """Commands in queues."""
@@ -111,6 +115,8 @@ class LeaseContext:
     """A cache of queued commands, by board and delivery, so that they are not read again."""
     crowds: PlanConcurrency = field(default_factory=PlanConcurrency)
     """Agents that wait for a place in a full plan."""
+    accounts: AccountWaits | None = None
+    """Accounts that take no work for a time."""
 
     def remember(self, board: str, orders: Mapping[int, PreparedCommand]) -> None:
         """Remember commands whose queueing is committed."""
@@ -196,6 +202,14 @@ def _next(
         if is_full(moves, plan_id):
             full.append(plan_id)
             continue
+        if desk.accounts is not None and account_holds.is_held(moves, desk.accounts, plan_id, agent_id):
+            if made is not None:
+                moves.orders[agent_id].remove(made)
+                moves.enqueue_at_once(made[0], made[2])
+                moves.note_due_tasks()
+            account_holds.hold_or_hand_over(moves, desk.accounts, plan_id, agent_id)
+            full.append(plan_id)
+            continue
         if made is not None:
             moves.orders[agent_id].remove(made)
             given = _start(moves, desk, made, ticket)
@@ -279,7 +293,9 @@ def _resume(
         return None
     attempt.number = row.attempt + 1
     write_lease(tx, LEASE_TASK, attempt, moves.now)
-    attempt.sent_back = read_column(row.reason, row.reason_message) or "" if row.sent_back else ""
+    reason = read_column(row.reason, row.reason_message) or ""
+    told = bool(row.sent_back) or mentions(reason, task_words.INTERRUPTED)
+    attempt.sent_back = reason if told and not provider_limits.read_wait(reason) else ""
     prompt = attempt.render_prompt()
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     taken: dict[str, Any] = {"id": row.delivery, "at": moves.now, "prompt_sha256": sha256}

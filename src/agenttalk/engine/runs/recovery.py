@@ -56,6 +56,7 @@ class Recovery:
                 await self._settle(board, _leave(row, died=died), wanted=wanted, stopping=stopping)
                 self._state.lost.discard(row.lease)
                 self._state.revoked.discard(row.lease)
+                self._state.kept.discard(row.lease)
                 count += 1
         return count
 
@@ -85,7 +86,8 @@ class Recovery:
                 return
             taken = resume.resume_lease(moves, self._state.desk, left, ticket or 0) if wanted and not leaves else None
             if taken is None:
-                conclusion.end_orphaned_lease(moves, left, used, limited)
+                kept = left.lease in self._state.kept
+                conclusion.end_orphaned_lease(moves, left, used, limited, work_is_kept=kept)
             else:
                 found.append(taken)
                 # Before the commit: a pass that reads the new lease right after it must not take it for orphaned.

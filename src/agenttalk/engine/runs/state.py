@@ -59,6 +59,8 @@ class DispatcherState:
     """Leases of turns in which our own code failed. They count as deaths of the engine, so that retries end."""
     unpaid: dict[str, tuple[Allowance | None, UsageTotals]] = field(default_factory=dict)
     """Leases of turns that this process ended itself, with what limits them and what they had used."""
+    kept: set[str] = field(default_factory=set)
+    """Leases of turns that a person interrupted, and whose work was kept."""
     revoked: set[str] = field(default_factory=set)
     """Leases of turns that are to end, because their inputs were replaced."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)

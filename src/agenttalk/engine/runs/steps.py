@@ -90,6 +90,9 @@ class StepWriter:
     ) -> None:
         """Start what a commit made possible: turns, closings, another pass."""
         self._state.desk.remember(board.store.name, moves.queued)
+        if moves.account_waits and self._state.desk.accounts is not None:
+            self._state.desk.accounts.add(moves.account_waits)
+            self._state.wake.set()
         for each in taken:
             self.begin(board, each)
         for lease in moves.revoked:

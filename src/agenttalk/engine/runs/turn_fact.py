@@ -159,7 +159,8 @@ def _remarks(performance: Performance, outcome: TurnOutcome, proof: WorkProof) -
 def _proof_to_json(proof: WorkProof) -> dict[str, Any]:
     """Return the findings of other parties about the work, without empty ones."""
     told = {"checks": list(proof.check_records), "commit": proof.commit, "foreign": list(proof.foreign)}
-    return {name: value for name, value in told.items() if value}
+    shown: dict[str, Any] = with_messages({name: value for name, value in told.items() if value})
+    return shown
 
 
 def _notice(command: Command, performance: Performance, outcome: TurnOutcome) -> str | None:

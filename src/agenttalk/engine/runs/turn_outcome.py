@@ -16,6 +16,8 @@ from agenttalk.engine.runs import checkpoints as run_checkpoints
 from agenttalk.ports.statements.core import FACT
 from agenttalk.ports.statements.plans import ENGINE_TASK
 from agenttalk.ports.statements.runs import SCORE_OF
+from agenttalk.rules.budgets.provider_limits import MOST_STOPS
+from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.proof import honesty, turn_outcome
 from agenttalk.rules.proof.performance import Performance, WorkProof
 from agenttalk.rules.proof.turn_outcome import DAYS, TaskHistory, TurnFacts, TurnOutcome
@@ -90,7 +92,12 @@ def _read_history(
         retry_times=granted.job.command.retry_times,
         sent_back=granted.sent_back,
         engine_deaths=deaths,
-        day_stops=_count_day_stops(moves, granted) if facts.abort is not None and facts.abort.pauses else 0,
+        day_stops=_count_stops(moves, granted, "DAY_SPENT", DAYS)
+        if facts.abort is not None and facts.abort.pauses
+        else 0,
+        limit_stops=_count_stops(moves, granted, "ACCOUNT_LIMIT", MOST_STOPS)
+        if facts.performance.how == "limited"
+        else 0,
         rounds=rework_rounds.read_round_history(tx, sheet, facts.node, used=used),
         disputes=rework.read_disputes(tx, plan_id, task_id),
         breached_scope=bool(facts.proof.breach)
@@ -98,13 +105,13 @@ def _read_history(
     )
 
 
-def _count_day_stops(moves: PlanTransaction, granted: LeasedAttempt) -> int:
-    """Count how often in a row the limit of a day stopped a task, before this turn."""
+def _count_stops(moves: PlanTransaction, granted: LeasedAttempt, cause: Cause, most: int) -> int:
+    """Count how often in a row a limit stopped a task, before this turn; not further than `most`."""
     count, fact = 0, granted.fact
-    while fact is not None and count < DAYS:
+    while fact is not None and count < most:
         [(body,)] = moves.tx.run(FACT, seq=fact)
         turn: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
-        if turn.get("cause") != "DAY_SPENT":
+        if turn.get("cause") != cause:
             break
         count, fact = count + 1, turn.get("before")
     return count

@@ -23,11 +23,11 @@ from agenttalk.ports.proof import NO_EXHIBIT, Exhibit, Prover
 from agenttalk.ports.statements.plans import SET_PHASE
 from agenttalk.ports.statements.runs import SET_AWAITING
 from agenttalk.rules.proof.check_results import Confirmation
-from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.performance import NO_PROOF, Performance, WorkProof
 from agenttalk.rules.proof.rework import Judgement
-from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text import turn_words, verdict_words
 from agenttalk.rules.text.catalogue import to_columns
+from agenttalk.rules.toolchain import read_back
 
 LOG = logging.getLogger(__name__)
 Lander = Callable[[Performance, WorkProof], Awaitable[bool]]
@@ -48,7 +48,7 @@ class TurnRunner:
         Work in a repository that is done has landed (`land`) when this returns; then its proof has a `move`.
         """
         performance, proof = await self._state.jobs.run_watched(granted.watch, self._run(board, granted, known, land))
-        if performance.how == "aborted":
+        if performance.how == "aborted":  # it may have waited for a person or a remote agent
             self._state.working.add(granted.job.lease)
         return performance, proof
 
@@ -60,6 +60,7 @@ class TurnRunner:
             return performance, WorkProof(breach=performance.strayed)
         if proof is not None:
             return performance, proof
+        granted.job.enter("checking")
         proof = await self._prove(board, granted, granted.job, performance, partial(land, performance))
         return self._believe_failure(granted, performance, proof)
 
@@ -77,7 +78,7 @@ class TurnRunner:
         job = granted.job
         prover = self._state.prover
         if prover is None and (job.needs_proof or job.criteria):
-            return Performance("not_started", error="checks and repositories are not supported here"), NO_PROOF
+            return Performance("not_started", error=turn_words.UNSUPPORTED["checks"]()), NO_PROOF
         if why := self._state.jobs.find_missing_isolation(job.profile):
             return Performance("not_started", error=why), NO_PROOF
         try:
@@ -88,7 +89,10 @@ class TurnRunner:
             return Performance("refused", judgements=judgements), NO_PROOF
         if prover is None or not job.needs_proof:
             performance = await self._state.jobs.perform(board.store, job)
+            await self._end_if_interrupted(granted, job)
             if granted.kind_task is not None and performance.how == "finished" and performance.code is None:
+                # Stored before it is verified: after a crash from here on the next engine verifies this performance,
+                # and the agent does not work a second time.
                 await board.store.transact(lambda tx: resume.keep_performance(tx, job, performance))
                 self._state.announce(ended=False)
                 return performance, None
@@ -98,11 +102,26 @@ class TurnRunner:
         except AgentTalkError as error:
             return Performance("not_started", error=describe_error(error)), NO_PROOF
         performance = replace(await self._state.jobs.perform(board.store, job), judgements=judgements)
+        await self._end_if_interrupted(granted, job)
         if performance.how != "finished" or performance.code is not None:
             return performance, NO_PROOF
         await board.store.transact(lambda tx: resume.keep_performance(tx, job, performance))
         self._state.announce(ended=False)
         return performance, None
+
+    async def _end_if_interrupted(self, granted: LeasedAttempt, job: Job) -> None:
+        """End a turn that a person interrupted, after its work is kept. It does not count against the agent.
+
+        Recovery gives its lease back, as that of every turn that this process ended itself.
+        """
+        if not granted.watch.interruption.is_requested:
+            return
+        try:
+            if self._state.prover is not None and await self._state.prover.keep_work(job):
+                self._state.kept.add(job.lease)
+        except AgentTalkError as error:
+            LOG.warning("%s: %s", job.task_id, error.message, extra={"action": "dispatcher.interrupt"})
+        raise asyncio.CancelledError
 
     async def _prove(
         self,
@@ -125,7 +144,7 @@ class TurnRunner:
         if granted.kind_task is not None:
             return await self._gather_kind_evidence(board, granted, performance)
         if self._state.prover is None:
-            return WorkProof(refused="checks and repositories are not supported here")
+            return WorkProof(refused=turn_words.UNSUPPORTED["checks"]())
         if names := validator_verdicts.list_other_outputs(job):
             blobs = await self._state.deps.stores.blobs(job.board)
             job = replace(
@@ -157,9 +176,8 @@ class TurnRunner:
             found = tuple(await kind.evidence(task, turn))
         except Exception as error:  # a kind can be code of another party: any error of it means no evidence
             LOG.exception("%s: it could not be checked", granted.job.task_id, extra={"action": "dispatcher.evidence"})
-            code = f"{error.code}: " if isinstance(error, AgentTalkError) else ""
-            detail = f"verify_error: {code}{error}"
-            found = (Evidence("read_back", False, True, "observed", "engine", self._state.deps.stamp(), detail),)
+            why, code = (error.message, error.code) if isinstance(error, AgentTalkError) else (str(error), None)
+            found = (read_back.make_failure_evidence(why, code, self._state.deps.stamp()),)
         moot = next((each.detail for each in found if each.id in board_run.MOOT), "")
         return self._state.deps.secret_guard.redact_proof(
             WorkProof(evidence=found, check_records=board_run.evidence_to_json(found), moot=moot)
@@ -167,6 +185,7 @@ class TurnRunner:
 
     async def _judge_inputs(self, board: BoardState, granted: LeasedAttempt, prover: Prover) -> dict[str, Judgement]:
         """Have inputs judged before they are used."""
+        granted.job.enter("judging")
         await self._enter(board, granted.job, "validating")
         confirm = partial(self._confirm, board, granted)
         found = await InputReviewer(self._state.deps, board.store, self._state.jobs.performers, prover, confirm).judge(
@@ -179,6 +198,9 @@ class TurnRunner:
         self, board: BoardState, granted: LeasedAttempt, check: HumanCheck, shown: str, *, exhibit: Exhibit = NO_EXHIBIT
     ) -> Confirmation:
         """Ask a person about the work of a turn. Its agent is free for other tasks meanwhile."""
+        granted.job.enter("asking")
+        # First the row, then the slot: the agent is leased another task as soon as it is free, and a crash in between
+        # must find this turn as one that waits for a person.
         await self._enter(board, granted.job, "asking")
         self._state.free(granted)
         self._state.working.discard(granted.job.lease)
@@ -187,6 +209,7 @@ class TurnRunner:
         try:
             return await human_driver.confirm(self._state.deps, granted.job, check, shown, exhibit)
         finally:
+            granted.job.enter("checking")
             self._state.working.add(granted.job.lease)
             await self._enter(board, granted.job, "verifying")
 
@@ -195,6 +218,7 @@ class TurnRunner:
     ) -> None:
         """Wait until a forge reports news or the time is up. The agent is free for other tasks meanwhile."""
         job, heard = granted.job, asyncio.Event()
+        job.enter("awaiting")
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease}
         self._state.free(granted)
         self._state.working.discard(job.lease)
@@ -202,6 +226,7 @@ class TurnRunner:
         self._state.wake.set()
         self._state.announce(ended=False)
         self._state.awaiting.add(heard)
+        # Both are cancelled at the end, also when this turn is cancelled: they are tasks, and would go on without it.
         waiting = [asyncio.ensure_future(longest), asyncio.ensure_future(heard.wait())]
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -209,6 +234,7 @@ class TurnRunner:
             for each in waiting:
                 each.cancel()
             self._state.awaiting.discard(heard)
+            job.enter("checking")
             self._state.working.add(job.lease)
             await self._enter(board, job, "verifying")
 

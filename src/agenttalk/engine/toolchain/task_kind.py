@@ -24,7 +24,7 @@ from agenttalk.rules.prompts.context import PromptContext, PromptSection
 from agenttalk.rules.prompts.toolchain_sections import render_toolchain_sections
 from agenttalk.rules.proof import check_results
 from agenttalk.rules.proof.done import Evidence
-from agenttalk.rules.text import section_words
+from agenttalk.rules.text import forge_words, section_words
 from agenttalk.rules.toolchain import dedup_keys, demands, read_back, report_claims
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
 
@@ -114,7 +114,7 @@ class ToolchainTaskKind:
     async def evidence(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
         """Gather the evidence of the agent's reports and of the forge."""
         words = demands.make_claims([(each.kind, each.author, each.type, each.body) for each in turn.said], turn.at)
-        ended = Evidence("turn_ended", True, True, "observed", "engine", turn.at, "the agent ended its turn")
+        ended = Evidence("turn_ended", True, True, "observed", "engine", turn.at, forge_words.TURN_ENDED())
         if task.action_type == "infrastructure_failure":
             return [ended, *words]
         said = read_report_claims(task, turn)
@@ -148,7 +148,8 @@ class ToolchainTaskKind:
             return [read_back.make_lead_evidence(said, found, by="no one", approved=False, at=turn.at)]
         asked = read_back.render_question(self.lead, task.title, said, found)
         shown = check_results.hash_shown(asked, {"task": task.task_id, "command": turn.command_id})
-        confirmation = await turn.confirm(HumanCheck(id="not_applicable", kind="human", question=asked), shown)
+        check = HumanCheck(id="not_applicable", kind="human", question=asked)  # keeps only the text of a message
+        confirmation = await turn.confirm(check.model_copy(update={"question": asked}), shown)
         agreed = check_results.judge_human(confirmation, shown).passed
         return [
             read_back.make_lead_evidence(

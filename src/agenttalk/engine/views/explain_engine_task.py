@@ -155,6 +155,8 @@ def _describe_next(now: _TaskSituation, review: DagReviewRecord | None, turns: S
         return view_words.PAUSED(plan=now.plan_id)
     if task["phase"] in _ELSEWHERE or now.driver == "remote":
         return _ELSEWHERE[task["phase"] or "offered"](agent=task["agent_id"])
+    if task["waits_for_account"] and state == "READY":
+        return view_words.ACCOUNT_FREE(until=task["waits_for_account"]["until"], agent=task["agent_id"])
     held = view_words.ANOTHER_DAY if budgets.names_day(task["reason"]) else view_words.HELD
     by_cause = {
         "REWORK_EXHAUSTED": view_words.NO_ROUND,

@@ -23,6 +23,8 @@ from agenttalk.ports.statements.core import COMMENTS_OF, FACT, CommentRow
 from agenttalk.ports.statements.plans import ENGINE_TASK
 from agenttalk.ports.storage import Store
 from agenttalk.rules.proof.done import Evidence, Verdict
+from agenttalk.rules.text import forge_words
+from agenttalk.rules.text.catalogue import restore_messages
 from agenttalk.rules.toolchain import read_back
 from agenttalk.rules.toolchain.read_back import VerifyResult
 
@@ -59,7 +61,7 @@ async def _turns(store: Store, task_id: str) -> list[AuditedTurn]:
     turns: list[AuditedTurn] = []
     while fact is not None and len(turns) < _TURNS:
         [fact_row] = await store.read(FACT, seq=fact)
-        body: Any = wire.read(bytes(fact_row.body), limit=wire.DOCUMENT_LIMIT)
+        body: Any = restore_messages(wire.read(bytes(fact_row.body), limit=wire.DOCUMENT_LIMIT))
         fact = body.get("before")
         turns.append(
             {
@@ -79,7 +81,16 @@ async def _turns(store: Store, task_id: str) -> list[AuditedTurn]:
 def _verify(turn: JsonObject) -> VerificationView:
     verdict = turn["verdict"]
     evidence = [
-        Evidence(check["id"], check["passed"], True, check["trust"], check["by"], "", check["detail"])
+        Evidence(
+            check["id"],
+            check["passed"],
+            True,
+            check["trust"],
+            check["by"],
+            "",
+            check["detail"],
+            code=check.get("code", ""),
+        )
         for check in turn.get("checks", ())
     ]
     return _describe_result(read_back.to_result(Verdict(verdict["fulfilled"], trust=verdict["trust"]), evidence))
@@ -91,7 +102,7 @@ def _find_result(task: BoardTask, turns: list[AuditedTurn]) -> VerificationView 
         return {
             "passed": True,
             "code": "delivered",
-            "detail": f"stored for {task['assignee']}",
+            "detail": forge_words.STORED(agent=task["assignee"]),
             "trust": task["trust"],
             "infrastructure": False,
         }

@@ -18,13 +18,14 @@ from agenttalk.ports.statements.messages import COUNTED_TASKS, IN_FLIGHT, PLAN, 
 from agenttalk.ports.statements.people import OPEN_REQUESTS_IN
 from agenttalk.ports.statements.plans import ACTIVITY, RUN, SKIPPED_BY_FAILURE
 from agenttalk.ports.statements.views import RUN_COUNTS, UNISOLATED_IN, UNPROVEN_IN
-from agenttalk.rules.text import view_words
+from agenttalk.rules.text import budget_words, view_words
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.task_status import TaskView
     from agenttalk.engine.plans.dag_reviews import DagReviewRecord
     from agenttalk.engine.plans.releases import Release
     from agenttalk.engine.views.models.plans import (
+        AccountWaitSummary,
         PlanCounts,
         PlanOverview,
         PlanProgress,
@@ -143,10 +144,26 @@ async def _complete(
         "closing": closing,
         "tasks": tasks,
         "gates": [denials.to_json(row) for row in await store.read(OBJECTIONS_IN, plan_id=plan_id)],
+        "waits": _list_account_waits(tasks),
         "questions": [row.request_id for row in await store.read(OPEN_REQUESTS_IN, plan_id=plan_id)],
         "review": review.as_json() if review else None,
         "release": release.as_json() if release else None,
     }
+
+
+def _list_account_waits(tasks: Iterable[TaskView]) -> list[AccountWaitSummary]:
+    """List the accounts that tasks wait for, each with the number of its tasks."""
+    found: dict[str, list[TaskView]] = {}
+    for task in tasks:
+        if task["waits_for_account"]:
+            found.setdefault(task["reason"] or "", []).append(task)
+    waits: list[AccountWaitSummary] = []
+    for reason, waiting in found.items():
+        words = budget_words.TASK_WAITS if len(waiting) == 1 else budget_words.TASKS_WAIT
+        wait, text = waiting[0]["waits_for_account"], words(wait=reason, count=len(waiting))
+        if wait is not None:
+            waits.append({**wait, "tasks": len(waiting), "text": text})
+    return waits
 
 
 async def _read_tasks(store: Store, plan_id: str, stale: Collection[str]) -> list[TaskView]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from agenttalk.ports.statements.keys import AgentIdRow, NameRow
 from agenttalk.ports.statements.statement import NoRow, Statement
@@ -48,6 +48,17 @@ class HeldTaskRow(NamedTuple):
     fact: int | None
 
 
+class AccountWaitRow(NamedTuple):
+    """An account whose provider takes no work for a time."""
+
+    account: str
+    agent: str
+    kind: Literal["usage", "overload"]
+    text: str
+    until: str
+    number: int
+
+
 DAY_LIMIT: Final = Statement("day_limit", DayLimitRow)
 PUT_DAY_LIMIT: Final = Statement("put_day_limit", NoRow)
 DROP_DAY_LIMIT: Final = Statement("drop_day_limit", NameRow)
@@ -61,3 +72,7 @@ OBJECTIONS_IN: Final = Statement("objections_in", ObjectionRow)
 OVERRIDE: Final = Statement("override", NoRow)
 REQUEUE_TASK: Final = Statement("requeue_task", AgentIdRow)
 HELD_BY: Final = Statement("held_by", HeldTaskRow)
+ACCOUNT_WAITS: Final = Statement("account_waits", AccountWaitRow)
+PUT_ACCOUNT_WAIT: Final = Statement("put_account_wait", NoRow)
+HOLD_FOR_ACCOUNT: Final = Statement("hold_for_account", NoRow)
+RELEASE_ACCOUNTS: Final = Statement("release_accounts", NoRow)

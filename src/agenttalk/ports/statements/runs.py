@@ -103,8 +103,16 @@ class FolderTaskRow(NamedTuple):
     updated_at: str
 
 
+class AgentQueueRow(NamedTuple):
+    """A task in the queue of an agent."""
+
+    task_id: str
+    delivery: int
+
+
 NEXT_TASK: Final = Statement("next_task", NextTaskRow)
 NEXT_TASK_APART: Final = Statement("next_task_apart", NextTaskRow)
+QUEUED_OF_AGENT: Final = Statement("queued_of_agent", AgentQueueRow)
 LEASE_TASK: Final = Statement("lease_task", LeasedTaskRow)
 START_TASK: Final = Statement("start_task", AttemptNumberRow)
 START_FIRST: Final = Statement("start_first", NoRow)

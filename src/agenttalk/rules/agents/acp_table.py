@@ -61,6 +61,7 @@ def _entry(base: str, program: str, argv: tuple[str, ...], install: str = "", **
         "login": known.login,
         "mcp": _waiting(base),
         "files": known.files,
+        "limited": known.limited,
         "version": known.version,
         "install": install or known.install,
     }

@@ -20,6 +20,7 @@ from agenttalk.contracts.agent import AcpUse, CliUse, PromptBy
 from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.rules.agents.codecs import Codec, make_codec
 from agenttalk.rules.agents.events import Totals
+from agenttalk.rules.budgets.provider_limits import LimitPattern
 
 LONGEST_ARGUMENT: Final = 100 * 1024
 """The most bytes of a prompt in an argument. The system allows 128 KiB, and other programs can read arguments."""
@@ -100,6 +101,8 @@ class CodingAgent:
     """Patterns for a tool's answer, or a line, that reports a denied permission."""
     failed: tuple[str, ...] = ()
     """Patterns for lines that report a failure, for text output."""
+    limited: tuple[LimitPattern, ...] = ()
+    """Messages by which its program reports a limit of its provider. They count only where it reports its failure."""
     acted: str = ""
     """A pattern for lines that report an action, for text output, with the groups `tool` and `about`."""
     counted: str = ""
@@ -166,10 +169,61 @@ def _settings(way: str) -> str:
     )
 
 
+_CLAUDE: Final = "Claude Code 2.1.325, its code"
+_CLAUDE_RUN: Final = "Claude Code 2.1.325, recorded"
+_CODEX: Final = "Codex 0.166.0, its code"
+_CODEX_RUN: Final = "Codex 0.166.0, recorded"
+_GEMINI: Final = "Gemini CLI 0.61.0, its code (classifyGoogleError)"
+_GEMINI_RUN: Final = "Gemini CLI 0.61.0, recorded"
+_OPENCODE: Final = "OpenCode 1.18.33, its code"
+_QWEN: Final = "Qwen Code 0.24.4, its code"
+LIMITED: Final[Mapping[str, tuple[LimitPattern, ...]]] = MappingProxyType(
+    {
+        "claude": (
+            LimitPattern("usage", r"^You've hit your ", f"{_CLAUDE_RUN}: HTTP 429 with a rejected unified limit"),
+            LimitPattern("usage", r"^You've reached your |^You're out of (usage credits|extra usage)", _CLAUDE),
+            LimitPattern("usage", r"^Your org is out of usage", _CLAUDE),
+            LimitPattern("usage", r"^Credit balance is too low", f"{_CLAUDE_RUN}: HTTP 400"),
+            LimitPattern("usage", r"^Claude (AI )?usage limit reached", "Claude Code 1.0, reported by its users"),
+            LimitPattern("usage", r"^(5-hour|Weekly) limit reached", "Claude Code 2.0, reported by its users"),
+            LimitPattern("overload", r"^API Error: Request rejected \(429\)", f"{_CLAUDE_RUN}: HTTP 429"),
+            LimitPattern("overload", r"^API Error: (Repeated )?5\d\d\b", f"{_CLAUDE_RUN}: HTTP 500 and 529"),
+        ),
+        "codex": (
+            LimitPattern("usage", r"^You.ve hit your usage limit", f"{_CODEX_RUN}: usage_limit_reached"),
+            LimitPattern("usage", r"^Quota exceeded\. Check your plan", f"{_CODEX_RUN}: insufficient_quota"),
+            LimitPattern("overload", r"^Selected model is at capacity", f"{_CODEX_RUN}: HTTP 503"),
+            LimitPattern("overload", r"^exceeded retry limit, last status: (429|5\d\d)", f"{_CODEX_RUN}: HTTP 429"),
+            LimitPattern("overload", r"^(Flex capacity unavailable|Policy-restricted capacity is)", _CODEX),
+            LimitPattern("overload", r"^unexpected status (429|5\d\d)", _CODEX),
+            LimitPattern("overload", r"^Rate limit reached for ", _CODEX),
+        ),
+        "gemini": (
+            LimitPattern("usage", r"You have exhausted your (daily quota|capacity)", f"{_GEMINI_RUN}: PerDay"),
+            LimitPattern("usage", r"^\[API Error: .*(capacity exceeded|MODEL_CAPACITY_EXHAUSTED)", _GEMINI),
+            LimitPattern("overload", r"^\[API Error: .*Suggested retry after ", f"{_GEMINI_RUN}: PerMinute"),
+            LimitPattern("overload", r"^\[API Error: .*(RESOURCE_EXHAUSTED|UNAVAILABLE|model is overloaded)", _GEMINI),
+            LimitPattern("usage", r"^\[API Error: .*exceeded your current quota", _GEMINI),
+        ),
+        "opencode": (
+            LimitPattern("usage", r"^You exceeded your current quota", "OpenCode 1.18.33, recorded"),
+            LimitPattern("usage", r"usage limit reached\. It will reset in ", _OPENCODE),
+            LimitPattern("overload", r"^(Provider is overloaded|Too Many Requests|Rate Limited)", _OPENCODE),
+        ),
+        "qwen": (
+            LimitPattern("usage", r"Qwen OAuth quota exceeded|[Ff]ree allocated quota exceeded", _QWEN),
+            LimitPattern("usage", r"^\[API Error: .*exceeded your current quota", _QWEN),
+            LimitPattern("overload", r"^\[API Error: .*\b(429|5\d\d)\b", _QWEN),
+        ),
+    }
+)
+"""Coding agent → the messages by which it reports a limit, the first that fits first, each with its source."""
+
 TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
     {
         "claude": CodingAgent(
             program="claude",
+            limited=LIMITED["claude"],
             argv=_CLAUDE_ARGV,
             resume=(*_CLAUDE_ARGV, "--resume", "{session}"),
             codec="claude",
@@ -207,6 +261,7 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
         ),
         "codex": CodingAgent(
             program="codex",
+            limited=LIMITED["codex"],
             argv=("exec", *_CODEX_OPTIONS, "-"),
             resume=("exec", "resume", *_CODEX_OPTIONS, "{session}", "-"),
             codec="codex",
@@ -227,6 +282,7 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
         ),
         "gemini": CodingAgent(
             program="gemini",
+            limited=LIMITED["gemini"],
             argv=_GEMINI_ARGV,
             resume=(*_GEMINI_ARGV, "--resume", "{session}"),
             codec="gemini",
@@ -252,6 +308,7 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
         ),
         "opencode": CodingAgent(
             program="opencode",
+            limited=LIMITED["opencode"],
             argv=_OPENCODE_ARGV,
             resume=(*_OPENCODE_ARGV, "-s", "{session}"),
             codec="opencode",
@@ -271,6 +328,7 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
         ),
         "qwen": CodingAgent(
             program="qwen",
+            limited=LIMITED["qwen"],
             argv=_QWEN_ARGV,
             resume=(*_QWEN_ARGV, "--resume", "{session}"),
             codec="claude",

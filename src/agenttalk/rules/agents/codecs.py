@@ -12,8 +12,10 @@ from typing import Any, Final, Protocol
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import JsonError
 from agenttalk.rules.agents import progress_notes
-from agenttalk.rules.agents.events import AgentEvent, describe_arguments, matches
+from agenttalk.rules.agents.events import AgentEvent, describe_arguments, find_file, matches
 from agenttalk.rules.agents.results import text_of
+from agenttalk.rules.budgets import provider_limits
+from agenttalk.rules.budgets.provider_limits import SignalledLimit
 from agenttalk.rules.core import usage
 from agenttalk.rules.core.usage import NOTHING, BilledTokens, UsageTotals
 
@@ -147,6 +149,8 @@ class ClaudeCodec(_StreamCodec):
         self._tokens = 0
         self._calls = _RecentEntries()
         self._told = _RecentEntries()
+        self._resets_at: float | None = None
+        """When a limit of the subscription passes that rejected the last request."""
 
     def read_line(self, line: bytes) -> Iterator[AgentEvent]:
         """Yield the events of a line."""
@@ -160,6 +164,8 @@ class ClaudeCodec(_StreamCodec):
                 yield from self._answered(_part(said, "message"))
             case "user", _:
                 yield from self._returned(_part(said, "message"))
+            case "rate_limit_event", _:
+                self._note_limit(_part(said, "rate_limit_info"))
             case "result", _:
                 yield from self._over(said)
 
@@ -169,7 +175,8 @@ class ClaudeCodec(_StreamCodec):
                 yield AgentEvent("text", _text(block, "text"))
             elif block.get("type") == "tool_use":
                 self._calls[_text(block, "id")] = _text(block, "name")
-                yield AgentEvent("tool", describe_arguments(block.get("input")), _text(block, "name"))
+                given = block.get("input")
+                yield AgentEvent("tool", describe_arguments(given), _text(block, "name"), file=find_file(given))
         tokens = _claude_tokens(_part(message, "usage"))
         if tokens:
             self._tokens += tokens - self._counted.get(_text(message, "id"), 0)
@@ -199,7 +206,17 @@ class ClaudeCodec(_StreamCodec):
             yield AgentEvent("end", _text(said, "result"))
         else:
             why = _text(said, "result") or _text(_part(said, "error"), "message") or _text(said, "subtype")
-            yield AgentEvent("error", why)
+            yield AgentEvent("error", why, limit=self._limit(said))
+
+    def _note_limit(self, said: dict[str, Any]) -> None:
+        resets_at = said.get("resetsAt")
+        rejected = said.get("status") == "rejected" and isinstance(resets_at, int | float)
+        self._resets_at = float(resets_at) if rejected and resets_at is not None else None
+
+    def _limit(self, said: dict[str, Any]) -> SignalledLimit | None:
+        if said.get("api_error") == "usage_limit_reached":
+            return SignalledLimit("usage", self._resets_at)
+        return provider_limits.read_status(said.get("api_error_status"), said.get("api_error_type"))
 
 
 def _claude_tokens(said: dict[str, Any]) -> int:
@@ -246,7 +263,8 @@ class CodexCodec(_StreamCodec):
             return
         self._begun[number] = True
         called = f"{_text(item, 'server')}.{_text(item, 'tool')}" if name == "mcp_tool_call" else name
-        yield AgentEvent("tool", _CODEX_TOOLS[name](item), called)
+        changed = next((_text(each, "path") for each in _parts(item.get("changes"))), "")
+        yield AgentEvent("tool", _CODEX_TOOLS[name](item), called, file=changed)
 
     def _item(self, item: dict[str, Any]) -> Iterator[AgentEvent]:
         yield from self._tool(item)
@@ -296,7 +314,8 @@ class GeminiCodec(_StreamCodec):
                 yield AgentEvent("session", _text(said, "session_id"), _text(said, "model"))
             case "tool_use":
                 self._calls[_text(said, "tool_id")] = _text(said, "tool_name")
-                yield AgentEvent("tool", describe_arguments(said.get("parameters")), _text(said, "tool_name"))
+                given = said.get("parameters")
+                yield AgentEvent("tool", describe_arguments(given), _text(said, "tool_name"), file=find_file(given))
             case "tool_result" if said.get("status") == "error":
                 error = _part(said, "error")
                 why = _text(error, "message") or _text(said, "output") or _text(error, "type")
@@ -339,14 +358,17 @@ class OpenCodeCodec(_StreamCodec):
                 yield AgentEvent("text", _text(part, "text"))
             case "tool_use":
                 state = _part(part, "state")
-                yield AgentEvent("tool", describe_arguments(state.get("input")), _text(part, "tool"))
+                given = state.get("input")
+                yield AgentEvent("tool", describe_arguments(given), _text(part, "tool"), file=find_file(given))
                 if state.get("status") == "error":
                     yield from self._refused(_text(part, "tool"), _text(state, "error"))
             case "step_finish":
                 yield from self._finished(part)
             case "error":
                 error = _part(said, "error")
-                yield AgentEvent("error", _text(_part(error, "data"), "message") or _text(error, "name"))
+                data = _part(error, "data")
+                limit = provider_limits.read_status(data.get("statusCode"))
+                yield AgentEvent("error", _text(data, "message") or _text(error, "name"), limit=limit)
 
     def _finished(self, part: dict[str, Any]) -> Iterator[AgentEvent]:
         tokens = _part(part, "tokens")

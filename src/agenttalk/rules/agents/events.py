@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, JsonError
+from agenttalk.rules.budgets.provider_limits import SignalledLimit
 from agenttalk.rules.core.usage import NOTHING, UNBILLED, BilledTokens, UsageTotals
 from agenttalk.rules.text import answer_words, verdict_words
 
@@ -37,6 +38,10 @@ class AgentEvent(NamedTuple):
     """The request to the model that a usage belongs to, if any."""
     billed: BilledTokens = UNBILLED
     """The tokens of that request so far."""
+    file: str = ""
+    """The file that a tool is used on, if its arguments name one."""
+    limit: SignalledLimit | None = None
+    """The limit of the provider that caused an error, if the agent's program says so in a field of its own."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the event as JSON."""
@@ -68,6 +73,8 @@ class RunSummary:
     denials: list[str] = field(default_factory=list)
     warning: str = ""
     error: str = ""
+    limit: SignalledLimit | None = None
+    """The limit that caused the error, if its program says so in a field of its own."""
     ended: bool = False
     broken: bool = False
     """Whether its output did not follow the protocol."""
@@ -95,6 +102,7 @@ class RunSummary:
                 pass  # the next event shows the answer
             case "error":
                 self.error = event.text or event.name or "the agent reports a failure without a reason"
+                self.limit = event.limit
             case _:
                 self.ended = True
                 self.text = event.text or self.text
@@ -166,6 +174,19 @@ def describe_arguments(arguments: object) -> str:
         return wire.write(dict(arguments)).decode() if arguments else ""
     except JsonError:
         return ""
+
+
+def find_file(arguments: object) -> str:
+    """Return the file that a tool's arguments name; empty if they name none."""
+    for key in ("file_path", "filePath", "absolute_path", "notebook_path", "path"):
+        if isinstance(arguments, Mapping) and isinstance(said := arguments.get(key), str) and said:
+            return said
+    return ""
+
+
+def show_path(path: str, folder: str) -> str:
+    """Return a path as seen from the folder in which an agent works."""
+    return path.removeprefix(f"{folder.rstrip('/')}/")
 
 
 def matches(patterns: Iterable[re.Pattern[str]], text: str) -> bool:

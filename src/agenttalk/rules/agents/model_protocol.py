@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 from agenttalk.contracts.core import wire
@@ -13,6 +14,7 @@ from agenttalk.contracts.errors import Code, JsonError
 from agenttalk.rules.agents.events import AgentEvent
 from agenttalk.rules.agents.model_answers import AnswerSpec
 from agenttalk.rules.agents.results import TAIL
+from agenttalk.rules.budgets.provider_limits import LimitKind
 from agenttalk.rules.core import usage
 from agenttalk.rules.core.usage import NOTHING, UsageTotals
 
@@ -22,6 +24,7 @@ KEY: Final = "AGENTTALK_MODEL_KEY"
 """The variable with the key of a service."""
 LARGEST: Final = 64 * 1024 * 1024
 """The most bytes of a request."""
+_LIMITS: Final[Mapping[str, LimitKind]] = MappingProxyType({"usage": "usage", "overload": "overload"})
 _COUNTS: Final = ("input_tokens", "output_tokens", "requests")
 
 
@@ -76,6 +79,10 @@ class ModelRun:
     """Whether we estimated the tokens, because the service did not report them."""
     fault: tuple[Code, str] | None = None
     """Why there is no usable answer."""
+    limit: LimitKind | None = None
+    """The limit of the service that is the cause, if one is."""
+    retry_after: float = 0.0
+    """Seconds after which the service wants to be asked again; 0 if it does not say."""
     ended: bool = False
     """Whether there is a usable answer."""
 
@@ -101,6 +108,8 @@ class ModelRun:
                 return self._count(told)
             case "fault":
                 self.fault = (_code(told.get("code")), text[:TAIL] or "it does not say why")
+                self.limit = _LIMITS.get(_text(told.get("limit")))
+                self.retry_after = usage.read_number(told.get("retry_after"))
                 return AgentEvent("error", self.fault[1], self.fault[0])
             case "end":
                 self.ended = True

@@ -23,6 +23,10 @@ class Note:
     """The usage since the turn began, not since the last note."""
     progress: str = ""
     """What the program is doing. Many equal notes in a row mean that it is stuck."""
+    tool: str = ""
+    """The tool that the program uses, if it is a coding agent that says so."""
+    file: str = ""
+    """The file that the tool is used on."""
     counts_only: bool = False
     """Whether the note has usage and no progress."""
     last: bool = False

@@ -13,7 +13,8 @@ from agenttalk.contracts.errors import Code, JsonError
 from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.rules.agents.progress_notes import strip_notes
 from agenttalk.rules.proof.evidence import read_claims
-from agenttalk.rules.text import answer_words
+from agenttalk.rules.text import answer_words, turn_words
+from agenttalk.rules.text.message import ABOUT, LINES, cut, join
 
 FITNESS_THRESHOLD: Final = 70
 """The least points of 100 with which an agent judges itself fit for a command."""
@@ -132,11 +133,11 @@ def text_of(data: bytes) -> str:
 
 def describe_error(error: str, stderr: bytes) -> str:
     """Explain why a program failed: the driver's reason, and the end of the program's own output."""
-    first = error[: TAIL // 2]
+    first = cut(error, TAIL // 2)
     said = text_of(stderr).strip()[-(TAIL - len(first) - 2) :]
     if first and said:
-        return f"{first}\n{said}" if "\n" in said else f"{first}: {said}"
-    return first or said or "it said nothing"
+        return join([first, said], LINES) if "\n" in said else ABOUT(subject=first, what=said)
+    return first or said or turn_words.NO_WORD()
 
 
 def list_required_outputs(command: Command) -> list[str]:
@@ -188,4 +189,4 @@ def fill_notice(command: Command, outcome: AgentResult | TurnFault) -> str | Non
 def describe_exit(code: int) -> str:
     """Explain an exit code. Shells and sandboxes encode the signal that ended their program in it."""
     name = _SIGNALS.get(code - _SIGNALLED)
-    return f"exit code {code} (ended by {name})" if name else f"exit code {code}"
+    return turn_words.EXIT_BY_SIGNAL(code=code, signal=name) if name else turn_words.EXIT(code=code)

@@ -20,7 +20,7 @@ from agenttalk.contracts.generation import GenerateResult, Repair
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.rules.commands import promises, validation
 from agenttalk.rules.commands.validation import ENVELOPE_LEVELS, NOTHING, Known
-from agenttalk.rules.text import command_words
+from agenttalk.rules.text import task_words
 from agenttalk.rules.text.message import LOCALES
 
 _TRUE: Final = frozenset({"true", "yes", "on", "1"})
@@ -253,7 +253,7 @@ def _settle_scoring(draft: _CommandDraft, locale: Locale) -> None:
     if draft.get("score_required") is None and isinstance(criteria, str) and criteria.strip():
         draft.set_field("score_required", True, "score_criteria is given, so a score is meant")
     if draft.settle("score_required", as_boolean, False):
-        draft.settle("score_criteria", _as_text, command_words.RUBRIC.render(locale))
+        draft.settle("score_criteria", _as_text, task_words.RUBRIC.render(locale))
     elif criteria is not None:
         draft.set_field("score_criteria", None, "no score is required")
 
@@ -263,9 +263,9 @@ def _settle_the_rest(draft: _CommandDraft, locale: Locale) -> None:
     draft.settle("timeout", lambda given: _in_range(as_integer(given), 1), 3600)
     draft.settle("retry_times", lambda given: _in_range(as_integer(given), 0), 0)
     draft.settle("priority", _as_priority, "MEDIUM")
-    completed = command_words.COMPLETED_WITH_SCORE if draft.get("score_required") else command_words.COMPLETED
+    completed = task_words.COMPLETED_WITH_SCORE if draft.get("score_required") else task_words.COMPLETED
     _settle_notice(draft, "on_complete", completed.render(locale))
-    _settle_notice(draft, "on_failure", command_words.FAILED.render(locale))
+    _settle_notice(draft, "on_failure", task_words.FAILED.render(locale))
     ids = [draft.get(name) for name in ("plan_id", "task_id", "command_id")]
     if all(isinstance(part, str) for part in ids):
         draft.settle("idempotency_key", _as_text, ":".join(ids))

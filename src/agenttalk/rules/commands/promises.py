@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import Part
 from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.contracts.dag import Node, TaskDag
-from agenttalk.contracts.errors import Code, ContractError, Problem
-from agenttalk.contracts.evidence import read_promise
+from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.planfile.model import PLACEHOLDER_ID
 from agenttalk.contracts.promise import CHECK_KINDS, Checkpoint, CompletionPromise, OtherCheck, Severity
 
@@ -70,27 +68,6 @@ def _assign_promise_id(plan_id: str, node: Node, ms: int) -> Node:
         return node
     promise_id = make_plan_promise_id(plan_id, node.task_id, ms)
     return node.model_copy(update={"promise": promise.model_copy(update={"id": promise_id})})
-
-
-def create(
-    objective: str, acceptance: Sequence[Mapping[str, Any]], *, ms: int, random: int, **more: Any
-) -> CompletionPromise:
-    """Make a new promise, with the default `doneWhen` and `abortWhen`. `more` are other fields, in either spelling.
-
-    Raises ContractError when the objective or the acceptance is empty, or a field is wrong.
-    """
-    problems = []
-    if not objective.strip():
-        problems.append(
-            Problem(Code.PROMISE_INVALID, "objective", "the objective is empty", "write what is to be achieved")
-        )
-    if not acceptance:
-        message = "there is no acceptance criterion: nothing would ever be shown"
-        problems.append(Problem(Code.PROMISE_INVALID, "acceptance", message, "add what must be shown"))
-    if problems:
-        raise ContractError(problems[0].code, problems[0].message, problems, hint=problems[0].hint)
-    body = {"id": make_promise_id(ms, random), "objective": objective, "acceptance": list(acceptance), **more}
-    return read_promise(body)
 
 
 def validate(promise: CompletionPromise) -> PromiseValidity:

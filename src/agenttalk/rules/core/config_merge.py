@@ -1,4 +1,7 @@
-"""Adds an entry of ours to a file that people write. Their text stays unchanged, or the file is not touched."""
+"""Adds an entry of ours to a file that people write, and takes it out again.
+
+Their text stays unchanged, or the file is not touched.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 _INDENTS: Final[tuple[int | str | None, ...]] = (2, 4, "\t", 3, 1, 8, None)
 BEGIN: Final = "<!-- agenttalk:begin -->"
@@ -24,7 +27,16 @@ class ConfigMergeResult:
 
 
 ALREADY_THERE: Final = ConfigMergeResult()
-"""The entry is there already."""
+"""Nothing is to be done: the entry is there already, or gone already."""
+
+
+class _Layout(NamedTuple):
+    """How a JSON file is written."""
+
+    indent: int | str | None
+    separators: tuple[str, str] | None
+    ascii_only: bool
+    end: str
 
 
 def merge_into_json(
@@ -50,13 +62,10 @@ def merge_into_json(
             return ConfigMergeResult(why=f"{key!r} is not an object in it")
     if path[-1] in holder:
         return ALREADY_THERE
-    for indent, separators, ascii_only, end in _layouts():
-        if json.dumps(document, indent=indent, separators=separators, ensure_ascii=ascii_only) + end == text:
-            new = _with(document, path, value)
-            return ConfigMergeResult(
-                json.dumps(new, indent=indent, separators=separators, ensure_ascii=ascii_only) + end
-            )
-    return ConfigMergeResult(why="writing it anew would change its layout")
+    layout = _layout_of(document, text)
+    if layout is None:
+        return ConfigMergeResult(why="writing it anew would change its layout")
+    return ConfigMergeResult(_write_json(_with(document, path, value), layout))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -66,13 +75,23 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _layouts() -> Iterator[tuple[int | str | None, tuple[str, str] | None, bool, str]]:
+def _layout_of(document: Any, text: str) -> _Layout | None:
+    """Find the layout in which a document gives exactly a text; None if it is another one."""
+    return next((layout for layout in _layouts() if _write_json(document, layout) == text), None)
+
+
+def _write_json(document: Any, layout: _Layout) -> str:
+    text = json.dumps(document, indent=layout.indent, separators=layout.separators, ensure_ascii=layout.ascii_only)
+    return text + layout.end
+
+
+def _layouts() -> Iterator[_Layout]:
     """Yield the layouts of JSON that people and their tools use."""
     for indent in _INDENTS:
         for separators in (None, (",", ":")):
             for ascii_only in (False, True):
                 for end in ("\n", ""):
-                    yield indent, separators, ascii_only, end
+                    yield _Layout(indent, separators, ascii_only, end)
 
 
 def _with(document: dict[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
@@ -125,3 +144,39 @@ def merge_into_text(text: str | None, paragraph: str) -> ConfigMergeResult:
         return ALREADY_THERE
     gap = "" if not before.strip() else "\n" if before.endswith("\n") else "\n\n"
     return ConfigMergeResult(f"{before}{gap}{BEGIN}\n{paragraph.strip()}\n{END}\n")
+
+
+def remove_from_json(
+    text: str, path: Sequence[str], value: Any, *, held: int = 0, first: Mapping[str, Any] | None = None
+) -> ConfigMergeResult:
+    """Take our value at a path out of a JSON object, and the objects on the way to it that are empty then.
+
+    The first `held` keys of the path were there before, and stay. A value that is not ours any more stays, and so does
+    a file whose layout we could not reproduce. A document of which only `first` is left gives an empty text.
+    """
+    try:
+        document = json.loads(text, object_pairs_hook=_once)
+    except ValueError as error:
+        return ConfigMergeResult(why=f"it is not plain JSON: {error}")
+    holders: list[Any] = [document]
+    for key in path:
+        if not isinstance(holders[-1], dict) or key not in holders[-1]:
+            return ALREADY_THERE
+        holders.append(holders[-1][key])
+    if holders[-1] != value:
+        return ConfigMergeResult(why=f"its entry {path[-1]!r} was changed")
+    layout = _layout_of(document, text)
+    if layout is None:
+        return ConfigMergeResult(why="writing it anew would change its layout")
+    for depth in range(len(path), 0, -1):
+        if depth == len(path) or (not holders[depth] and depth > held):
+            del holders[depth - 1][path[depth - 1]]
+    return ConfigMergeResult(_write_json(document, layout) if document and document != first else "")
+
+
+def remove_from_text(text: str, piece: str) -> ConfigMergeResult:
+    """Take a piece of ours out of a text, unless it was changed or is there twice."""
+    count = text.count(piece)
+    if count != 1:
+        return ConfigMergeResult(why="what was added to it was changed" if count == 0 else "it has the addition twice")
+    return ConfigMergeResult(text.replace(piece, ""))

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
+from agenttalk.rules.text.message import Message, Parameter
+
 SHORTEST: Final = 6
 """The least characters of a secret. Shorter values appear in too many texts by chance."""
 _CORE: Final = 8
@@ -61,12 +63,20 @@ class Secrets:
         return max(map(len, self._raw), default=0)
 
     def redact(self, text: str) -> str:
-        """Replace the secrets in a text by marks."""
+        """Replace the secrets in a text by marks. A message stays one, with its parameters redacted."""
+        if isinstance(text, Message):
+            params = {name: self._redact_parameter(value) for name, value in text.params.items()}
+            text = text if params == text.params else Message(text.template, params)
         present = [spelling for spelling in self._names if spelling in text]  # cheap, and most texts have none
         if not present:
             return text
         pattern = "|".join(map(re.escape, sorted(present, key=len, reverse=True)))
         return re.sub(pattern, lambda match: _mark(self._names[match[0]]), text)
+
+    def _redact_parameter(self, value: Parameter) -> Parameter:
+        if isinstance(value, tuple):
+            return tuple(self.redact(part) for part in value)
+        return self.redact(value) if isinstance(value, str) else value
 
     def redact_bytes(self, data: bytes) -> bytes:
         """Replace the secrets in bytes by marks."""

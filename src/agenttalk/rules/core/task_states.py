@@ -14,14 +14,14 @@ Phase = Literal["validating", "executing", "asking", "offered", "elsewhere", "ve
 """What a RUNNING task is doing. One that an agent elsewhere is to do is `offered` until it takes it."""
 ProgramEnding = Literal["finished", "crashed", "timeout", "not_started"]
 """How a program ended. `finished` means that it exited by itself, with any exit code."""
-TurnEnding = Literal[ProgramEnding, "stopped", "unfit", "refused", "aborted", "lost", "engine_died"]
+TurnEnding = Literal[ProgramEnding, "stopped", "unfit", "refused", "aborted", "lost", "limited", "engine_died"]
 """How a turn ended: the one vocabulary from the driver to the rule that decides what follows.
 
 - `finished`: the agent ended by itself, and what it left can be judged.
 - `stopped`: the engine ended it, which does not count against the agent; `engine_died`: the engine's process ended.
 - `aborted`: a limit or a person stopped it, and the reason is known.
 - `unfit`: the agent says that the task is not for it. `refused`: it rejects an input.
-- `lost`: a remote agent is silent.
+- `lost`: a remote agent is silent. `limited`: the provider takes no more work of its account, or none now.
 """
 Cause = Literal[
     "INPUTS_PICKED",  # dependencies allow it and every required input exists: the command is made
@@ -45,6 +45,9 @@ Cause = Literal[
     "FAILED_FOR_GOOD",  # the same without retries left
     "ABORTED",  # an abort condition fired, a checkpoint denied for good, or a person stopped it
     "DAY_SPENT",  # the limit of the day was reached during the turn, which does not count
+    "ACCOUNT_LIMIT",  # the provider takes no work of the agent's account now: a turn that it ended does not count
+    "ACCOUNT_FREE",  # the account takes work again
+    "HANDED_OVER",  # the account waits, so the fallback of its agent does the task
     "ENGINE_ENDED",  # the engine died or was stopped while validating or executing: the turn does not count
     "ENGINE_ENDED_TOO_OFTEN",  # the engine died again and again with this task
     "NEEDS_PERSON",  # the verifier needs a person
@@ -101,6 +104,9 @@ _TABLE: Final[dict[State, dict[Cause, State]]] = {
         **_OPEN,
         "LEASED": "RUNNING",
         "SUPERSEDED": "READY",
+        "ACCOUNT_LIMIT": "READY",
+        "ACCOUNT_FREE": "READY",
+        "HANDED_OVER": "READY",
         "INPUTS_LOST": "PENDING",
         "INPUTS_AMBIGUOUS": "BLOCKED_WAITING_HUMAN",
         "SOFT_DENIED": "BLOCKED_WAITING_REVIEW",
@@ -120,6 +126,7 @@ _TABLE: Final[dict[State, dict[Cause, State]]] = {
         "RETRY": "READY",
         "FAILED_FOR_GOOD": "FAILED",
         "DAY_SPENT": "READY",
+        "ACCOUNT_LIMIT": "READY",
         "ENGINE_ENDED": "READY",
         "ENGINE_ENDED_TOO_OFTEN": "BLOCKED_WAITING_HUMAN",
         "NEEDS_PERSON": "BLOCKED_WAITING_HUMAN",

@@ -13,6 +13,7 @@ from agenttalk.contracts.errors import JsonError
 
 _PREFIX: Final = "agt_"
 _LONGEST: Final = 2048
+_ID_LENGTH: Final = 12
 
 
 class TokenSubject(NamedTuple):
@@ -34,6 +35,11 @@ def attempt_token(board: str, plan_id: str, task_id: str, epoch: int, secret: st
 def token_hash(token: str) -> str:
     """Hash a token for the store: the hex digits of its sha256."""
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def token_id(token: str) -> str:
+    """Return the beginning of a token's hash, which identifies it for people."""
+    return token_hash(token)[:_ID_LENGTH]
 
 
 def read_token(text: str) -> TokenSubject | None:

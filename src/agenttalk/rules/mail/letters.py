@@ -90,7 +90,7 @@ def _faults(mail: Mail, now: datetime) -> list[Problem]:
     if mail.deadline is not None and mail.kind != "request":
         faults.append(Problem(Code.FIELD_VALUE, "deadline", "only a request has a deadline", "leave it out"))
     elif mail.deadline is not None and mail.deadline <= now:
-        faults.append(Problem(Code.FIELD_VALUE, "deadline", "the deadline is over", "give a later one"))
+        faults.append(Problem(Code.FIELD_VALUE, "deadline", "the deadline has passed", "give a later one"))
     return faults
 
 

@@ -11,7 +11,9 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, UsageError
 
-NoticeEvent: TypeAlias = Literal["plan.ended", "task.failed", "human.asked", "done.refused", "budget.stopped"]
+NoticeEvent: TypeAlias = Literal[
+    "plan.ended", "task.failed", "human.asked", "done.refused", "budget.stopped", "account.limited"
+]
 NoticeFormat: TypeAlias = Literal["cloudevents", "slack"]
 LONGEST: Final = 300
 """Characters of a reason or message in a notice, at most."""
@@ -52,6 +54,11 @@ def make_notices(kind: str, subject: str, body: Mapping[str, Any]) -> Iterator[O
             yield OutboundNotice("task.failed", str(body["plan_id"]), task_id, _line(body.get("message")))
         case "turn.ended":
             yield from _make_turn_notices(body)
+        case "account.waits" if body.get("kind") == "usage":
+            plan_id, task_id = str(body.get("plan_id") or ""), str(body.get("task_id") or "")
+            agent, until, why = str(body.get("agent")), str(body.get("until")), _line(body.get("text"))
+            told = f"{agent}: usage limit of the account until {until}; its tasks wait ({why})"
+            yield OutboundNotice("account.limited", plan_id, task_id, told)
         case "task.moved" if str(body.get("reason") or "").startswith(_BUDGET):
             plan_id, _, task_id = subject.partition("/")
             yield OutboundNotice("budget.stopped", plan_id, task_id, f"{subject} is stopped: {_line(body['reason'])}")

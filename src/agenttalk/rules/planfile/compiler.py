@@ -410,6 +410,7 @@ class _Compiler:
         named.update(agent_id for node in dag.nodes for output in node.outputs for agent_id in output.deliver_to)
         named.update(map(AgentId, policy_checks.list_judges(self.plan)))
         found = {agent_id: _profile(agent_id, spec) for agent_id, spec in self.plan.agents.items()}
+        named.update(each.fallback for each in (*found.values(), *self._settled.values()) if each.fallback)
         wanted = [agent_id for agent_id in self._settled if agent_id in found or agent_id in named]
         return found | {agent_id: self._settled[agent_id] for agent_id in wanted}
 

@@ -117,6 +117,7 @@ class PlanExamination:
             if agent_id in RESERVED:
                 self.refuse(Code.NAME_TAKEN, where, f"{agent_id!r} is a reserved name", "choose another one")
             self._check_driver(where, self.settled.get(agent_id) or spec)
+            self._check_fallback(agent_id, self.settled.get(agent_id) or spec)
         for number, agent_id in enumerate(plan.policies.commanders or ()):
             if agent_id not in self._known:
                 where = f"policies.commanders[{number}]"
@@ -124,6 +125,13 @@ class PlanExamination:
         self.problems += policy_checks.check(plan, self._known, self._unknown)
         if plan.workspace and all(task.workspace is None for task in plan.tasks):
             self.warn("workspace", "no task works in the repository", "write workspace: repo at those that do")
+
+    def _check_fallback(self, agent_id: str, agent: AgentProfile | AgentSpec) -> None:
+        where, fallback = f"agents.{agent_id}.fallback", agent.fallback
+        if fallback == agent_id:
+            self.refuse(Code.FIELD_VALUE, where, f"{agent_id!r} cannot stand in for itself", "name another agent")
+        elif fallback is not None and fallback not in self._known:
+            self.refuse(Code.DAG_AGENT_UNKNOWN, where, *self._unknown("agent", fallback, self._known))
 
     def _check_driver(self, where: str, agent: AgentProfile | AgentSpec) -> None:
         driver = agent.driver

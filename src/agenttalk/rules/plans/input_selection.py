@@ -17,14 +17,9 @@ from agenttalk.contracts.core.base import is_hash, is_path, same_hash
 from agenttalk.contracts.dag import ByMessageType, ByValue, Input, Node, PickPolicy
 from agenttalk.rules.core.artifacts import ArtifactFile, normalize_files
 from agenttalk.rules.core.globs import match_names
+from agenttalk.rules.text import question_words
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_COMPARED: Final[dict[PickPolicy, str]] = {
-    "latest_by_delivered_at": "delivery time",
-    "first_seen": "delivery time",
-    "highest_score": "score",
-}
-"""What a policy compares; the others compare nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +259,7 @@ def _choose(need: Input, matches: list[_Match], unfinished: AbstractSet[str]) ->
     if count < (need.min_count or 1):
         return None
     if unknown:
-        return AmbiguousInput(need.name, unknown, "a file has no hash")
+        return AmbiguousInput(need.name, unknown, question_words.NO_HASH())
     if need.policy != "all":
         return _choose_one(need, matches)
     delivered = {each.candidate.task_id for each in matches}
@@ -281,14 +276,14 @@ def _choose_one(need: Input, matches: list[_Match]) -> _Choice:
     ranked = [(_rank(need.policy, each.candidate), each) for each in matches]
     unknown = _candidates(each for rank, each in ranked if rank is None)
     if unknown:
-        return AmbiguousInput(need.name, unknown, f"there is no {_COMPARED[need.policy]} to choose by")
+        return AmbiguousInput(need.name, unknown, question_words.NOTHING_TO_COMPARE[need.policy]())
     best = max(rank for rank, _ in ranked if rank is not None)
     first = [each for rank, each in ranked if rank == best]
     if len(first) > 1:
-        why = f"{len(first)} artifacts are equal by {need.policy}"
+        why = question_words.EQUAL(count=len(first), policy=need.policy)
         return AmbiguousInput(need.name, _candidates(first), why)
     if need.selector.type == "by_file_name" and not first[0].whole and len(first[0].files) > 1:
-        return AmbiguousInput(need.name, _candidates(first), "the artifact has several files of that name")
+        return AmbiguousInput(need.name, _candidates(first), question_words.SEVERAL_FILES())
     return (first[0],)
 
 
@@ -327,11 +322,9 @@ def _resolved(
         for file in each.files:
             path = _stored_at(each.candidate, file)
             if not same_hash(hashes.setdefault(path, file.sha256), file.sha256):
-                return AmbiguousInput(need.name, chosen, f"there are two contents of {path!r}")
+                return AmbiguousInput(need.name, chosen, question_words.TWO_CONTENTS(path=path))
     try:
         filled = ResolvedInput.read({"input_name": need.name, "required": need.required, "paths": list(hashes)})
     except ValidationError:
-        return AmbiguousInput(
-            need.name, chosen, "a command cannot name its files: a path is missing, too long or malformed"
-        )
+        return AmbiguousInput(need.name, chosen, question_words.UNNAMEABLE())
     return chosen, filled

@@ -10,7 +10,9 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.contracts.errors import Code, Problem
-from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text import question_words, verdict_words
+from agenttalk.rules.text.catalogue import read_text
+from agenttalk.rules.text.message import ABOUT, LINES, join
 
 DisputeState: TypeAlias = Literal["open", "upheld", "dismissed", "closed"]
 """`closed` is one that needs no decision any more."""
@@ -94,23 +96,23 @@ def render_question(
     task: str, agent_id: str, reason: str, check: Mapping[str, Any], last: Mapping[str, Any] | None
 ) -> str:
     """Render the question to a person: the reason, the check, its last result and its output."""
-    lines = [
-        f"{agent_id} says that the check {check['id']!r} of {task} is wrong.",
-        "The check stays as it is until you change the plan, and the task goes on meanwhile.",
-        "",
-        "Its reason, in its own words:",
-        *_quoted(reason),
-        "",
-        f"The check ({check['kind']}): {describe_check(check)}",
-    ]
     if last is None:
-        return "\n".join([*lines, "It has not been made of this task yet."])
-    passed = "passed" if last.get("passed") else "did not pass"
-    detail = f": {last['detail']}" if last.get("detail") else ""
-    lines.append(f"Last time it {passed}{detail}")
-    if last.get("output"):
-        lines += ["It printed:", *_quoted(str(last["output"])[-_TAIL:])]
-    return "\n".join(lines)
+        then: str = question_words.NOT_CHECKED_YET()
+    else:
+        passed = question_words.LAST_TIME["passed" if last.get("passed") else "failed"]()
+        then = ABOUT(subject=passed, what=read_text(last, "detail")) if last.get("detail") else passed
+        if last.get("output"):
+            output = "\n".join(_quoted(str(last["output"])[-_TAIL:]))
+            then = join([then, question_words.IT_PRINTED(output=output)], LINES)
+    return question_words.DISPUTED(
+        agent=agent_id,
+        check=check["id"],
+        task=task,
+        reason="\n".join(_quoted(reason)),
+        kind=check["kind"],
+        described=describe_check(check),
+        last=then,
+    )
 
 
 def describe_check(check: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from agenttalk.contracts.promise import (
     Trust,
 )
 from agenttalk.rules.proof.score_gates import due_outputs
-from agenttalk.rules.text import command_words, verdict_words
+from agenttalk.rules.text import task_words, verdict_words
 from agenttalk.rules.text.message import Message, join
 
 __all__ = ["TRUST", "Evidence", "GateResult", "Trust", "Verdict", "decide", "derive_promise", "merge_promises"]
@@ -29,7 +29,7 @@ TRUST: Final[tuple[Trust, ...]] = ("claimed", "attested", "observed", "executed"
 _KIND_TRUST: Final[dict[str, Trust]] = {"run": "executed", "tests": "executed", "human": "attested"}
 OUTPUT: Final = "output:"
 """Goes before the name of an output in the id of its evidence."""
-_SHOWS: Final = {"result": command_words.RESULT, "score": command_words.SCORE, "gates": command_words.GATES}
+_SHOWS: Final = {"result": task_words.RESULT, "score": task_words.SCORE, "gates": task_words.GATES}
 _EVERY: Final = "*"
 RECEIPT: Final = "receipt"
 """The evidence that an agent calls a task of a foreign plan done."""
@@ -51,6 +51,8 @@ class Evidence:
     detail: str = ""
     overrules: bool = False
     """Whether a person takes it as it is, against what was found: then no minimum of trust applies."""
+    code: str = ""
+    """What was found, for programs, where the id does not say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,14 +265,14 @@ def derive_promise(node: Node, *, promise_id: str, score: float | None = None) -
 def describe_objective(node: Node) -> Message:
     """Return the objective of a task that has no promise of its own."""
     if node.name:
-        return command_words.NAMED_TASK_DONE(task=node.task_id, name=node.name)
-    return command_words.TASK_DONE(task=node.task_id)
+        return task_words.NAMED_TASK_DONE(task=node.task_id, name=node.name)
+    return task_words.TASK_DONE(task=node.task_id)
 
 
 def describe_evidence(evidence_id: str, otherwise: str = "") -> str:
     """Return what evidence that the engine sees itself shows. Of a check that was added later, return `otherwise`."""
     if evidence_id.startswith(OUTPUT):
-        return command_words.OUTPUT(name=evidence_id.removeprefix(OUTPUT))
+        return task_words.OUTPUT(name=evidence_id.removeprefix(OUTPUT))
     return _SHOWS[evidence_id]() if evidence_id in _SHOWS else otherwise
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 if TYPE_CHECKING:
     from agenttalk.contracts.evidence import EvidenceEntry
     from agenttalk.rules.budgets.aborts import Abort
+    from agenttalk.rules.budgets.provider_limits import AccountLimit
     from agenttalk.rules.core.task_states import TurnEnding
     from agenttalk.rules.proof.done import Evidence
     from agenttalk.rules.proof.evidence import CheckResult
@@ -49,6 +50,8 @@ class Performance:
     """The judgement of each input that had to be checked before it was used; `refused` if one is not accepted."""
     abort: Abort | None = None
     """Why it was stopped, e.g. because of a forbidden action that its driver saw."""
+    limited: AccountLimit | None = None
+    """The limit of its provider that ended it, if one did."""
     claims: tuple[str | EvidenceEntry, ...] = ()
     """Evidence that the agent says it has."""
     remark: str = ""

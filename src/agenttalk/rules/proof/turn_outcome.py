@@ -15,6 +15,7 @@ from agenttalk.contracts.dag import Node, Output
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.validation import Issue
 from agenttalk.rules.budgets import aborts
+from agenttalk.rules.budgets.provider_limits import MOST_STOPS
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.failed_tests import cut_to_end
 from agenttalk.rules.proof import checkpoints, done, rework, score_gates
@@ -62,6 +63,8 @@ class TaskHistory:
     """How often the engine died over it."""
     day_stops: int = 0
     """How often in a row, up to now, the limit of a day stopped it."""
+    limit_stops: int = 0
+    """How often in a row, up to now, a limit of its agent's provider stopped it."""
     rounds: RoundHistory = NO_ROUNDS
     """Rounds of rework that the engine ordered."""
     disputes: tuple[Issue, ...] = ()
@@ -212,6 +215,8 @@ def decide_foreign_turn(
     )
     # What is wrong with an input or an output would be wrong again, so only a program that failed is retried.
     past = history if performance.code is None else replace(history, retry_times=0)
+    if performance.how == "limited":  # only plans of the engine wait for accounts
+        facts = replace(facts, performance=replace(performance, how="crashed"))
     return decide_turn(facts, lambda: past)
 
 
@@ -289,14 +294,7 @@ def _decide_ended(
     if performance.how == "unfit":
         return _decide_unfit(facts, history())
     if performance.how != "finished":
-        past = history()
-        cause = decide_after_attempt(
-            performance.how,
-            retries_used=past.retries,
-            retry_times=past.retry_times,
-            engine_deaths=past.engine_deaths,
-        )
-        return TurnOutcome(cause, performance.error, again=cause in _AGAIN)
+        return _decide_unfinished(performance, history())
     if breach_ends:
         return TurnOutcome("ABORTED", checkpoints.make_drift_abort(proof.breach).describe())
     if proof.moot:
@@ -304,6 +302,26 @@ def _decide_ended(
     if proof.conflict:
         return TurnOutcome("CONFLICT", verdict_words.CONFLICT(conflict=proof.conflict))
     return _decide_by_promise(facts, history, later)
+
+
+def _decide_unfinished(performance: Performance, past: TaskHistory) -> TurnOutcome:
+    """Decide about a turn that left nothing to judge.
+
+    One that a limit of its provider ended does not count. After too many in a row it does: an agent that fakes a limit
+    gains no time.
+    """
+    error = performance.error
+    if performance.how == "limited":
+        if past.limit_stops < MOST_STOPS:
+            return TurnOutcome("ACCOUNT_LIMIT", error, again=True)
+        error = verdict_words.LIMITED_TOO_OFTEN(count=past.limit_stops + 1, why=error)
+    cause = decide_after_attempt(
+        performance.how,
+        retries_used=past.retries,
+        retry_times=past.retry_times,
+        engine_deaths=past.engine_deaths,
+    )
+    return TurnOutcome(cause, error, again=cause in _AGAIN)
 
 
 def _decide_by_promise(

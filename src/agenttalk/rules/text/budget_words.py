@@ -27,3 +27,20 @@ ALLOWS_NOTHING: Final = Template(
 )
 REPEATED: Final = Template("budget.repeated", "the same {count} times: {steps}", "相同的步骤重复 {count} 次：{steps}")
 SILENT: Final = Template("budget.silent", "no news for {seconds:g} seconds", "{seconds:g} 秒没有消息")
+ACCOUNT_USED_UP: Final = Template(
+    "budget.account_used_up",
+    "{agent}: usage limit of the account until {until} ({why})",
+    "{agent}：账户用量已达上限，直到 {until}（{why}）",
+)
+PROVIDER_BUSY: Final = Template(
+    "budget.provider_busy",
+    "{agent}: its provider is overloaded; the next attempt is at {until} ({why})",
+    "{agent}：服务方过载，将于 {until} 重试（{why}）",
+)
+HANDED_OVER: Final = Template(
+    "budget.handed_over",
+    "{fallback} does it instead of {agent}, whose account waits",
+    "{agent} 的账户在等待，由 {fallback} 接手",
+)
+TASK_WAITS: Final = Template("budget.task_waits", "{wait}; 1 task waits", "{wait}；1 个任务在等待")
+TASKS_WAIT: Final = Template("budget.tasks_wait", "{wait}; {count} tasks wait", "{wait}；{count} 个任务在等待")

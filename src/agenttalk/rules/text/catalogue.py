@@ -18,16 +18,17 @@ from agenttalk.rules.text import (
     change_words,
     check_words,
     code_words,
-    command_words,
     failure_words,
     forge_words,
     mail_words,
     message,
     page_words,
     prompt_words,
+    question_words,
     section_words,
     task_words,
     toolchain_words,
+    turn_words,
     verdict_words,
     view_words,
 )
@@ -37,13 +38,14 @@ MODULES: Final = (
     message,
     verdict_words,
     task_words,
-    command_words,
     failure_words,
     mail_words,
     page_words,
     prompt_words,
+    question_words,
     section_words,
     toolchain_words,
+    turn_words,
     budget_words,
     change_words,
     check_words,
@@ -119,6 +121,15 @@ def _read_value(value: object, depth: int) -> Parameter:
 def read_text(body: Mapping[str, Any], field: str) -> str:
     """Read the text in a field of a document, as a message if one stands beside it."""
     return from_json(body.get(field + _BESIDE), body[field]) or body[field]
+
+
+def read_own_text(body: Mapping[str, Any], field: str) -> str:
+    """Read the text in a field of a document that another party may have written.
+
+    A message beside it counts only if its English is that text, so that all readers get the same sentence.
+    """
+    text = read_text(body, field)
+    return text if not isinstance(text, Message) or text.template.fill(text.params, "en") == text else str(text)
 
 
 def to_columns(reason: str | None) -> dict[str, str | None]:

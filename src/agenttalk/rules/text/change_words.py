@@ -1,4 +1,5 @@
 """Sentences about changes that are held against their base, in English and Chinese."""
+# ruff: noqa: RUF001 - Chinese punctuation
 
 # ruff: noqa: RUF001 - Chinese punctuation
 
@@ -8,6 +9,38 @@ from typing import Final
 
 from agenttalk.rules.text.message import Template
 
+PLAN_CHECK_FOUND: Final = Template(
+    "change.plan_check_found",
+    "Found: {why}. Before the check runs, protected files are put back as they were.",
+    "依据：{why}。检查运行之前，受保护的文件会恢复原状。",
+)
+PLAN_CHECK_OTHERS: Final = Template("change.plan_check_others", "Also found: {commands}", "还找到：{commands}")
+PLAN_CHECK_NAMELESS: Final = Template(
+    "change.plan_check_nameless",
+    "No command that checks this repository was found, so a person is asked. Name one instead, such as:",
+    "没有找到检查本仓库的命令，因此由人来判断。也可以写明一个命令，例如：",
+)
+PLAN_PROMPT: Final = Template("change.plan_prompt", "Make this check pass: {run}", "使这项检查通过：{run}")
+PLAN_PROMPT_NAMELESS: Final = Template(
+    "change.plan_prompt_nameless",
+    "Write tests for the most important behaviour of this repository, and say how they are run.",
+    "为本仓库最重要的行为编写测试，并说明如何运行。",
+)
+PLAN_QUESTION: Final = Template(
+    "change.plan_question",
+    "Is the task of the prompt done? 'agenttalk diff {plan}/task' shows what was changed.",
+    "提示中的任务完成了吗？用 agenttalk diff {plan}/task 查看改动。",
+)
+PLAN_AGENT: Final = Template(
+    "change.plan_agent",
+    "A coding agent that is installed here; 'agenttalk agent list' shows the others.",
+    "本机已安装的编程智能体；用 agenttalk agent list 查看其他的。",
+)
+PLAN_AGENT_MISSING: Final = Template(
+    "change.plan_agent_missing",
+    "No coding agent was found here; 'agenttalk agent list' says how to install one.",
+    "没有找到编程智能体；用 agenttalk agent list 查看如何安装。",
+)
 CHECK_BY_FILE: Final = Template(
     "change.check_by_file",
     "{path} belongs to {tool}",
@@ -61,6 +94,16 @@ JOB_DISABLED: Final = Template(
     "工作流的某个作业可能不运行：{line}",
 )
 TESTS_DESELECTED: Final = Template("change.tests_deselected", "tests are left out: {line}", "有测试被排除：{line}")
+REPORT_FORGED: Final = Template(
+    "change.report_forged",
+    "it names the report that only the test runner writes: {line}",
+    "它提到了只应由测试运行器写入的报告：{line}",
+)
+TEST_DETECTED: Final = Template(
+    "change.test_detected",
+    "the program behaves otherwise while it is tested: {line}",
+    "程序在被测试时行为不同：{line}",
+)
 ASSERTION_CHANGED: Final = Template(
     "change.assertion_changed",
     "an assertion of the base is gone or changed: {line}",
@@ -120,6 +163,16 @@ DO_CHECK: Final = Template(
     "change.do_check",
     "mend what fails; the end of the check's output is shown above",
     "修复失败之处；上面显示了检查输出的末尾",
+)
+DO_RUN: Final = Template(
+    "change.do_run",
+    "the check could not run: {why}; name another by --check, or give it what it needs by --link, --env or --prepare",
+    "检查无法运行：{why}；请用 --check 指定其他检查，或用 --link、--env、--prepare 提供所需",
+)
+FILES_GONE: Final = Template(
+    "change.files_gone",
+    "test files of the base that are gone ({count}): {names}",
+    "基线中消失的测试文件（{count} 个）：{names}",
 )
 DO_BASE_TESTS: Final = Template(
     "change.do_base_tests",

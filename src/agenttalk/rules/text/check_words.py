@@ -170,7 +170,7 @@ CONFIRMED_BY: Final = Template(
 ATTESTED_BY: Final = Template(
     "check.attested_by",
     "attested by {by}, not isolated: an agent that nothing confines could have said it",
-    "由 {by} 声明，未隔离：未受限的代理也可能作出该回答",
+    "由 {by} 声明，未隔离：未受限的智能体也可能作出该回答",
 )
 WEAK: Final = Template(
     "check.weak",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from agenttalk.contracts.core.vocabulary import Locale
+from agenttalk.contracts.errors import MEANINGS, Code
 from agenttalk.rules.text.message import make_table
 
 Group = Literal[
@@ -50,6 +51,9 @@ CODES: Final = make_table(
         "cause.RETRY": ("went wrong, tried again", "出错，重试"),
         "cause.FAILED_FOR_GOOD": ("went wrong too often", "多次出错"),
         "cause.ABORTED": ("stopped", "已中止"),
+        "cause.ACCOUNT_LIMIT": ("it waits for the account of its agent", "等待其智能体的账户"),
+        "cause.ACCOUNT_FREE": ("the account of its agent takes work again", "其智能体的账户恢复可用"),
+        "cause.HANDED_OVER": ("the fallback of its agent does it", "由其智能体的后备智能体接手"),
         "cause.DAY_SPENT": ("stopped by the day's limit; it goes on another day", "因当日限额中止，改日继续"),
         "cause.ENGINE_ENDED": ("the engine ended meanwhile", "引擎中途停止"),
         "cause.ENGINE_ENDED_TOO_OFTEN": ("the engine ended over it too often", "引擎多次因此停止"),
@@ -159,6 +163,80 @@ CODES: Final = make_table(
     },
 )
 """By group and code, such as `state.READY`."""
+
+
+REFUSALS: Final = make_table(
+    "refusal",
+    {
+        code: (MEANINGS[Code(code)].text, chinese)
+        for code, chinese in {
+            "JSON_SYNTAX": "内容不是 UTF-8 编码的 JSON。",
+            "JSON_TOO_LARGE": "文档超过该类文档的大小上限。",
+            "JSON_TOO_DEEP": "对象和数组的嵌套超过 64 层。",
+            "JSON_DUPLICATE_KEY": "同一个对象中有重复的键。",
+            "JSON_NUMBER": "有数字是 NaN、无穷大或过长。",
+            "JSON_TEXT": "文本中含有半个字符（孤立代理项）。",
+            "FIELD_MISSING": "缺少必填字段，或其值为 null。",
+            "FIELD_TYPE": "有字段类型不对。",
+            "FIELD_VALUE": "有字段的值不被允许。",
+            "FIELD_SPELLED_TWICE": "同一个字段用两种拼写各给了一次。",
+            "ID_INVALID": "标识符的格式不对。",
+            "PATH_OUTSIDE_FOLDER": "路径是绝对的、未规范化或离开了其文件夹。",
+            "SCHEMA_VERSION_UNSUPPORTED": "本版本不支持该文档的主版本。",
+            "SCHEMA_INVALID": "消息缺少字段，或有字段的类型或值不对。",
+            "COMMAND_FIELD_MISSING": "命令缺少必须给出的字段。",
+            "COMMAND_FIELD_TYPE": "命令中有字段的类型无法转换。",
+            "COMMAND_FIELD_VALUE": "命令中有字段的值不被允许。",
+            "COMMAND_SEQ_MISSING": "命令没有 command_seq。",
+            "COMMAND_SEQ_INVALID_FORMAT": "command_id 的结尾不是 _ 加至少三位数字。",
+            "COMMAND_SEQ_MISMATCH": "command_seq 与 command_id 结尾的数字不同。",
+            "COMMAND_TASK_MISMATCH": "command_id 中的任务与 task_id 不同。",
+            "COMMAND_ID_REUSED": "计划中已有这个 command_id 的命令。",
+            "COMMAND_DAG_MISMATCH": "命令所依据的 DAG 已不是当前的 DAG：命令已过时。",
+            "COMMAND_ROUTES_ITSELF": "命令写了自己或结果的去向；只有 DAG 可以决定。",
+            "COMMAND_SCORE_CRITERIA_MISSING": "要求打分，但没有评分标准。",
+            "COMMAND_PAYLOAD_HASH_MISMATCH": "payload_hash 不是该命令的哈希。",
+            "COMMAND_ENVELOPE_MISMATCH": "信封中的标识符与其中命令的不同。",
+            "COMMAND_NOT_AUTHORISED": "发送者无权对该任务下命令。",
+            "TASK_NOT_IN_DAG": "计划的 DAG 中没有该任务。",
+            "TASK_NOT_FOUND": "看板上没有该任务，或它属于另一个智能体。",
+            "PRODUCER_MISMATCH": "producer_agent_id 不是该发件箱的主人。",
+            "PLAN_MISMATCH": "plan_id 不是该发件箱文件夹所属的计划。",
+            "ENVELOPE_PARSE_ERROR": "消息文件不是可读的 JSON。",
+            "MESSAGE_ID_REUSED_WITH_DIFFERENT_PAYLOAD": "这个 message_id 已用于其他内容。",
+            "ROUTING_NO_TARGET": "输出和路由规则都没有说明由谁接收。",
+            "TARGET_AGENT_NOT_FOUND": "接收者在 agents/ 下没有文件夹。",
+            "MISSING_PAYLOAD": "信封中列出的文件不存在。",
+            "PAYLOAD_HASH_MISMATCH": "文件内容与信封中所写的不同。",
+            "OUTPUT_VERSION_CONFLICT": "不得更改的输出又以不同内容送来。",
+            "OUTPUT_MISFIT": "输出不是计划声明的媒体类型。",
+            "FILE_UNREADABLE": "文件不存在或无法读取。",
+            "FILE_UNSAFE": "文件是符号链接、硬链接、管道、套接字或设备，或位于符号链接之后。",
+            "FILE_TOO_LARGE": "文件超过大小上限。",
+            "ANSWER_REFUSED": "回答不符合问题，或已有人先回答。",
+            "DISPUTE_REFUSED": "该检查在本轮已被质疑，或该任务已没有质疑次数。",
+            "CONTROL_CHANGED": "控制文件与先前的同名，但内容不同。",
+            "INPUT_CONFLICT": "同一路径和编号的输入又以不同内容送来。",
+            "SECRET_EXPOSED": "智能体提交的内容中含有已知的密钥，所以被拒绝。",
+            "ILLEGAL_TRANSITION": "在任务当前状态下不能这样改变；没有任何改动。",
+            "PERSON_NEEDED": "只有人可以决定，而没有迹象表明是人提出的。",
+            "FORGE_SIGNATURE_REFUSED": "webhook 的签名缺失、为空、重复或错误。",
+            "FORGE_EVENT_UNREADABLE": "webhook 的内容缺少该事件必有的字段。",
+            "FORGE_ASSIGNEE_UNKNOWN": "事件针对的账号不属于任何智能体；没有创建任务。",
+            "FORGE_HOPS_EXCEEDED": "智能体在同一讨论中互相回复过多；由人决定。",
+            "FORGE_UNSEEN": "引擎的账号看不到该仓库，所以无法在那里检查。",
+            "FORGE_REFUSED": "代码平台拒绝：没有权限，或当前状态下不可能。",
+            "FORGE_MISSING": "代码平台没有该对象，或不让这个令牌看到。",
+            "UNHANDLED_EXCEPTION": "AgentTalk 的缺陷；请报告。",
+        }.items()
+    },
+)
+"""What the codes of refused messages and of warnings mean."""
+
+
+def render_refusal(locale: Locale, code: str) -> str:
+    """Return what the code of a refusal means; empty for readers of English, whose language the reason is in."""
+    return REFUSALS[code].render(locale) if locale != "en" and code in REFUSALS else ""
 
 
 def render_code(locale: Locale, group: Group, code: object) -> str:

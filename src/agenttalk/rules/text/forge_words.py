@@ -228,6 +228,21 @@ NOT_ASKED: Final = Template(
     "it could not be asked: {error}",
     "无法查询：{error}",
 )
+FORGE_NOT_ASKED: Final = Template("forge.not_asked_at_all", "the forge was not asked", "没有询问代码平台")
+DEPLOYED: Final = Template("forge.deployed", "{environment!r} was deployed at {sha}", "{environment!r} 已部署 {sha}")
+NO_REPORT: Final = Template(
+    "forge.no_report", "there is no report, no output and no comment", "没有报告、没有输出，也没有评论"
+)
+STORED: Final = Template("forge.stored", "stored for {agent}", "已为 {agent} 保存")
+NO_ACCOUNT: Final = Template(
+    "forge.no_account",
+    "{agent} has no account at {source}, so its work there cannot be verified",
+    "{agent} 在 {source} 没有账号，所以无法核实它在那里的工作",
+)
+TURN_ENDED: Final = Template("forge.turn_ended", "the agent ended its turn", "智能体结束了本轮")
+HAS_OUTPUT: Final = Template("forge.has_output", "an output was handed in", "已提交输出")
+HAS_REPORT: Final = Template("forge.has_report", "an action report was submitted", "已提交操作报告")
+HAS_COMMENT: Final = Template("forge.has_comment", "a comment was written", "已写评论")
 NOTHING_READ: Final = Template(
     "forge.nothing_read",
     "nothing was read",

@@ -151,6 +151,8 @@ JOINED: Final = Template("text.joined", "{parts}", "{parts}")
 """Sentences one after the other."""
 LISTED: Final = Template("text.listed", "{parts}", "{parts}", (", ", "，"))
 """Short parts of one sentence."""
+LINES: Final = Template("text.lines", "{parts}", "{parts}", ("\n", "\n"))
+"""Texts one below the other."""
 
 
 def join(parts: Iterable[str], template: Template = JOINED) -> str:
@@ -161,6 +163,16 @@ def join(parts: Iterable[str], template: Template = JOINED) -> str:
     if any(isinstance(text, Message) for text in texts):
         return template(parts=texts)
     return template.separators[0].join(texts)
+
+
+def cut(text: str, most: int) -> str:
+    """Cut a text that is too long. A message that is cut is its English."""
+    return text if len(text) <= most else text[:most]
+
+
+def cut_head(text: str, most: int) -> str:
+    """Cut the beginning of a text that is too long. A message that is cut is its English."""
+    return text if len(text) <= most else text[-most:]
 
 
 ABOUT: Final = Template("text.about", "{subject}: {what}", "{subject}：{what}")

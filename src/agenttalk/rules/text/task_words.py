@@ -1,4 +1,4 @@
-"""Why a task waits, was stopped or moved, in English and Chinese."""
+"""What a task promises and what its command says by default; why it waits, was stopped or moved: in both languages."""
 # ruff: noqa: RUF001 - Chinese punctuation
 
 from __future__ import annotations
@@ -47,12 +47,39 @@ REPLACED_INPUT: Final = Template(
     "其输入被另一版本取代",
 )
 NOT_IN_PLAN: Final = Template("task.not_in_plan", "the new plan has no such task", "新计划中没有该任务")
+MACHINE_FINDS_NOTHING: Final = Template(
+    "task.machine_finds_nothing", "a machine finds nothing wrong with it", "机器检查未发现问题"
+)
+RESTS_ON_REFUSED: Final = Template(
+    "task.rests_on_refused", "it rests on what {task} made, which was refused", "它依赖 {task} 的产出，而该产出被拒绝"
+)
+SKIPPED_BY: Final = Template("task.skipped_by", "skipped by {by}", "由 {by} 跳过")
+TRIED_AGAIN: Final = Template("task.tried_again", "tried again by {by}", "由 {by} 重试")
+REVISED: Final = Template("task.revised", "revision {number} of the plan is in force", "计划的第 {number} 版已生效")
+STOPPED_BY: Final = Template("task.stopped_by", "stopped by {by}", "由 {by} 停止")
+NOTHING_CAME: Final = Template(
+    "task.nothing_came", "nothing came within {seconds} seconds", "{seconds} 秒内没有收到任何东西"
+)
+UNDONE: Final = Template("task.undone", "it was not done", "没有完成")
+NAME_MISSING: Final = Template("task.name_missing", "{name} is missing", "缺少 {name}")
+NO_ANSWER: Final = Template(
+    "task.no_answer",
+    "{agent} did not answer before the deadline, {deadline}",
+    "{agent} 在截止时间 {deadline} 之前没有回答",
+)
+REVIEW_OVER: Final = Template("task.review_over", "the review is over", "评审已结束")
+DAG_REFUSED: Final = Template("task.dag_refused", "its DAG was not approved", "其 DAG 未获批准")
 ACCEPTED_BY: Final = Template("task.accepted_by", "{by} accepted it as it is", "{by} 按现状接受")
 OVERRIDDEN: Final = Template("task.overridden", "overridden: {why}", "已放行：{why}")
 NOT_NEWEST: Final = Template(
     "task.not_newest",
     "the command is not the newest of its task",
     "该命令不是其任务的最新命令",
+)
+INTERRUPTED: Final = Template(
+    "task.interrupted",
+    "the turn before was interrupted; what it did is kept, and the next turn goes on from there",
+    "上一轮被中断；已做的工作保留，下一轮从那里继续",
 )
 TAKEN: Final = Template("task.taken", "another worker has the task", "任务已由其他执行者领取")
 INPUT_GONE: Final = Template("task.input_gone", "the input {name!r} is not there any more", "输入 {name!r} 已不存在")
@@ -67,3 +94,24 @@ NOTHING_TO_CHECK: Final = Template(
     "there is nothing that could be checked: {why}",
     "没有可以检查的内容：{why}",
 )
+TASK_DONE: Final = Template("promise.task_done", "Task {task} is done", "任务 {task} 完成")
+NAMED_TASK_DONE: Final = Template("promise.named_task_done", "Task {task} is done: {name}", "任务 {task} 完成：{name}")
+OUTPUT: Final = Template("promise.output", "The output {name} is there as declared", "产出 {name} 已按声明提供")
+RESULT: Final = Template("promise.result", "The result is not empty", "结果不为空")
+SCORE: Final = Template("promise.score", "The score is a number from 0 to 100", "得分为 0 到 100 的数")
+GATES: Final = Template("promise.gates", "The gates of the task are met", "任务的门槛已满足")
+RUBRIC: Final = Template(
+    "command.rubric",
+    "Score from 0 to 100 by completeness, clarity and testability: 90-100 nothing is missing and every point can be "
+    "tested; 70-89 small gaps; 50-69 clear gaps; 0-49 cannot be used as it is.",
+    "按完整性、清晰度和可测试性打分，范围 0-100："
+    "90-100 没有遗漏且每一点都可测试；70-89 有小缺口；50-69 有明显缺口；0-49 无法直接使用。",
+)
+COMPLETED: Final = Template("command.completed", "Completed: {{result}}", "已完成：{{result}}")
+"""A notice of a command. It has places of its own, which the engine fills in when the command ends."""
+COMPLETED_WITH_SCORE: Final = Template(
+    "command.completed_with_score",
+    "Completed with score {{score}}: {{result}}",
+    "已完成，得分 {{score}}：{{result}}",
+)
+FAILED: Final = Template("command.failed", "Failed: {{error}}", "执行失败：{{error}}")

@@ -244,6 +244,11 @@ DAY_STOPPED: Final = Template(
     "the limit of the day has stopped it {count} times in a row: {why}",
     "当日限额已连续 {count} 次中止它：{why}",
 )
+LIMITED_TOO_OFTEN: Final = Template(
+    "verdict.limited_too_often",
+    "limits of its provider have stopped it {count} times in a row, so this one counts as a failure: {why}",
+    "服务方的限制已连续 {count} 次中止它，因此本次算作失败：{why}",
+)
 REFUSED_UNCHANGED: Final = Template(
     "verdict.refused_unchanged",
     "{by} refuses it, and the same issues came back unchanged: {why}",

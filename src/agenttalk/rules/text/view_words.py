@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agenttalk.rules.text.message import Template
+from agenttalk.rules.text.message import Template, make_table
 
 AFTER_OTHERS: Final = Template(
     "next.after_others",
@@ -107,6 +107,12 @@ HELD: Final = Template(
     "an operator lets it begin: 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT'",
     "操作员用 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT' 放行",
 )
+ACCOUNT_FREE: Final = Template(
+    "next.account_free",
+    "it goes on by itself at {until}, and its attempts so far do not count against {agent}; with 'fallback' in the "
+    "profile of {agent} another agent does such tasks",
+    "将于 {until} 自动继续，此前的尝试不计入 {agent}；在 {agent} 的配置中写 'fallback'，可由另一智能体接手此类任务",
+)
 ANOTHER_DAY: Final = Template(
     "next.another_day",
     "it goes on by itself at 00:00 UTC, or when the limit is raised ('agenttalk budget set USD'); an operator lets it "
@@ -152,3 +158,30 @@ GIVEN_UP: Final = Template("round.given_up", "a person gave it up", "有人放�
 GOOD_SO_FAR: Final = Template("round.good_so_far", "the next version is good enough so far", "下一版目前足够好")
 FAILED_AGAIN: Final = Template("round.failed_again", "doing it again failed", "返工失败")
 UNDER_WAY: Final = Template("round.under_way", "the rework is under way", "正在返工")
+
+ACTIVITIES: Final = make_table(
+    "activity",
+    {
+        "queued": ("waits for a free slot", "等待空位"),
+        "queued_agent": ("waits until {agent} is free", "等待 {agent} 空闲"),
+        "offered": ("waits until {agent} takes it", "等待 {agent} 领取"),
+        "elsewhere": ("{agent} works on it elsewhere", "{agent} 正在别处执行"),
+        "judging": ("judging its inputs", "正在评判输入"),
+        "cloning": ("cloning the repository", "正在克隆仓库"),
+        "preparing": ("preparing: {what}", "正在准备：{what}"),
+        "baseline": ("checking before the work: {what}", "工作开始前的检查：{what}"),
+        "working": ("at work", "正在执行"),
+        "self_check": ("checking before the agent stops", "智能体结束前的检查"),
+        "checking": ("checking: {what}", "正在检查：{what}"),
+        "in_line": ("waits for its turn to merge", "等待轮到它合并"),
+        "merging": ("merging", "正在合并"),
+        "asking": ("waits for a person", "等待人答复"),
+        "awaiting": ("waits for the forge", "等待代码平台"),
+        "stopping": ("stopping", "正在停止"),
+    },
+)
+"""What a task is doing, by the phase of its activity."""
+COUNTED_OF: Final = Template(
+    "activity.tests_of", "{what}, {done} of {total} tests", "{what}，{total} 个测试中的第 {done} 个"
+)
+COUNTED_TESTS: Final = Template("activity.tests", "{what}, {done} tests so far", "{what}，目前 {done} 个测试")

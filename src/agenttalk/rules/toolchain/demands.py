@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple
 from agenttalk.contracts.promise import Trust
 from agenttalk.contracts.toolchain import NOTICES
 from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.text import forge_words
 
 Verify = Literal["observed", "report", "transition"]
 """What being done takes: what the forge shows, at least a report, or any sign at all. The last two take claims."""
@@ -49,9 +50,9 @@ def _claims(said: Iterable[tuple[str, str, str, str]], at: str) -> Iterator[Evid
         if author == SYSTEM or not body.strip():
             continue
         if kind == "output":
-            yield Evidence("has_output", True, True, "claimed", author, at, "an output was handed in")
+            yield Evidence("has_output", True, True, "claimed", author, at, forge_words.HAS_OUTPUT())
         else:
             if type_ == "action_report":
-                yield Evidence("has_action_report", True, True, "claimed", author, at, "an action report was submitted")
+                yield Evidence("has_action_report", True, True, "claimed", author, at, forge_words.HAS_REPORT())
             if len(body.strip()) >= SHORTEST:
-                yield Evidence("has_comment", True, True, "claimed", author, at, "a comment was written")
+                yield Evidence("has_comment", True, True, "claimed", author, at, forge_words.HAS_COMMENT())

@@ -13,7 +13,7 @@ from agenttalk.contracts.errors import Code
 from agenttalk.contracts.forge import ForgeUser
 from agenttalk.contracts.promise import Trust
 from agenttalk.rules.proof.done import Evidence, Verdict
-from agenttalk.rules.text import forge_words
+from agenttalk.rules.text import forge_words, question_words
 from agenttalk.rules.text.message import ABOUT, Message, join
 from agenttalk.rules.toolchain import comment_threads, forge_facts
 from agenttalk.rules.toolchain.accounts import same_user
@@ -361,15 +361,22 @@ def collect_evidence(order: ReadBackOrder, said: ReportClaims, facts: ForgeFacts
     listed = [Evidence(f"{_CLAIM}{text}", why.good, True, "observed", _BY, at, why.detail) for text, why in answers]
     if denied:
         return [*listed, _make_denial(denied, at)]
-    code = "read_back" if found.good else "no_action"
+    code: VerifyCode = "read_back" if found.good else "no_action"
     return [
         *listed,
-        Evidence("read_back", found.good, True, "observed", _BY, at, ABOUT(subject=code, what=found.detail)),
+        _make_evidence(code, found.detail, at, passed=found.good),
     ]
 
 
 def _unapproved(why: str, at: str) -> Evidence:
-    return Evidence("read_back", False, True, "observed", _BY, at, ABOUT(subject="unapproved_merge", what=why))
+    return _make_evidence("unapproved_merge", why, at)
+
+
+def _make_evidence(
+    code: VerifyCode, what: str, at: str, *, passed: bool = False, trust: Trust = "observed", by: str = _BY
+) -> Evidence:
+    """Make evidence with a code, which stands before its text, too."""
+    return Evidence("read_back", passed, True, trust, by, at, ABOUT(subject=code, what=what), code=code)
 
 
 def make_denial(said: ReportClaims, at: str) -> Evidence:
@@ -378,7 +385,7 @@ def make_denial(said: ReportClaims, at: str) -> Evidence:
 
 
 def _make_denial(why: Sequence[str], at: str) -> Evidence:
-    return Evidence("read_back", False, True, "observed", _BY, at, ABOUT(subject="claim_denied", what=join(why)))
+    return _make_evidence("claim_denied", join(why), at)
 
 
 def is_denied(found: Sequence[Evidence]) -> bool:
@@ -393,8 +400,8 @@ def is_beyond_repair(found: Iterable[Evidence]) -> bool:
 
 def make_deployment_evidence(environment: str, sha: str, at: str) -> Evidence:
     """Evidence that a pipeline, or the forge, told of a success."""
-    detail = f"read_back: {environment!r} was deployed at {forge_facts.shorten_sha(sha)}"
-    return Evidence("read_back", True, True, "observed", _BY, at, detail)
+    what = forge_words.DEPLOYED(environment=environment, sha=forge_facts.shorten_sha(sha))
+    return _make_evidence("read_back", what, at, passed=True)
 
 
 def make_moot_evidence(kind: str, why: str, at: str) -> Evidence:
@@ -404,14 +411,13 @@ def make_moot_evidence(kind: str, why: str, at: str) -> Evidence:
 
 def make_failure_evidence(error: str, code: Code | None, at: str) -> Evidence:
     """Evidence that nothing could be found out. That is never a pass."""
-    detail = ABOUT(subject="verify_error", what=ABOUT(subject=code, what=error) if code else error)
-    return Evidence("read_back", False, True, "observed", _BY, at, detail)
+    return _make_evidence("verify_error", ABOUT(subject=code, what=error) if code else error, at)
 
 
 def forgive_outages(found: Sequence[Evidence], least: Trust) -> list[Evidence]:
     """Replace evidence of an outage where claims are accepted, so that it does not keep a task from being done."""
     return [
-        replace(each, id=_BY, detail=forge_words.NOT_ASKED(error=_words(each)))
+        replace(each, id=_BY, code="", detail=forge_words.NOT_ASKED(error=_words(each)))
         if least == "claimed" and _code(each) == "verify_error" and _is_outage(each)
         else each
         for each in found
@@ -419,14 +425,18 @@ def forgive_outages(found: Sequence[Evidence], least: Trust) -> list[Evidence]:
 
 
 def _is_outage(evidence: Evidence) -> bool:
-    return _words(evidence).partition(":")[0] in OUTAGES
+    why = _words(evidence)
+    return isinstance(why, Message) and why.template is ABOUT and why.params["subject"] in OUTAGES
 
 
 def void_spoiled(found: Sequence[Evidence]) -> list[Evidence]:
     """Fail all evidence except claims once a claim is denied, or a skipped step is refused."""
-    why = next((each.detail for each in found if _code(each) in _SPOILS), None)
+    why = next((each for each in found if _code(each) in _SPOILS), None)
     return [
-        replace(each, passed=False, detail=why) if why and not each.id.startswith(_CLAIM) else each for each in found
+        replace(each, passed=False, detail=why.detail, code=_code(why))
+        if why is not None and not each.id.startswith(_CLAIM)
+        else each
+        for each in found
     ]
 
 
@@ -437,20 +447,18 @@ def make_lead_evidence(
     steps = [forge_words.STEP(step=declared.step, text=declared.reason) for declared in said.declared]
     if approved:
         agreed = forge_words.AGREES(by=by, whys=steps)
-        return Evidence(
-            "read_back", True, True, trust, by, at, ABOUT(subject="not_applicable", what=agreed), overrules=True
-        )
+        return replace(_make_evidence("not_applicable", agreed, at, passed=True, trust=trust, by=by), overrules=True)
     seen = next((each.detail for each in found if each.id == "read_back"), forge_words.NOTHING_READ())
     refused = forge_words.DISAGREES(by=by, whys=[*steps, seen])
-    return Evidence("read_back", False, True, "observed", by, at, ABOUT(subject="not_applicable_refused", what=refused))
+    return _make_evidence("not_applicable_refused", refused, at, by=by)
 
 
 def render_question(lead: str, title: str, said: ReportClaims, found: Sequence[Evidence]) -> str:
     """Render the question to a lead about steps that were skipped."""
-    steps = "; ".join(f"step {each.step}: {each.reason}" for each in said.declared)
-    seen = next((each.detail for each in found if each.id == "read_back"), "the forge was not asked")
-    asked = f"{lead}: do" if lead else "Do"
-    return f"{asked} these steps of {title!r} not apply? {steps}. Seen: {seen}"
+    steps = [question_words.STEP(step=each.step, reason=each.reason) for each in said.declared]
+    seen = next((each.detail for each in found if each.id == "read_back"), forge_words.FORGE_NOT_ASKED())
+    asked = question_words.LEAD_STEPS_APPLY if lead else question_words.STEPS_APPLY
+    return asked(**({"lead": lead} if lead else {}), title=title, steps=steps, seen=seen)
 
 
 def to_result(verdict: Verdict | None, found: Sequence[Evidence]) -> VerifyResult:
@@ -467,7 +475,7 @@ def to_result(verdict: Verdict | None, found: Sequence[Evidence]) -> VerifyResul
         for each in reversed(bad):
             if _code(each) == code:
                 return VerifyResult(False, code, _words(each), None, code == "verify_error" and _is_outage(each))
-    return VerifyResult(False, "no_action", "there is no report, no output and no comment", None)
+    return VerifyResult(False, "no_action", forge_words.NO_REPORT(), None)
 
 
 _PASSES: Final[tuple[VerifyCode, ...]] = (
@@ -482,15 +490,13 @@ _PASSES: Final[tuple[VerifyCode, ...]] = (
 
 
 def _code(evidence: Evidence) -> str:
-    """Return the code of evidence: before its text, or its id."""
-    head = evidence.detail.partition(": ")[0]
-    return head if head in _KNOWN else evidence.id
+    return evidence.code or evidence.id
 
 
 def _words(evidence: Evidence) -> str:
-    if isinstance(evidence.detail, Message) and evidence.detail.template is ABOUT:
-        return str(evidence.detail.params["what"])
-    return evidence.detail.removeprefix(f"{_code(evidence)}: ")
-
-
-_KNOWN: Final = frozenset({*_PASSES, *_FAULTS})
+    """Return the text of evidence without its code."""
+    detail = evidence.detail
+    if evidence.code and isinstance(detail, Message) and detail.template is ABOUT:
+        what = detail.params["what"]
+        return what if isinstance(what, str) else str(what)
+    return detail.removeprefix(f"{evidence.code}: ") if evidence.code else detail

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from doors.cli.changes.changekit import CHECK, PATIENCE, RIGHT, SUITE, WRONG, Repo, make_repo, writes
-from kits.provekit import git
+from kits.provekit import git, repository
 
 FIXES = writes(RIGHT)
 LIES = "print('all tests pass')"
@@ -337,3 +337,43 @@ def test_the_state_lies_outside_and_is_private(shop: Repo) -> None:
     assert oct(shop.state.stat().st_mode & 0o777) == "0o700"
     told = shop.until(CHECK, ["true"], code=2, more={"AGENTTALK_STATE": str(shop.top / "state")})
     assert "lies in" in told
+
+
+def test_what_the_user_has_git_ignore_everywhere_is_not_taken_along(shop: Repo) -> None:
+    home = shop.folder / "home"
+    (home / ".gitconfig").write_text("[core]\n  excludesFile = ~/ignored\n")
+    (home / "ignored").write_text("*.secret\n")
+    (shop.top / "key.secret").write_text("hush")
+    told = shop.until(CHECK, shop.agent(FIXES))
+    assert "uncommitted" not in told
+    branch = git(shop.top, "branch", "--list", "agenttalk/*", "--format=%(refname:short)")
+    assert "key.secret" not in git(shop.top, "ls-tree", "-r", "--name-only", branch)
+
+
+def test_what_a_clone_lacks_is_told(shop: Repo) -> None:
+    repository(shop.folder / "lib", {"lib.py": ""})
+    git(shop.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(shop.folder / "lib"), "lib")
+    (shop.top / ".gitattributes").write_text("*.bin filter=lfs diff=lfs merge=lfs -text\n")
+    git(shop.top, "add", ".gitattributes")
+    pointer = git(shop.top, "hash-object", "-w", "--no-filters", ".gitattributes")
+    git(shop.top, "update-index", "--add", "--cacheinfo", f"100644,{pointer},data.bin")
+    git(shop.top, "commit", "-qm", "more")
+    (shop.top / "data.bin").write_bytes((shop.top / ".gitattributes").read_bytes())
+    told = shop.until(CHECK, shop.agent(FIXES), code=0)
+    assert "the clone has no files of submodules: lib" in told
+    assert "pointers instead of files of Git LFS: data.bin" in told
+    assert "proven" in told
+    (shop.top / "data.bin").write_text("changed")
+    told = shop.until(CHECK, shop.agent(FIXES), code=2)
+    assert "cannot be taken along: git would run a filter on data.bin" in told
+
+
+def test_a_merge_that_is_under_way_is_told(shop: Repo) -> None:
+    git(shop.top, "switch", "-qc", "side")
+    (shop.top / "price.py").write_text("one\n")
+    git(shop.top, "commit", "-qam", "one")
+    git(shop.top, "switch", "-q", "main")
+    (shop.top / "price.py").write_text("two\n")
+    git(shop.top, "commit", "-qam", "two")
+    subprocess.run(["git", "merge", "-q", "side"], cwd=shop.top, check=False, capture_output=True)
+    assert "a merge is under way" in shop.until(CHECK, ["true"], code=2)

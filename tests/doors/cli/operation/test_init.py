@@ -16,8 +16,11 @@ from agenttalk.adapters.store import operator_folder
 from agenttalk.doors.cli.main import call
 from agenttalk.rules.core.config_merge import BEGIN
 from agenttalk.wiring import settings
+from doors.cli.operation import initkit
+from kits import provekit
 
 CLAUDE = ".mcp.json"
+TOOLS = ("claude", "codex", "gemini", "opencode", "qwen")
 
 
 @pytest.fixture(autouse=True)
@@ -26,10 +29,10 @@ def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    folder = tmp_path / "repository"
-    folder.mkdir()
-    return folder
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository on a machine with all five coding agents."""
+    initkit.install(monkeypatch, tmp_path, *TOOLS)
+    return provekit.repository(tmp_path / "repository", {"README.md": "Ours.\n"})
 
 
 def init(repository: Path, capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, dict[str, str]]:
@@ -40,12 +43,17 @@ def init(repository: Path, capsys: pytest.CaptureFixture[str], *options: str) ->
     return {each["file"]: each for each in found["files"]}
 
 
+def only(tool: str) -> list[str]:
+    """The options that leave the others out."""
+    return [part for each in TOOLS if each != tool for part in ("--without", each)]
+
+
 def state(repository: Path) -> dict[str, tuple[str, float]]:
     """Every file but the databases, with its content and when it was written."""
     return {
         str(path.relative_to(repository)): (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns)
         for path in sorted(repository.rglob("*"))
-        if path.is_file() and "data" not in path.parts
+        if path.is_file() and not {"data", ".git"} & set(path.parts)
     }
 
 
@@ -134,7 +142,7 @@ def test_only_some_tools_and_a_root_elsewhere(
     repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = tmp_path / "team"
-    told = init(repository, capsys, "--for", "gemini", "--root", str(root))
+    told = init(repository, capsys, *only("gemini"), "--root", str(root))
     assert not (repository / CLAUDE).exists()
     assert not (repository / ".agenttalk").exists()
     args = json.loads((repository / ".gemini/settings.json").read_text())["mcpServers"]["agenttalk"]["args"]
@@ -155,10 +163,10 @@ def test_a_root_that_was_made_anew_lets_the_token_in_that_is_kept(
         assert call(["token", "list", "--root", str(repository / ".agenttalk"), "--json"]) == 0
         return [each["id"] for each in json.loads(capsys.readouterr().out)]
 
-    init(repository, capsys, "--for", "claude")
+    init(repository, capsys, *only("claude"))
     before = tokens()
     shutil.rmtree(repository / ".agenttalk")
-    init(repository, capsys, "--for", "claude")
+    init(repository, capsys, *only("claude"))
     assert tokens() == before
 
 
@@ -166,11 +174,11 @@ def test_what_is_not_known_is_told(repository: Path, tmp_path: Path, capsys: pyt
     assert call(["init", "--dir", str(repository), "--for", "clawde"]) == 2
     assert "did you mean 'claude'?" in capsys.readouterr().err
     assert call(["init", "--dir", str(tmp_path / "nowhere")]) == 2
-    assert call(["init", "--dir", str(repository), "--for", "qwen"]) == 0
+    assert call(["init", "--dir", str(repository), *only("qwen")]) == 0
     said = capsys.readouterr().out
     assert "Next: agenttalk serve --root" in said
     (repository / ".qwen/settings.json").write_text("// mine\n{}", encoding="utf-8")
-    assert call(["init", "--dir", str(repository), "--for", "qwen"]) == 0
+    assert call(["init", "--dir", str(repository), *only("qwen")]) == 0
     assert "add this by hand" in capsys.readouterr().out
 
 
@@ -194,14 +202,14 @@ def test_a_token_for_a_person_is_shown_once_and_kept_nowhere(
 
 
 def test_agents_are_told_in_the_language_of_the_root(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    init(repository, capsys, "--locale", "zh", "--for", "claude")
+    init(repository, capsys, "--locale", "zh", *only("claude"))
     assert "引擎自己去看" in (repository / "AGENTS.md").read_text(encoding="utf-8")
     assert settings.load(repository / ".agenttalk").locale == "zh"
     before = state(repository)
-    init(repository, capsys, "--for", "claude")
+    init(repository, capsys, *only("claude"))
     assert state(repository) == before
     (repository / "AGENTS.md").unlink()
-    init(repository, capsys, "--for", "claude")
+    init(repository, capsys, *only("claude"))
     assert state(repository).keys() == before.keys()
     assert "引擎自己去看" in (repository / "AGENTS.md").read_text(encoding="utf-8")
 
@@ -226,14 +234,14 @@ tasks:
 
 @pytest.mark.mends("C10")
 def test_a_plan_drives_an_agent_that_init_has_made(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    init(repository, capsys, "--for", "claude")
+    init(repository, capsys, *only("claude"))
     (repository / "plan.yaml").write_text(PLAN)
     assert call(["run", str(repository / "plan.yaml"), "--root", str(repository / ".agenttalk")]) == 0
 
 
 @pytest.mark.mends("C10")
 def test_what_settings_say_otherwise_than_a_plan_is_said(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    init(repository, capsys, "--for", "claude")
+    init(repository, capsys, *only("claude"))
     (repository / ".agenttalk/agenttalk.toml").write_text('[agents.claude]\ndriver = "remote"\n')
     (repository / "plan.yaml").write_text(PLAN)
     for command in ("run", "plan check"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agenttalk.doors.cli.core.markup import strip_markup
 from agenttalk.doors.cli.core.output import CommandOutput, summarize_lines
 from agenttalk.doors.cli.plans.live_view import LivePlanView, describe_usage
 
@@ -51,14 +52,61 @@ def test_each_task_and_the_whole_plan_tell_what_they_took(capsys: pytest.Capture
     assert out.endswith(" s; 200 tokens, $0.5000)\n")
 
 
-def test_a_table_counts_the_attempt_at_hand_too() -> None:
+def activity(phase: str, **more: Any) -> dict[str, Any]:
+    said = {"phase": phase, "detail": "", "tool": "", "file": "", "since": None, "round": 1, "rounds": None}
+    return {**said, "tests_done": None, "tests_total": None, "tokens": 0, "cost_usd": 0.0, **more}
+
+
+def test_a_block_counts_the_attempt_at_hand_too() -> None:
     live = LivePlanView(CommandOutput(as_json=False), "shop")
-    usage = {"duration_s": 100.0, "tokens": 0, "cost_usd": 0.0}
-    shown = standing(task("one", "working", usage), task("two", "pending"), task("three", usage=usage))
-    live.show(shown)
-    table = live._table(shown)
-    took = list(table.columns[4].cells)
-    assert took == ["1 min 40 s", "", "1 min 40 s"]
+    usage = {"duration_s": 100.0, "tokens": 1000, "cost_usd": 0.0}
+    doing = activity("working", tokens=234, round=2, rounds=4)
+    shown = standing(
+        task("one", "working", usage, activity=doing, since=None),
+        task("two", "pending"),
+        task("three", usage=usage),
+        usage=usage,
+    )
+    lines = [strip_markup(line) for line in live._draw_lines(shown, 100, 20)]
+    assert lines[0].endswith(" · 1,234 tokens · 1 of 3 done")
+    assert lines[1:] == [
+        "▶ one a  round 2 of 4 · 1 min 40 s · 1,234 tokens",
+        "    at work",
+        "· two a",
+        "✓ three a 1 min 40 s, 1,000 tokens",
+    ]
+
+
+def test_a_task_that_waits_tells_for_what() -> None:
+    live = LivePlanView(CommandOutput(as_json=False), "shop")
+    shown = standing(
+        task("one", "pending", activity=activity("queued_agent")),
+        task("two", "working", activity=activity("asking"), since=None, request_id="req_1"),
+    )
+    lines = [strip_markup(line) for line in live._draw_lines(shown, 100, 20)]
+    assert lines[1] == "· one a waits until a is free"
+    assert lines[3] == "    waits for a person → 'agenttalk answer req_1'"
+
+
+def test_plain_lines_name_each_phase_once(capsys: pytest.CaptureFixture[str]) -> None:
+    live = LivePlanView(CommandOutput(as_json=False), "shop")
+    phases = [
+        activity("preparing"),
+        activity("working", tool="Edit", detail="Edit a.py"),
+        activity("working", tool="Bash", detail="Bash \x1b[2J"),
+        activity("checking", detail="unit", tests_done=1),
+        activity("checking", detail="unit", tests_done=2),
+        activity("checking", detail="lint\x1b[2J"),
+    ]
+    for doing in phases:
+        live.show(standing(task("one", "working", activity=doing), result="running"))
+    assert capsys.readouterr().err.splitlines() == [
+        "▶ one a",
+        "  one: preparing",
+        "  one: at work",
+        "  one: checking: unit",
+        "  one: checking: lint\\x1b[2J",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from agenttalk.ports.kinds import KindTask
 from agenttalk.ports.statements.core import ADD_COMMENT, FACTS_OF
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.performance import Performance
+from agenttalk.rules.toolchain import read_back
 from agenttalk.testing import ForgeFault
 from engine.toolchain.kits.saying import Stage, ended
 
@@ -133,8 +134,7 @@ def _crashing() -> Any:
 
 
 def unseen(_: KindTask) -> Sequence[Evidence]:
-    why = "verify_error: FORGE_UNSEEN: the engine's account does not see acme/widgets"
-    return [Evidence("read_back", False, True, "observed", "forge", AT, why)]
+    return [read_back.make_failure_evidence("the engine's account does not see acme/widgets", Code.FORGE_UNSEEN, AT)]
 
 
 @pytest.mark.mends("E4")
@@ -154,7 +154,7 @@ def test_a_repository_that_the_engine_does_not_see_is_one_question_to_people_and
 
 def unapproved(_: KindTask) -> Sequence[Evidence]:
     why = "unapproved_merge: agent-dev merged acme/widgets#7 at abc without an approval"
-    return [Evidence("read_back", False, True, "observed", "forge", AT, why)]
+    return [Evidence("read_back", False, True, "observed", "forge", AT, why, code="unapproved_merge")]
 
 
 @pytest.mark.mends("E1")

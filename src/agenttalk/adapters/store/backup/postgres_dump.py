@@ -25,7 +25,7 @@ def dump(url: str, target: Path) -> None:
     """Write our schemas into a file, as they are at one moment. Raises UsageError without `pg_dump`."""
     schemas = [f"--schema={name}" for name in SCHEMAS if open_postgres(url, name).has_ledger()]
     if not schemas:
-        raise UsageError(Code.FILE_UNREADABLE, "the PostgreSQL database holds no AgentTalk", hint="look at store.url")
+        raise UsageError(Code.FILE_UNREADABLE, "the PostgreSQL database holds no AgentTalk", hint="check store.url")
     _run("pg_dump", url, "--format=custom", "--no-owner", "--no-privileges", f"--file={target}", *schemas)
 
 

@@ -69,3 +69,31 @@ FROM runs AS r JOIN tasks AS t ON t.board = r.board AND t.plan_id = r.plan_id
 WHERE r.board || '' = :board AND r.state <> 'ENDED' AND t.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED')
     AND t.state = 'BLOCKED_WAITING_REVIEW' AND t.cause = 'SOFT_DENIED' AND t.reason_message LIKE :like
 ORDER BY t.plan_id, t.task_id
+
+-- Accounts whose provider takes no work.
+-- name: account_waits
+SELECT account, agent, kind, text, until, number FROM account_waits WHERE board = :board ORDER BY account
+
+-- name: put_account_wait
+INSERT INTO account_waits (board, account, agent, kind, text, until, number)
+VALUES (:board, :account, :agent, :kind, :text, :until, :number)
+ON CONFLICT (board, account) DO UPDATE
+SET agent = excluded.agent, kind = excluded.kind, text = excluded.text, until = excluded.until, number = excluded.number
+
+-- Tasks in the queue of an agent whose account waits say so, as far as they do not say it yet.
+-- name: hold_for_account
+UPDATE tasks
+SET cause = 'ACCOUNT_LIMIT', reason = :reason, reason_message = :reason_message, updated_at = :at
+WHERE board = :board AND plan_id = :plan_id AND task_id IN (
+    SELECT o.task_id FROM tasks AS o
+    WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED') AND o.state = 'READY')
+    AND agent_id || '' = :agent_id AND queued IS NOT NULL
+    AND (cause || '' <> 'ACCOUNT_LIMIT' OR coalesce(reason_message, '') <> :reason_message)
+
+-- Tasks of a plan do not say it any more once a wait is over. Those whose account still waits say it again when they are next.
+-- name: release_accounts
+UPDATE tasks SET cause = 'ACCOUNT_FREE', reason = NULL, reason_message = NULL, updated_at = :at
+WHERE board = :board AND plan_id = :plan_id AND task_id IN (
+    SELECT o.task_id FROM tasks AS o
+    WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED') AND o.state = 'READY')
+    AND queued IS NOT NULL AND cause || '' = 'ACCOUNT_LIMIT'

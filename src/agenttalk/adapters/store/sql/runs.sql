@@ -31,10 +31,18 @@ WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND E
 ORDER BY t.priority, t.queued
 LIMIT 1
 
+-- The tasks of a plan in an agent's queue.
+-- name: queued_of_agent
+SELECT t.task_id, t.delivery FROM tasks AS t
+WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND t.plan_id = :plan_id
+ORDER BY t.priority, t.queued
+
 -- name: lease_task
 UPDATE tasks
 SET state = 'RUNNING', cause = 'LEASED', phase = :phase, queued = NULL, epoch = epoch + 1, lease = :lease,
-    owner = :owner, token = :token, leased_at = :at, updated_at = :at, attempt = attempt + 1
+    owner = :owner, token = :token, leased_at = :at, updated_at = :at, attempt = attempt + 1,
+    reason = CASE WHEN cause = 'ACCOUNT_LIMIT' THEN NULL ELSE reason END,
+    reason_message = CASE WHEN cause = 'ACCOUNT_LIMIT' THEN NULL ELSE reason_message END
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND state || '' = 'READY'
 RETURNING epoch, attempt
 

@@ -57,7 +57,9 @@ async def task(service: Service, request: Request, _: Caller) -> Response:
     """Return everything about a task."""
     named = request.path_params
     stale = await service.plans.find_stale_tasks(named["id"])
-    return to_json_response(await task_detail.describe_task(service.deps, named["id"], named["task"], stale))
+    found = await task_detail.describe_task(service.deps, named["id"], named["task"], stale)
+    await service.plans.add_activities(named["id"], [found])
+    return to_json_response(found)
 
 
 async def log(service: Service, request: Request, _: Caller) -> Response:

@@ -9,13 +9,14 @@ import shlex
 import shutil
 import stat
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts.errors import Code, ContractError, MachineError, UsageError
 from agenttalk.doors.cli.changes import check_selection
 from agenttalk.doors.cli.changes.change_outcome import ChangeOutcome
-from agenttalk.doors.cli.changes.prepared_change import ChangeOptions, PreparedChange
+from agenttalk.doors.cli.changes.prepared_change import ChangeCheck, ChangeOptions, PreparedChange
 from agenttalk.doors.cli.core.output import CommandOutput, format_count, sanitize, sanitize_line
 from agenttalk.rules.changes import change_plan
 from agenttalk.rules.changes.change_plan import ChangeLimits, ChangeOrder
@@ -24,15 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agenttalk.adapters.workspaces.user_folder import UserRepository
+    from agenttalk.doors.cli.changes.pull_request_opening import PullRequestTarget
     from agenttalk.rules.agents.agent_commands import AgentCommand
-    from agenttalk.rules.changes.check_discovery import CheckCandidate
     from agenttalk.rules.planfile.compiler import CompiledPlan
 
 _ENDED: Final = "ended.json"
 """The file of a root that says how its run ended."""
 _TRIES: Final = 1000
 _SHOWN: Final = 3
-_PLACES: Final = (".venv/bin", "venv/bin", "node_modules/.bin")
 
 
 class ChangeRun:
@@ -49,40 +49,55 @@ class ChangeRun:
         repository = find_repository(Path.cwd())
         agent = _read_agent(command, repository)
         check = _require_text(check)
-        return self.change(repository, agent, check_selection.make_check(repository, check), check)
+        return self.change(repository, agent, ChangeCheck(check, check_selection.make_check(repository, check)))
 
-    def change(self, repository: UserRepository, agent: AgentCommand, candidate: CheckCandidate, check: str) -> int:
+    def run_goal(self, goal: str, agent: str | None, check: str | None, *, ask_me: bool) -> int:
+        """Run a coding agent until the goal is proven by a check, which is found unless it is named."""
+        from agenttalk.adapters.workspaces.user_folder import find_repository
+
+        if not goal.strip():
+            raise UsageError(Code.OPTION_INVALID, "the goal is empty", hint="say what is to be done")
+        repository = find_repository(Path.cwd())
+        chosen = ChangeCheck(f"Is this done? {goal.strip()}") if ask_me else _choose_check(repository, check)
+        return self.change(repository, _choose_agent(agent, goal.strip()), chosen)
+
+    def change(self, repository: UserRepository, agent: AgentCommand, check: ChangeCheck) -> int:
         """Run an agent until the check that was chosen is proven. Returns the exit code."""
+        if repository.untakeable:
+            message = f"your uncommitted work cannot be taken along: {repository.untakeable}"
+            raise UsageError(Code.FILE_UNSAFE, message, hint="commit it, or finish the merge")
         if self._options.merge:
             _require_mergeable(repository)
-        prepared = self._prepare(repository, agent, candidate, check)
+        target = self._find_target(repository) if self._options.pull_request else None
+        prepared = replace(self._prepare(repository, agent, check), target=target)
         self._tell_decided(prepared)
         standing = self._run(prepared)
         return self._conclude(prepared, standing)
 
-    def _prepare(
-        self, repository: UserRepository, agent: AgentCommand, candidate: CheckCandidate, named: str
-    ) -> PreparedChange:
+    def _find_target(self, repository: UserRepository) -> PullRequestTarget:
+        from agenttalk.doors.cli.changes import pull_request_opening
+        from agenttalk.wiring.state_folder import find_state_folder
+
+        state = find_state_folder(repository.top)
+        return pull_request_opening.find_target(repository, self._options.root, state)
+
+    def _prepare(self, repository: UserRepository, agent: AgentCommand, chosen: ChangeCheck) -> PreparedChange:
         from agenttalk.wiring.state_folder import find_state_folder
 
         options = self._options
-        links = _choose_links(repository, options.links)
-        check = candidate.to_check()
-        programs = {folder: _names_in(repository.top / folder) for folder in _PLACES}
-        run = change_plan.lead_to_programs(check.run, _program_of(check.run), links, programs)
-        if run != check.run and not repository.inside:
-            check = check.model_copy(update={"run": run})
+        links = check_selection.choose_links(repository, options.links)
         home = find_state_folder(repository.top) / "runs" / _name_of(repository)
         state = f"{repository.head} {_hash_uncommitted(repository)}"
         for attempt in range(1, _TRIES):
             order = ChangeOrder(
                 repository=str(repository.top),
                 identity=f"{os.path.realpath(repository.common)} {state}",
-                name=_first_line(agent.prompt) or named,
-                goal=agent.prompt.strip() or f"Make this check pass: {named}",
+                name=_first_line(agent.prompt) or chosen.text,
+                goal=agent.prompt.strip() or f"Make this check pass: {chosen.text}",
                 agent_id=_agent_id(agent),
                 agent=_profile_of(agent, repository, options.env),
-                check=check,
+                check=_make_check(repository, chosen, links),
+                question=chosen.text,
                 protected=options.protect,
                 scope=options.scope,
                 tests_allowed=options.allow_tests,
@@ -96,7 +111,7 @@ class ChangeRun:
             root = home / plan["plan_id"]
             if not _is_over(root, repository, f"agenttalk/{plan['plan_id']}"):
                 compiled = _compile(plan, root)
-                return PreparedChange(repository, agent, candidate, named, options, links, root, compiled)
+                return PreparedChange(repository, agent, chosen, options, links, root, compiled)
         raise UsageError(Code.NAME_TAKEN, f"this was tried {_TRIES - 1} times", hint=f"remove {home}")
 
     def _run(self, prepared: PreparedChange) -> dict[str, Any]:
@@ -115,17 +130,23 @@ class ChangeRun:
         if self._out.as_json:
             return
         repository, options = prepared.repository, prepared.options
-        where = f" in {sanitize(prepared.candidate.cwd)}" if prepared.candidate.cwd else ""
-        self._line("check", f"{sanitize_line(prepared.check)}{where}")
+        self._line("check", _describe_check(prepared.check))
         self._line("agent", _describe_agent(prepared.agent))
         self._line("from", _describe_base(repository))
-        kept = change_plan.list_protected(prepared.candidate, options.protect, tests_allowed=options.allow_tests)
-        self._line("protected", _shorten(kept) or "nothing")
+        if (candidate := prepared.check.candidate) is not None:
+            kept = change_plan.list_protected(candidate, options.protect, tests_allowed=options.allow_tests)
+            self._line("protected", _shorten(kept) or "nothing")
         if options.scope:
             self._line("scope", _shorten(options.scope))
         if prepared.links:
             self._line("read-only", _shorten(prepared.links))
         self._line("limits", _describe_limits(options.limits))
+        for paths, what in (
+            (repository.submodules, "the clone has no files of submodules"),
+            (repository.pointers, "the clone has pointers instead of files of Git LFS"),
+        ):
+            if paths:
+                self._out.say(f"[yellow]![/] {what}: {_shorten(paths)}", err=True)
 
     def _line(self, name: str, text: str) -> None:
         self._out.say(f"[dim]{name:<10}[/] {text}", err=True)
@@ -159,6 +180,43 @@ def _read_agent(command: Sequence[str], repository: UserRepository) -> AgentComm
         hint = f"install it: {install}" if install else "install it, or correct the command after --"
         raise UsageError(Code.NAME_UNKNOWN, f"the program {agent.program!r} was not found", hint=hint)
     return agent
+
+
+def _choose_check(repository: UserRepository, named: str | None) -> ChangeCheck:
+    """Choose what proves a goal. Raises UsageError when nothing does."""
+    if named is not None:
+        named = _require_text(named)
+        return ChangeCheck(named, check_selection.make_check(repository, named))
+    candidates = check_selection.find_checks(repository)
+    if not candidates:
+        hint = "name it with --check, or decide yourself with --ask-me"
+        raise UsageError(Code.OPTION_INVALID, f"no check was found in {repository.top}", hint=hint)
+    first = candidates[0]
+    return ChangeCheck(first.run, first, first.why, len(candidates) - 1)
+
+
+def _choose_agent(named: str | None, goal: str) -> AgentCommand:
+    """Choose the coding agent that was named, or the first that is installed. Raises UsageError when there is none."""
+    from agenttalk.rules.agents import agent_commands, cli_table
+
+    known = list(agent_commands.FLAGS)
+    if named is not None and named not in known:
+        message = f"there is no coding agent {named[:40]!r}"
+        raise UsageError(Code.NAME_UNKNOWN, message, hint=f"there are: {', '.join(known)}; others: agenttalk until")
+    wanted = known if named is None else [named]
+    programs = {name: cli_table.TABLE[name].program for name in wanted}
+    found = next((name for name in wanted if shutil.which(programs[name])), None)
+    if found is None:
+        what = f"{named} is not installed" if named else f"none of these is installed: {', '.join(known)}"
+        raise UsageError(Code.NAME_UNKNOWN, what, hint=f"install it: {cli_table.TABLE[wanted[0]].install}")
+    return agent_commands.AgentCommand(programs[found], found, goal)
+
+
+def _make_check(repository: UserRepository, chosen: ChangeCheck, links: tuple[str, ...]) -> Any:
+    """Make the check of the plan, led to programs that are only in linked folders; None where a person is asked."""
+    if chosen.candidate is None:
+        return None
+    return check_selection.lead_to_programs(repository, chosen.candidate, links)
 
 
 def _require_mergeable(repository: UserRepository) -> None:
@@ -198,36 +256,6 @@ def _from_clone(argument: str, repository: UserRepository) -> str:
     place = Path(os.path.normpath(repository.top / repository.inside / argument))
     outside = argument.startswith("../") and not place.is_relative_to(repository.top)
     return str(place) if outside and place.exists() else argument
-
-
-def _choose_links(repository: UserRepository, named: tuple[str, ...] | None) -> tuple[str, ...]:
-    if named is None:
-        return change_plan.find_links(repository.ignored)
-    links = tuple(path.rstrip("/") for path in named if path != "none")
-    for path in links:
-        where = Path(os.path.normpath(repository.top / path))
-        if path.startswith("/") or not where.exists() or not where.is_relative_to(repository.top):
-            message = f"--link {path}: there is no such path in {repository.top}"
-            raise UsageError(Code.OPTION_INVALID, message, hint="name it from the top of the repository")
-        if any(known == path or known.startswith(f"{path}/") for known in repository.paths):
-            message = f"--link {path}: it is part of the repository, so every clone has it"
-            raise UsageError(Code.OPTION_INVALID, message, hint="link only what git ignores")
-    return links
-
-
-def _names_in(folder: Path) -> frozenset[str]:
-    try:
-        return frozenset(path.name for path in folder.iterdir())
-    except OSError:
-        return frozenset()
-
-
-def _program_of(command: str) -> str:
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return ""
-    return next((word for word in words if "=" not in word), "")
 
 
 def _name_of(repository: UserRepository) -> str:
@@ -292,6 +320,15 @@ def _compile(plan: dict[str, Any], root: Path) -> CompiledPlan:
 def _shorten(paths: Sequence[str]) -> str:
     shown = ", ".join(sanitize_line(path) for path in paths[:_SHOWN])
     return f"{shown} and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else shown
+
+
+def _describe_check(check: ChangeCheck) -> str:
+    if check.candidate is None:
+        return "you, when the agent says that it is done"
+    where = f" in {sanitize(check.candidate.cwd)}" if check.candidate.cwd else ""
+    others = f"; {format_count(check.others, 'other')} found, --check names one" if check.others else ""
+    why = f" [dim]({sanitize_line(check.why)}{others})[/]" if check.why else ""
+    return f"{sanitize_line(check.text)}{where}{why}"
 
 
 def _describe_agent(agent: AgentCommand) -> str:

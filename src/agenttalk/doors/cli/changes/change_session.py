@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
+from agenttalk.doors.cli.changes import check_selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,13 +22,11 @@ if TYPE_CHECKING:
     from agenttalk.rules.changes.change_proof import ChangePolicy
     from agenttalk.rules.changes.change_report import ChangeReport
     from agenttalk.rules.changes.check_discovery import CheckCandidate
+    from agenttalk.rules.proof.protection import FileTree
     from agenttalk.rules.text.message import Message
 
 _FOLDER: Final = "prove"
 """Below the state folder: one folder for each run."""
-_OFFERED: Final = (".venv", "venv", "node_modules")
-"""What git ignores and checks usually need."""
-NO_LINKS: Final = "none"
 
 
 class NothingToProveError(UsageError):
@@ -57,8 +56,11 @@ class ChangeRequest:
 class ChangeSession:
     """One change of the repository of a folder, while it is proven."""
 
-    def __init__(self, repository: UserRepository, trees: ChangeTrees, request: ChangeRequest) -> None:
-        """Find the ends of the change."""
+    def __init__(
+        self, repository: UserRepository, trees: ChangeTrees, request: ChangeRequest, links: tuple[str, ...]
+    ) -> None:
+        """Find the ends of the change. `links` are ignored paths that every checkout gets."""
+        self._links = links
         self._repository = repository
         self._trees = trees
         self._request = request
@@ -85,7 +87,7 @@ class ChangeSession:
         tree = FileTree.from_paths(self._trees.list_paths(self.ends.base))
         candidate, remarks = self._select_check(tree)
         more = {"env": dict(self._request.env) or None, "timeout": self._request.seconds}
-        check = candidate.to_check().model_copy(update=more)
+        check = check_selection.lead_to_programs(self._repository, candidate, self._links).model_copy(update=more)
         change = ChangeUnderProof(files, check, tree, self._request.policy)
         announce(f"check: {check.run} ({candidate.why})")
         prover = make_change_prover(self._trees, self._repository.top, self._request.prepare)
@@ -113,7 +115,7 @@ class ChangeSession:
         count = len(self.ends.uncommitted)
         return f"{name} and {count} uncommitted file{'s' if count != 1 else ''}" if count else name
 
-    def _select_check(self, tree: object) -> tuple[CheckCandidate, list[Message]]:
+    def _select_check(self, tree: FileTree) -> tuple[CheckCandidate, list[Message]]:
         """Select the check: the named one, or the first that the base has. Only where it has none, the work may say."""
         from agenttalk.rules.changes import check_discovery
         from agenttalk.rules.text import change_words
@@ -121,7 +123,7 @@ class ChangeSession:
         if self._request.check is not None:
             if not self._request.check.strip():
                 raise UsageError(Code.OPTION_INVALID, "--check is empty", hint="write e.g. --check 'pytest -q'")
-            return check_discovery.make_candidate(self._request.check, tree, cwd=self._repository.inside), []  # type: ignore[arg-type]
+            return check_discovery.make_candidate(self._request.check, tree, cwd=self._repository.inside), []
         for commit, remarks in ((self.ends.base, []), (self.ends.head, [change_words.CHECK_OF_WORK()])):
             found = self._trees.find_checks(commit, self._repository.ignored)
             if found:
@@ -140,16 +142,9 @@ class ChangeSession:
             remarks.append(change_words.UNCHECKED_SUBMODULES(names=names))
         if self._trees.uses_lfs(self.ends.head):
             remarks.append(change_words.UNCHECKED_LFS())
-        if links := choose_links(self._repository, self._request.link):
-            remarks.append(change_words.UNCHECKED_LINKS(names=join_names(links)))
+        if self._links:
+            remarks.append(change_words.UNCHECKED_LINKS(names=join_names(self._links)))
         return remarks
-
-
-def choose_links(repository: UserRepository, named: tuple[str, ...]) -> tuple[str, ...]:
-    """Choose the ignored paths of the folder that every checkout gets."""
-    if named:
-        return tuple(path.rstrip("/") for path in named if path != NO_LINKS)
-    return tuple(path for path in _OFFERED if path in repository.ignored and (repository.top / path).is_dir())
 
 
 @contextmanager
@@ -160,15 +155,12 @@ def open_session(here: Path, request: ChangeRequest) -> Iterator[ChangeSession]:
     from agenttalk.contracts.errors import MachineError
 
     repository = user_folder.find_repository(here)
-    links = () if request.prepare and not request.link else choose_links(repository, request.link)
-    for path in links:
-        if path.startswith("/") or ".." in path.split("/") or not (repository.top / path).exists():
-            message = f"--link: there is no {path[:140]!r} in {repository.top}"
-            raise UsageError(Code.PATH_OUTSIDE_FOLDER, message, hint="name a path of the repository that git ignores")
+    named = ("none",) if request.prepare and not request.link else request.link or None
+    links = check_selection.choose_links(repository, named)
     with _make_home(repository.top) as home:
         trees = ChangeTrees(repository, home, links)
         try:
-            yield ChangeSession(repository, trees, request)
+            yield ChangeSession(repository, trees, request, links)
         except UsageError as error:
             if error.code is Code.LINK_LEADS_AWAY:
                 message = error.message.replace("workspace.link", "--link").replace("workspace.prepare", "--prepare")

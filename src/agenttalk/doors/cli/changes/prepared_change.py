@@ -11,6 +11,7 @@ from agenttalk.rules.changes.change_plan import ChangeLimits
 if TYPE_CHECKING:
     from agenttalk.adapters.workspaces.user_folder import UserRepository
     from agenttalk.contracts.agent import Tier
+    from agenttalk.doors.cli.changes.pull_request_opening import PullRequestTarget
     from agenttalk.rules.agents.agent_commands import AgentCommand
     from agenttalk.rules.changes.check_discovery import CheckCandidate
     from agenttalk.rules.planfile.compiler import CompiledPlan
@@ -31,6 +32,24 @@ class ChangeOptions:
     """Paths to link; None for those that are found."""
     prepare: str = ""
     sandbox: Tier | None = None
+    pull_request: bool = False
+    """Whether the proven work becomes a pull request."""
+    root: Path | None = None
+    """The root whose settings name the forge."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCheck:
+    """What proves a change."""
+
+    text: str
+    """The command as a person named it, or as it was found."""
+    candidate: CheckCandidate | None = None
+    """The command with the files that it consists of; None where a person is asked."""
+    why: str = ""
+    """From what it follows, if it was found."""
+    others: int = 0
+    """How many other commands were found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +58,13 @@ class PreparedChange:
 
     repository: UserRepository
     agent: AgentCommand
-    candidate: CheckCandidate
-    check: str
-    """The check as the person named it."""
+    check: ChangeCheck
     options: ChangeOptions
     links: tuple[str, ...]
     root: Path
     compiled: CompiledPlan
+    target: PullRequestTarget | None = None
+    """Where the pull request will be opened."""
 
     @property
     def plan_id(self) -> str:

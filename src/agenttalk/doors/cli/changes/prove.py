@@ -81,9 +81,13 @@ def prove(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="A file for the result.")
     ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option("--also", metavar="FORMAT=FILE", help="Another form of the result, in a file; repeatable."),
+    ] = None,
     locale: Annotated[Literal["en", "zh"], typer.Option("--locale", help="Language of the result.")] = "en",
     hook: Annotated[
-        Literal["claude-stop", "pre-push"] | None,
+        Literal["claude-start", "claude-stop", "pre-push"] | None,
         typer.Option("--hook", help="Answer as a hook of Claude Code or git, which gives its input on standard input."),
     ] = None,
     blocks: Annotated[
@@ -126,12 +130,17 @@ def prove(
         from agenttalk.doors.cli.changes import pull_request
 
         request = pull_request.resolve(here, common.root, pull, source, request)
+    if hook == "claude-start":
+        return prove_hooks.note_start(here)
     if hook == "claude-stop":
         return prove_hooks.answer_claude(here, request, blocks, locale)
     if hook == "pre-push":
         return prove_hooks.answer_push(out, here, request, locale)
     form = "json" if common.as_json else shape
+    others = [_read_form(each) for each in also or ()]
     report = prove_one(here, request, _make_announcer(out, quiet=form != "text" and output is None))
+    for other, path in others:
+        _deliver(render(report, other, locale), path)
     _deliver(render(report, form, locale), output)
     return 0 if report.proof.proven else 1
 
@@ -149,6 +158,16 @@ def _make_announcer(out: CommandOutput, *, quiet: bool) -> Callable[[str], None]
             out.say(f"[dim]· {sanitize(_RUNS.get(text, text))}[/]", err=True)
 
     return announce
+
+
+def _read_form(text: str) -> tuple[str, Path]:
+    from agenttalk.rules.changes import change_report
+
+    form, sign, path = text.partition("=")
+    if not sign or not path or form not in change_report.FORMATS:
+        hint = f"write e.g. --also sarif=prove.sarif; the forms are {', '.join(change_report.FORMATS)}"
+        raise UsageError(Code.OPTION_INVALID, f"--also: {text[:80]!r} is not FORMAT=FILE", hint=hint)
+    return form, Path(path)
 
 
 def render(report: ChangeReport, form: str, locale: Locale) -> str:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from agenttalk.doors.cli.core.output import CommonOptions, JsonOption, SandboxOption
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.changes.change_run import ChangeRun
+from agenttalk.doors.cli.changes.prepared_change import ChangeOptions
+from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, SandboxOption
+from agenttalk.rules.changes.change_plan import ChangeLimits
 
 until_app = typer.Typer(add_completion=False)
+do_app = typer.Typer(add_completion=False)
 RoundsOption = Annotated[
     int, typer.Option("--rounds", min=1, max=100, help="Turns of the agent: the first, and those of rework.")
 ]
@@ -18,6 +23,9 @@ UsdOption = Annotated[
 MinutesOption = Annotated[float | None, typer.Option("--minutes", min=0.0, help="How long all may take.")]
 MergeOption = Annotated[
     bool, typer.Option("--merge", help="Merge the proven work into the branch that is checked out.")
+]
+PullRequestOption = Annotated[
+    bool, typer.Option("--pr", help="Push the proven work and open a pull request at the configured forge.")
 ]
 ProtectOption = Annotated[
     list[str] | None,
@@ -61,6 +69,7 @@ def until(
     usd: UsdOption = None,
     minutes: MinutesOption = None,
     merge: MergeOption = False,
+    pr: PullRequestOption = False,
     protect: ProtectOption = None,
     scope: ScopeOption = None,
     allow_tests: AllowTestsOption = False,
@@ -78,10 +87,6 @@ def until(
 
     Exits with 0 when the check is proven, 1 when it is not, 2 for bad usage, 3 when it waits for a person.
     """
-    from agenttalk.doors.cli.changes.change_run import ChangeRun
-    from agenttalk.doors.cli.changes.prepared_change import ChangeOptions
-    from agenttalk.rules.changes.change_plan import ChangeLimits
-
     options = ChangeOptions(
         limits=ChangeLimits(rounds, usd, minutes),
         merge=merge,
@@ -93,11 +98,61 @@ def until(
         links=None if link is None else tuple(link),
         prepare=prepare,
         sandbox=sandbox,
+        pull_request=pr,
+        root=CommonOptions.merge(ctx, None, as_json).root,
     )
-    return ChangeRun(_json_wanted(ctx, as_json), options).run(command or [], check)
+    return _make_run(ctx, as_json, options).run(command or [], check)
 
 
-def _json_wanted(ctx: typer.Context, as_json: bool) -> Any:  # noqa: FBT001 - as given
-    from agenttalk.doors.cli.core.output import CommandOutput
+@do_app.command("do")
+def do(
+    ctx: typer.Context,
+    goal: Annotated[str, typer.Argument(metavar="GOAL", help="What is to be done.")],
+    agent: Annotated[
+        str | None, typer.Option("--agent", metavar="NAME", help="Coding agent. Default: the first that is installed.")
+    ] = None,
+    check: Annotated[
+        str | None, typer.Option("--check", metavar="COMMAND", help="Command that proves it. Default: the one found.")
+    ] = None,
+    ask_me: Annotated[bool, typer.Option("--ask-me", help="Be the check yourself: you are asked at the end.")] = False,
+    rounds: RoundsOption = 4,
+    usd: UsdOption = None,
+    minutes: MinutesOption = None,
+    merge: MergeOption = False,
+    pr: PullRequestOption = False,
+    protect: ProtectOption = None,
+    scope: ScopeOption = None,
+    allow_tests: AllowTestsOption = False,
+    already_green: GreenOption = None,
+    env: EnvOption = None,
+    link: LinkOption = None,
+    prepare: PrepareOption = "",
+    sandbox: SandboxOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Have a coding agent reach a goal in this repository, proven by the repository's own check.
 
-    return CommandOutput(as_json=CommonOptions.merge(ctx, None, as_json).as_json)
+    The agent is the first that is installed, and the check is found: it is shown before the agent starts. Everything
+    else is as with 'agenttalk until'.
+    """
+    if ask_me and check is not None:
+        raise UsageError(Code.OPTION_INVALID, "--ask-me and --check exclude each other", hint="leave out one")
+    options = ChangeOptions(
+        limits=ChangeLimits(rounds, usd, minutes),
+        merge=merge,
+        protect=tuple(protect or ()),
+        scope=tuple(scope or ()),
+        allow_tests=allow_tests,
+        already_green=already_green is not None,
+        env=tuple(env or ()),
+        links=None if link is None else tuple(link),
+        prepare=prepare,
+        sandbox=sandbox,
+        pull_request=pr,
+        root=CommonOptions.merge(ctx, None, as_json).root,
+    )
+    return _make_run(ctx, as_json, options).run_goal(goal, agent, check, ask_me=ask_me)
+
+
+def _make_run(ctx: typer.Context, as_json: bool, options: ChangeOptions) -> ChangeRun:  # noqa: FBT001 - as given
+    return ChangeRun(CommandOutput(as_json=CommonOptions.merge(ctx, None, as_json).as_json), options)

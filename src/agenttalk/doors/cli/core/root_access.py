@@ -97,8 +97,11 @@ def _run_offline(root: Path, offline: UseCase[T]) -> T:
         return asyncio.run(run())
 
 
-def run_loop(start: Callable[[asyncio.Event], Awaitable[None]]) -> int:
-    """Run a loop until a signal ends it. Returns 0 after SIGTERM, 130 after Ctrl-C."""
+def run_loop(start: Callable[[asyncio.Event], Awaitable[None]], interrupt: Callable[[], bool] = lambda: False) -> int:
+    """Run a loop until a signal ends it. Returns 0 after SIGTERM, 130 after Ctrl-C.
+
+    `interrupt` gets the first Ctrl-C, and says whether it ends the loop itself, politely. The second one ends it now.
+    """
     import asyncio
 
     signals: list[int] = []
@@ -108,7 +111,8 @@ def run_loop(start: Callable[[asyncio.Event], Awaitable[None]]) -> int:
 
         def end(number: int) -> None:
             signals.append(number)
-            stop.set()
+            if number != signal.SIGINT or signals.count(number) > 1 or not interrupt():
+                stop.set()
 
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, end, number)

@@ -1,4 +1,4 @@
-"""Finds the root of a command that names none."""
+"""Finds the root, or the plan file, of a command that names none."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from agenttalk.contracts.errors import Code, UsageError
 
 INIT = ".agenttalk"
 """The folder that `agenttalk init` creates in a repository."""
+PLAN = "agenttalk.yaml"
+"""The plan file of a repository, which `agenttalk run` takes where none is named."""
 MARKS = ("agents", "system_runtime", "data", "agenttalk.toml")
 """A folder that contains one of these is a root."""
 
@@ -43,3 +45,25 @@ def resolve_root(given: Path | None) -> Path:
             hint="pass --root FOLDER or set AGENTTALK_ROOT, or run this in a folder that 'agenttalk init' has set up",
         )
     return folder
+
+
+def resolve_plan_file(given: Path | None) -> Path:
+    """Return the plan file that was named, or that of the current folder, or of the top of its repository.
+
+    Raises UsageError when there is none.
+    """
+    if given is not None:
+        return given
+    here = Path.cwd()
+    top = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
+    found = next((path for folder in (here, top) if (path := folder / PLAN).is_file()), None)
+    if found is None:
+        where = "here" if top == here else f"here, and none at the top of the repository, {top}"
+        raise UsageError(
+            Code.FILE_UNREADABLE,
+            f"no plan was named, and there is no {PLAN} {where}",
+            hint="name a plan file, or run 'agenttalk init', which writes one for this repository",
+        )
+    if found.stat().st_uid != os.getuid():  # it says which programs run
+        raise UsageError(Code.FILE_UNSAFE, f"{found} belongs to another user", hint=f"name it: agenttalk run {found}")
+    return found

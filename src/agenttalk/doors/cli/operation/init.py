@@ -1,51 +1,49 @@
-"""`agenttalk init`: sets up a repository for coding agents."""
+"""`agenttalk init`: sets up a repository for coding agents, and undoes that."""
 
 from __future__ import annotations
 
-import json
+import os
 import secrets
-import stat
-from collections.abc import Callable, Iterator
-from importlib.resources import files
+import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
-from agenttalk.doors.cli.agents import skill
+from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
-from agenttalk.doors.cli.core.root_discovery import INIT
+from agenttalk.doors.cli.core.root_discovery import INIT, MARKS, PLAN
+from agenttalk.doors.cli.operation.init_additions import TITLES
 
 if TYPE_CHECKING:
-    from agenttalk.adapters.mailbox.fsio import SafeFolder
-    from agenttalk.rules.core.config_merge import ConfigMergeResult
+    from agenttalk.doors.cli.operation.init_additions import AdditionResult, FileAddition, SetupRequest
+    from agenttalk.doors.cli.operation.init_record import InitRecord
+    from agenttalk.doors.cli.operation.init_removal import Removal
 
 app = typer.Typer(add_completion=False)
-TOOLS: Final = ("claude", "codex", "gemini", "opencode", "qwen")
-LARGEST: Final = 4 * 1024 * 1024
-PARAGRAPHS: Final = {"en": "agents.md", "zh": "agents.zh.md"}
-"""Templates of the paragraph for coding agents in AGENTS.md."""
-
-
-class FileAddition(NamedTuple):
-    """An addition of ours to a file."""
-
-    path: str
-    join: Callable[[str | None], ConfigMergeResult]
-    """Merges the addition into the text of the file; None stands for a missing file."""
-    snippet: str
-    """What to add by hand, if it cannot be merged."""
+TOOLS: Final = tuple(TITLES)
+_ALL: Final = f"{', '.join(TOOLS)}"
 
 
 @app.command("init")
 def init(
     ctx: typer.Context,
-    folder: Annotated[Path, typer.Option("--dir", help="Repository to set up.")] = Path(),
-    tools: Annotated[
-        list[str] | None, typer.Option("--for", metavar="TOOL", help=f"{', '.join(TOOLS)}. Default: all.")
+    folder: Annotated[
+        Path | None, typer.Option("--dir", help="Folder to set up. Default: the top of this repository.")
     ] = None,
+    tools: Annotated[
+        list[str] | None,
+        typer.Option("--for", metavar="TOOL", help=f"Set this one up, too, though it is not installed: {_ALL}."),
+    ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option("--without", metavar="TOOL", help="Leave this one out, though it is installed.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be written; write nothing.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove what init added, but for what you changed.")] = False,
     locale: Annotated[
         Literal["en", "zh"] | None,
         typer.Option(
@@ -55,69 +53,184 @@ def init(
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Set up a repository: a root, tokens, skills, MCP settings of coding agents, and a paragraph in AGENTS.md.
+    """Set up a repository: a root, a plan, and what the installed coding agents need to take part.
 
-    Existing content stays as it is, so running this again changes nothing. An addition that would change existing text
-    is shown, for you to make by hand.
+    On a terminal it lists first what it would write, and asks. Existing content stays as it is, so running this again
+    changes nothing. An addition that would change existing text is shown, for you to make by hand.
     """
-    from agenttalk.adapters.mailbox.fsio import SHARED, SafeFolder
-
     given = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=given.as_json)
-    chosen = _chosen(tools)
-    if not folder.is_dir():
-        raise UsageError(Code.FILE_UNREADABLE, f"{folder} is not a folder", hint="check --dir")
-    place = given.root if given.root is not None else Path(INIT)
-    where = (folder / place).absolute()
-    told = [*_root(where, chosen, locale)]
-    paragraph = _paragraph(locale or _language(where))
-    with SafeFolder.open(folder) as repository:
-        told += [_add_to_file(repository, each, SHARED) for each in _pieces(chosen, str(place), paragraph)]
-        told += [*_skills(repository)]
+    place = folder if folder is not None else _find_top(Path.cwd())
+    if not place.is_dir():
+        raise UsageError(Code.FILE_UNREADABLE, f"{place} is not a folder", hint="check --dir")
+    named = given.root if given.root is not None else Path(INIT)
+    where = (place / named).absolute()
+    _require_folder(where, named=given.root is not None)
+    if remove:
+        done, wanted = _remove(out, place, where, yes=yes, dry_run=dry_run)
+        return _tell_removed(out, done, where, wanted=wanted)
+    wish = _make_wish(place, named, where, _check_names(tools), _check_names(without), locale)
+    planned = _plan(wish, where)
+    if dry_run or not _confirm(out, planned, wish, where, yes=yes):
+        return _tell_planned(out, planned, where, dry_run=dry_run)
+    made = _set_up(wish, where)
     if out.as_json:
-        out.write_json({"ok": True, "root": str(where), "files": told})
+        out.write_json({"ok": True, "root": str(where), "files": made})
     else:
-        _tell(out, told, where)
+        _tell(out, made, wish, where)
     return 0
 
 
-def _chosen(tools: list[str] | None) -> list[str]:
+def _require_folder(where: Path, *, named: bool) -> None:
+    """Raise MachineError when a file or a link lies where the root belongs."""
+    if where.is_symlink() and not named:
+        hint = "name it, if it is right: --root FOLDER"
+        raise MachineError(Code.FILE_UNSAFE, f"{where} is a symbolic link that leads elsewhere", hint=hint)
+    if where.exists() and not where.is_dir():
+        raise MachineError(Code.FILE_UNWRITABLE, f"cannot create {where}: a file of that name is in the way")
+
+
+def _find_top(here: Path) -> Path:
+    """Return the top of the work tree that a folder is in, or the folder."""
+    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
+
+
+def _check_names(names: list[str] | None) -> tuple[str, ...]:
     from agenttalk.contracts.core.problems import find_nearest
 
-    for name in tools or ():
+    for name in names or ():
         if name not in TOOLS:
             near = find_nearest(name, TOOLS)
             hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(TOOLS)}"
             raise UsageError(Code.NAME_UNKNOWN, f"unknown coding agent {name!r}", hint=hint)
-    return [tool for tool in TOOLS if tool in (tools or TOOLS)]
+    return tuple(names or ())
 
 
-def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[str, str]]:
-    """Create the root, and a token for each agent without one. Existing settings are not changed."""
-    from agenttalk.adapters.mailbox.fsio import PRIVATE, SafeFolder
-    from agenttalk.adapters.store import operator_folder
-    from agenttalk.contracts.core.root_layout import PROFILE
+def _make_wish(
+    place: Path,
+    named: Path,
+    where: Path,
+    more: tuple[str, ...],
+    without: tuple[str, ...],
+    locale: Literal["en", "zh"] | None,
+) -> SetupRequest:
+    """Find out for which coding agents to set up, and which one the plan starts."""
+    from agenttalk.doors.cli.operation.init_additions import SetupRequest
+    from agenttalk.rules.agents.cli_table import TABLE
 
+    if both := set(more) & set(without):
+        raise UsageError(Code.OPTION_INVALID, f"--for and --without both name {min(both)}", hint="name it once")
+    installed = [name for name, entry in TABLE.items() if entry.program and shutil.which(entry.program)]
+    tools = tuple(name for name in TOOLS if name in more or (name in installed and name not in without))
+    ordered = [*(name for name in (*TOOLS, *TABLE) if name in installed and name not in without), *tools, *TOOLS]
+    language = locale or _read_language(where)
+    return SetupRequest(place, named, tools, ordered[0], ordered[0] in installed, language, locale is not None)
+
+
+def _read_language(where: Path) -> Literal["en", "zh"]:
+    """Return the language in the root's settings."""
+    from agenttalk.wiring import settings
+
+    return settings.load(where).locale
+
+
+def _plan(wish: SetupRequest, where: Path) -> list[AdditionResult]:
+    """Find out what is to be added to which files."""
+    from contextlib import ExitStack
+
+    from agenttalk.adapters.mailbox.fsio import SafeFolder
+    from agenttalk.doors.cli.operation.init_additions import list_additions, plan_addition
+
+    with ExitStack() as stack:
+        repository = stack.enter_context(SafeFolder.open(wish.folder))
+        root = stack.enter_context(SafeFolder.open(where)) if where.is_dir() else None
+        places = {"repository": repository, "root": root}
+        return [plan_addition(places[each.place], each) for each in list_additions(wish)]
+
+
+def _confirm(out: CommandOutput, planned: list[AdditionResult], wish: SetupRequest, where: Path, *, yes: bool) -> bool:
+    """List what would be written and ask, on a terminal. Returns whether to write; elsewhere always."""
+    asks = not yes and not out.as_json and sys.stdin.isatty() and sys.stdout.isatty()
+    if not asks or not any(each.record for each in planned):
+        return True
+    out.say(_describe_tools(wish))
+    _list_planned(out, planned, where)
+    return typer.confirm("Write this?", default=True)
+
+
+def _describe_tools(wish: SetupRequest) -> str:
+    found = f"Coding agents: [bold]{', '.join(wish.tools)}[/]." if wish.tools else "No coding agent was found here."
+    others = [name for name in TOOLS if name not in wish.tools]
+    return f"{found} [dim]--for adds others: {', '.join(others)}[/]" if others else found
+
+
+def _set_up(wish: SetupRequest, where: Path) -> list[dict[str, str]]:
+    """Create the root, write the files, and make a token for each agent without one."""
+    from agenttalk.adapters.mailbox.fsio import SafeFolder
+    from agenttalk.doors.cli.operation import init_record
+    from agenttalk.doors.cli.operation.init_additions import apply_addition
+
+    with init_record.lock_setup():
+        before = init_record.read_record(wish.folder, where)
+        made_root = before.made_root if before is not None and where.is_dir() else _is_unused(where)
+        if before is not None:
+            init_record.remove_drafts(before)
+        planned = _plan(wish, where)
+        start = before or init_record.InitRecord(
+            repository=str(wish.folder.absolute()), root=str(where), made_root=made_root
+        )
+        record = start.model_copy(update={"made_root": made_root})
+        record = record.with_additions(each.record for each in planned if each.record is not None)
+        init_record.write_record(wish.folder, where, record)
+        try:
+            for folder in (where, *(where / name for name in MARKS[:2])):
+                _make_folder(folder)
+        except MachineError:
+            if before is None and not where.is_dir():  # nothing was done
+                init_record.forget_record(wish.folder, where)
+            raise
+        with SafeFolder.open(wish.folder) as repository, SafeFolder.open(where) as root:
+            done = [apply_addition(root if each.addition.place == "root" else repository, each) for each in planned]
+        tokens = [_make_token(wish, where, agent) for agent in wish.tools]
+    return [*_describe(done, where, "root"), *tokens, *_describe(done, where, "repository")]
+
+
+def _is_unused(where: Path) -> bool:
+    """Whether the folder is missing or empty."""
     try:
-        for name in ("agents", "system_runtime"):
-            (where / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        return not any(where.iterdir())
+    except FileNotFoundError:
+        return True
     except OSError as error:
         raise MachineError(Code.FILE_UNWRITABLE, f"cannot create {where}: {error.strerror}") from error
-    with SafeFolder.open(where) as folder:
-        own = [(f"agents/{name}/{PROFILE}", _profile(name)) for name in tools]
-        for path, text in ((".gitignore", "*\n"), ("agenttalk.toml", _settings(tools, locale)), *own):
-            yield {**_add_to_file(folder, FileAddition(path, _new(text), text), PRIVATE), "file": str(where / path)}
-    for agent in tools:
-        kept = operator_folder.agent_token_of(where, agent)
-        valid = kept is not None and _admitted(where, agent, kept)  # the root may have been created again since
-        if not valid:
-            token = f"rem_{secrets.token_urlsafe(32)}"
-            _admitted(where, agent, token)
-            operator_folder.keep_agent_token(where, agent, token)
-        yield {"file": f"token of {agent}", "what": "there" if valid else "made"}
 
 
-def _admitted(where: Path, agent: str, token: str) -> bool:
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise MachineError(Code.FILE_UNWRITABLE, f"cannot create {folder}: {error.strerror}") from error
+
+
+def _make_token(wish: SetupRequest, where: Path, agent: str) -> dict[str, str]:
+    """Make a token for an agent that has none. It is kept and recorded before the root accepts it."""
+    from agenttalk.adapters.store import operator_folder
+    from agenttalk.doors.cli.operation import init_record
+    from agenttalk.rules.core.tokens import token_id
+
+    kept = operator_folder.agent_token_of(where, agent)
+    if kept is not None and _admit(where, agent, kept):  # the root may have been created again since
+        return {"file": f"token of {agent}", "what": "there"}
+    token = f"rem_{secrets.token_urlsafe(32)}"
+    record = init_record.read_record(wish.folder, where)
+    if record is not None:
+        init_record.write_record(wish.folder, where, record.with_token(agent, token_id(token)))
+    operator_folder.keep_agent_token(where, agent, token)
+    _admit(where, agent, token)
+    return {"file": f"token of {agent}", "what": "made"}
+
+
+def _admit(where: Path, agent: str, token: str) -> bool:
     """Register the token of an agent. Returns False when it was revoked."""
     try:
         root_access.ask_root(
@@ -133,138 +246,137 @@ def _admitted(where: Path, agent: str, token: str) -> bool:
     return True
 
 
-def _language(where: Path) -> Literal["en", "zh"]:
-    """Return the language in the root's settings."""
-    from agenttalk.wiring import settings
-
-    return settings.load(where).locale
-
-
-def _paragraph(locale: Literal["en", "zh"]) -> str:
-    return (files("agenttalk") / "templates" / PARAGRAPHS[locale]).read_text(encoding="utf-8")
-
-
-def _profile(name: str) -> str:
-    """Return the profile of an agent that claims its work over MCP. Plans and settings can override it."""
-    from agenttalk.contracts.agent import AgentProfile
-
-    profile = AgentProfile.from_json({"schema_version": "1.0", "agent_id": name, "driver": "remote"})
-    return json.dumps(profile.as_json(), indent=2) + "\n"
-
-
-def _settings(tools: list[str], locale: str | None) -> str:
-    lines = ["# Settings of AgentTalk for this root. 'agenttalk serve --root' reads them."]
-    lines += [f'locale = "{locale}"'] if locale else []
-    lines += [
-        f"# Its agents are {', '.join(tools)}. Each claims its work over MCP, unless a plan gives it another driver."
-    ]
-    lines += ["# Settings under [agents.NAME] win over plans."]
-    return "\n".join(lines) + "\n"
+def _describe(planned: list[AdditionResult], where: Path, place: str) -> Iterator[dict[str, str]]:
+    """Describe what was done to each file, and to each skill as a whole."""
+    skills: dict[str, list[AdditionResult]] = {}
+    for each in planned:
+        if each.addition.place != place:
+            continue
+        if "/skills/" in each.addition.path:
+            base, _, rest = each.addition.path.partition("/skills/")
+            skills.setdefault(f"{base}/skills/{rest.partition('/')[0]}", []).append(each)
+            continue
+        path = str(where / each.addition.path) if place == "root" else each.addition.path
+        yield _describe_file(path, each.what, each.why, each.addition)
+    for path, files in skills.items():
+        whats = {each.what for each in files}
+        what = "made" if whats == {"made"} else next((one for one in ("made", "left") if one in whats), "there")
+        what = "added" if what == "made" and len(whats) > 1 else what
+        why = next((each.why for each in files if each.why), "")
+        yield _describe_file(path, what, why, files[0].addition)
 
 
-def _pieces(tools: list[str], root: str, paragraph: str) -> Iterator[FileAddition]:
-    """Yield the additions to files that coding agents read."""
-    from agenttalk.rules.core import config_merge
-
-    def server(name: str) -> dict[str, Any]:
-        return {"command": "agenttalk", "args": ["mcp", "--root", root, "--agent", name]}
-
-    yield FileAddition("AGENTS.md", lambda text: config_merge.merge_into_text(text, paragraph), paragraph)
-    for name in tools:
-        own = server(name)
-        match name:
-            case "claude":
-                yield _json_piece(".mcp.json", ("mcpServers", "agenttalk"), {"type": "stdio", **own})
-                yield FileAddition("CLAUDE.md", _new("@AGENTS.md\n"), "@AGENTS.md\n")
-            case "codex":
-                block = f'[mcp_servers.agenttalk]\ncommand = "agenttalk"\nargs = {json.dumps(own["args"])}\n'
-                yield FileAddition(".codex/config.toml", _table(("mcp_servers", "agenttalk"), block), block)
-            case "opencode":
-                local = {"type": "local", "command": [own["command"], *own["args"]], "enabled": True}
-                yield _json_piece(
-                    "opencode.json", ("mcp", "agenttalk"), local, {"$schema": "https://opencode.ai/config.json"}
-                )
-            case _:
-                yield _json_piece(f".{name}/settings.json", ("mcpServers", "agenttalk"), own)
+def _describe_file(path: str, what: str, why: str, addition: FileAddition) -> dict[str, str]:
+    told = {"file": path, "what": what, "about": addition.about}
+    told |= {"why": why} if why else {}
+    return told | ({"snippet": addition.snippet} if what == "left" and addition.snippet else {})
 
 
-def _json_piece(path: str, keys: tuple[str, ...], value: Any, first: dict[str, Any] | None = None) -> FileAddition:
-    from agenttalk.rules.core import config_merge
-
-    snippet = config_merge.merge_into_json(None, keys, value).text or ""
-    return FileAddition(path, lambda text: config_merge.merge_into_json(text, keys, value, first=first), snippet)
-
-
-def _table(keys: tuple[str, ...], block: str) -> Callable[[str | None], ConfigMergeResult]:
-    from agenttalk.rules.core import config_merge
-
-    return lambda text: config_merge.merge_into_toml(text, keys, block)
-
-
-def _new(text: str) -> Callable[[str | None], ConfigMergeResult]:
-    """Return a merge that creates a missing file, and leaves an existing one as it is."""
-    from agenttalk.rules.core.config_merge import ALREADY_THERE, ConfigMergeResult
-
-    return lambda before: ConfigMergeResult(text) if before is None else ALREADY_THERE
-
-
-def _add_to_file(folder: SafeFolder, piece: FileAddition, mode: int) -> dict[str, str]:
-    """Add to a file without changing its existing text. A new file gets the permissions `mode`."""
-    try:
-        before: str | None = folder.read(piece.path, LARGEST).decode()
-    except MissingError:
-        before = None
-    except (AgentTalkError, UnicodeDecodeError) as error:
-        why = error.message if isinstance(error, AgentTalkError) else "it is not UTF-8"
-        return {"file": piece.path, "what": "left", "why": why, "snippet": piece.snippet}
-    joined = piece.join(before)
-    if joined.why:
-        return {"file": piece.path, "what": "left", "why": joined.why, "snippet": piece.snippet}
-    if joined.text is None:
-        return {"file": piece.path, "what": "there"}
-    try:
-        rights = None if before is None else stat.S_IMODE((folder.path / piece.path).stat().st_mode)
-        folder.write(piece.path, joined.text.encode(), mode=mode, parents=True)
-        if rights is not None:
-            (folder.path / piece.path).chmod(rights)  # the file was replaced, and keeps the user's permissions
-    except AgentTalkError as error:
-        return {"file": piece.path, "what": "left", "why": error.message, "snippet": piece.snippet}
-    return {"file": piece.path, "what": "made" if before is None else "added"}
-
-
-def _skills(folder: SafeFolder) -> Iterator[dict[str, str]]:
-    """Write missing skills. A file that was changed is left as it is."""
-    for base in skill.FOLDERS:
-        for name in sorted(skill.SCHEMAS):
-            told = {_skill_file(folder, f"{base}/{name}/{path}", data) for path, data in skill.read_skill_files(name)}
-            what = "made" if told == {"made"} else "added" if "made" in told else "left" if "left" in told else "there"
-            said = {"file": f"{base}/{name}", "what": what}
-            renew = f"it differs from ours; 'agenttalk skill install {name}' replaces it"
-            yield {**said, "why": renew} if "left" in told else said
-
-
-def _skill_file(folder: SafeFolder, path: str, data: bytes) -> str:
-    from agenttalk.adapters.mailbox.fsio import SHARED
-
-    try:
-        return "there" if folder.read(path, LARGEST) == data else "left"
-    except MissingError:
-        folder.write(path, data, mode=0o777 if data.startswith(b"#!") else SHARED, parents=True)
-        return "made"
-    except AgentTalkError:
-        return "left"
-
-
-_MARKS: Final = {"made": "[green]✓[/]", "added": "[green]✓[/]", "there": "[dim]·[/]", "left": "[yellow]![/]"}
+_MARKS: Final = {
+    "made": "[green]✓[/]",
+    "added": "[green]✓[/]",
+    "there": "[dim]·[/]",
+    "left": "[yellow]![/]",
+    "removed": "[green]✓[/]",
+    "taken out": "[green]✓[/]",
+    "gone": "[dim]·[/]",
+    "changed": "[yellow]![/]",
+}
 _WORDS: Final = {"made": "made", "added": "extended", "there": "already there", "left": "not changed"}
+_WISHES: Final = {"made": "new", "added": "to extend", "there": "already there", "left": "not to change"}
+_REMOVED: Final = {
+    "removed": "removed",
+    "taken out": "the addition is out, the rest stays",
+    "gone": "gone already",
+    "changed": "left",
+    "left": "not removed",
+}
 
 
-def _tell(out: CommandOutput, told: list[dict[str, str]], where: Path) -> None:
-    for each in told:
-        why = f": {sanitize(each['why'])}" if each.get("why") else ""
-        out.say(f"{_MARKS[each['what']]} {sanitize(each['file'])}  [dim]{_WORDS[each['what']]}[/]{why}")
+def _list_planned(out: CommandOutput, planned: list[AdditionResult], where: Path) -> None:
+    for each in (*_describe(planned, where, "root"), *_describe(planned, where, "repository")):
+        _tell_file(out, each, _WISHES)
+
+
+def _tell_planned(out: CommandOutput, planned: list[AdditionResult], where: Path, *, dry_run: bool) -> int:
+    """Say what would be written, or that nothing was."""
+    if out.as_json:
+        told = [*_describe(planned, where, "root"), *_describe(planned, where, "repository")]
+        out.write_json({"ok": True, "root": str(where), "written": False, "files": told})
+        return 0
+    if dry_run:
+        _list_planned(out, planned, where)
+    out.say("nothing was written")
+    return 0
+
+
+def _tell_file(out: CommandOutput, told: dict[str, str], words: dict[str, str]) -> None:
+    about = f"  [dim]{sanitize(told['about'])}[/]" if told.get("about") else ""
+    why = f": {sanitize(told['why'])}" if told.get("why") else about
+    out.say(f"{_MARKS[told['what']]} {sanitize(told['file'])}  [dim]{words[told['what']]}[/]{why}")
+
+
+def _tell(out: CommandOutput, done: list[dict[str, str]], wish: SetupRequest, where: Path) -> None:
+    for each in done:
+        _tell_file(out, each, _WORDS)
         if each.get("snippet"):
             out.say("  [dim]add this by hand:[/]")
             for line in each["snippet"].strip().splitlines():
                 out.say(f"  {sanitize(line)}")
+    out.say(_describe_tools(wish))
+    if any(each["file"] == PLAN and each["what"] in {"made", "there"} for each in done):
+        out.say(f"Next: write your task into {sanitize(wish.folder / PLAN)}, and have it done: agenttalk run")
     out.say(f"Next: agenttalk serve --root {sanitize(where)}")
+
+
+# Undoing it
+
+
+def _remove(out: CommandOutput, place: Path, where: Path, *, yes: bool, dry_run: bool) -> tuple[list[Removal], bool]:
+    """Remove what init added. On a terminal, list that first and ask."""
+    from agenttalk.doors.cli.operation import init_record
+    from agenttalk.doors.cli.operation.init_removal import remove_additions
+
+    record = init_record.read_record(place, where)
+    if record is None:
+        return [], True
+    asks = not yes and not out.as_json and sys.stdin.isatty() and sys.stdout.isatty()
+    if dry_run or asks:
+        _list_record(out, record)
+    if dry_run or (asks and not typer.confirm("Remove this?", default=True)):
+        return [], False
+    return remove_additions(place, where), True
+
+
+def _list_record(out: CommandOutput, record: InitRecord) -> None:
+    if out.as_json:
+        return
+    for each in record.files:
+        path = each.path if each.place == "repository" else os.path.join(record.root, each.path)  # noqa: PTH118 - shown
+        out.say(f"  {sanitize(path)}  [dim]{'made by init' if each.made else 'extended by init'}[/]")
+    for agent in record.agents:
+        out.say(f"  token of {sanitize(agent)}")
+
+
+def _shorten_skill(removal: Removal) -> str:
+    """Return the folder of a skill in place of its file, where that was removed."""
+    base, between, rest = removal.file.partition("/skills/")
+    return f"{base}{between}{rest.partition('/')[0]}" if between and removal.what == "removed" else removal.file
+
+
+def _tell_removed(out: CommandOutput, done: list[Removal], where: Path, *, wanted: bool) -> int:
+    unfinished = any(each.is_unfinished for each in done)
+    if out.as_json:
+        told = [{name: value for name, value in each._asdict().items() if value} for each in done]
+        out.write_json({"ok": not unfinished, "root": str(where), "files": told})
+        return int(unfinished)
+    told_before: dict[str, str] = {}
+    for each in done:
+        each = each._replace(file=_shorten_skill(each))  # noqa: PLW2901 - the same, as it is shown
+        if told_before != each._asdict():
+            _tell_file(out, told_before := each._asdict(), _REMOVED)
+    if not wanted:
+        out.say("nothing was removed")
+    elif not done:
+        out.say("nothing to remove: nothing is known that init added here")
+    return int(unfinished)

@@ -54,12 +54,12 @@ def monitor(ctx: typer.Context, once: OnceOption = False, root: RootOption = Non
 @heartbeat_app.command("heartbeat")
 def heartbeat(
     ctx: typer.Context,
-    agent: Annotated[str, typer.Option("--agent", metavar="AGENT", help="Agent whose inbox is worked.")],
+    agent: Annotated[str, typer.Option("--agent", metavar="AGENT", help="Agent whose inbox is processed.")],
     once: OnceOption = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Work an agent's inbox: file its inputs and run its commands one by one, until stopped or with --once."""
+    """Process an agent's inbox: keep its inputs and run its commands one by one, until stopped or with --once."""
     from agenttalk.wiring import parts
 
     out, folder = root_access.choose_root(ctx, root, as_json)

@@ -81,6 +81,8 @@ def _tell_plan(out: CommandOutput, plan: dict[str, Any], *, served: bool) -> Non
         out.say(f"  {describe_gate(gate)}")
     if plan["origin"] == "engine" and plan["state"] == "RUNNING" and not served:
         out.say(f"  [yellow]![/] {root_access.NOT_SERVED}")
+    for wait in plan.get("waits", ()):
+        out.say(f"  [yellow]![/] {sanitize_line(wait['text'])}")
     if plan.get("questions"):
         out.say(f"  [yellow]?[/] {describe_open_questions(plan['questions'])}")
     took = describe_usage(plan.get("usage"))

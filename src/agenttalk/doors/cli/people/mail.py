@@ -107,7 +107,7 @@ def list_(
     ] = "",
     thread: Annotated[str, typer.Option("--thread", metavar="MAIL", help="List only those of one thread.")] = "",
     search: Annotated[
-        str, typer.Option("--search", metavar="WORDS", help="List only those that contain all these words.")
+        str, typer.Option("--search", metavar="WORDS", help="List only letters that contain all these words.")
     ] = "",
     limit: Annotated[int, typer.Option("--limit", help="How many to list.", min=1, max=200)] = 50,
     before: Annotated[int, typer.Option("--before", metavar="NUMBER", help="List the next page.", min=0)] = 0,

@@ -163,8 +163,8 @@ async def _open_workspace(folder: Path, plan: str) -> tuple[PlanWorkspace, str]:
     import asyncio
 
     from agenttalk.adapters.proving import FOLDER
+    from agenttalk.adapters.workspaces.paths import WorkspaceSettings
     from agenttalk.adapters.workspaces.workspace import PlanWorkspace
-    from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
 
     told = await asyncio.to_thread(
         root_access.ask_root,

@@ -1,19 +1,20 @@
-"""Shows the progress of a plan: a live table on a terminal, lines elsewhere."""
+"""Shows the progress of a plan: a living block of lines on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from agenttalk.doors.cli.core.output import CommandOutput, format_count, sanitize, summarize_lines
-from agenttalk.doors.cli.plans import decisions
+from agenttalk.doors.cli.core.output import CommandOutput, format_count, sanitize, sanitize_line, summarize_lines
+from agenttalk.doors.cli.plans import decisions, run_evidence
 
 if TYPE_CHECKING:
-    from rich.live import Live as RichLive
-    from rich.table import Table
+    from agenttalk.doors.cli.core.live_block import LiveBlock
 
 MARKS: Final = {
     "pending": ("dim", "·"),
@@ -25,15 +26,21 @@ MARKS: Final = {
     "skipped": ("dim", "-"),
 }
 """Column of the board → its colour and sign."""
-MOST: Final = 40
-"""How many tasks the table shows. Tasks that are not done come first."""
 WORDS: Final = {
     "done": ("[green]✓[/]", "everything is done"),
     "failed": ("[bold red]✗[/]", "something failed"),
     "waiting": ("[yellow]‖[/]", "it waits for a person or an outside agent"),
     "paused": ("[yellow]‖[/]", "it is paused; 'agenttalk resume' continues it"),
-    "running": ("[yellow]![/]", "stopped following; run it again to continue"),
+    "running": ("[yellow]![/]", "stopped following; the engine goes on; run it again to follow it"),
 }
+INTERRUPTED: Final = ("[yellow]![/]", "interrupted; run it again to go on")
+STOPPING: Final = "stopping … (Ctrl-C again ends it now)"
+_NARROW: Final = 60
+"""Columns of a terminal below which shorter words are used."""
+_MOST_TOLD: Final = 50
+"""How many tasks a plan may have whose phases are printed as plain lines."""
+_LONG: Final = 5.0
+"""Seconds after which a block shows how long an agent has been doing one thing."""
 
 
 class LivePlanView:
@@ -56,26 +63,43 @@ class LivePlanView:
         self._root = root
         self._began = time.monotonic()
         self._states: dict[str, tuple[str, str | None, int]] = {}
+        self._phases: dict[str, str] = {}
+        """Task → the phase that was printed last."""
         self._working: dict[str, float] = {}
         """Task → when it was first seen working."""
-        self._live: RichLive | None = None
+        self._block: LiveBlock | None = None
+        self._notice = ""
+        """A line below the tasks."""
+        self.explains = False
+        """Whether the evidence is shown at the end."""
+        self.explained: dict[str, dict[str, Any]] = {}
+        """Task → its explanation, for the evidence at the end."""
         self._closing: str | None = None
         """The last line about the closing of the plan."""
 
     def __enter__(self) -> Self:
-        draws = self._out.is_styled(err=True) and not self._out.as_json
-        if draws and (console := self._out.console(err=True)).is_terminal:
-            from rich.live import Live as RichLive
+        if not self._out.as_json and can_draw():
+            from agenttalk.doors.cli.core.live_block import LiveBlock
 
-            self._live = RichLive(console=console, refresh_per_second=8, transient=True)
-            self._live.start()
+            self._block = LiveBlock(self._out.console(err=True))
+            self._block.open()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._live:
-            self._live.stop()
+        if self._block is not None:
+            self._block.close()
+            self._block = None
+
+    @property
+    def draws(self) -> bool:
+        """Whether time passes in it, so that it has to be shown again although nothing has happened."""
+        return self._block is not None
+
+    def list_explained(self, standing: dict[str, Any] | None) -> list[str]:
+        """Return the tasks whose explanations are needed at the end."""
+        return run_evidence.list_explained(standing["tasks"]) if self.explains and standing is not None else []
 
     def show(self, standing: dict[str, Any]) -> None:
         """Show the current status."""
@@ -83,10 +107,17 @@ class LivePlanView:
         now = time.monotonic()
         working = [task["task_id"] for task in standing["tasks"] if task["board"] in {"working", "review"}]
         self._working = {task_id: self._working.get(task_id, now) for task_id in working}
-        if self._live:
-            self._live.update(self._table(standing))
+        if self._block is not None:
+            width, height = self._block.size
+            self._block.draw(self._draw_lines(standing, width, height))
         elif not self._out.as_json:
-            self._lines(standing)
+            self._say_changes(standing)
+
+    def announce(self, notice: str) -> None:
+        """Tell something at once, and keep it in view."""
+        if self._block is None:
+            self._out.say(f"[yellow]![/] {notice}", err=True)
+        self._notice = notice
 
     def conclude(self, standing: dict[str, Any]) -> None:
         """Show the final status."""
@@ -94,9 +125,7 @@ class LivePlanView:
             self._out.write_json({"ok": standing["result"] == "done", **standing})
             return
         standing = self._ordered(standing)
-        if self._live:
-            self._out.console().print(self._table(standing))
-        mark, words = WORDS[standing["result"]]
+        mark, words = INTERRUPTED if standing.get("interrupted") else WORDS[standing["result"]]
         counts = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in standing["counts"].items() if count)
         took = describe_usage(standing.get("usage"), timed=False)
         summary = "; ".join(part for part in (counts, f"{self._seconds()} s", took) if part)
@@ -135,59 +164,162 @@ class LivePlanView:
     def _seconds(self) -> str:
         return f"{time.monotonic() - self._began:.1f}"
 
-    def _lines(self, standing: dict[str, Any]) -> None:
+    # Plain lines
+
+    def _say_changes(self, standing: dict[str, Any]) -> None:
+        """Print a line for each task that changed, and for each that began another phase."""
+        few = len(standing["tasks"]) <= _MOST_TOLD
         for task in standing["tasks"]:
-            state = (task["board"], task["reason"], task["rounds"])
-            if self._states.get(task["task_id"], ("pending", None, 0)) != state:
-                self._states[task["task_id"]] = state
+            task_id, state = task["task_id"], (task["board"], task["reason"], task["rounds"])
+            if self._states.get(task_id, ("pending", None, 0)) != state:
+                self._states[task_id] = state
+                if task["board"] == "working":  # that line says that its agent is at work
+                    self._phases[task_id] = "working"
                 self._out.say(_line(task), err=True)
+            activity = task.get("activity")
+            if few and activity is not None and _name_phase(activity) not in {self._phases.get(task_id), "checking "}:
+                self._phases[task_id] = _name_phase(activity)
+                self._out.say(f"  {sanitize(task_id)}: {_describe_phase(task)}", err=True)
         closing = standing.get("closing")
         if closing and closing != self._closing:
             self._out.say(f"[blue]◆[/] closing: {sanitize(closing)}", err=True)
         self._closing = closing
 
-    def _table(self, standing: dict[str, Any]) -> Table:
-        from rich.table import Table
+    # The block
 
-        took = describe_usage(standing.get("usage"), timed=False)
-        title = "  ".join(part for part in (sanitize(self._plan_id), f"{self._seconds()} s", took) if part)
-        table = Table(box=None, pad_edge=False, title=title, title_justify="left")
-        for name in ("", "task", "agent", "state", "took", ""):
-            table.add_column(name)
-        tasks = sorted(standing["tasks"], key=lambda task: task["board"] in {"done", "skipped", "pending"})
-        shown = {task["task_id"] for task in tasks[:MOST]}
-        for task in (task for task in standing["tasks"] if task["task_id"] in shown):
-            colour, sign = MARKS[task["board"]]
-            table.add_row(
-                f"[{colour}]{sign}[/]",
-                sanitize(task["task_id"]),
-                f"[dim]{sanitize(task['agent_id'])}[/]",
-                f"[{colour}]{task['state']}[/]",
-                self._took(task),
-                _remark(task),
-            )
-        if len(tasks) > MOST:
-            table.add_row("", f"[dim]and {len(tasks) - MOST} more[/]", "", "", "", "")
-        if standing.get("closing"):
-            table.add_row("[blue]◆[/]", "[dim]closing[/]", "", "", "", sanitize(standing["closing"]))
-        return table
+    def _draw_lines(self, standing: dict[str, Any], width: int, height: int) -> list[str]:
+        """Return the lines of the block. Where the terminal is too low, tasks at work come first."""
+        head = [self._describe_plan(standing, width)]
+        foot = [f"[blue]◆[/] closing: {sanitize_line(standing['closing'])}"] if standing.get("closing") else []
+        questions = standing.get("questions")
+        foot += [f"[yellow]?[/] {describe_open_questions(questions)}"] if questions else []
+        foot += [f"[yellow]![/] {self._notice}"] if self._notice else []
+        room = height - len(head) - len(foot)
+        tasks = {task["task_id"]: self._describe_task(task, width) for task in standing["tasks"]}
+        left_out: list[str] = []
+        for board in ("skipped", "done", "pending", "failed", "blocked", "review", "working"):
+            if sum(map(len, tasks.values())) + bool(left_out) <= room:
+                break
+            hidden = [task["task_id"] for task in standing["tasks"] if task["board"] == board]
+            while hidden and sum(map(len, tasks.values())) + 1 > room:
+                tasks.pop(hidden.pop())
+                left_out.append(board)
+        more = [f"[dim]and {', '.join(f'{left_out.count(b)} {b}' for b in dict.fromkeys(left_out))}[/]"]
+        return [*head, *(line for lines in tasks.values() for line in lines), *(more if left_out else ()), *foot]
 
-    def _took(self, task: dict[str, Any]) -> str:
-        """Return what a task has used so far, the current attempt included."""
-        usage = task.get("usage")
-        began = self._working.get(task["task_id"])
-        if began is None:
-            return describe_usage(usage)
-        known = usage or {"duration_s": 0.0, "tokens": 0, "cost_usd": 0.0, "tool_calls": 0}
-        return describe_usage({**known, "duration_s": known["duration_s"] + time.monotonic() - began})
+    def _describe_plan(self, standing: dict[str, Any], width: int) -> str:
+        usage = _add_running(standing)
+        done = sum(task["board"] in {"done", "skipped"} for task in standing["tasks"])
+        parts = [describe_duration(time.monotonic() - self._began), *describe_cost(usage, short=width < _NARROW)]
+        parts += [f"{done} of {len(standing['tasks'])} done"] if len(standing["tasks"]) > 1 else []
+        return f"[bold]{sanitize_line(self._plan_id)}[/]  [dim]{' · '.join(parts)}[/]"
+
+    def _describe_task(self, task: dict[str, Any], width: int) -> list[str]:
+        """Return the lines of a task: two while something is done for it."""
+        activity = task.get("activity")
+        if task["board"] not in {"working", "review"}:
+            if activity is None:
+                return [_line(task)]
+            waits = " [dim]·[/] ".join(part for part in (_describe_phase(task), _remark(task)) if part)
+            return [f"[dim]·[/] {_name(task)} [dim]{waits}[/]"]
+        colour, sign = MARKS[task["board"]]
+        short = width < _NARROW
+        used = _usage_so_far(task)
+        parts = [_describe_round(activity, short=short)] if activity else []
+        parts += [describe_duration(self._elapsed(task)), *describe_cost(used, short=short)]
+        name = f"[bold]{sanitize_line(task['task_id'])}[/]" if short else _name(task)
+        lines = [f"[{colour}]{sign}[/] {name}  [dim]{' · '.join(part for part in parts if part)}[/]"]
+        if activity is None:
+            return lines
+        spent = _seconds_since(activity["since"]) or 0.0
+        lasts = f" [dim]· {describe_duration(spent)}[/]" if spent >= _LONG else ""
+        asks = f" [cyan]→[/] 'agenttalk answer {sanitize_line(task['request_id'])}'" if task["request_id"] else ""
+        return [*lines, f"    {_describe(task)}{asks}{lasts}"]
+
+    def _elapsed(self, task: dict[str, Any]) -> float:
+        """Return how long a task has been worked on, the current attempt included."""
+        began = self._working.get(task["task_id"], time.monotonic())
+        now = _seconds_since(task.get("since"))
+        before: float = (task.get("usage") or {}).get("duration_s", 0.0)
+        return before + (now if now is not None else time.monotonic() - began)
+
+
+def can_draw() -> bool:
+    """Return whether standard error is a terminal on which lines can be drawn again."""
+    import sys
+
+    return sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in {"dumb", "unknown", ""}
+
+
+def _seconds_since(at: str | None) -> float | None:
+    """Return how long ago something was; None where that is not known."""
+    if at is None:
+        return None
+    from agenttalk.wiring import SystemClock
+
+    return max(0.0, (SystemClock().now() - datetime.fromisoformat(at)).total_seconds())
+
+
+def _name(task: dict[str, Any]) -> str:
+    return f"[bold]{sanitize_line(task['task_id'])}[/] [dim]{sanitize_line(task['agent_id'])}[/]"
+
+
+def _name_phase(activity: dict[str, Any]) -> str:
+    """Return what of an activity counts as a phase: not each tool of an agent, but each check."""
+    return activity["phase"] if activity["phase"] == "working" else f"{activity['phase']} {activity['detail']}"
+
+
+def _describe(task: dict[str, Any]) -> str:
+    """Return what a task is doing."""
+    from agenttalk.rules.agents.activity import describe_activity
+
+    return sanitize_line(describe_activity(task["activity"], task["agent_id"]))
+
+
+def _describe_phase(task: dict[str, Any]) -> str:
+    """Return the phase of a task, without what changes all the time."""
+    activity = task["activity"]
+    said = {"tool": "", "file": "", "tests_done": None, "detail": activity["detail"]}
+    said |= {"detail": ""} if activity["phase"] == "working" else {}
+    return _describe({**task, "activity": {**activity, **said}})
+
+
+def _describe_round(activity: dict[str, Any], *, short: bool) -> str:
+    """Return which round it is, where there may be several."""
+    number, most = activity["round"], activity["rounds"]
+    if most is None or most < 2:
+        return f"round {number}" if number > 1 else ""
+    return f"{number}/{most}" if short else f"round {number} of {most}"
+
+
+def _usage_so_far(task: dict[str, Any]) -> dict[str, Any]:
+    """Return what a task has used so far, the current attempt included."""
+    usage, activity = task.get("usage") or {}, task.get("activity") or {}
+    return {name: (usage.get(name) or 0) + (activity.get(name) or 0) for name in ("tokens", "cost_usd")}
+
+
+def _add_running(standing: dict[str, Any]) -> dict[str, Any]:
+    """Return what a plan has used so far, with the turns under way."""
+    usages = [standing.get("usage") or {}, *(task.get("activity") or {} for task in standing["tasks"])]
+    return {name: sum(usage.get(name) or 0 for usage in usages) for name in ("tokens", "cost_usd")}
+
+
+def describe_cost(usage: dict[str, Any], *, short: bool = False) -> list[str]:
+    """Return tokens and cost in words, as far as there were any."""
+    tokens, cost = usage.get("tokens") or 0, usage.get("cost_usd") or 0
+    parts = [_shorten_count(tokens) if short else format_count(tokens, "token")] if tokens else []
+    return parts + ([f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"] if cost else [])
+
+
+def _shorten_count(number: int) -> str:
+    return f"{number / 1000:.0f}k" if number >= 10_000 else f"{number:,}"
 
 
 def _line(task: dict[str, Any]) -> str:
     colour, sign = ("yellow", "?") if task.get("proven") is False else MARKS[task["board"]]
-    who = f"[bold]{sanitize(task['task_id'])}[/] [dim]{sanitize(task['agent_id'])}[/]"
     took = describe_usage(task.get("usage")) if task["board"] in {"done", "failed"} else ""
     remark = " [dim]·[/] ".join(part for part in (took, _remark(task)) if part)
-    return f"[{colour}]{sign}[/] {who} {remark}".rstrip()
+    return f"[{colour}]{sign}[/] {_name(task)} {remark}".rstrip()
 
 
 def describe_open_questions(questions: Sequence[str]) -> str:
@@ -209,17 +341,16 @@ def describe_usage(usage: dict[str, Any] | None, *, timed: bool = True) -> str:
     """Return a usage in words: the time, and tokens, cost and tool calls if there were any."""
     if not usage:
         return ""
-    parts = [_duration(usage["duration_s"])] if timed else []
-    parts += [format_count(usage["tokens"], "token")] if usage.get("tokens") else []
-    cost = usage.get("cost_usd") or 0
-    parts += [f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"] if cost else []
+    parts = [describe_duration(usage["duration_s"])] if timed else []
+    parts += describe_cost(usage)
     parts += [f"cost unknown: no price of {sanitize(str(usage['unpriced']))}"] if usage.get("unpriced") else []
     calls = usage.get("tool_calls")
     parts += [format_count(calls, "tool call")] if calls else []
     return ", ".join(parts)
 
 
-def _duration(seconds: float) -> str:
+def describe_duration(seconds: float) -> str:
+    """Return a time in words."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, left = divmod(round(seconds), 60)

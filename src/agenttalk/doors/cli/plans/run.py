@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import os
+import signal
+import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,10 +27,13 @@ from agenttalk.doors.cli.core.output import (
     format_count,
     sanitize,
 )
-from agenttalk.doors.cli.core.root_discovery import find_root
-from agenttalk.doors.cli.plans.live_view import LivePlanView
+from agenttalk.doors.cli.core.root_discovery import PLAN, find_root, resolve_plan_file
+from agenttalk.doors.cli.plans import run_evidence
+from agenttalk.doors.cli.plans.live_view import STOPPING, LivePlanView
 
 if TYPE_CHECKING:
+    import asyncio
+
     from agenttalk.contracts.agent import Tier
     from agenttalk.doors.cli.core.engine_client import EngineClient
     from agenttalk.engine.operation.engine import Engine
@@ -39,6 +44,10 @@ CODES = {"done": 0, "failed": 1, "waiting": 3, "paused": 3, "running": 130}
 """Result of the plan → exit code of the command."""
 SHORTEST = 0.02
 """Shortest time between two reads of the status of a plan that runs here, in seconds."""
+REDRAWN = 0.25
+"""Time between two drawings on a terminal in which nothing happens but that time passes, in seconds."""
+SMOOTH = 0.1
+"""Shortest time between two drawings, in seconds."""
 PACE = 0.25
 """Time between two reads of the status of a plan that another process runs, in seconds."""
 ABSENCE = 30.0
@@ -48,7 +57,10 @@ ABSENCE = 30.0
 @run_app.command("run")
 def run(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file, YAML or JSON.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="PLAN", help=f"A plan file, YAML or JSON. Default: the {PLAN} of this repository."),
+    ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Also wait for people, and for agents without a program.")
     ] = False,
@@ -70,7 +82,7 @@ def run(
 
     out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
     given = CommonOptions.merge(ctx, root, as_json).root or find_root(Path.cwd())
-    compiled = compile_plan_file(file, given if given is not None and given.is_dir() else None)
+    compiled = compile_plan_file(resolve_plan_file(file), given if given is not None and given.is_dir() else None)
     if compiled.problems:
         return tell_refused(out, compiled)
     compiled = _with_uncommitted(compiled) if take_uncommitted else compiled
@@ -144,10 +156,16 @@ def follow_compiled(
     order = [task_id for wave in compute_waves(compiled.dag) for task_id in wave]
     without_program = {name for name, profile in compiled.profiles.items() if profile.driver == "folder"}
     with LivePlanView(out, compiled.dag.plan_id, order=order, without_program=without_program, root=folder) as live:
+        live.explains = not quiet and not out.as_json
         over = partial(_is_over, watch=watch, until_asked=until_asked)
-        standing = _run_until_settled(folder, compiled, live.show, over, watch=watch, sandbox=sandbox)
+        standing = _run_until_settled(folder, compiled, live, over, watch=watch, sandbox=sandbox)
     if not quiet:
         live.conclude(standing)
+        if not out.as_json:
+            run_evidence.tell_evidence(out, standing["tasks"], live.explained)
+            changed = run_evidence.tell_changes(out, compiled)
+            for command in run_evidence.list_next(standing, folder, changed=changed):
+                out.say(f"  [cyan]→[/] {sanitize(command)}", err=True)
     return standing
 
 
@@ -186,7 +204,7 @@ def _warn_of_checks(out: CommandOutput, compiled: CompiledPlan, root: Path) -> N
 def _run_until_settled(
     root: Path,
     compiled: CompiledPlan,
-    show: Callable[[dict[str, Any]], None],
+    live: LivePlanView,
     over: Callable[[dict[str, Any]], bool],
     *,
     watch: bool,
@@ -209,9 +227,9 @@ def _run_until_settled(
         try:
             if client is not None:
                 warnings.refuse_sandbox(sandbox)
-                return _run_in_engine(client, compiled, show, over, watch=watch)
+                return _run_in_engine(client, compiled, live, over, watch=watch)
             if not served:
-                return _run_here(root, compiled, show, over, watch=watch, sandbox=sandbox)
+                return _run_here(root, compiled, live, over, watch=watch, sandbox=sandbox)
         except MachineError as error:
             if error.code not in {Code.ENGINE_RUNNING, Code.ENGINE_UNREACHABLE}:
                 raise
@@ -236,54 +254,129 @@ def _context() -> str:
 def _run_here(
     root: Path,
     compiled: CompiledPlan,
-    show: Callable[[dict[str, Any]], None],
+    live: LivePlanView,
     over: Callable[[dict[str, Any]], bool],
     *,
     watch: bool,
     sandbox: Tier | None,
 ) -> dict[str, Any]:
-    import asyncio
-
     from agenttalk import wiring
     from agenttalk.wiring import settings
 
-    seen: list[dict[str, Any]] = []
+    following = _Following(compiled, live, over, watch=watch)
+    loaded = settings.load(root).with_sandbox(sandbox)
 
-    async def job(running: Engine) -> None:
-        await running.service.plans.submit(
-            compiled.dag, compiled.manifest, compiled.profiles, compiled.files, traceparent=_context()
-        )
+    def start(stop: asyncio.Event) -> Any:
+        return wiring.serve(root, loaded, stop=stop, port=0, job=following.run)
+
+    code = root_access.run_loop(start, following.interrupt)
+    if following.standing is None:  # stopped before the first status
+        raise KeyboardInterrupt
+    interrupted = {"result": "running", "interrupted": True} if code == root_access.EXIT_INTERRUPTED else {}
+    return {**following.standing, **interrupted}
+
+
+class _Following:
+    """Submits a plan to the engine of this process, and shows it until it ends, waits or is interrupted."""
+
+    def __init__(
+        self,
+        compiled: CompiledPlan,
+        live: LivePlanView,
+        over: Callable[[dict[str, Any]], bool],
+        *,
+        watch: bool,
+    ) -> None:
+        """`over` says whether a status is the last one."""
+        self._compiled = compiled
+        self._live = live
+        self._over = over
+        self._watch = watch
+        self._interrupt: asyncio.Event | None = None
+        """Set by Ctrl-C, once the plan runs."""
+        self.standing: dict[str, Any] | None = None
+        """The last status."""
+
+    def interrupt(self) -> bool:
+        """Have the agents asked to end, if the plan runs. Returns False if there is nothing to wait for."""
+        if self._interrupt is None or self._interrupt.is_set():
+            return False
+        self._live.announce(STOPPING)
+        self._interrupt.set()
+        return True
+
+    async def run(self, running: Engine) -> None:
+        """Be the job of the engine."""
+        import asyncio
+
+        plan = self._compiled
+        await running.service.plans.submit(plan.dag, plan.manifest, plan.profiles, plan.files, traceparent=_context())
+        self._interrupt = asyncio.Event()
+        follow = asyncio.create_task(self._follow(running))
+        interrupted = asyncio.create_task(self._interrupt.wait())
+        try:
+            await asyncio.wait({follow, interrupted}, return_when=asyncio.FIRST_COMPLETED)
+            if follow.done():
+                await follow
+                for task_id in self._live.list_explained(self.standing):
+                    self._live.explained[task_id] = dict(await running.service.plans.explain(plan.dag.plan_id, task_id))
+                return
+            await running.dispatcher.interrupt_turns()
+            await self._read(running)
+        finally:
+            for task in (follow, interrupted):
+                task.cancel()
+
+    async def _follow(self, running: Engine) -> None:
+        """Read the status whenever it may have changed, and show what goes on meanwhile."""
+        import asyncio
+
         with running.dispatcher.subscribe_changes() as news, running.dispatcher.subscribe_ends() as calm:
             while True:
                 news.clear()
                 calm.clear()
                 began = time.monotonic()
-                read = running.service.plans.read_status if watch else running.service.plans.settle
-                standing: dict[str, Any] = dict(await read(compiled.dag.plan_id))
-                seen[:] = [standing]
-                show(standing)
-                if over(standing):
+                standing = await self._read(running)
+                took = time.monotonic() - began
+                if self._over(standing):
                     return
-                await news.wait()
-                # Reading takes longer the larger the plan is, so large plans are read less often.
+                watching = asyncio.create_task(self._show_activities(running, standing))
+                try:
+                    await news.wait()
+                    # Reading takes longer the larger the plan is, so large plans are read less often.
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(calm.wait(), max(SHORTEST, 5 * took))
+                finally:
+                    watching.cancel()
+
+    async def _read(self, running: Engine) -> dict[str, Any]:
+        """Read the status, and show it."""
+        plan_id = self._compiled.dag.plan_id
+        settled = not self._watch and not (self._interrupt and self._interrupt.is_set())
+        read = running.service.plans.settle if settled else running.service.plans.read_status
+        self.standing = dict(await read(plan_id))
+        self._live.show(self.standing)
+        return self.standing
+
+    async def _show_activities(self, running: Engine, standing: dict[str, Any]) -> None:
+        """Show what the tasks of a status do meanwhile. That is not stored, so nothing is read of the store."""
+        import asyncio
+
+        with running.dispatcher.subscribe_activities() as doing:
+            while True:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(calm.wait(), max(SHORTEST, 5 * (time.monotonic() - began)))
-
-    loaded = settings.load(root).with_sandbox(sandbox)
-
-    def start(stop: asyncio.Event) -> Any:
-        return wiring.serve(root, loaded, stop=stop, port=0, job=job)
-
-    code = root_access.run_loop(start)
-    if not seen:  # stopped before the first status
-        raise KeyboardInterrupt
-    return {**seen[0], "result": "running"} if code == root_access.EXIT_INTERRUPTED else seen[0]
+                    await asyncio.wait_for(doing.wait(), REDRAWN if self._live.draws else None)
+                doing.clear()
+                began = time.monotonic()
+                await running.service.plans.add_activities(self._compiled.dag.plan_id, standing["tasks"])
+                self._live.show(standing)
+                await asyncio.sleep(max(SMOOTH, 10 * (time.monotonic() - began)))
 
 
 def _run_in_engine(
     client: EngineClient,
     compiled: CompiledPlan,
-    show: Callable[[dict[str, Any]], None],
+    live: LivePlanView,
     over: Callable[[dict[str, Any]], bool],
     *,
     watch: bool,
@@ -292,16 +385,38 @@ def _run_in_engine(
     context = _context()
     client.post("/api/plans", to_documents(compiled), {"traceparent": context} if context else {})
     standing: dict[str, Any] = {}
-    try:
-        while True:
+    with _noting_interrupts() as interrupts, suppress(KeyboardInterrupt):
+        while not interrupts:
             path = f"/api/plans/{compiled.dag.plan_id}"
             standing = client.get(path) if watch else client.post(f"{path}/settle", {})
-            show(standing)
+            live.show(standing)
             if over(standing):
+                for task_id in live.list_explained(standing):
+                    live.explained[task_id] = client.get(f"{path}/tasks/{task_id}/explanation")
                 return standing
             time.sleep(PACE)
-    except KeyboardInterrupt:  # we only stop following: the engine continues
-        return {**standing, "result": "running"}
+    # We only stop following: the engine continues.
+    return {**standing, "result": "running"}
+
+
+@contextmanager
+def _noting_interrupts() -> Iterator[list[int]]:
+    """Note each Ctrl-C. One that comes in a destructor is lost as an exception, and would not end a loop."""
+    seen: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        del frame
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # only the main thread gets signals
+        yield seen
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def to_documents(compiled: CompiledPlan) -> dict[str, Any]:

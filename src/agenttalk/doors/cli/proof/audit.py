@@ -120,7 +120,7 @@ def find(
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show every entry that names an id, e.g. the trace id of a gate's decision. Exits with 1 when there is none."""
+    """Show every entry that names an id, such as the trace id of a decision. Exits with 1 when there is none."""
     from agenttalk.adapters.store import audit
     from agenttalk.contracts.core import wire
 

@@ -8,7 +8,7 @@
   const sign = document.getElementById("live");
   if (!sign || !body.dataset.cursor || !window.EventSource) return;
 
-  const QUIET = 150, SETTLED = 2000, LONGEST = 60000, MOST = 100;
+  const QUIET = 150, SETTLED = 2000, DOING = 2000, LONGEST = 60000, MOST = 100;
   const changed = new Set();
   let waiting = 0, settling = 0, busy = false, again = false, whole = false, rest = false, seen = performance.now();
   const cost = { whole: 0, rest: 0, some: 0 };
@@ -113,6 +113,14 @@
     if (tasks.length) tasks.forEach((each) => changed.add(each)); else whole = true;
     soon();
   };
+
+  // The ledger does not tell what a turn is doing at the moment. Pages that show it are asked for again while it is seen.
+  setInterval(() => {
+    const doing = document.hidden ? [] : [...document.querySelectorAll("[data-doing]")];
+    if (!doing.length) return;
+    if (body.dataset.parts) doing.forEach((each) => changed.add(each.dataset.doing)); else whole = true;
+    soon();
+  }, DOING);
 
   const query = new URLSearchParams({ after: body.dataset.cursor });
   if (body.dataset.plan) query.set("plan", body.dataset.plan);

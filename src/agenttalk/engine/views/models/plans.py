@@ -6,7 +6,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.engine.budgets.denials import GateDenial
-from agenttalk.engine.core.task_status import TaskUsage, TaskView
+from agenttalk.engine.core.task_status import AccountWaitView, TaskUsage, TaskView
 from agenttalk.rules.plans.timeline import TimelineSpan
 
 PlanResult = Literal["running", "done", "failed", "waiting", "paused", "foreign"]
@@ -42,6 +42,14 @@ class PlanSummary(TypedDict):
     ended_at: str | None
 
 
+class AccountWaitSummary(AccountWaitView):
+    """A wait for an account, and how many tasks of a plan wait for it."""
+
+    tasks: int
+    text: str
+    """The same as a sentence."""
+
+
 class PlanView(PlanSummary):
     """The status of a plan, with its tasks."""
 
@@ -51,6 +59,8 @@ class PlanView(PlanSummary):
     """The last step before the plan ends, now that none of its tasks is open."""
     tasks: list[TaskView]
     gates: list[GateDenial]
+    waits: list[AccountWaitSummary]
+    """Accounts whose provider takes no work now, as far as tasks of the plan wait for them."""
     questions: list[str]
     """Ids of the open questions of the plan."""
     review: JsonObject | None

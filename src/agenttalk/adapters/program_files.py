@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -44,6 +45,23 @@ def list_needed_files(
         if part.startswith("/") and path.is_file():
             places += [path, *([path.parent] if path.parent not in hidden and _is_in(path.parent, passing) else [])]
     return tuple(dict.fromkeys(place for place in places if _is_in(place, hidden)))
+
+
+def list_named_programs(command: str, path: str) -> tuple[Path, ...]:
+    """List the files and folders of programs that a command line names, if they lie in a folder for temporary files.
+
+    A virtual environment below /tmp is one. Programs elsewhere are visible in a sandbox anyway.
+    """
+    try:
+        words = shlex.split(command, comments=True)
+    except ValueError:
+        return ()
+    temporary = (Path(tempfile.gettempdir()),)
+    found = [_which(word, {"PATH": path}) for word in dict.fromkeys(words) if word and "/" not in word]
+    needed = [
+        list_needed_files([program], {"PATH": path}, masked=(), temporary=temporary) for program in found if program
+    ]
+    return tuple(dict.fromkeys(place for places in needed for place in places))
 
 
 def _is_in(place: Path, folders: set[Path]) -> bool:

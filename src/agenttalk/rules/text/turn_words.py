@@ -1,0 +1,138 @@
+"""How a turn ended that left nothing to judge, in English and Chinese."""
+# ruff: noqa: RUF001 - Chinese punctuation
+
+from __future__ import annotations
+
+from typing import Final
+
+from agenttalk.rules.text.message import Template, make_table
+
+EXIT: Final = Template("turn.exit", "exit code {code}", "退出码 {code}")
+EXIT_BY_SIGNAL: Final = Template(
+    "turn.exit_by_signal", "exit code {code} (ended by {signal})", "退出码 {code}（被 {signal} 终止）"
+)
+ENDED_BY: Final = Template("turn.ended_by", "ended by {signal}", "被 {signal} 终止")
+NO_WORD: Final = Template("turn.no_word", "it said nothing", "没有任何输出")
+OVER_BUDGET: Final = Template(
+    "turn.over_budget",
+    "it was ended because {why}; have it use less, or raise the limit in the agent's profile",
+    "已被终止，因为{why}；请让它少用一些，或在智能体配置中提高限额",
+)
+PRINTED: Final = Template("turn.printed", "it printed more than {size}", "输出超过 {size}")
+TOO_MANY: Final = Template(
+    "turn.too_many", "it had more than {count:,} processes and threads", "进程和线程超过 {count:,} 个"
+)
+MEMORY: Final = Template(
+    "turn.memory", "its processes took more than {size} of memory together", "其进程合计占用内存超过 {size}"
+)
+LATE: Final = Template(
+    "turn.late",
+    "it was ended after {seconds:g} seconds; give it more time or less to do",
+    "{seconds:g} 秒后被终止；请给它更多时间，或减少要做的事",
+)
+LATE_ELSEWHERE: Final = Template(
+    "turn.late_elsewhere", "it was ended after {seconds:g} seconds", "{seconds:g} 秒后被终止"
+)
+LOST: Final = Template(
+    "turn.lost", "nothing was heard of {agent} for {seconds:g} seconds", "已有 {seconds:g} 秒没有 {agent} 的消息"
+)
+NO_REPOSITORY: Final = Template(
+    "turn.no_repository",
+    "a remote agent cannot reach the repository; have it make outputs",
+    "远程智能体无法访问仓库；请让它产出输出",
+)
+UNSUPPORTED: Final = make_table(
+    "turn.unsupported",
+    {
+        "driver": ("the driver {driver!r} is not supported here", "此处不支持驱动 {driver!r}"),
+        "checks": ("checks and repositories are not supported here", "此处不支持检查和仓库"),
+        "programs": (
+            "programs run on Linux only, where all their processes can be tracked",
+            "程序只能在 Linux 上运行，那里可以跟踪它们的所有进程",
+        ),
+        "sandbox": (
+            "the driver {driver!r} knows no sandbox; leave out sandbox and network, or use script",
+            "驱动 {driver!r} 没有沙箱；请去掉 sandbox 和 network，或使用 script",
+        ),
+        "isolation": (
+            "isolation is required, and the driver {driver!r} runs inside the engine; use script",
+            "要求隔离，而驱动 {driver!r} 在引擎内运行；请使用 script",
+        ),
+    },
+)
+"""What is not there for a turn."""
+KEEPER: Final = make_table(
+    "turn.keeper",
+    {
+        "ended": (
+            "its keeper ended before it was started: {output}",
+            "看护进程在它启动之前就结束了：{output}",
+        ),
+        "killed": ("its keeper was killed, and then its processes", "看护进程被杀死，随后它的进程也被终止"),
+        "sandbox": (
+            "the sandbox or the program in it cannot be started: {output}",
+            "沙箱或其中的程序无法启动：{output}",
+        ),
+        "machine": (
+            "the machine cannot start another process: {error}; try again later",
+            "机器无法再启动进程：{error}；请稍后再试",
+        ),
+    },
+)
+"""What happened to the process that watches a program."""
+NOT_STARTED: Final = make_table(
+    "turn.not_started",
+    {
+        "sandbox": (
+            "the program could not be confined ({error}), so it was not started",
+            "无法限制该程序（{error}），所以没有启动它",
+        ),
+        "cwd": (
+            "the working directory {path!r} cannot be entered ({error}); make it a folder",
+            "无法进入工作目录 {path!r}（{error}）；请把它建成文件夹",
+        ),
+        "missing": (
+            "{program!r} is not found, or what its first line names is not; install it or correct argv",
+            "找不到 {program!r}，或找不到其首行所写的程序；请安装它或更正 argv",
+        ),
+        "not_executable": (
+            "{program!r} may not be executed; make it executable (chmod +x) or name its interpreter in argv",
+            "{program!r} 不可执行；请加上执行权限（chmod +x），或在 argv 中写明其解释器",
+        ),
+        "no_program": (
+            "{program!r} is not a program; begin it with a #! line or name its interpreter in argv",
+            "{program!r} 不是程序；请以 #! 行开头，或在 argv 中写明其解释器",
+        ),
+        "too_long": (
+            "the arguments and the environment of {program!r} are too long; hand over large texts as files",
+            "{program!r} 的参数和环境变量过长；请用文件传递大段文本",
+        ),
+        "other": ("{program!r} cannot be started: {error}", "{program!r} 无法启动：{error}"),
+    },
+)
+"""Why a program was not started, and what to do about it."""
+AGENT_FAILED: Final = Template("turn.agent_failed", "the agent failed: {error}", "智能体失败：{error}")
+NO_LOGIN: Final = Template(
+    "turn.no_login", "no key is set and there is no login: {remedy}", "没有设置密钥，也没有登录：{remedy}"
+)
+NOT_ANSWERED: Final = Template("turn.not_answered", "it had not answered {method}", "它没有回答 {method}")
+PERSON_SILENT: Final = Template(
+    "turn.person_silent", "a person had not answered {question!r}", "还没有人回答 {question!r}"
+)
+NO_END: Final = Template("turn.no_end", "its program ended without an answer", "它的程序结束了，却没有给出回答")
+NO_FUNCTION: Final = Template(
+    "turn.no_function", "no function is registered for the agent {agent!r}", "没有为智能体 {agent!r} 注册函数"
+)
+NO_SCORE: Final = Template(
+    "turn.no_score", "the answer has no score, and one is required", "回答没有分数，而分数是必需的"
+)
+BAD_SCORE: Final = Template(
+    "turn.bad_score",
+    "the score {score!r} is not a number from 0 to 100",
+    "分数 {score!r} 不是 0 到 100 之间的数",
+)
+NO_MODEL_KEY: Final = Template(
+    "turn.no_model_key",
+    "the variable {name}, which holds the key of its service, is not set where the engine runs",
+    "引擎运行处没有设置变量 {name}，其中应有该服务的密钥",
+)
