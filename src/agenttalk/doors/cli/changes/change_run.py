@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _ENDED: Final = "ended.json"
 """The file of a root that says how its run ended."""
 _TRIES: Final = 1000
+_START: Final = 'cd -- "$0" || exit 126; "$@"; code=$?; [ $code -lt 126 ] || exit $code'
+"""Starts any other program. Its exit code is what it says of its own work, and the check decides about that."""
 _SHOWN: Final = 3
 
 
@@ -244,10 +246,9 @@ def _profile_of(agent: AgentCommand, repository: UserRepository, env: tuple[str,
     """Describe an agent. Its program runs in the folder of the clone that is the one where the user is."""
     profile = agent.to_profile()
     if not agent.is_known:
-        argv = [_from_clone(part, repository) for part in agent.argv]
-        if repository.inside:
-            argv = ["/bin/sh", "-c", 'cd -- "$0" && exec "$@"', repository.inside, *argv]
-        profile["argv"] = argv
+        program = agent.program if "/" in agent.program else shutil.which(agent.program) or agent.program
+        argv = [_from_clone(part, repository) for part in (program, *agent.args)]
+        profile["argv"] = ["/bin/sh", "-c", _START, repository.inside or ".", *argv]
     return profile | ({"env": list(env)} if env else {})
 
 
