@@ -166,7 +166,6 @@ def _describe_tools(wish: SetupRequest) -> str:
 
 def _set_up(wish: SetupRequest, where: Path) -> list[dict[str, str]]:
     """Create the root, write the files, and make a token for each agent without one."""
-    from agenttalk.adapters.mailbox import sweep
     from agenttalk.adapters.mailbox.fsio import SafeFolder
     from agenttalk.doors.cli.operation import init_record
     from agenttalk.doors.cli.operation.init_additions import apply_addition
@@ -175,8 +174,7 @@ def _set_up(wish: SetupRequest, where: Path) -> list[dict[str, str]]:
         before = init_record.read_record(wish.folder, where)
         made_root = before.made_root if before is not None and where.is_dir() else _is_unused(where)
         if before is not None:
-            with SafeFolder.open(wish.folder) as repository:
-                sweep.remove_drafts(repository, before.list_folders("repository"))
+            init_record.remove_drafts(before)
         planned = _plan(wish, where)
         start = before or init_record.InitRecord(
             repository=str(wish.folder.absolute()), root=str(where), made_root=made_root
@@ -360,14 +358,23 @@ def _list_record(out: CommandOutput, record: InitRecord) -> None:
         out.say(f"  token of {sanitize(agent)}")
 
 
+def _shorten_skill(removal: Removal) -> str:
+    """Return the folder of a skill in place of its file, where that was removed."""
+    base, between, rest = removal.file.partition("/skills/")
+    return f"{base}{between}{rest.partition('/')[0]}" if between and removal.what == "removed" else removal.file
+
+
 def _tell_removed(out: CommandOutput, done: list[Removal], where: Path, *, wanted: bool) -> int:
     unfinished = any(each.is_unfinished for each in done)
     if out.as_json:
         told = [{name: value for name, value in each._asdict().items() if value} for each in done]
         out.write_json({"ok": not unfinished, "root": str(where), "files": told})
         return int(unfinished)
+    told_before: dict[str, str] = {}
     for each in done:
-        _tell_file(out, each._asdict(), _REMOVED)
+        each = each._replace(file=_shorten_skill(each))  # noqa: PLW2901 - the same, as it is shown
+        if told_before != each._asdict():
+            _tell_file(out, told_before := each._asdict(), _REMOVED)
     if not wanted:
         out.say("nothing was removed")
     elif not done:

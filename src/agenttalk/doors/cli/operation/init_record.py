@@ -11,7 +11,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agenttalk.adapters.mailbox import sweep
 from agenttalk.adapters.mailbox.fsio import SafeFolder
-from agenttalk.adapters.store import files, operator_folder
+from agenttalk.adapters.store import files, operator_folder, root_lock
 from agenttalk.contracts.core.base import Part
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
 
@@ -65,8 +65,16 @@ class InitRecord(Part):
     """The agents that it made tokens for."""
 
     def with_additions(self, added: Iterable[AdditionRecord]) -> InitRecord:
-        """Return the record with further additions. A newer one replaces an older one to the same file."""
-        known = {(each.place, each.path): each for each in (*self.files, *added)}
+        """Return the record with further additions. A newer one replaces an older one to the same file.
+
+        Folders that were made for the older one stay known: a process may have been killed between folder and file.
+        """
+        known = {(each.place, each.path): each for each in self.files}
+        for each in added:
+            before = known.get((each.place, each.path))
+            folders = tuple(dict.fromkeys((*each.folders, *(before.folders if before is not None else ()))))
+            inner_first = sorted(folders, key=lambda path: -path.count("/"))
+            known[each.place, each.path] = each.model_copy(update={"folders": tuple(inner_first)})
         return self.model_copy(update={"files": tuple(known.values())})
 
     def list_folders(self, place: Place) -> list[str]:
@@ -124,6 +132,17 @@ def write_record(repository: Path, root: Path, record: InitRecord) -> None:
         raise files.write_error(path, error) from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+def remove_drafts(record: InitRecord) -> None:
+    """Remove what a killed process left beside the files of a record. An engine cleans its root by itself."""
+    repository, root = Path(record.repository), Path(record.root)
+    places: list[tuple[Path, list[str]]] = [(repository, record.list_folders("repository"))]
+    if root.is_dir() and root_lock.running_engine(root) is None:
+        places.append((root, ["agents", "data", *record.list_folders("root")]))
+    for folder, relatives in places:
+        with suppress(AgentTalkError), SafeFolder.open(folder) as opened:
+            sweep.remove_drafts(opened, relatives)
 
 
 def forget_record(repository: Path, root: Path) -> None:

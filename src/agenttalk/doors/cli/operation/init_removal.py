@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from agenttalk.adapters.mailbox import sweep
 from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.adapters.store import operator_folder, root_lock
 from agenttalk.contracts.errors import AgentTalkError, MissingError
@@ -51,9 +50,7 @@ def remove_additions(repository: Path, root: Path) -> list[Removal]:
         if record is None:
             return []
         running = root.is_dir() and root_lock.running_engine(root) is not None
-        _remove_drafts(repository, record.list_folders("repository"))
-        if not running:
-            _remove_drafts(root, ["agents", "data", *record.list_folders("root")])
+        init_record.remove_drafts(record)
         done = [*_revoke_tokens(root, record)]
         left: list[AdditionRecord] = []
         for place, folder in (("repository", repository), ("root", root)):
@@ -70,12 +67,6 @@ def remove_additions(repository: Path, root: Path) -> list[Removal]:
         elif not any(each.is_unfinished for each in done):
             init_record.forget_record(repository, root)
         return done
-
-
-def _remove_drafts(folder: Path, relatives: list[str]) -> None:
-    """Remove what a killed process left."""
-    with suppress(AgentTalkError), SafeFolder.open(folder) as opened:
-        sweep.remove_drafts(opened, relatives)
 
 
 def _revoke_tokens(root: Path, record: InitRecord) -> Iterator[Removal]:
