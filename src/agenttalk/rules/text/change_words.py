@@ -164,6 +164,16 @@ DO_CHECK: Final = Template(
     "mend what fails; the end of the check's output is shown above",
     "修复失败之处；上面显示了检查输出的末尾",
 )
+DO_RUN: Final = Template(
+    "change.do_run",
+    "the check could not run: {why}; name another by --check, or give it what it needs by --link, --env or --prepare",
+    "检查无法运行：{why}；请用 --check 指定其他检查，或用 --link、--env、--prepare 提供所需",
+)
+FILES_GONE: Final = Template(
+    "change.files_gone",
+    "test files of the base that are gone ({count}): {names}",
+    "基线中消失的测试文件（{count} 个）：{names}",
+)
 DO_BASE_TESTS: Final = Template(
     "change.do_base_tests",
     "make the code pass the tests as they were; if a test was wrong, review its change and add --allow-tests",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -294,6 +295,12 @@ def test_the_check_gets_what_git_ignores_and_what_it_is_given(tmp_path: Path) ->
     assert shop.prove(*check, "--env", "RATE=3").code == 1
     assert shop.prove(*check, "--env", "RATE=2", "--link", "none").code == 1
     assert shop.prove(*check, "--env", "RATE=2", "--link", "node_modules/").code == 0
+    shop.write({".gitignore": "env/\n", "env/bin/rate": "#!/bin/sh\necho 2\n"})
+    (shop.top / "env/bin/rate").chmod(0o755)
+    activated = f"{shop.top}/env/bin:{os.environ['PATH']}"
+    found = shop.call("--check", 'test "$(rate)" = 2 && grep taxed price.py', PATH=activated)
+    assert found.code == 0, found
+    shop.write({".gitignore": "node_modules/\nenv/\n"})
     prepare = ("--prepare", "mkdir node_modules && touch node_modules/x")
     assert shop.prove(*check, "--env", "RATE=2", *prepare).code == 0
     failed = shop.prove("--prepare", "echo no network; exit 3")
