@@ -78,4 +78,6 @@ def test_claude_that_lies_is_reminded_three_times_and_let_go(shop: Shop) -> None
     assert work(shop) == LIE.text
     assert "The work is not proven yet" in json.dumps(shop.model.requests[-1].body)
     [record] = (shop.folder / "state" / "prove-sessions").iterdir()
-    assert json.loads(record.read_bytes())["blocks"] == 3
+    told = json.loads(record.read_bytes())
+    assert told["blocks"] == 3
+    assert told["start"] == shop.git("rev-parse", "HEAD").strip()

@@ -49,9 +49,12 @@ class Bench:
     resolve: Resolve = resolve_host
     driver: Driver = field(default_factory=lambda: ScriptDriver(LocalProcesses(), grace=0.2))
 
+    seen: Path | None = None
+    """The checkout, if it is an overlay."""
+
     @property
     def checkout(self) -> Path:
-        return self.path / "checkout"
+        return self.seen or self.path / "checkout"
 
     @property
     def isolated(self) -> bool:
@@ -93,7 +96,8 @@ class Bench:
 
     def copy(self, name: str, of: str = "checkout") -> Path:
         """A copy of a checkout, beside it."""
-        return Path(shutil.copytree(self.path / of, self.path / name, symlinks=True))
+        source = self.checkout if of == "checkout" else self.path / of
+        return Path(shutil.copytree(source, self.path / name, symlinks=True))
 
     def left_behind(self) -> list[int]:
         """Processes that still work below the folder; they are ended, so that they disturb no other test."""

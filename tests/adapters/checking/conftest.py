@@ -12,6 +12,8 @@ import pytest
 
 import hanging
 from adapters.checking.bench import Bench
+from agenttalk.adapters import overlay_process
+from agenttalk.adapters.overlays import OverlayMounts
 from agenttalk.contracts.agent import Tier
 from kits.sandboxkit import needs
 
@@ -41,7 +43,38 @@ def locked(tmp_path: Path) -> Iterator[Bench]:
     yield from _bench(tmp_path, "landlock")
 
 
-@pytest.fixture(params=["plain", "boxed", pytest.param("locked", marks=pytest.mark.rest)])
+@pytest.fixture
+def layered(tmp_path: Path) -> Iterator[Bench]:
+    """A checkout with the sandbox that is an overlay, as a user without rights can have it."""
+    needs("bubblewrap")
+    try:
+        mounts = OverlayMounts(overlay_process.USER)
+    except OSError as error:
+        pytest.skip(f"no overlays here: {error}")
+    try:
+        if not mounts.work_in(tmp_path):
+            pytest.skip("overlays do not work here")
+        for name in ("lower", "layered/upper", "layered/work", "layered/tree"):
+            (tmp_path / name).mkdir(parents=True)
+        (tmp_path / "lower/pristine.txt").write_text("pristine\n")
+        seen = mounts.mount(tmp_path, "layered", "lower")
+        (seen / "pristine.txt").unlink()
+        for made in _bench(tmp_path, "bubblewrap"):
+            yield replace(made, seen=seen, context=replace(made.context, namespace=mounts.namespace))
+        assert [path.name for path in (tmp_path / "lower").iterdir()] == ["pristine.txt"]
+        assert (tmp_path / "lower/pristine.txt").read_text() == "pristine\n"
+    finally:
+        mounts.close()
+
+
+@pytest.fixture(
+    params=[
+        "plain",
+        "boxed",
+        pytest.param("locked", marks=pytest.mark.rest),
+        pytest.param("layered", marks=pytest.mark.rest),
+    ]
+)
 def bench(request: pytest.FixtureRequest) -> Bench:
     """A checkout, without a sandbox and with each."""
     found = request.getfixturevalue(request.param)

@@ -388,6 +388,15 @@ def test_other_processes_and_temporary_files_cannot_be_seen_in_the_sandbox(boxed
     assert set(seen.output.split()[1:]) == {"/run:", "/var/tmp:", "home"} | shown
 
 
+def test_a_command_whose_view_of_the_checkout_is_gone_does_not_pass(layered: Bench) -> None:
+    namespace = layered.context.namespace
+    assert namespace is not None
+    assert layered.run("true").passed
+    for gone in (namespace._replace(number=namespace.number + 1), namespace._replace(pid=1 << 30)):
+        result = replace(layered, context=replace(layered.context, namespace=gone)).run("true")
+        assert (result.passed, result.reason) == (False, "not_started")
+
+
 @pytest.mark.mends("C12")
 @pytest.mark.parametrize("tier", ["bubblewrap", "landlock"])
 def test_a_tool_that_is_installed_below_tmp_is_there_and_what_lies_beside_it_is_not(boxed: Bench, tier: str) -> None:

@@ -246,6 +246,25 @@ def test_a_check_without_a_report_is_held_by_what_it_prints(before: str, after: 
     assert any("tests/test_new.py" in each for each in proof.unchecked)
 
 
+def test_a_test_file_that_is_gone_is_missed_without_a_report_too() -> None:
+    gone = file("tests/test_price.py", TEST, None)
+    runs = CheckRuns(plain(True), plain(False), held=plain(True))
+    proof = judge_change(change(gone, check=COMMAND), runs)
+    assert failed(proof) == ["tests-kept", "protected"]
+    assert "the test file tests/test_price.py is gone" in detail(proof, "protected")
+    assert ":0:" not in detail(proof, "protected")
+    assert judge_change(change(gone, check=COMMAND, allow_tests=True), CheckRuns(plain(True), plain(False))).proven
+
+
+def test_a_check_that_cannot_run_says_how_to_make_it_run() -> None:
+    missing = plain(False, reason="exit_code", exit_code=127)
+    proof = judge_change(change(WORK, check=COMMAND), CheckRuns(missing, missing))
+    assert "--prepare" in proof.steps[0]
+    assert proof.unable
+    proof = judge_change(change(WORK, check=COMMAND), CheckRuns(missing, plain(False)))
+    assert ("--prepare" in proof.steps[0], proof.unable) == (True, "")
+
+
 def test_a_suite_that_left_no_report_has_kept_nothing() -> None:
     proof = judge_change(change(WORK), CheckRuns(plain(False, reason="report_missing"), result("a")))
     assert failed(proof) == ["check", "tests-kept", "shown"]
@@ -272,7 +291,11 @@ def test_the_trees_have_the_tests_of_the_other() -> None:
     moved = file("tests/unit/test_x.py", TEST, TEST, "tests/test_price.py")
     conftest = file("conftest.py", None, "x")
     gone = file("tests/old.py", "x", None)
-    assert change(WORK, NEW).list_for_held_tree() == ()
+    assert change(WORK).list_for_held_tree() == ()
+    assert change(WORK, NEW).list_for_held_tree() == ("tests/test_new.py",)
+    assert change(WORK, NEW, allow_tests=True).list_for_held_tree() == ()
+    kept = change(WORK, NEW, allow_tests=True, protect=("price.py",))
+    assert kept.list_for_held_tree() == ("price.py", "tests/test_new.py")
     assert change(WORK, NEW).list_for_red_tree() == ("tests/test_new.py",)
     both = change(WORK, NEW, moved, conftest, gone)
     assert set(both.list_for_held_tree()) == {

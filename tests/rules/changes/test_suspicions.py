@@ -45,6 +45,9 @@ def rules(*files: ChangedFile, held: Globs = NONE) -> list[tuple[str, int]]:
         ("early-exit", "a.py", "sys.exit(0)"),
         ("early-exit", "a.py", "raise SystemExit"),
         ("early-exit", "a.js", "process.exit(0)"),
+        ("report-forged", "a.py", "open('.agenttalk-tests.xml', 'w')"),
+        ("test-detected", "a.py", "if 'pytest' in sys.modules:"),
+        ("test-detected", "a.js", "if (process.env.NODE_ENV === 'test') {"),
         ("failure-ignored", "Makefile", "\tpytest || true"),
         ("failure-ignored", ".github/workflows/ci.yml", "    continue-on-error: true"),
         ("failure-ignored", "package.json", '  "test": "jest --passWithNoTests"'),
@@ -123,6 +126,9 @@ def test_what_is_about_a_held_file_stands_in_the_way_and_comes_first() -> None:
     early = [file("a.py", "", "os._exit(0)\n")]
     assert [each.refuses for each in find_suspicions(early, held, reports_tests=False)] == [True]
     assert [each.refuses for each in find_suspicions(early, held)] == [False]
+    forged = [file("a.py", "", "write('.agenttalk-tests.xml')\n")]
+    assert [each.refuses for each in find_suspicions(forged, NONE)] == [True]
+    assert rules(file("tests/test_a.py", "", "os.environ['PYTEST_CURRENT_TEST']\n")) == []
 
 
 def test_no_change_drowns_the_page() -> None:

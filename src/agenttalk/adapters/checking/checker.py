@@ -369,7 +369,7 @@ def _demanding(context: CheckContext, facts: CheckFacts) -> CheckContext:
 
 def _present(checkout: Folder, paths: Iterable[str]) -> tuple[Path, ...]:
     """Return the paths that exist in a checkout."""
-    top = checkout.path.resolve()
+    top = checkout.path
     return tuple(top / path for path in dict.fromkeys(paths) if os.path.lexists(top / path))
 
 

@@ -17,7 +17,7 @@ from agenttalk.adapters import program_files, sandbox
 from agenttalk.adapters.checking import touched_files
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError
-from agenttalk.ports.agents import Confinement, Driver, ProgramTurn, SandboxSelector, TurnEnd
+from agenttalk.ports.agents import Confinement, Driver, MountNamespace, ProgramTurn, SandboxSelector, TurnEnd
 from agenttalk.ports.storage import Ids
 from agenttalk.rules.core.http_addresses import AllowedAddress
 from agenttalk.rules.core.test_progress import TestCounter
@@ -84,6 +84,8 @@ class CheckContext:
     """Paths that commands may see although they lie in something masked, or in a folder for temporary files."""
     made: tuple[str, ...] = ()
     """Paths of the checkout that were prepared."""
+    namespace: MountNamespace | None = None
+    """Where commands see the checkout, at the path that ours resolves to; by default where we do."""
     allowed: tuple[AllowedAddress, ...] = ()
     """Addresses besides public ones that `http` checks may request."""
     limits: CheckLimits = field(default_factory=CheckLimits)
@@ -235,8 +237,11 @@ def _confinement(
 ) -> Confinement:
     """Make only the checkout writable, without what decides about the check."""
     if not room.isolated:
-        return Confinement("plain", bare=True, temporary=temporary)
-    kept = tuple(path for path in command.kept if not path.is_symlink())[:_MOUNTS]
+        return Confinement("plain", bare=True, temporary=temporary, namespace=context.namespace)
+    kept = tuple(
+        checkout / path.relative_to(command.checkout) for path in command.kept if not _is_below_link(path, command)
+    )[:_MOUNTS]
+    made = tuple(checkout / path.relative_to(command.checkout) for path in command.made)
     pinned = {
         above for path in kept for above in path.parents if checkout in above.parents
     }  # folders are mounts of their own, so none can be renamed
@@ -244,12 +249,19 @@ def _confinement(
         room.tier,
         network=room.network,
         writable=(checkout, *sorted(pinned)),
-        readonly=(*kept, *command.made, *context.readable),
+        readonly=(*kept, *made, *context.readable),
         hidden=context.masked,
         guarded=True,
         bare=True,
         temporary=temporary,
+        namespace=context.namespace,
     )
+
+
+def _is_below_link(path: Path, command: ShellCommand) -> bool:
+    """Return whether a file of the checkout is a symlink, or has one on its way. Such a path cannot be a mount."""
+    way = (path, *(above for above in path.parents if command.checkout in above.parents))
+    return any(step.is_symlink() for step in way)
 
 
 class _OutputDigest:

@@ -154,6 +154,8 @@ BUBBLEWRAP, LANDLOCK = b"bubblewrap", b"landlock"
 """How a program is confined: by bubblewrap, which then is the program; or by the keeper."""
 OFFLINE, GUARDED = b"offline", b"guarded"
 """Further demands: no network, by landlock; no process that reads or writes another's memory."""
+NAMESPACE = b"namespace="
+"""Begins the word that names a mount namespace: the id of a process in it, a colon, and its number."""
 FILTER = 9
 """The descriptor from which bubblewrap reads the filter."""
 
@@ -192,6 +194,8 @@ def main() -> None:
         return
     step = b"cwd"
     try:
+        if request.namespace:
+            _enter(*map(int, request.namespace.split(b":")))
         os.chdir(request.cwd)
         step = b"program"
         _tell(control, b"starting")  # before the program runs, because it may kill this process at once
@@ -235,11 +239,29 @@ class _Request:
 
     def __init__(self, body: bytes) -> None:
         self.cwd, self.limits, confined, *rest = body.split(b"\0")
-        self.confined = confined.split()
+        words = confined.split()
+        self.namespace = b"".join(word[len(NAMESPACE) :] for word in words if word.startswith(NAMESPACE))
+        self.confined = [word for word in words if not word.startswith(NAMESPACE)]
         self.writable, rest = _listed(rest)
         self.readable, rest = _listed(rest)
         self.argv, rest = _listed(rest)
         self.env = dict(entry.split(b"=", 1) for entry in rest)
+
+
+def _enter(pid: int, number: int) -> None:
+    """Enter the mount namespace of a process, and the user namespace that owns it. Raises OSError for another one."""
+    import ctypes
+
+    calls = ctypes.CDLL(None, use_errno=True)
+    mounts = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    user = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+    ours = os.stat("/proc/self/ns/user").st_ino  # noqa: PTH116 - pathlib is slow to load
+    if os.fstat(mounts).st_ino != number:
+        raise OSError(errno.ESTALE, "that mount namespace is gone")
+    for descriptor, wanted in ((user, os.fstat(user).st_ino != ours), (mounts, True)):
+        if wanted and calls.setns(descriptor, 0):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        os.close(descriptor)
 
 
 def _listed(parts: list[bytes]) -> tuple[list[bytes], list[bytes]]:

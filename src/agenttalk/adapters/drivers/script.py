@@ -101,6 +101,8 @@ class ScriptDriver:
             )
         except OSError as error:
             return _not_started(turn_words.KEEPER["machine"](error=error.strerror))
+        noted = turn.noted or _nothing
+        noted()
         meter = TurnMeter(turn.budget, tree.keeper, confined.temporary) if turn.budget else None
         watching = asyncio.create_task(meter.watch(tree.flooding)) if meter else None
         interrupting = asyncio.ensure_future(self._interrupted(turn, tree)) if turn.interruption else None
@@ -111,6 +113,7 @@ class ScriptDriver:
                 turn.talk.begin(tree.pen)
                 late = await self._listen(tree, turn.talk, turn.timeout, watching)
         finally:
+            noted()
             if interrupting is not None:
                 interrupting.cancel()
             try:
@@ -194,6 +197,10 @@ class ScriptDriver:
             raise cancelled
 
 
+def _nothing() -> None:
+    """Note nothing."""
+
+
 async def _stopped(watching: asyncio.Task[str] | None) -> str:
     """Read the result of a task that is not needed any more, so that asyncio does not report it."""
     if watching is None:
@@ -203,6 +210,12 @@ async def _stopped(watching: asyncio.Task[str] | None) -> str:
         return await watching
     except CancelledError:
         return ""
+
+
+def _namespace_words(turn: ProgramTurn) -> tuple[bytes, ...]:
+    """Return the word that has the keeper enter a mount namespace, if the turn is to run in one."""
+    namespace = turn.confinement.namespace if turn.confinement is not None else None
+    return (b"%b%d:%d" % (keeper.NAMESPACE, *namespace),) if namespace is not None else ()
 
 
 def _request(turn: ProgramTurn, confined: ConfinedProgram) -> bytes:
@@ -215,7 +228,7 @@ def _request(turn: ProgramTurn, confined: ConfinedProgram) -> bytes:
             argv,
             entries,
             turn.limits,
-            confined=confined.words,
+            confined=(*confined.words, *_namespace_words(turn)),
             writable=confined.writable,
             readable=confined.readable,
         )

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from agenttalk.adapters.workspaces import clone_index, folders, merge, paths, preparation, snapshots, tree_reader
+from agenttalk.adapters.workspaces import folders, merge, paths, preparation, snapshots, tree_reader
 from agenttalk.adapters.workspaces.async_methods import threaded
 from agenttalk.adapters.workspaces.branch import PlanBranch
 from agenttalk.adapters.workspaces.checkouts import Checkouts
@@ -141,7 +141,7 @@ class AttemptClones:
         taken = self._keep(attempt, tree, onto, at)
         if self._place.plain:
             return taken
-        index = clone_index.read_index(self._objects, folder, self._home.temporary, known)
+        index = snapshots.read_index(self._objects, folder, self._home.temporary, known)
         return replace(
             taken,
             left_out=index.added_in_vain(folder / "tree", known, self._objects.listing(taken.tree)),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import stat
 import threading
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from agenttalk.adapters.workspaces import folders, preparation, tree_reader
 from agenttalk.adapters.workspaces.async_methods import threaded
@@ -17,115 +16,26 @@ from agenttalk.adapters.workspaces.link_layout import LinkLayout
 from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparedEnvironment, PreparedTree
 from agenttalk.adapters.workspaces.results import SealedCheckout
-from agenttalk.adapters.workspaces.tree_reader import FileStatus, FolderRecord, Listing, TreeEntry
+from agenttalk.adapters.workspaces.sealed_trees import LayeredTree, LayeredTrees, WarmTree, lay_over_warm, write_fresh
+from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.contracts.errors import Code, UsageError
 
 _IDLE: Final = 8
 """Folders that are kept for the next tree."""
-_FEW: Final = 50
-"""Files that are written one by one; more are written by git."""
-
-
-class WarmTree(NamedTuple):
-    """A folder in which a tree was laid out."""
-
-    top: Path
-    rights: tuple[object, ...]
-    """The rights of a folder that we make; see `folder_rights`."""
-    record: FolderRecord
-    """How its files were when they were written."""
-
-    @property
-    def path(self) -> Path:
-        """Where the tree is."""
-        return self.top / "tree"
-
-
-def lay_over_warm(objects: GitObjects, warm: WarmTree, listing: Listing) -> WarmTree | None:
-    """Lay a tree out in a folder that was used before; None when a fresh folder is cheaper, or not to be trusted.
-
-    Only files that were not touched since we wrote them stay. Their time of change shows that: no program can set it.
-    Everything else that is there is removed. Folders must have the rights and attributes of those that we make.
-    """
-    above = {parent for path, item in listing.items() for parent in tree_reader.parents(path)}
-    if folder_rights(warm.path) != warm.rights:
-        return None
-    kept: dict[str, tuple[str, FileStatus]] = {}
-
-    def clean(folder: Path, prefix: str) -> None:
-        with os.scandir(folder) as entries:
-            found = list(entries)
-        for entry in found:
-            path = prefix + entry.name
-            status = entry.stat(follow_symlinks=False)
-            if stat.S_ISDIR(status.st_mode):
-                if path in above and folder_rights(Path(entry.path)) == warm.rights:
-                    clean(Path(entry.path), f"{path}/")
-                else:
-                    folders.remove(Path(entry.path), warm.top / "trash")
-                continue
-            item, seen = listing.get(path), FileStatus.from_stat(status)
-            oid = warm.record.find_known(path, seen)
-            if item is not None and oid == item.oid and is_mode_of(item, status.st_mode):
-                kept[path] = (oid, seen)
-            else:
-                Path(entry.path).unlink()
-
-    clean(warm.path, "")
-    missing = {path: item for path, item in listing.items() if path not in kept}
-    if len(missing) > max(_FEW, len(listing) // 2):
-        return None
-    _write_files(objects, warm, missing)
-    return WarmTree(
-        warm.top,
-        warm.rights,
-        tree_reader.record_files(warm.path, listing, warm.top / "mark", FolderRecord(warm.record.noted, kept)),
-    )
-
-
-def folder_rights(path: Path) -> tuple[object, ...]:
-    """Return what decides who may do what in a folder, and what is made there later: its mode, owner and attributes."""
-    status = path.lstat()
-    attributes = tuple(sorted(os.listxattr(path, follow_symlinks=False)))
-    return (status.st_mode, status.st_uid, status.st_gid, attributes)
-
-
-def is_mode_of(item: TreeEntry, mode: int) -> bool:
-    """Return whether a file has the rights that its entry in the tree says."""
-    return stat.S_ISREG(mode) and item.mode == (tree_reader.PROGRAM if mode & stat.S_IXUSR else tree_reader.FILE)
-
-
-def _write_files(objects: GitObjects, warm: WarmTree, items: Listing) -> None:
-    """Write entries of a tree where nothing is."""
-    if len(items) > _FEW:
-        index = warm.top / "index"
-        index.unlink(missing_ok=True)
-        lines = b"".join(
-            b"%s %s\t%s\0" % (item.mode.encode(), item.oid.encode(), os.fsencode(path)) for path, item in items.items()
-        )
-        objects.call("update-index", "-z", "--index-info", index=index, stdin=lines)
-        objects.call("checkout-index", "--all", index=index, tree=warm.path)
-        return
-    for path, item in items.items():
-        where = warm.path / path
-        where.parent.mkdir(parents=True, exist_ok=True)
-        if item.mode == tree_reader.SUBMODULE:
-            where.mkdir()
-            continue
-        data = next(objects.contents([item.oid]))
-        if item.mode == tree_reader.LINK:
-            where.symlink_to(os.fsdecode(data))
-            continue
-        rights = 0o777 if item.mode == tree_reader.PROGRAM else 0o666
-        descriptor = os.open(where, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, rights)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
 
 
 class Checkouts:
     """Makes checkouts below `home`. `link` names paths of the user's folder that are linked into each."""
 
-    def __init__(self, objects: GitObjects, home: Path, trash: Path, folder: Path, link: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        objects: GitObjects,
+        home: Path,
+        trash: Path,
+        folder: Path,
+        link: tuple[str, ...],
+        overlay_files: int = 0,
+    ) -> None:
         self._objects = objects
         self._sealed = home / "sealed"
         self._prepared = home / "prepared"
@@ -141,19 +51,25 @@ class Checkouts:
         self._guard = threading.Lock()
         self._idle: list[WarmTree] = []
         """Folders for trees that are not in use."""
+        self._layered = LayeredTrees(objects, self._sealed, trash)
+        self._overlay_files = overlay_files
 
     @asynccontextmanager
-    async def open_sealed(self, tree: str, *, prepared: PreparedTree | None = None) -> AsyncIterator[SealedCheckout]:
+    async def open_sealed(
+        self, tree: str, *, prepared: PreparedTree | None = None, layered: bool = False
+    ) -> AsyncIterator[SealedCheckout]:
         """Open a folder with exactly a tree (or a commit's), out of reach of agents.
 
-        What was left there is removed before the next tree is laid out in it.
+        What was left there is removed before the next tree is laid out in it. A `layered` one may be an overlay, which
+        only programs in its `namespace` see.
         """
         if prepared is None:
-            warm, checkout = await self._seal(tree)
+            opened: list[LayeredTree | WarmTree] = []  # also what was opened for a caller that was cancelled meanwhile
             try:
-                yield checkout
+                yield await self._seal(tree, opened, layered=layered)
             finally:
-                await self._set_aside(warm)
+                for each in opened:
+                    await self._set_aside(each)
             return
         environment = await self._take(prepared)
         try:
@@ -166,9 +82,14 @@ class Checkouts:
             self._taken.discard(environment.folder)
 
     @threaded
-    def _seal(self, tree: str) -> tuple[WarmTree, SealedCheckout]:
-        """Lay a tree out: in a folder that was used before and is proven clean, or else in a fresh one."""
+    def _seal(self, tree: str, opened: list[LayeredTree | WarmTree], *, layered: bool) -> SealedCheckout:
+        """Lay a tree out: in an overlay, or in a folder that was used before and is proven clean, or in a fresh one."""
         listing = self._objects.listing(tree)
+        overlay = self._layered.open(tree) if layered and len(listing) >= self._overlay_files else None
+        if overlay is not None:
+            opened.append(overlay)
+            links = self.link_paths(overlay.path, listing, final=overlay.path.resolve())
+            return SealedCheckout(overlay.path, tuple(links.values()), namespace=overlay.namespace)
         with self._guard:
             old = self._idle.pop() if self._idle else None
         warm = None
@@ -180,22 +101,22 @@ class Checkouts:
             if warm is None:
                 folders.remove(old.top, self._trash)
         if warm is None:
-            top = folders.make_fresh_folder(self._sealed)
-            (top / "tree").mkdir()
-            rights = folder_rights(top / "tree")
-            self._objects.checkout(tree, top / "tree", top / "index")
-            warm = WarmTree(top, rights, FolderRecord.read(top / "index", self._objects.algorithm))
+            warm = write_fresh(self._objects, tree, self._sealed)
+        opened.append(warm)
         links = self.link_paths(warm.path, listing)
-        return warm, SealedCheckout(warm.path, tuple(links.values()))
+        return SealedCheckout(warm.path, tuple(links.values()))
 
     @threaded
-    def _set_aside(self, warm: WarmTree) -> None:
-        """Keep a folder for the next tree, unless there are enough."""
+    def _set_aside(self, opened: LayeredTree | WarmTree) -> None:
+        """Remove an overlay. Keep a folder for the next tree, unless there are enough."""
+        if isinstance(opened, LayeredTree):
+            self._layered.close(opened)
+            return
         with self._guard:
             if len(self._idle) < _IDLE:
-                self._idle.append(warm)
+                self._idle.append(opened)
                 return
-        folders.remove(warm.top, self._trash)
+        folders.remove(opened.top, self._trash)
 
     @threaded
     def remove_idle(self) -> None:
@@ -204,6 +125,7 @@ class Checkouts:
             idle, self._idle = self._idle, []
         for warm in idle:
             folders.remove(warm.top, self._trash)
+        self._layered.release()
 
     @threaded
     def _lay(self, tree: str, environment: PreparedEnvironment) -> SealedCheckout:
@@ -324,6 +246,7 @@ class Checkouts:
         """Remove checkouts that earlier processes left. Nothing may be checked meanwhile."""
         with self._guard:
             self._idle.clear()
+        self._layered.release()
         folders.empty_folder(self._sealed)
 
     def sweep(self) -> None:

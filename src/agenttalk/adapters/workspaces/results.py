@@ -10,6 +10,7 @@ from agenttalk.adapters.workspaces.objects import TreeChange
 from agenttalk.adapters.workspaces.tree_reader import Reason
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import Code, InputError
+from agenttalk.ports.agents import MountNamespace
 
 
 class Author(NamedTuple):
@@ -72,6 +73,8 @@ class SealedCheckout:
     """What is linked from it."""
     made: tuple[Path, ...] = ()
     """What was prepared in it, and must not change."""
+    namespace: MountNamespace | None = None
+    """Where programs see it, at the path that this one resolves to; by default where we do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ def _index_entries(data: bytes, size: int) -> Iterator[tuple[str, tuple[str, Fil
         flags = data[name - 2] << 8 | data[name - 1]
         name += 2 if flags & _EXTENDED else 0
         end = name + (flags & _LONG_NAME) if flags & _LONG_NAME != _LONG_NAME else data.index(b"\0", name)
-        if stat.S_ISREG(mode):
+        if stat.S_ISREG(mode) or stat.S_ISLNK(mode):
             status = FileStatus(length, mtime * _SECOND + mtime_ns, ctime * _SECOND + ctime_ns, inode, device)
             yield os.fsdecode(data[name:end]), (data[at + 40 : at + 40 + size].hex(), status)
         at += (end - at + 8) & ~7  # padded with NULs, at least one

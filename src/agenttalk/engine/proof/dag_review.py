@@ -34,7 +34,7 @@ from agenttalk.rules.planfile.compiler import compile_plan
 from agenttalk.rules.prompts.dag_review import render_coordination_prompt, render_review_prompt
 from agenttalk.rules.proof import dag_review as rules
 from agenttalk.rules.proof.dag_review import DagReviewDecision
-from agenttalk.rules.text import question_words
+from agenttalk.rules.text import question_words, task_words
 from agenttalk.rules.text.message import cut, cut_head
 
 PATIENCE: Final = 3600
@@ -157,7 +157,7 @@ class DagReviewCoordinator:
             reviewed = (review.details or {}).get("reviews", [])
             await self.step(lambda moves: record_ruling(moves, plan_id, review, ruling, reviewed, []))
         else:
-            await self.step(lambda moves: control.cancel(moves, plan_id, by=by, why="its DAG was not approved"))
+            await self.step(lambda moves: control.cancel(moves, plan_id, by=by, why=task_words.DAG_REFUSED()))
         return True
 
 

@@ -33,6 +33,8 @@ from agenttalk.rules.planfile import plan_remarks
 from agenttalk.rules.proof import rework
 from agenttalk.rules.proof.performance import TipMove
 from agenttalk.rules.proof.rework import ReworkDecision, WorkAcceptance
+from agenttalk.rules.text import task_words
+from agenttalk.rules.text.message import ABOUT
 
 LOG = logging.getLogger(__name__)
 
@@ -100,7 +102,7 @@ class OperatorActions:
     async def _drop_review(self, board: BoardState, review: dag_reviews.DagReviewRecord | None, by: str) -> None:
         """Cancel an open review of a plan that no longer needs it."""
         if review is not None and review.state == "open" and await board.store.read(RUN, plan_id=review.review_plan):
-            await self.cancel(review.review_plan, by=by, why="the review is over")
+            await self.cancel(review.review_plan, by=by, why=task_words.REVIEW_OVER())
 
     async def retry(self, plan_id: str, task_id: str, *, by: str, onwards: bool = False) -> list[str]:
         """Retry a failed task, `onwards` with all that depends on it. Returns the tasks that are open again."""
@@ -125,7 +127,8 @@ class OperatorActions:
     async def abort(self, plan_id: str, task_id: str, *, by: str, why: str = "") -> dict[str, Any]:
         """Stop a task in any state. When this returns, its processes are dead and it has failed."""
         board = await self._state.board_of(plan_id)
-        detail = f"stopped by {by}" + (f": {why}" if why else "")
+        stopped = task_words.STOPPED_BY(by=by)
+        detail = ABOUT(subject=stopped, what=why) if why else stopped
         watch = self._state.watches.find(board.store.name, plan_id, task_id)
         rows = await board.store.read(WORKING_IN_PLAN, plan_id=plan_id)
         leases = [row.lease for row in rows if row.task_id == task_id]

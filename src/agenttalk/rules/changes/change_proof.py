@@ -110,11 +110,11 @@ class ChangeUnderProof:
     def list_for_held_tree(self) -> tuple[str, ...]:
         """List the paths that the work's tree with the base's tests has as the base has them; empty for none.
 
-        New tests are left out there: they may need what else is restored.
+        New tests are left out there: they may need what else is restored, and they may act on the old ones, as a new
+        `tests/__init__.py` does.
         """
-        if not self.held:
-            return ()
-        new = (file for file in self.files if file.kind == "added" and test_runners.is_test(file.path))
+        may_add = self.policy.allow_tests and not self.held
+        new = (file for file in self.files if file.kind == "added" and test_runners.is_test(file.path) and not may_add)
         return _paths_of((*self.held, *new))
 
     def list_for_red_tree(self) -> tuple[str, ...]:
@@ -167,6 +167,8 @@ class ChangeProof:
     """What was not checked."""
     steps: tuple[Message, ...] = ()
     """What to do about what is missing."""
+    unable: str = ""
+    """Why the check could not run at all, neither on the work nor at the base: then the work need not be the cause."""
 
     @property
     def proven(self) -> bool:
@@ -187,7 +189,10 @@ def judge_change(change: ChangeUnderProof, runs: CheckRuns, remarks: Sequence[Me
     if change.policy.scope:
         found.append(_judge_scope(change, runs))
     verdict = done.decide(make_promise(change, [each.id for each in found]), found, ())
-    failed = [each.id for each in found if not each.passed]
+    unable = [runnable_checks.explain_unable(change.check, each) for each in (runs.work, runs.base)]
+    steps = [_STEPS[each.id]() for each in found if not each.passed]
+    if unable[0]:
+        steps[0] = change_words.DO_RUN(why=unable[0])
     return ChangeProof(
         verdict,
         tuple(found),
@@ -197,7 +202,8 @@ def judge_change(change: ChangeUnderProof, runs: CheckRuns, remarks: Sequence[Me
         tuple(sorted(comparison.skipped)),
         tuple(sorted(comparison.red)),
         (*_list_unchecked(change, runs, comparison), *remarks),
-        tuple(_STEPS[name]() for name in failed),
+        tuple(steps),
+        unable[0] if all(unable) else "",
     )
 
 
@@ -263,7 +269,10 @@ def _judge_protected(
         text = change_words.ONLY_EXTENDED(names=join_names(extended)) if extended else change_words.NONE_CHANGED()
         return _observe(PROTECTED, text, runs, passed=True)
     whys: list[Message] = [change_words.PROTECTED_CHANGED(count=len(paths), names=join_names(paths))]
-    whys += [change_words.AT_LINE(path=each.path, line=each.line, what=each.message) for each in refused.values()]
+    whys += [
+        change_words.AT_LINE(path=each.path, line=each.line, what=each.message) if each.line else each.message
+        for each in refused.values()
+    ]
     whys += [change_words.SHADOWING(path=scope.display_path(path)) for path in shadows]
     return _observe(PROTECTED, _as_message(whys[:6]), runs, passed=False)
 
@@ -359,6 +368,11 @@ class _Comparison:
         after = count_tests(self._runs.work.output)
         if isinstance(self._change.check, TestsCheck):
             return _observe(TESTS_KEPT, change_words.NO_TEST_REPORT(), self._runs, passed=False)
+        gone = [file.path for file in self._change.files if file.kind == "deleted" and test_runners.is_test(file.path)]
+        if gone:
+            names = join_names([scope.display_path(path) for path in gone])
+            text = change_words.FILES_GONE(count=len(gone), names=names)
+            return _observe(TESTS_KEPT, text, self._runs, passed=self._change.policy.allow_tests)
         if not before:
             return _observe(TESTS_KEPT, change_words.NOT_COUNTED(), self._runs, passed=True)
         fewer = (after or 0) < before

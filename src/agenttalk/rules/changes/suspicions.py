@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from agenttalk.rules.changes import check_discovery
 from agenttalk.rules.changes.changed_files import ChangedFile, NumberedLine
 from agenttalk.rules.core import scope
 from agenttalk.rules.core.scope import PathMatcher
@@ -54,7 +55,7 @@ class _LineRule(NamedTuple):
     pattern: re.Pattern[str]
     text: Template
     where: str
-    """`tests`, `code`, `runs` (workflows, makefiles, scripts) or `any`."""
+    """`tests`, `code` (all but tests), `runs` (workflows, makefiles, scripts), `workflow` or `any`."""
 
 
 _SKIPS: Final = re.compile(
@@ -88,7 +89,14 @@ _DESELECTS: Final = re.compile(
     r"--ignore(?:-glob)?[= ]|--deselect\b|\s-k\s*['\"]?not\b|--exclude\b|-DskipTests|-Dmaven\.test\.skip|\s-x\s+test\b"
     r"|collect_ignore|testPathIgnorePatterns|norecursedirs"
 )
+_DETECTS: Final = re.compile(
+    r"PYTEST_CURRENT_TEST|[\"']pytest[\"']\s+in\s+sys\.modules|[\"']unittest[\"']\s+in\s+sys\.modules"
+    r"|JEST_WORKER_ID|VITEST_WORKER_ID|process\.env\.VITEST\b|NODE_ENV\s*===?\s*[\"']test[\"']|\btesting\.Testing\(\)"
+)
+_FORGES: Final = re.compile(re.escape(check_discovery.REPORT))
 _RULES: Final = (
+    _LineRule("report-forged", _FORGES, change_words.REPORT_FORGED, "any"),
+    _LineRule("test-detected", _DETECTS, change_words.TEST_DETECTED, "code"),
     _LineRule("test-skipped", _SKIPS, change_words.TEST_SKIPPED, "tests"),
     _LineRule("test-only", _ONLY, change_words.TEST_ONLY, "tests"),
     _LineRule("assert-true", _ALWAYS_TRUE, change_words.ASSERT_TRUE, "tests"),
@@ -116,7 +124,7 @@ def find_suspicions(
     """Find what a reviewer should see. What is about a `held` file stands in the way of the verdict.
 
     A check that does not report single tests rests on its exit code alone, so a program that ends early with success
-    stands in the way, too.
+    stands in the way, too; and always what names the report that we have a test runner write.
     """
     found = [suspicion for file in files for suspicion in _find_in(file, held, reports_tests=reports_tests)]
     found.sort(key=lambda each: (not each.refuses, each.path, each.line))
@@ -130,10 +138,10 @@ def _find_in(file: ChangedFile, held: PathMatcher, *, reports_tests: bool) -> It
         return
     for rule in _RULES:
         if _applies(rule.where, file.path):
-            early = rule.id == "early-exit" and not reports_tests
+            stands = rule.id == "report-forged" or (rule.id == "early-exit" and not reports_tests)
             for line in file.added_lines:
                 if rule.pattern.search(line.text):
-                    yield _at(rule.id, file, line, rule.text, refuses=refuses or early)
+                    yield _at(rule.id, file, line, rule.text, refuses=refuses or stands)
     if test_runners.is_test(file.path):
         yield from _weakened(file, refuses=refuses)
     if _WORKFLOW.match(file.path):
@@ -159,6 +167,8 @@ def _about_file(file: ChangedFile, *, refuses: bool) -> Iterator[Suspicion]:
 def _applies(where: str, path: str) -> bool:
     if where == "any":
         return True
+    if where == "code":
+        return not test_runners.is_test(path) and not _BY_ITSELF.covers(path)
     if where == "tests":
         return test_runners.is_test(path) or _BY_ITSELF.covers(path)
     if where == "workflow":

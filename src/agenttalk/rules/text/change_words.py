@@ -94,6 +94,16 @@ JOB_DISABLED: Final = Template(
     "工作流的某个作业可能不运行：{line}",
 )
 TESTS_DESELECTED: Final = Template("change.tests_deselected", "tests are left out: {line}", "有测试被排除：{line}")
+REPORT_FORGED: Final = Template(
+    "change.report_forged",
+    "it names the report that only the test runner writes: {line}",
+    "它提到了只应由测试运行器写入的报告：{line}",
+)
+TEST_DETECTED: Final = Template(
+    "change.test_detected",
+    "the program behaves otherwise while it is tested: {line}",
+    "程序在被测试时行为不同：{line}",
+)
 ASSERTION_CHANGED: Final = Template(
     "change.assertion_changed",
     "an assertion of the base is gone or changed: {line}",
@@ -153,6 +163,16 @@ DO_CHECK: Final = Template(
     "change.do_check",
     "mend what fails; the end of the check's output is shown above",
     "修复失败之处；上面显示了检查输出的末尾",
+)
+DO_RUN: Final = Template(
+    "change.do_run",
+    "the check could not run: {why}; name another by --check, or give it what it needs by --link, --env or --prepare",
+    "检查无法运行：{why}；请用 --check 指定其他检查，或用 --link、--env、--prepare 提供所需",
+)
+FILES_GONE: Final = Template(
+    "change.files_gone",
+    "test files of the base that are gone ({count}): {names}",
+    "基线中消失的测试文件（{count} 个）：{names}",
 )
 DO_BASE_TESTS: Final = Template(
     "change.do_base_tests",

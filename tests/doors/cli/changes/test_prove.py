@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,11 @@ CHEATS: dict[str, tuple[Mapping[str, str | None], set[str], str]] = {
         {"shown"},
         "test_more",
     ),
+    "a new file that acts on the old tests": (
+        {"price.py": WRONG, "tests/__init__.py": "import price\nprice.total = sum\n", "tests/test_taxed.py": "def test_it():\n    pass\n"},
+        {"base-tests"},
+        "test_empty",
+    ),
     "exit 0 at import": ({"price.py": "import os\nos._exit(0)\n"}, {"check", "tests-kept", "shown"}, "no report"),
     "settings by which nothing is collected": (
         {**FEATURE, "pytest.ini": "[pytest]\npython_files = none_*.py\n"},
@@ -137,7 +143,13 @@ CHEATS: dict[str, tuple[Mapping[str, str | None], set[str], str]] = {
 
 
 @pytest.mark.parametrize("case", CHEATS)
-@pytest.mark.rest_but("a weaker assertion", "an overwritten conftest", "a renamed test file", "exit 0 at import")
+@pytest.mark.rest_but(
+    "a weaker assertion",
+    "an overwritten conftest",
+    "a renamed test file",
+    "a new file that acts on the old tests",
+    "exit 0 at import",
+)
 def test_cheats_are_refused_and_named(shop: Shop, case: str) -> None:
     files, missing, said = CHEATS[case]
     shop.write(files)
@@ -283,6 +295,12 @@ def test_the_check_gets_what_git_ignores_and_what_it_is_given(tmp_path: Path) ->
     assert shop.prove(*check, "--env", "RATE=3").code == 1
     assert shop.prove(*check, "--env", "RATE=2", "--link", "none").code == 1
     assert shop.prove(*check, "--env", "RATE=2", "--link", "node_modules/").code == 0
+    shop.write({".gitignore": "env/\n", "env/bin/rate": "#!/bin/sh\necho 2\n"})
+    (shop.top / "env/bin/rate").chmod(0o755)
+    activated = f"{shop.top}/env/bin:{os.environ['PATH']}"
+    found = shop.call("--check", 'test "$(rate)" = 2 && grep taxed price.py', PATH=activated)
+    assert found.code == 0, found
+    shop.write({".gitignore": "node_modules/\nenv/\n"})
     prepare = ("--prepare", "mkdir node_modules && touch node_modules/x")
     assert shop.prove(*check, "--env", "RATE=2", *prepare).code == 0
     failed = shop.prove("--prepare", "echo no network; exit 3")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -108,6 +111,32 @@ def test_submodules_and_files_of_lfs_are_said(shop: Shop, tmp_path: Path) -> Non
     assert any("Git LFS" in each for each in found.told["unchecked"])
     shop.write({"big.bin": "x"})
     assert "a filter on big.bin" in refused(shop)
+
+
+def test_an_interrupted_run_ends_with_130_and_leaves_nothing(shop: Shop) -> None:
+    shop.write(FEATURE)
+    command = [sys.executable, "-m", "agenttalk", "prove", "--check", "sleep 600"]
+    left = shop.folder / "state" / "prove"
+    with subprocess.Popen(command, cwd=shop.top, env=shop.environment, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stderr is not None
+        for line in run.stderr:
+            if "checking the work" in line:
+                break
+        run.send_signal(signal.SIGINT)
+        run.stderr.read()
+        assert run.wait(60) == 130
+    assert list(left.iterdir()) == []
+
+
+def test_names_that_are_no_text_are_shown_and_do_not_break(shop: Shop) -> None:
+    shop.write(FEATURE)
+    name = os.fsencode(shop.top) + b"/odd \xff name\n.txt"
+    with open(name, "w") as odd:  # noqa: PTH123 - its name is bytes
+        odd.write("x\n")
+    for form in ("text", "markdown", "json", "sarif", "junit"):
+        found = shop.call("--check", "grep taxed price.py", "--scope", "*.py", "--format", form)
+        assert found.code == 1, found
+        assert "odd" in found.out
 
 
 def test_a_killed_run_leaves_nothing_after_the_next(shop: Shop) -> None:

@@ -65,10 +65,27 @@ def test_what_claude_cannot_mend_lets_it_stop_and_is_shown_to_the_person(shop: S
     empty = tmp_path / "empty"
     empty.mkdir()
     assert "is in no work tree" in stop(shop, cwd=str(empty))["systemMessage"]
+    shop.write({**BROKEN, "tests/check.sh": "exit 127\n"})
+    commit(shop, "no check")
+    shop.write({"price.py": TAXED})
+    assert "the check could not run" in stop(shop)["systemMessage"]
+    shop.git("reset", "-q", "--hard", "HEAD~1")
     for text in ("", "[]", "{", '{"session_id": 3, "cwd": "/nowhere"}'):
         shop.write(BROKEN)
         found = shop.call("--hook", "claude-stop", *CHECK, "--blocks", "9", stdin=text)
         assert (found.code, json.loads(found.out)["decision"]) == (0, "block")
+
+
+def test_work_that_was_committed_in_the_session_is_held_too(shop: Shop) -> None:
+    told = json.dumps({"session_id": "s1", "cwd": str(shop.top), "hook_event_name": "SessionStart"})
+    assert shop.call("--hook", "claude-start", stdin=told, cwd=shop.folder).out == ""
+    shop.write(BROKEN)
+    commit(shop, "done")
+    assert stop(shop, session="s2") == {}, "a session of which no beginning is known has only what is uncommitted"
+    assert stop(shop)["decision"] == "block"
+    shop.call("--hook", "claude-start", stdin=told)
+    assert stop(shop)["decision"] == "block", "a session that goes on keeps its beginning"
+    assert shop.call("--hook", "claude-start", stdin="{}", cwd=shop.folder).code == 0
 
 
 def push(shop: Shop, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -114,6 +131,13 @@ def test_git_refuses_to_push_what_is_not_proven(tmp_path: Path) -> None:
     commit(shop, "no tests")
     assert "'tests/test_price.py'" in push(shop, "origin", "tax").stderr
     assert push(shop, "--no-verify", "origin", "tax").returncode == 0
+    other = tmp_path / "other"
+    subprocess.run(["git", "clone", "-q", "--branch=tax", str(tmp_path / "far.git"), str(other)], check=True)
+    provekit.git(other, "commit", "-q", "--allow-empty", "-m", "of another person")
+    provekit.git(other, "push", "-q", "origin", "tax")
+    shop.git("revert", "--no-edit", "HEAD")
+    forced = push(shop, "--force", "origin", "tax")
+    assert forced.returncode == 0, forced.stderr
     assert push(shop, "origin", ":tax").returncode == 0
 
 

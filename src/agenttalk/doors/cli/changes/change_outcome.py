@@ -6,6 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agenttalk.adapters.workspaces.landing import LandingRefusal, LandingResult
+from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line, summarize_lines
 from agenttalk.doors.cli.plans import code
@@ -14,7 +15,9 @@ from agenttalk.rules.changes.change_plan import CHECK
 from agenttalk.rules.text import check_words
 
 if TYPE_CHECKING:
+    from agenttalk.adapters.workspaces.user_folder import BranchWork
     from agenttalk.doors.cli.changes.prepared_change import PreparedChange
+    from agenttalk.doors.cli.changes.pull_request_opening import PullRequestTarget
 
 ChangeResult = Literal["proven", "not proven", "green", "unable", "waiting", "interrupted"]
 CODES: Final[dict[ChangeResult, int]] = {
@@ -40,6 +43,11 @@ class ChangeOutcome:
         self._disputes: list[dict[str, Any]] = []
         self._merge: LandingResult | LandingRefusal | None = None
         self.result = self._find_result()
+        self._work = self._read_work()
+        self._address = ""
+        """Where the pull request is."""
+        self._fault: AgentTalkError | None = None
+        """Why no pull request was opened."""
         if self.result == "waiting" and not self._disputes:
             self._disputes = self._read_disputes()
 
@@ -71,18 +79,35 @@ class ChangeOutcome:
 
     def tell(self) -> int:
         """Merge the work if that is wanted, print the end, and return the exit code."""
-        work = self._work()
-        if work is not None and self._prepared.options.merge:
-            self._merge = code.land_plan(self._prepared.root, self._prepared.plan_id, commit=work.commit)
+        prepared = self._prepared
+        if self._work is not None and prepared.options.merge:
+            self._merge = code.land_plan(prepared.root, prepared.plan_id, commit=self._work.commit)
+        if self._work is not None and prepared.target is not None:
+            self._open_pull_request(prepared.target)
         if self._out.as_json:
             self._out.write_json(self._as_json())
         else:
             self._say()
-        return EXIT_WAITING if isinstance(self._merge, LandingRefusal) else CODES[self.result]
+        left = isinstance(self._merge, LandingRefusal) or self._fault is not None
+        return EXIT_WAITING if left else CODES[self.result]
+
+    def _open_pull_request(self, target: PullRequestTarget) -> None:
+        """Open the pull request. Work that is proven stays proven when that fails, and a person goes on."""
+        prepared = self._prepared
+        title = prepared.compiled.manifest.plan_name or prepared.plan_id
+        proof = "A person found it good."
+        if prepared.check.candidate is not None:
+            before = "" if prepared.options.already_green else "failed before this change and "
+            proof = f"`{prepared.check.text}` {before}succeeds with it. AgentTalk ran it itself, in a sealed checkout."
+        agent, rounds = prepared.agent.agent or prepared.agent.program, self._task["rounds"] + 1
+        lines = [proof, "", f"Agent: {agent}, {rounds} of {prepared.options.limits.rounds} rounds."]
+        try:
+            self._address = target.open(prepared.branch, title, "\n".join(lines))
+        except AgentTalkError as error:
+            self._fault = error
 
     def _as_json(self) -> dict[str, Any]:
-        prepared = self._prepared
-        work = self._work()
+        prepared, work = self._prepared, self._work
         return {
             "ok": self.result == "proven",
             "result": self.result,
@@ -91,13 +116,20 @@ class ChangeOutcome:
             "root": str(prepared.root),
             "branch": prepared.branch if work else None,
             "commit": work.commit if work else None,
+            "changed_lines": work.lines if work else None,
             "check": prepared.check.text,
             "agent": prepared.agent.agent or prepared.agent.program,
             "rounds": self._task["rounds"] + 1,
             "links": list(prepared.links),
             "usage": self._standing.get("usage"),
             **self._merge_json(),
+            **self._pull_request_json(),
         }
+
+    def _pull_request_json(self) -> dict[str, Any]:
+        if self._fault is not None:
+            return {"pull_request": {"ok": False, "why": self._fault.message}}
+        return {"pull_request": {"ok": True, "url": self._address}} if self._address else {}
 
     def _merge_json(self) -> dict[str, Any]:
         match self._merge:
@@ -111,13 +143,21 @@ class ChangeOutcome:
         disputed = "; ".join(f"the agent disputes the check: {each['reason']}" for each in self._disputes)
         return disputed or self._task["reason"]
 
-    def _work(self) -> Any:
+    def _read_work(self) -> BranchWork | None:
         from agenttalk.adapters.workspaces.user_folder import read_work
 
         return read_work(self._prepared.repository, self._prepared.branch) if self.result == "proven" else None
 
     def _say_merged(self) -> None:
         say, prepared = self._out.say, self._prepared
+        if self._address:
+            say(f"  pull request: {sanitize(self._address)}")
+            return
+        if self._fault is not None:
+            say(f"  [yellow]‖[/] no pull request was opened: {sanitize(self._fault.message)}")
+            if self._fault.hint:
+                say(f"  [cyan]→[/] {sanitize(self._fault.hint)}")
+            return
         match self._merge:
             case LandingResult():
                 say(f"  merged into {sanitize(prepared.repository.branch)} as {self._merge.commit[:12]}")
@@ -140,7 +180,7 @@ class ChangeOutcome:
         match self.result:
             case "proven":
                 say(f"[green]✓[/] proven: [bold]{check}[/] ({summary})")
-                if work := self._work():
+                if work := self._work:
                     say(f"  {sanitize(prepared.branch)} {work.commit[:12]}: {sanitize(work.summary)}")
                 self._say_merged()
             case "green":

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from agenttalk.rules.changes.change_plan import ChangeLimits
 
 if TYPE_CHECKING:
     from agenttalk.adapters.workspaces.user_folder import UserRepository
     from agenttalk.contracts.agent import Tier
+    from agenttalk.doors.cli.changes.pull_request_opening import PullRequestTarget
     from agenttalk.rules.agents.agent_commands import AgentCommand
     from agenttalk.rules.changes.check_discovery import CheckCandidate
     from agenttalk.rules.planfile.compiler import CompiledPlan
+
+Take = Literal["first", "cheapest", "smallest-diff"]
+"""Which proven result of a race is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,14 @@ class ChangeOptions:
     """Paths to link; None for those that are found."""
     prepare: str = ""
     sandbox: Tier | None = None
+    pull_request: bool = False
+    """Whether the proven work becomes a pull request."""
+    root: Path | None = None
+    """The root whose settings name the forge."""
+    race: tuple[str, ...] = ()
+    """Coding agents that work on it at the same time; without any, one agent does."""
+    take: Take = "first"
+    """Which of the proven results is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +70,8 @@ class PreparedChange:
     links: tuple[str, ...]
     root: Path
     compiled: CompiledPlan
+    target: PullRequestTarget | None = None
+    """Where the pull request will be opened."""
 
     @property
     def plan_id(self) -> str:

@@ -87,7 +87,7 @@ def prove(
     ] = None,
     locale: Annotated[Literal["en", "zh"], typer.Option("--locale", help="Language of the result.")] = "en",
     hook: Annotated[
-        Literal["claude-stop", "pre-push"] | None,
+        Literal["claude-start", "claude-stop", "pre-push"] | None,
         typer.Option("--hook", help="Answer as a hook of Claude Code or git, which gives its input on standard input."),
     ] = None,
     blocks: Annotated[
@@ -130,6 +130,8 @@ def prove(
         from agenttalk.doors.cli.changes import pull_request
 
         request = pull_request.resolve(here, common.root, pull, source, request)
+    if hook == "claude-start":
+        return prove_hooks.note_start(here)
     if hook == "claude-stop":
         return prove_hooks.answer_claude(here, request, blocks, locale)
     if hook == "pre-push":

@@ -42,6 +42,10 @@ class _StopRecord:
     """How often it kept the agent from stopping since the last request of a person."""
     tree: str = ""
     """The tree that it let go at last."""
+    start: str = ""
+    """The commit on which the session began."""
+    known: bool = False
+    """Whether something is recorded."""
 
     @classmethod
     def read(cls, folder: Path, session: str) -> _StopRecord:
@@ -49,7 +53,8 @@ class _StopRecord:
         record = cls(folder / f"{name}.json")
         try:
             told = json.loads(record.path.read_bytes())
-            record.blocks, record.tree = int(told["blocks"]), str(told["tree"])
+            record.blocks, record.tree, record.start = int(told["blocks"]), str(told["tree"]), str(told["start"])
+            record.known = True
         except (OSError, ValueError, KeyError, TypeError):
             return record
         return record
@@ -60,8 +65,33 @@ class _StopRecord:
         for path in known[:-_MOST_SESSIONS]:
             path.unlink(missing_ok=True)
         new = self.path.with_suffix(f".{os.getpid()}.new")
-        new.write_text(json.dumps({"blocks": self.blocks, "tree": self.tree}), encoding="utf-8")
+        new.write_text(json.dumps({"blocks": self.blocks, "tree": self.tree, "start": self.start}), encoding="utf-8")
         new.replace(self.path)
+
+
+def _find_session(here: Path) -> tuple[dict[str, Any], Path, _StopRecord]:
+    """Read what Claude Code tells: all of it, the folder of the session, and what is recorded about it."""
+    from agenttalk.wiring.state_folder import find_state_folder
+
+    told = _read_input()
+    folder = told.get("cwd")
+    if isinstance(folder, str) and Path(folder).is_dir():
+        here = Path(folder)
+    return told, here, _StopRecord.read(find_state_folder() / _SESSIONS, str(told.get("session_id", here)))
+
+
+def note_start(here: Path) -> int:
+    """Answer as Claude Code's SessionStart hook: record the commit on which the session began, once."""
+    from agenttalk.adapters.workspaces import user_folder
+
+    try:
+        _, here, record = _find_session(here)
+        if not record.known:
+            record.start = user_folder.find_repository(here).head
+            record.write()
+    except AgentTalkError:
+        return 0  # the hook at the end tells
+    return 0
 
 
 def answer_claude(here: Path, request: ChangeRequest, most: int, locale: Locale) -> int:
@@ -70,14 +100,11 @@ def answer_claude(here: Path, request: ChangeRequest, most: int, locale: Locale)
     What the agent cannot mend (no repository, no check, a fault of ours) is shown to the person and lets it stop.
     """
     from agenttalk.doors.cli.changes.change_session import NothingToProveError, open_session
-    from agenttalk.wiring.state_folder import find_state_folder
 
-    told = _read_input()
-    folder = told.get("cwd")
-    if isinstance(folder, str) and Path(folder).is_dir():
-        here = Path(folder)
     try:
-        record = _StopRecord.read(find_state_folder() / _SESSIONS, str(told.get("session_id", here)))
+        told, here, record = _find_session(here)
+        if request.base is None and record.start:
+            request = replace(request, base=record.start)
         if not told.get("stop_hook_active"):
             record.blocks = 0
         with open_session(here, request) as session:
@@ -94,6 +121,8 @@ def answer_claude(here: Path, request: ChangeRequest, most: int, locale: Locale)
         record.tree = tree
         record.write()
         return _tell(f"agenttalk: {report.title}")
+    if report.proof.unable:
+        return _tell(f"agenttalk prove: the work was not checked: {report.proof.steps[0]}")
     if record.blocks >= most:
         record.tree = tree
         record.write()
@@ -131,6 +160,7 @@ def _explain(report: ChangeReport, locale: Locale) -> str:
 
 def answer_push(out: CommandOutput, here: Path, request: ChangeRequest, locale: Locale) -> int:
     """Answer as git's pre-push hook: prove each branch that is pushed against what the other side has."""
+    from agenttalk.adapters.workspaces import user_folder
     from agenttalk.doors.cli.changes.change_session import NothingToProveError, prove_one
     from agenttalk.rules.changes import change_report
 
@@ -140,9 +170,10 @@ def answer_push(out: CommandOutput, here: Path, request: ChangeRequest, locale: 
         if len(parts) != 4 or not parts[0].startswith("refs/heads/") or set(parts[1]) == {"0"}:
             continue  # a tag, or a branch that is removed
         name = parts[0].removeprefix("refs/heads/")
-        base = request.base or (None if set(parts[3]) == {"0"} else parts[3])
+        theirs = "" if set(parts[3]) == {"0"} or not user_folder.has_commit(here, parts[3]) else parts[3]
+        pushed = replace(request, head=parts[1], base=request.base or theirs or None, work=name)
         try:
-            report = prove_one(here, replace(request, head=parts[1], base=base, work=name), lambda _: None)
+            report = prove_one(here, pushed, lambda _: None)
         except NothingToProveError:
             continue
         out.say(sanitize(change_report.write_text(report, locale).rstrip()), err=True)

@@ -32,10 +32,10 @@ def resolve(here: Path, root: Path | None, pull: str, source: str | None, reques
     if named is None:
         raise UsageError(Code.OPTION_INVALID, f"--pr: {pull[:80]!r} is not a pull request", hint="write e.g. --pr 12")
     remote = user_folder.find_remote(here)
-    repository = named["repository"] or _name_of(remote)
+    repository = named["repository"] or read_repository_name(remote)
     folder = root_discovery.resolve_root(root)
     settings = load(folder)
-    name = _choose_source(settings, source)
+    name = choose_source(settings, source)
     said = settings.sources[name]
     found = asyncio.run(_read(folder, settings, name, repository, int(named["number"])))
     url = remote if remote and not remote.startswith(("http://", "https://")) else ""
@@ -60,7 +60,7 @@ def _environment() -> dict[str, str]:
     return dict(os.environ)
 
 
-def _name_of(remote: str) -> str:
+def read_repository_name(remote: str) -> str:
     """Return `owner/name` of a remote's address."""
     path = urlsplit(remote).path if "://" in remote else remote
     found = _REMOTE.search(path)
@@ -70,7 +70,7 @@ def _name_of(remote: str) -> str:
     return found["repository"]
 
 
-def _choose_source(settings: Settings, named: str | None) -> str:
+def choose_source(settings: Settings, named: str | None) -> str:
     """Choose the configured forge: the named one, or the only one."""
     known: dict[str, SourceSettings] = dict(settings.sources)
     if named is not None and named not in known:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.changes.agent_race import read_names
 from agenttalk.doors.cli.changes.change_run import ChangeRun
 from agenttalk.doors.cli.changes.prepared_change import ChangeOptions
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, SandboxOption
@@ -23,6 +24,16 @@ UsdOption = Annotated[
 MinutesOption = Annotated[float | None, typer.Option("--minutes", min=0.0, help="How long all may take.")]
 MergeOption = Annotated[
     bool, typer.Option("--merge", help="Merge the proven work into the branch that is checked out.")
+]
+PullRequestOption = Annotated[
+    bool, typer.Option("--pr", help="Push the proven work and open a pull request at the configured forge.")
+]
+RaceOption = Annotated[
+    str, typer.Option("--race", metavar="AGENT,AGENT", help="Coding agents that work on it at the same time.")
+]
+TakeOption = Annotated[
+    Literal["first", "cheapest", "smallest-diff"],
+    typer.Option("--take", help="Which proven result of a race is taken. All but the first wait for every agent."),
 ]
 ProtectOption = Annotated[
     list[str] | None,
@@ -66,6 +77,9 @@ def until(
     usd: UsdOption = None,
     minutes: MinutesOption = None,
     merge: MergeOption = False,
+    pr: PullRequestOption = False,
+    race: RaceOption = "",
+    take: TakeOption = "first",
     protect: ProtectOption = None,
     scope: ScopeOption = None,
     allow_tests: AllowTestsOption = False,
@@ -94,6 +108,10 @@ def until(
         links=None if link is None else tuple(link),
         prepare=prepare,
         sandbox=sandbox,
+        pull_request=pr,
+        race=read_names(race) if race else (),
+        take=take,
+        root=CommonOptions.merge(ctx, None, as_json).root,
     )
     return _make_run(ctx, as_json, options).run(command or [], check)
 
@@ -113,6 +131,9 @@ def do(
     usd: UsdOption = None,
     minutes: MinutesOption = None,
     merge: MergeOption = False,
+    pr: PullRequestOption = False,
+    race: RaceOption = "",
+    take: TakeOption = "first",
     protect: ProtectOption = None,
     scope: ScopeOption = None,
     allow_tests: AllowTestsOption = False,
@@ -141,6 +162,10 @@ def do(
         links=None if link is None else tuple(link),
         prepare=prepare,
         sandbox=sandbox,
+        pull_request=pr,
+        race=read_names(race) if race else (),
+        take=take,
+        root=CommonOptions.merge(ctx, None, as_json).root,
     )
     return _make_run(ctx, as_json, options).run_goal(goal, agent, check, ask_me=ask_me)
 

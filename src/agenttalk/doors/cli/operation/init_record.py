@@ -10,8 +10,8 @@ import fcntl
 import hashlib
 import os
 import secrets
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agenttalk.adapters.mailbox import sweep
 from agenttalk.adapters.mailbox.fsio import SafeFolder
-from agenttalk.adapters.store import files, operator_folder
+from agenttalk.adapters.store import files, operator_folder, root_lock
 from agenttalk.contracts.core.base import Part
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
 
@@ -65,9 +65,39 @@ class InitRecord(Part):
     """The agents that it made tokens for."""
 
     def with_additions(self, added: Iterable[AdditionRecord]) -> InitRecord:
-        """Return the record with further additions. A newer one replaces an older one to the same file."""
-        known = {(each.place, each.path): each for each in (*self.files, *added)}
+        """Return the record with further additions. A newer one replaces an older one to the same file.
+
+        Folders that were made for the older one stay known: a process may have been killed between folder and file.
+        """
+        known = {(each.place, each.path): each for each in self.files}
+        for each in added:
+            before = known.get((each.place, each.path))
+            folders = tuple(dict.fromkeys((*each.folders, *(before.folders if before is not None else ()))))
+            inner_first = sorted(folders, key=lambda path: -path.count("/"))
+            known[each.place, each.path] = each.model_copy(update={"folders": tuple(inner_first)})
         return self.model_copy(update={"files": tuple(known.values())})
+
+    def with_only(self, left: Sequence[AdditionRecord]) -> InitRecord:
+        """Return the record with some of its files, which remember the folders of the others, too."""
+        every: dict[Place, list[str]] = {"repository": [], "root": []}
+        for each in self.files:
+            every[each.place] += each.folders
+        inner_first = {
+            place: tuple(sorted(dict.fromkeys(paths), key=lambda path: -path.count("/")))
+            for place, paths in every.items()
+        }
+        kept = (each.model_copy(update={"folders": inner_first[each.place]}) for each in left)
+        return self.model_copy(update={"files": tuple(kept)})
+
+    def take_over(self, other: InitRecord) -> InitRecord:
+        """Return the record with the additions of another one to the root, which both use."""
+        taken = self.with_additions(each for each in other.files if each.place == "root")
+        update = {
+            "made_root": self.made_root or other.made_root,
+            "tokens": tuple(dict.fromkeys((*self.tokens, *other.tokens))),
+            "agents": tuple(dict.fromkeys((*self.agents, *other.agents))),
+        }
+        return taken.model_copy(update=update)
 
     def list_folders(self, place: Place) -> list[str]:
         """List the folders of the files that were added, but for the top."""
@@ -98,7 +128,10 @@ def lock_setup() -> Iterator[None]:
 
 def read_record(repository: Path, root: Path) -> InitRecord | None:
     """Read the record of a repository and its root; None if nothing is recorded. Raises MachineError."""
-    path = _path_of(repository, root)
+    return _read(_path_of(repository, root))
+
+
+def _read(path: Path) -> InitRecord | None:
     try:
         return TypeAdapter(InitRecord).validate_json(path.read_bytes())
     except FileNotFoundError:
@@ -109,6 +142,13 @@ def read_record(repository: Path, root: Path) -> InitRecord | None:
             f"cannot read {path}, which says what 'agenttalk init' added",
             hint="look at it; without it, init neither adds to what it knows nor removes anything",
         ) from error
+
+
+def find_other(repository: Path, root: Path) -> InitRecord | None:
+    """Find the record of another repository that uses the same root; None if there is none. Raises MachineError."""
+    own = _path_of(repository, root)
+    others = sorted(path for path in own.parent.glob("init-*.json") if path != own)
+    return next((found for path in others if (found := _read(path)) is not None), None)
 
 
 def write_record(repository: Path, root: Path, record: InitRecord) -> None:
@@ -124,6 +164,17 @@ def write_record(repository: Path, root: Path, record: InitRecord) -> None:
         raise files.write_error(path, error) from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+def remove_drafts(record: InitRecord) -> None:
+    """Remove what a killed process left beside the files of a record. An engine cleans its root by itself."""
+    repository, root = Path(record.repository), Path(record.root)
+    places: list[tuple[Path, list[str]]] = [(repository, record.list_folders("repository"))]
+    if root.is_dir() and root_lock.running_engine(root) is None:
+        places.append((root, ["agents", "data", *record.list_folders("root")]))
+    for folder, relatives in places:
+        with suppress(AgentTalkError), SafeFolder.open(folder) as opened:
+            sweep.remove_drafts(opened, relatives)
 
 
 def forget_record(repository: Path, root: Path) -> None:

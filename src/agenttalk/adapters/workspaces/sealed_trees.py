@@ -1,0 +1,294 @@
+"""Folders with exactly a tree, in which one tree after the other is checked: nothing of a check reaches the next.
+
+A *layered* tree is an overlay over one pristine tree, and what is written goes with the overlay. A *warm* one is a
+folder that was used before, and is proven clean.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from agenttalk.adapters.overlays import OverlayMounts, start_overlays
+from agenttalk.adapters.workspaces import folders, tree_reader
+from agenttalk.adapters.workspaces.objects import GitObjects
+from agenttalk.adapters.workspaces.tree_reader import FileStatus, FolderRecord, Listing, TreeEntry
+from agenttalk.ports.agents import MountNamespace
+
+_FEW: Final = 50
+"""Files that are written one by one; more are written by git."""
+_TICK: Final = 0.001
+"""Seconds to wait until the clock of a file system goes on."""
+
+
+class WarmTree(NamedTuple):
+    """A folder in which a tree was laid out."""
+
+    top: Path
+    rights: tuple[object, ...]
+    """The rights of a folder that we make; see `folder_rights`."""
+    record: FolderRecord
+    """How its files were when they were written."""
+
+    @property
+    def path(self) -> Path:
+        """Where the tree is."""
+        return self.top / "tree"
+
+
+def lay_over_warm(objects: GitObjects, warm: WarmTree, listing: Listing) -> WarmTree | None:
+    """Lay a tree out in a folder that was used before; None when a fresh folder is cheaper, or not to be trusted.
+
+    Only files that were not touched since we wrote them stay. Their time of change shows that: no program can set it.
+    Everything else that is there is removed. Folders must have the rights and attributes of those that we make.
+    """
+    above = {parent for path, item in listing.items() for parent in tree_reader.parents(path)}
+    if folder_rights(warm.path) != warm.rights:
+        return None
+    kept: dict[str, tuple[str, FileStatus]] = {}
+
+    def clean(folder: Path, prefix: str) -> None:
+        with os.scandir(folder) as entries:
+            found = list(entries)
+        for entry in found:
+            path = prefix + entry.name
+            status = entry.stat(follow_symlinks=False)
+            if stat.S_ISDIR(status.st_mode):
+                if path in above and folder_rights(Path(entry.path)) == warm.rights:
+                    clean(Path(entry.path), f"{path}/")
+                else:
+                    folders.remove(Path(entry.path), warm.top / "trash")
+                continue
+            item, seen = listing.get(path), FileStatus.from_stat(status)
+            oid = warm.record.find_known(path, seen)
+            if item is not None and oid == item.oid and is_mode_of(item, status.st_mode):
+                kept[path] = (oid, seen)
+            else:
+                Path(entry.path).unlink()
+
+    clean(warm.path, "")
+    missing = {path: item for path, item in listing.items() if path not in kept}
+    if len(missing) > max(_FEW, len(listing) // 2):
+        return None
+    write_files(objects, warm.path, warm.top / "index", missing)
+    return WarmTree(
+        warm.top,
+        warm.rights,
+        tree_reader.record_files(warm.path, listing, warm.top / "mark", FolderRecord(warm.record.noted, kept)),
+    )
+
+
+def folder_rights(path: Path) -> tuple[object, ...]:
+    """Return what decides who may do what in a folder, and what is made there later: its mode, owner and attributes."""
+    status = path.lstat()
+    attributes = tuple(sorted(os.listxattr(path, follow_symlinks=False)))
+    return (status.st_mode, status.st_uid, status.st_gid, attributes)
+
+
+def is_mode_of(item: TreeEntry, mode: int) -> bool:
+    """Return whether a file has the rights that its entry in the tree says."""
+    return stat.S_ISREG(mode) and item.mode == (tree_reader.PROGRAM if mode & stat.S_IXUSR else tree_reader.FILE)
+
+
+def write_files(objects: GitObjects, top: Path, index: Path, items: Listing) -> None:
+    """Write entries of a tree below `top`, where nothing is. `index` is a file that may be overwritten."""
+    if len(items) > _FEW:
+        index.unlink(missing_ok=True)
+        lines = b"".join(
+            b"%s %s\t%s\0" % (item.mode.encode(), item.oid.encode(), os.fsencode(path)) for path, item in items.items()
+        )
+        objects.call("update-index", "-z", "--index-info", index=index, stdin=lines)
+        objects.call("checkout-index", "--all", index=index, tree=top)
+        return
+    for path, item in items.items():
+        where = top / path
+        where.parent.mkdir(parents=True, exist_ok=True)
+        if item.mode == tree_reader.SUBMODULE:
+            where.mkdir()
+            continue
+        data = next(objects.contents([item.oid]))
+        if item.mode == tree_reader.LINK:
+            where.symlink_to(os.fsdecode(data))
+            continue
+        rights = 0o777 if item.mode == tree_reader.PROGRAM else 0o666
+        descriptor = os.open(where, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, rights)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+
+
+def is_pristine(tree: WarmTree, listing: Listing) -> bool:
+    """Return whether a folder holds exactly a tree, of which nothing was touched since we wrote it."""
+    above = {parent for path in listing for parent in tree_reader.parents(path)}
+    left = sum(item.mode != tree_reader.SUBMODULE for item in listing.values())
+    pending = [(str(tree.path), "")]
+    while pending:
+        folder, prefix = pending.pop()
+        if folder_rights(Path(folder)) != tree.rights:
+            return False
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                path = prefix + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    if path not in above and (path not in listing or os.listdir(entry.path)):  # noqa: PTH208 - pathlib is slow
+                        return False
+                    pending.append((entry.path, f"{path}/"))
+                    continue
+                item = listing.get(path)
+                seen = FileStatus.from_stat(entry.stat(follow_symlinks=False))
+                if item is None or tree.record.find_known(path, seen) != item.oid:
+                    return False
+                left -= 1
+    return left == 0
+
+
+def settle_record(tree: WarmTree, objects: GitObjects) -> WarmTree:
+    """Wait until the clock has gone on since git wrote a tree, and read what it wrote in its last tick."""
+    known, mark = tree.record, tree.top / "mark"
+    newest = max((status.ctime for _, status in known.files.values()), default=0)
+    while True:
+        mark.unlink(missing_ok=True)
+        mark.write_bytes(b"")
+        if (noted := mark.stat().st_mtime_ns) > newest:
+            break
+        time.sleep(_TICK)
+    files = dict(known.files)
+    for path, (oid, status) in known.files.items():
+        if status.ctime >= known.noted:
+            where = tree.path / path
+            data = os.fsencode(where.readlink()) if where.is_symlink() else where.read_bytes()
+            if FileStatus.from_stat(where.lstat()) != status or objects.blob_id(data) != oid:
+                del files[path]
+    return WarmTree(tree.top, tree.rights, FolderRecord(noted, files))
+
+
+class LayeredTree(NamedTuple):
+    """A tree in an overlay of its own."""
+
+    name: str
+    path: Path
+    """Where we see it."""
+    namespace: MountNamespace
+    """Where programs see it, at the path that this one resolves to."""
+    lower: WarmTree
+
+
+class LayeredTrees:
+    """Opens trees that share the files of one pristine tree, where the machine allows overlays.
+
+    Before each use the pristine tree is proven to be as we wrote it: a program without a sandbox could write it.
+    """
+
+    def __init__(self, objects: GitObjects, home: Path, trash: Path) -> None:
+        self._objects = objects
+        self._home = home
+        self._trash = trash
+        self._lock = threading.Lock()
+        self._mounts: OverlayMounts | None = None
+        self._tried = False
+        self._pristine: tuple[str, WarmTree] | None = None
+        """The tree that others are laid over, and its id."""
+        self._users: Counter[Path] = Counter()
+        """How many overlays use a pristine tree."""
+
+    def open(self, tree: str) -> LayeredTree | None:
+        """Open a tree; None where that does not work, or where the pristine tree is too different."""
+        tree = self._objects.tree_of(tree)
+        with self._lock:
+            mounts = self._start()
+            if mounts is None:
+                return None
+            base, lower = self._find_pristine(tree)
+            self._users[lower.top] += 1
+        name = secrets.token_hex(8)
+        try:
+            for folder in ("upper", "work", "tree"):
+                (self._home / name / folder).mkdir(parents=True)
+            path = mounts.mount(self._home, name, f"{lower.top.name}/tree")
+            self._write_changes(path, base, tree)
+        except BaseException as error:
+            self._remove(name, lower)
+            if isinstance(error, OSError):
+                return None
+            raise
+        return LayeredTree(name, path, mounts.namespace, lower)
+
+    def close(self, opened: LayeredTree) -> None:
+        """Unmount a tree, and remove what was written in it."""
+        self._remove(opened.name, opened.lower)
+
+    def release(self) -> None:
+        """End the process that mounts, and remove the pristine tree. Both come back when they are needed."""
+        with self._lock:
+            mounts, self._mounts, self._tried = self._mounts, None, False
+            if mounts is not None:
+                mounts.close()
+            self._forget_pristine()
+
+    def _start(self) -> OverlayMounts | None:
+        if not self._tried:
+            self._tried = True
+            self._home.mkdir(parents=True, exist_ok=True)
+            self._mounts = start_overlays(self._home)
+        return self._mounts
+
+    def _find_pristine(self, tree: str) -> tuple[str, WarmTree]:
+        """Return a pristine tree to lay another over: a new one if the last was touched or is too different."""
+        if self._pristine is not None:
+            base, lower = self._pristine
+            listing = self._objects.listing(base)
+            near = len(self._objects.changes(base, tree)) <= max(_FEW, len(listing) // 4)
+            if near and is_pristine(lower, listing):
+                return base, lower
+            self._forget_pristine()
+        lower = settle_record(write_fresh(self._objects, tree, self._home), self._objects)
+        self._pristine = (tree, lower)
+        return tree, lower
+
+    def _forget_pristine(self) -> None:
+        old, self._pristine = self._pristine, None
+        if old is not None and not self._users[old[1].top]:
+            folders.remove(old[1].top, self._trash)
+
+    def _write_changes(self, top: Path, before: str, after: str) -> None:
+        """Make one tree of another."""
+        changes = self._objects.changes(before, after)
+        listing = self._objects.listing(after)
+        kept = {parent for path in listing for parent in tree_reader.parents(path)} if changes else set()
+        emptied: set[str] = set()
+        for change in changes:
+            if change.before is not None:
+                where = top / change.path
+                where.rmdir() if change.before.mode == tree_reader.SUBMODULE else where.unlink()
+                emptied.update(parent for parent in tree_reader.parents(change.path) if parent not in kept)
+        for folder in sorted(emptied, key=len, reverse=True):
+            (top / folder).rmdir()
+        added = {change.path: change.after for change in changes if change.after is not None}
+        write_files(self._objects, top, top.parent / "index", added)
+
+    def _remove(self, name: str, lower: WarmTree) -> None:
+        with self._lock:
+            if self._mounts is not None:
+                with suppress(OSError):
+                    self._mounts.unmount(self._home, name)
+            self._users[lower.top] -= 1
+            if not self._users[lower.top]:
+                del self._users[lower.top]
+                if self._pristine is None or self._pristine[1].top != lower.top:
+                    folders.remove(lower.top, self._trash)
+        folders.remove(self._home / name, self._trash)
+
+
+def write_fresh(objects: GitObjects, tree: str, home: Path) -> WarmTree:
+    """Write a tree into a fresh folder."""
+    top = folders.make_fresh_folder(home)
+    (top / "tree").mkdir()
+    rights = folder_rights(top / "tree")
+    objects.checkout(tree, top / "tree", top / "index")
+    return WarmTree(top, rights, FolderRecord.read(top / "index", objects.algorithm))

@@ -1,0 +1,231 @@
+"""Trees that are overlays over one pristine tree: nothing that a check left there, or in the pristine tree, stays."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from adapters.workspaces.test_warm_trees import HOSTILE, MORE, content, keep_times
+from adapters.workspaces.treeskit import git, opened, repository, run, write
+from agenttalk.adapters import overlay_process, overlays
+from agenttalk.adapters.overlays import OverlayMounts
+from agenttalk.adapters.workspaces.workspace import PlanWorkspace
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    folder = repository(tmp_path / "shop", MORE)
+    (folder / "bin/run").chmod(0o755)
+    (folder / "link").symlink_to("README.md")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "more")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _works(tmp_path: Path) -> None:
+    if (mounts := overlays.start_overlays(tmp_path)) is None:
+        pytest.skip("overlays do not work here")
+    mounts.close()
+
+
+@pytest.fixture
+def space(repo: Path) -> Iterator[PlanWorkspace]:
+    made = opened(repo, overlay_files=0)
+    yield made
+    run(made.release())
+    assert list((repo.parent / "home" / "sealed").iterdir()) == []
+
+
+def pristine(repo: Path) -> Path:
+    """Where the pristine tree lies."""
+    [found] = [path for path in (repo.parent / "home" / "sealed").iterdir() if (path / "mark").exists()]
+    return found / "tree"
+
+
+def next_commit(repo: Path) -> str:
+    changed = {"src/price.py": "changed\n", "added/here.txt": "new\n", "README.md": "other\n", "src/deep/one.txt": None}
+    write(repo, {**changed, "many/3.txt": None})
+    (repo / "tests/test_price.py").unlink()
+    (repo / "tests").rmdir()
+    write(repo, {"tests": "a file now\n", "bin/run": None, "bin/run/deep.txt": "a folder now\n"})
+    git(repo, "add", "-A")
+    git(repo, "commit", "-q", "-m", "next")
+    return git(repo, "rev-parse", "HEAD")
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda each: each.__name__)
+def test_nothing_that_a_check_left_reaches_the_next(
+    repo: Path, space: PlanWorkspace, hostile: Callable[[Path], object]
+) -> None:
+    base = run(space.ensure())
+    trees = [base, next_commit(repo), base]
+    other = opened(repo, home=repo.parent / "fresh")
+
+    async def use() -> None:
+        expected = {}
+        for tree in trees:
+            async with other.checkouts.open_sealed(tree) as fresh:
+                expected[tree] = content(fresh.path)
+            await other.release()
+        for tree in trees:
+            async with space.checkouts.open_sealed(tree, layered=True) as sealed:
+                assert sealed.namespace is not None
+                lower = content(pristine(repo))
+                assert content(sealed.path) == expected[tree]
+                with suppress(OSError):  # nothing can be moved or linked out of a mount; and the trees differ
+                    hostile(sealed.path)
+                assert content(pristine(repo)) == lower == expected[base]
+
+    run(use())
+
+
+def grow_file(top: Path) -> None:
+    keep_times(lambda path: path.write_text("assert None\n"), top / "tests/test_price.py")
+
+
+def swap_link(top: Path) -> None:
+    (top / "link").unlink()
+    (top / "link").symlink_to("src/price.py")
+
+
+def open_folder(top: Path) -> None:
+    (top / "src").chmod(0o777)
+
+
+def drop_folder(top: Path) -> None:
+    (top / "src/deep/one.txt").unlink()
+    (top / "src/deep").rmdir()
+
+
+PLANTED = (
+    grow_file,
+    swap_link,
+    open_folder,
+    drop_folder,
+    lambda top: (top / "bin/run").chmod(0o644),
+    lambda top: (top / "conftest.py").write_text("evil\n"),
+    lambda top: (top / "many/new").mkdir(),
+    lambda top: os.mkfifo(top / "src/fifo"),
+    lambda top: os.link(top / "README.md", top.parent / "second"),
+    lambda top: (top / "README.md").unlink(),
+)
+
+
+@pytest.mark.parametrize("plant", PLANTED)
+def test_a_pristine_tree_that_a_program_without_a_sandbox_changed_is_not_used_again(
+    repo: Path, space: PlanWorkspace, plant: Callable[[Path], object]
+) -> None:
+    async def use() -> None:
+        base = await space.ensure()
+        async with space.checkouts.open_sealed(base, layered=True) as sealed:
+            expected, first = content(sealed.path), pristine(repo)
+        async with space.checkouts.open_sealed(base, layered=True) as sealed:
+            assert content(sealed.path) == expected
+            assert pristine(repo) == first  # the same one, of which nothing was written again
+        plant(first)
+        async with space.checkouts.open_sealed(base, layered=True) as sealed:
+            assert content(sealed.path) == expected
+            assert pristine(repo) != first
+
+    run(use())
+
+
+def test_a_link_to_the_folder_of_the_user_is_laid_over_and_goes_with_the_overlay(repo: Path, tmp_path: Path) -> None:
+    (repo / "node_modules").mkdir()
+    (repo / "node_modules/x").write_text("x")
+    linked = opened(repo, home=tmp_path / "linked", link=("node_modules",), overlay_files=0)
+
+    async def use() -> None:
+        async with linked.checkouts.open_sealed(await linked.ensure(), layered=True) as sealed:
+            assert (sealed.path / "node_modules/x").read_text() == "x"
+            assert sealed.readonly == (repo / "node_modules",)
+        await linked.release()
+
+    run(use())
+
+
+def test_trees_that_are_checked_at_once_share_their_files_and_nothing_else(space: PlanWorkspace, repo: Path) -> None:
+    async def use() -> None:
+        base = await space.ensure()
+        inodes = space.checkouts.open_sealed(base, layered=True)
+        async with inodes as one, space.checkouts.open_sealed(base, layered=True) as two:
+            (one.path / "README.md").write_text("x")
+            assert (two.path / "README.md").read_text() == MORE["README.md"]
+            assert sum(path.is_file() for path in (repo.parent / "home/sealed").rglob("price.py")) == 1
+
+    run(use())
+
+
+def test_what_a_cancelled_check_had_opened_is_removed(space: PlanWorkspace, repo: Path) -> None:
+    async def use() -> None:
+        base = await space.ensure()
+
+        async def check() -> None:
+            async with space.checkouts.open_sealed(base, layered=True):
+                await asyncio.Event().wait()
+
+        for pause in (0, 0.001, 0.01, 0.1, 0.5):
+            task = asyncio.ensure_future(check())
+            await asyncio.sleep(pause)
+            task.cancel()
+            await asyncio.wait({task})
+        assert len(list((repo.parent / "home/sealed").iterdir())) <= 1  # the pristine tree
+
+    run(use())
+
+
+def test_without_the_process_that_mounts_a_tree_is_laid_out_as_without_overlays(space: PlanWorkspace) -> None:
+    async def use() -> None:
+        base = await space.ensure()
+        async with space.checkouts.open_sealed(base, layered=True) as sealed:
+            expected, namespace = content(sealed.path), sealed.namespace
+            assert namespace is not None
+            os.kill(namespace.pid, signal.SIGKILL)
+        for _ in range(2):
+            async with space.checkouts.open_sealed(base, layered=True) as sealed:
+                assert sealed.namespace is None
+                assert content(sealed.path) == expected
+
+    run(use())
+
+
+@pytest.mark.parametrize("user", ["", overlay_process.USER])
+def test_the_mounts_end_with_the_engine_and_nobody_else_sees_them(tmp_path: Path, user: str) -> None:
+    try:
+        mounts = OverlayMounts(user)
+    except OSError as error:
+        pytest.skip(f"no overlays here: {error}")
+    if not mounts.work_in(tmp_path):
+        mounts.close()
+        pytest.skip("overlays do not work here")
+    assert list(tmp_path.iterdir()) == []
+    for name in ("lower", "one/upper", "one/work", "one/tree"):
+        (tmp_path / name).mkdir(parents=True)
+    seen = mounts.mount(tmp_path, "one", "lower")
+    (seen / "file").write_text("x")
+    assert list((tmp_path / "one/tree").iterdir()) == list((tmp_path / "lower").iterdir()) == []
+    assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()
+    with pytest.raises(OSError, match="No such file"):
+        mounts.mount(tmp_path, "two", "lower")
+    assert mounts._process.stdin is not None
+    mounts._process.stdin.close()  # as the death of the engine does
+    mounts._process.wait(60)
+    mounts.close()
+
+
+def test_a_small_tree_is_written_anew(repo: Path) -> None:
+    space = opened(repo, overlay_files=len(MORE) + 2)
+
+    async def use() -> None:
+        async with space.checkouts.open_sealed(await space.ensure(), layered=True) as sealed:
+            assert sealed.namespace is None
+        await space.release()
+
+    run(use())
