@@ -108,3 +108,11 @@ def test_a_person_can_be_the_check(shop: Repo) -> None:
     again = as_json(do(shop, "--json", "--ask-me", GOAL))
     assert again["result"] == "proven"
     assert shop.show(again["branch"], "price.py") == RIGHT.strip()
+
+
+def test_dollars_end_it(shop: Repo) -> None:
+    install(shop, "claude", CLAUDE.replace("40", "7"))
+    told = as_json(do(shop, "--json", "--usd", "0.005", GOAL, code=1))
+    assert told["result"] == "not proven"
+    assert told["rounds"] == 1
+    assert "$0.01" in told["reason"]

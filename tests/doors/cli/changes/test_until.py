@@ -377,3 +377,41 @@ def test_a_merge_that_is_under_way_is_told(shop: Repo) -> None:
     git(shop.top, "commit", "-qam", "two")
     subprocess.run(["git", "merge", "-q", "side"], cwd=shop.top, check=False, capture_output=True)
     assert "a merge is under way" in shop.until(CHECK, ["true"], code=2)
+
+
+def test_the_exit_code_of_an_agent_decides_nothing(shop: Repo) -> None:
+    told = shop.json(CHECK, shop.agent(f"{AT_LAST}\nsys.exit(3)"))
+    assert (told["result"], told["rounds"]) == ("proven", 2)
+    told = shop.json(CHECK, ["sh", "-c", "no-such-thing"], code=1)
+    assert "exit code 127" in told["reason"]
+
+
+def test_ctrl_c_ends_it_and_the_same_again_goes_on(shop: Repo) -> None:
+    mark, go = shop.folder / "started", shop.folder / "go"
+    slow = f"""
+import time
+pathlib.Path({str(mark)!r}).touch()
+while not pathlib.Path({str(go)!r}).exists():
+    time.sleep(0.02)
+{FIXES}"""
+    command = ["until", "--sandbox", "plain", CHECK, "--", *shop.agent(slow)]
+    started = subprocess.Popen(
+        [sys.executable, "-m", "agenttalk", *command],
+        cwd=shop.top,
+        env=shop.variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    deadline = time.monotonic() + PATIENCE
+    while not mark.exists():
+        assert time.monotonic() < deadline
+        assert started.poll() is None
+        time.sleep(0.02)
+    started.send_signal(signal.SIGINT)
+    told, _ = started.communicate(timeout=PATIENCE)
+    assert started.returncode == 130
+    assert "run the same command again" in told
+    go.touch()
+    assert shop.json(CHECK, shop.agent(slow), "--sandbox", "plain")["result"] == "proven"

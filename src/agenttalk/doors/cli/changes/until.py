@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.changes.agent_race import read_names
 from agenttalk.doors.cli.changes.change_run import ChangeRun
 from agenttalk.doors.cli.changes.prepared_change import ChangeOptions
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, SandboxOption
@@ -26,6 +27,13 @@ MergeOption = Annotated[
 ]
 PullRequestOption = Annotated[
     bool, typer.Option("--pr", help="Push the proven work and open a pull request at the configured forge.")
+]
+RaceOption = Annotated[
+    str, typer.Option("--race", metavar="AGENT,AGENT", help="Coding agents that work on it at the same time.")
+]
+TakeOption = Annotated[
+    Literal["first", "cheapest", "smallest-diff"],
+    typer.Option("--take", help="Which proven result of a race is taken. All but the first wait for every agent."),
 ]
 ProtectOption = Annotated[
     list[str] | None,
@@ -70,6 +78,8 @@ def until(
     minutes: MinutesOption = None,
     merge: MergeOption = False,
     pr: PullRequestOption = False,
+    race: RaceOption = "",
+    take: TakeOption = "first",
     protect: ProtectOption = None,
     scope: ScopeOption = None,
     allow_tests: AllowTestsOption = False,
@@ -99,6 +109,8 @@ def until(
         prepare=prepare,
         sandbox=sandbox,
         pull_request=pr,
+        race=read_names(race) if race else (),
+        take=take,
         root=CommonOptions.merge(ctx, None, as_json).root,
     )
     return _make_run(ctx, as_json, options).run(command or [], check)
@@ -120,6 +132,8 @@ def do(
     minutes: MinutesOption = None,
     merge: MergeOption = False,
     pr: PullRequestOption = False,
+    race: RaceOption = "",
+    take: TakeOption = "first",
     protect: ProtectOption = None,
     scope: ScopeOption = None,
     allow_tests: AllowTestsOption = False,
@@ -149,6 +163,8 @@ def do(
         prepare=prepare,
         sandbox=sandbox,
         pull_request=pr,
+        race=read_names(race) if race else (),
+        take=take,
         root=CommonOptions.merge(ctx, None, as_json).root,
     )
     return _make_run(ctx, as_json, options).run_goal(goal, agent, check, ask_me=ask_me)
