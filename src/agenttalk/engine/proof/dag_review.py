@@ -266,7 +266,7 @@ def _ask(moves: PlanTransaction, plan_id: str, review: DagReviewRecord, ruling: 
     """Ask a person what to do with a plan whose DAG was not approved."""
     request_id = records.derive_id("req", f"{plan_id}/{review.review_plan}")
     question = question_words.DAG_RULING(
-        decision=ruling.decision, by=ruling.by, reasons=ruling.reasons or ("–",), hash=review.dag_sha256
+        decision=ruling.decision, by=ruling.by, reasons=ruling.reasons or ("-",), hash=review.dag_sha256
     )
     labels = {"approve": question_words.OPTIONS["approve"](), "give up": question_words.OPTIONS["call off"]()}
     choices = [{"key": key, "label": label} for key, label in labels.items()]
