@@ -177,8 +177,8 @@ def _read_clock(said: Mapping[str, str | None], now: datetime, zones: ZoneLookup
 def decide_wait(found: AccountLimit, before: AccountWait | None, *, now: datetime) -> AccountWait:
     """Decide until when all agents of an account wait. `before` is the last wait of the account.
 
-    A reset that is over, or too far away to be true, says nothing: then a pause that doubles is made, up to a longest
-    one, and the next attempt shows how things stand.
+    A reset that is long over, or too far away to be true, says nothing: then a pause that doubles is made, up to a
+    longest one, and the next attempt shows how things stand. If it has just passed, the pause is short.
     """
     limit = found.limit
     if before is not None and before.until > now:  # others of the account ran into the same limit
@@ -188,7 +188,9 @@ def decide_wait(found: AccountLimit, before: AccountWait | None, *, now: datetim
     if limit.resets_at is not None and now < limit.resets_at <= now + LONGEST:
         until = limit.resets_at
     else:
-        until = now + min(_MOST[limit.kind], _FIRST[limit.kind] * 2 ** min(number - 1, 20))
+        is_over = limit.resets_at is not None and now - _JUST_NOW < limit.resets_at <= now
+        kind: LimitKind = "overload" if is_over else limit.kind
+        until = now + min(_MOST[kind], _FIRST[kind] * 2 ** min(number - 1, 20))
     if before is not None and before.until > until:
         return before
     return AccountWait(found.account, found.agent, limit.kind, limit.text, until, number)
