@@ -12,10 +12,12 @@ docs/reference/benchmarks.md says what is measured.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import resource
 import shutil
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -36,6 +38,10 @@ CPU_RATIO, CPU_SMALL, SMALL = 1.5, 0.1, 100
 """How many times the CPU time by hand a task may take; in a repository of SMALL files, so many seconds."""
 GIT = 20
 """Processes of git that a task may start."""
+WAIT = 0.05
+"""Seconds from an agent's last byte to its check, and from a check's end to the next agent; the middle of all turns."""
+CHAIN = 8
+"""Tasks that need each other, to measure that."""
 INODES = 0.01
 """Inodes that a plan may leave, as a share of those of one checkout per task."""
 AGENT = """import os, pathlib, sys
@@ -60,6 +66,10 @@ class Measured:
     turns: int = 0
     inodes: int = 0
     """Files and folders that the run left."""
+    to_check: tuple[float, ...] = ()
+    """Seconds from an agent's last byte to the start of its check."""
+    to_agent: tuple[float, ...] = ()
+    """Seconds from a check's end to the start of the next agent, without checks in between."""
 
 
 @dataclass
@@ -67,6 +77,7 @@ class Bench:
     """What was measured in this run."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
+    waits: list[dict[str, Any]] = field(default_factory=list)
     goals: dict[str, bool] = field(default_factory=dict)
 
     def expect(self, goal: str, value: float, limit: float, unit: str = "") -> None:
@@ -113,8 +124,8 @@ def by_hand(repo: Path, tasks: int) -> Measured:
     return Measured(cpu / tasks, time.perf_counter() - began)
 
 
-def write_plan(root: Path, repo: Path, tasks: int, *, same: bool) -> Path:
-    """Write a plan of independent tasks. They have `same` checks, or each another one."""
+def write_plan(root: Path, repo: Path, tasks: int, *, same: bool, chained: bool = False) -> Path:
+    """Write a plan of independent tasks, or of a chain. They have `same` checks, or each another one."""
     (root / "agent.py").write_text(AGENT)
     (root / "agenttalk.toml").write_text(SETTINGS)
     lines = [f"plan_id: bench\nname: Bench\nworkspace: {{repo: {json.dumps(str(repo))}}}\nagents:"]
@@ -124,6 +135,7 @@ def write_plan(root: Path, repo: Path, tasks: int, *, same: bool) -> Path:
         run = "grep -rqs done work" if same else f"grep -qs done work/t{number}.txt"
         lines.append(
             f"  - {{id: t{number}, agent: a{number}, prompt: Change it., workspace: repo,"
+            f" needs: [{f't{number - 1}' if chained and number else ''}],"
             f" promise: {{objective: It is changed,"
             f" acceptance: [{{id: c, description: It is changed, evidenceRequired: [changed]}}],"
             f" checks: [{{id: changed, kind: run, run: {json.dumps(run)}}}]}}}}"
@@ -133,11 +145,11 @@ def write_plan(root: Path, repo: Path, tasks: int, *, same: bool) -> Path:
     return path
 
 
-def by_engine(folder: Path, repo: Path, tasks: int, *, same: bool) -> Measured:
+def by_engine(folder: Path, repo: Path, tasks: int, *, same: bool, chained: bool = False) -> Measured:
     """Run the plan in a process of its own."""
     root = folder / "root"
     root.mkdir()
-    plan = write_plan(root, repo, tasks, same=same)
+    plan = write_plan(root, repo, tasks, same=same, chained=chained)
     warm = folder / "warm"
     (warm / "root").mkdir(parents=True)
     first = write_plan(warm / "root", make_repository(warm, 10, 1), 1, same=same)
@@ -148,7 +160,26 @@ def by_engine(folder: Path, repo: Path, tasks: int, *, same: bool) -> Measured:
         raise SystemExit(f"the engine ended with {done.returncode}:\n{(folder / 'log').read_text()[-4000:]}")
     found = json.loads(done.stdout.splitlines()[-1])
     left = sum(len(names) + len(inner) for _, inner, names in os.walk(root / "workspaces"))
-    return Measured(found["cpu"] / tasks, found["wall"], found["git"], found["checks"], found["turns"], left)
+    waits = tuple(found["to_check"]), tuple(found["to_agent"])
+    return Measured(found["cpu"] / tasks, found["wall"], found["git"], found["checks"], found["turns"], left, *waits)
+
+
+def read_waits(root: Path) -> tuple[list[float], list[float]]:
+    """Read from the ledger how long agents and checks were waited for, in the order of the turns."""
+    from agenttalk.adapters.store.root import list_databases
+    from agenttalk.rules.core.turn_times import read_turn_times
+
+    connection = sqlite3.connect(list_databases(root)["default"])
+    bodies = connection.execute("SELECT body FROM ledger WHERE kind = 'turn.ended' ORDER BY seq").fetchall()
+    connection.close()
+    turns = [read_turn_times(json.loads(body).get("times")) for (body,) in bodies]
+    to_check = [(turn["checks"][0] - turn["agent"][1]).total_seconds() for turn in turns]
+    to_agent = []
+    for before, turn in itertools.pairwise(turns):
+        began, ended = turn["baseline"]
+        whole = turn["agent"][0] - before["checks"][1]
+        to_agent.append((whole - (ended - began)).total_seconds())
+    return to_check, to_agent
 
 
 def engine(first: str, plan: str) -> None:
@@ -199,10 +230,11 @@ def engine(first: str, plan: str) -> None:
             sys.exit(code)
     now = os.times()
     counts["turns"] -= counts["checks"]  # a check is a program of the driver, too
-    found = counts | {
+    found: dict[str, Any] = counts | {
         "cpu": now.user + now.system - used.user - used.system + spent[0],
         "wall": time.perf_counter() - began,
     }
+    found["to_check"], found["to_agent"] = read_waits(Path(plan).parent)
     os.write(out, json.dumps(found).encode() + b"\n")
 
 
@@ -248,6 +280,16 @@ def measure(bench: Bench, files: int, tasks: int, rounds: int) -> None:
     else:
         bench.expect(f"CPU per task, as many times as by hand, {where}", cpu / by_git, CPU_RATIO)
     bench.expect(f"inodes left, {where}", worst.inodes, max(INODES * files * tasks, 40))
+
+
+def measure_waits(bench: Bench, files: int) -> None:
+    """Measure where agents wait, by a chain of tasks: one works at a time."""
+    with tempfile.TemporaryDirectory(prefix="code-", dir=HOME) as name:
+        found = by_engine(Path(name), make_repository(Path(name), files, CHAIN), CHAIN, same=False, chained=True)
+    to_check, to_agent = statistics.median(found.to_check), statistics.median(found.to_agent)
+    bench.waits.append({"files": files, "tasks": CHAIN, "to_check": to_check, "to_agent": to_agent})
+    bench.expect(f"from an agent to its check, {files:,} files", to_check * 1000, WAIT * 1000, " ms")
+    bench.expect(f"from a check to the next agent, {files:,} files", to_agent * 1000, WAIT * 1000, " ms")
 
 
 def show(bench: Bench) -> None:
@@ -298,8 +340,9 @@ def main() -> int:
     for files in options.files:
         for tasks in options.tasks:
             measure(bench, files, tasks, options.rounds)
+        measure_waits(bench, files)
     if options.json:
-        print(json.dumps({"rows": bench.rows, "goals": bench.goals}))
+        print(json.dumps({"rows": bench.rows, "waits": bench.waits, "goals": bench.goals}))
     else:
         show(bench)
     return 0 if all(bench.goals.values()) else 1

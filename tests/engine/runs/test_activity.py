@@ -104,6 +104,5 @@ def test_a_person_who_is_asked_is_what_a_task_waits_for(tmp_path: Path) -> None:
         found = (await activities(engine))["t"]
         assert found is not None
         assert found["phase"] == "asking"
-        await engine.answer()
 
     play(tmp_path / "root", use)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -148,6 +149,11 @@ class BranchWork(NamedTuple):
     commit: str
     summary: str
     """How many files and lines were changed."""
+
+    @property
+    def lines(self) -> int:
+        """How many lines were added or removed."""
+        return sum(int(number) for number in re.findall(r"(\d+) (?:insertion|deletion)", self.summary))
 
 
 def read_work(repository: UserRepository, branch: str, since: str = "") -> BranchWork | None:

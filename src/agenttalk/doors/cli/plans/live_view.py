@@ -68,6 +68,7 @@ class LivePlanView:
         self._working: dict[str, float] = {}
         """Task → when it was first seen working."""
         self._block: LiveBlock | None = None
+        self._has_drawn = False
         self._notice = ""
         """A line below the tasks."""
         self.explains = False
@@ -83,6 +84,7 @@ class LivePlanView:
 
             self._block = LiveBlock(self._out.console(err=True))
             self._block.open()
+            self._has_drawn = True
         return self
 
     def __exit__(
@@ -100,6 +102,11 @@ class LivePlanView:
     def list_explained(self, standing: dict[str, Any] | None) -> list[str]:
         """Return the tasks whose explanations are needed at the end."""
         return run_evidence.list_explained(standing["tasks"]) if self.explains and standing is not None else []
+
+    def describe_done(self, standing: dict[str, Any]) -> dict[str, str]:
+        """Return what each task that is done took. Nothing where plain lines said so already."""
+        done = [task for task in standing["tasks"] if task["board"] == "done"] if self._has_drawn else []
+        return {task["task_id"]: f"[dim]{describe_usage(task.get('usage'))}[/]" for task in done if task.get("usage")}
 
     def show(self, standing: dict[str, Any]) -> None:
         """Show the current status."""

@@ -75,7 +75,7 @@ def run(
     """Run a plan to its end, and show its progress.
 
     Exits with 0 when everything is done, 1 when something failed, 3 when the plan waits for a person. Run the same plan
-    again to continue it.
+    again to continue it. Ctrl-C asks the agents to stop and keeps what they did; again, it ends them now.
     """
     from agenttalk.doors.cli.plans import warnings
     from agenttalk.wiring.plan_files import compile_plan_file
@@ -162,7 +162,7 @@ def follow_compiled(
     if not quiet:
         live.conclude(standing)
         if not out.as_json:
-            run_evidence.tell_evidence(out, standing["tasks"], live.explained)
+            run_evidence.tell_evidence(out, standing["tasks"], live.explained, live.describe_done(standing))
             changed = run_evidence.tell_changes(out, compiled)
             for command in run_evidence.list_next(standing, folder, changed=changed):
                 out.say(f"  [cyan]→[/] {sanitize(command)}", err=True)

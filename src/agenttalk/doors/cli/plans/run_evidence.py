@@ -28,11 +28,17 @@ def list_explained(tasks: Sequence[dict[str, Any]]) -> list[str]:
     return [task["task_id"] for task in ended[:MOST]]
 
 
-def tell_evidence(out: CommandOutput, tasks: Sequence[dict[str, Any]], explained: dict[str, dict[str, Any]]) -> None:
-    """Print on standard error for each task that ended how far it is proven, and by which checks."""
+def tell_evidence(
+    out: CommandOutput, tasks: Sequence[dict[str, Any]], explained: dict[str, dict[str, Any]], took: dict[str, str]
+) -> None:
+    """Print on standard error for each task that ended how far it is proven, and by which checks.
+
+    `took` says what tasks took, where that was not printed before.
+    """
     for task in tasks:
         explanation = explained.get(task["task_id"])
         words = describe_evidence(task, explanation) if explanation is not None else ""
+        words = " [dim]·[/] ".join(part for part in (took.get(task["task_id"], ""), words) if part)
         if words:
             mark = {"done": "[green]✓[/]", "failed": "[bold red]✗[/]"}.get(task["board"], "[yellow]‖[/]")
             mark = "[yellow]?[/]" if task["proven"] is False else mark
