@@ -179,7 +179,8 @@ class ChangeProof:
 def judge_change(change: ChangeUnderProof, runs: CheckRuns, remarks: Sequence[Message] = ()) -> ChangeProof:
     """Decide whether a change is proven. `remarks` tell what else was not checked."""
     comparison = _Comparison(change, runs)
-    seen = suspicions.find_suspicions(change.files, _Held(change), reports_tests=runs.work.tests is not None)
+    reports, reviewed = runs.work.tests is not None, change.policy.allow_tests
+    seen = suspicions.find_suspicions(change.files, _Held(change), reports_tests=reports, reviewed=reviewed)
     found = [_evidence_of_check(CHECK, runs.work)]
     if runs.held is not None:
         found.append(_evidence_of_base_tests(change, runs, runs.held))
@@ -249,10 +250,25 @@ def _evidence_of_check(name: str, result: CheckResult) -> Evidence:
 def _evidence_of_base_tests(change: ChangeUnderProof, runs: CheckRuns, held: CheckResult) -> Evidence:
     """Judge the work by the tests as they were. Where the base has no test that could run, there is nothing to hold."""
     found = _evidence_of_check(BASE_TESTS, held)
+    if ghosts := _find_ghosts(runs, held):
+        text = change_words.GHOST_TESTS(count=len(ghosts), names=join_names(ghosts))
+        return replace(found, passed=False, detail=text)
     unable = [runnable_checks.explain_unable(change.check, each) for each in (runs.base, held)]
     if not found.passed and all(unable) and runs.base.reason == held.reason:
         return replace(found, passed=True, detail=change_words.NO_BASE_TESTS(why=unable[0]))
     return found
+
+
+def _find_ghosts(runs: CheckRuns, held: CheckResult) -> set[str]:
+    """Find tests in the report of a tree that are only in files that this tree does not have: a program wrote it."""
+    base = runs.base.tests
+    if runs.red is None or runs.red.tests is None or held.tests is None or base is None:
+        return set()
+    if any("::" not in name for name in base.failed):
+        return set()  # which tests the base has is not known: a file of them could not be loaded
+    new = runs.red.tests.known - base.known
+    modules = tuple(f"{name}{end}" for name in new if "::" not in name for end in ("::", "."))
+    return {name for name in held.tests.known if name in new or (modules and name.startswith(modules))}
 
 
 def _judge_protected(

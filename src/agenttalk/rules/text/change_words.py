@@ -99,6 +99,21 @@ REPORT_FORGED: Final = Template(
     "it names the report that only the test runner writes: {line}",
     "它提到了只应由测试运行器写入的报告：{line}",
 )
+RUNNER_TOUCHED: Final = Template(
+    "change.runner_touched",
+    "the program reaches into the test runner: {line}",
+    "程序干预测试运行器：{line}",
+)
+ALWAYS_EQUAL: Final = Template(
+    "change.always_equal",
+    "a comparison that always holds: {line}",
+    "永远成立的比较：{line}",
+)
+GHOST_TESTS: Final = Template(
+    "change.ghost_tests",
+    "the report names tests that are not there ({count}): {names}",
+    "报告提到了不存在的测试（{count} 个）：{names}",
+)
 TEST_DETECTED: Final = Template(
     "change.test_detected",
     "the program behaves otherwise while it is tested: {line}",

@@ -71,6 +71,7 @@ def test_the_first_proven_result_is_taken_and_the_others_are_stopped(shop: Repo)
     assert at_work(shop) == []
 
 
+@pytest.mark.rest
 def test_the_cheapest_or_the_smallest_result_can_be_taken(shop: Repo) -> None:
     install(shop, "claude", cost=0.05)
     install(shop, "qwen", cost=0.02, text=LONG)
@@ -80,6 +81,7 @@ def test_the_cheapest_or_the_smallest_result_can_be_taken(shop: Repo) -> None:
     assert race(shop, "--race", "claude,qwen", "--take", "smallest-diff")["agent"] == "claude"
 
 
+@pytest.mark.rest
 def test_a_race_without_a_proof_is_lost(shop: Repo) -> None:
     install(shop, "claude", text=WRONG)
     install(shop, "qwen", text=WRONG)
@@ -88,6 +90,7 @@ def test_a_race_without_a_proof_is_lost(shop: Repo) -> None:
     assert all("'check' failed" in each["reason"] for each in told["race"])
 
 
+@pytest.mark.rest
 def test_a_goal_can_be_raced_for(shop: Repo) -> None:
     install(shop, "claude", text=WRONG)
     install(shop, "qwen")

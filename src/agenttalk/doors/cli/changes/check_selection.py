@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from agenttalk.contracts.promise import RunCheck, TestsCheck
     from agenttalk.rules.changes.check_discovery import CheckCandidate
 
-_PLACES: Final = (".venv/bin", "venv/bin", "node_modules/.bin")
 _LARGEST: Final = 1024 * 1024
 """Bytes of a file that says how a repository is checked."""
 
@@ -69,9 +68,10 @@ def lead_to_programs(
     from agenttalk.rules.changes import change_plan
 
     check = candidate.to_check()
-    programs = {folder: _names_in(repository.top / folder) for folder in _PLACES}
-    run = change_plan.lead_to_programs(check.run, _program_of(check.run), links, programs)
-    return check if run == check.run or candidate.cwd else check.model_copy(update={"run": run})
+    places = change_plan.list_program_folders(candidate.cwd)
+    programs = {place: _names_in(repository.top / place) for place in places}
+    run = change_plan.lead_to_programs(check.run, _program_of(check.run), links, programs, candidate.cwd)
+    return check if run == check.run else check.model_copy(update={"run": run})
 
 
 def _find_on_path(repository: UserRepository) -> list[str]:
