@@ -31,6 +31,8 @@ _MOST: Final[Mapping[LimitKind, timedelta]] = {"usage": timedelta(hours=1), "ove
 _JUST_NOW: Final = timedelta(minutes=10)
 """A time of day that was so short ago is not one of tomorrow."""
 _SHOWN: Final = 200
+_SPOKEN: Final = "Internal error: "
+"""What the Agent Client Protocol puts before the error of an agent."""
 _BROKEN: Final = 500
 """The first status by which a server says that the fault is its own."""
 _BUSY: Final = 429
@@ -107,7 +109,7 @@ def find_limit(
     patterns: Iterable[LimitPattern], error: str, signal: SignalledLimit | None, *, now: datetime, zones: ZoneLookup
 ) -> ProviderLimit | None:
     """Find the limit in what an agent's program reports as its failure; None if it is another failure."""
-    text = " ".join(error.split())
+    text = " ".join(error.split()).removeprefix(_SPOKEN)
     kind = next((each.kind for each in patterns if re.search(each.pattern, text, re.IGNORECASE)), None)
     if signal is not None and (kind is None or signal.kind == "usage"):
         kind = signal.kind
