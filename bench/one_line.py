@@ -1,8 +1,8 @@
 """One line to a proven task, beside the same coding agent followed by the check.
 
 `python bench/one_line.py [--agents NAME ...] [--json]`. The real coding agents that `make test-agents` installs, with a
-model that follows a script: one that does the work, and one that lies. By hand is `agent && check`. The model counts its
-requests and their characters, so these are exact on any machine. CPU time is that of all processes, the agent included.
+model that follows a script: one that does the work, and one that lies. By hand is `agent && check`. The model counts
+its requests and their characters, so these are exact on any machine. CPU time is of all processes, the agent included.
 The time of our own is that of `agenttalk until` with an agent and a check that do next to nothing. Exit code 1 when an
 end is not the true one.
 """
