@@ -13,10 +13,12 @@ measured.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import resource
 import shutil
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -39,6 +41,10 @@ CPU_RATIO, CPU_SMALL, SMALL = 1.5, 0.1, 100
 """How many times the CPU time by hand a task may take; in a repository of SMALL files, so many seconds."""
 GIT = 20
 """Processes of git that a task may start."""
+WAIT = 0.05
+"""Seconds from an agent's last byte to its check, and from a check's end to the next agent; the middle of all turns."""
+CHAIN = 8
+"""Tasks that need each other, to measure that."""
 INODES = 0.01
 """Inodes that a plan may leave, as a share of those of one checkout per task."""
 AGENT = """import os, pathlib, sys
@@ -48,6 +54,10 @@ path.write_text(path.read_text().replace("todo", "done"))
 print("ready")
 """
 SETTINGS = "[limits]\nmax_running = 64\n"
+BARE = """plan_id: bare
+agents: {{a: {{driver: script, argv: [{program}]}}}}
+tasks: [{{id: t, agent: a, prompt: Do nothing.}}]
+"""
 
 
 @dataclass
@@ -61,12 +71,18 @@ class Measured:
     """CPU seconds per task of the engine's process alone."""
     start: float = 0.0
     """CPU seconds of the start: until the process of the engine had loaded its modules and run a first plan."""
+    opening: float = 0.0
+    """CPU seconds of a run of one task without a repository: to open a root, to submit a plan and to end the engine."""
     git: int = 0
     """Processes of git."""
     checks: int = 0
     turns: int = 0
     inodes: int = 0
     """Files and folders that the run left."""
+    to_check: tuple[float, ...] = ()
+    """Seconds from an agent's last byte to the start of its check."""
+    to_agent: tuple[float, ...] = ()
+    """Seconds from a check's end to the start of the next agent, without checks in between."""
 
 
 @dataclass
@@ -74,6 +90,7 @@ class Bench:
     """What was measured in this run."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
+    waits: list[dict[str, Any]] = field(default_factory=list)
     goals: dict[str, bool] = field(default_factory=dict)
 
     def expect(self, goal: str, value: float, limit: float, unit: str = "") -> None:
@@ -133,8 +150,8 @@ def by_hand(repo: Path, tasks: int) -> Measured:
     return Measured(cpu / tasks, time.perf_counter() - began)
 
 
-def write_plan(root: Path, repo: Path, tasks: int, *, same: bool) -> Path:
-    """Write a plan of independent tasks. They have `same` checks, or each another one."""
+def write_plan(root: Path, repo: Path, tasks: int, *, same: bool, chained: bool = False) -> Path:
+    """Write a plan of independent tasks, or of a chain. They have `same` checks, or each another one."""
     (root / "agent.py").write_text(AGENT)
     (root / "agenttalk.toml").write_text(SETTINGS)
     lines = [f"plan_id: bench\nname: Bench\nworkspace: {{repo: {json.dumps(str(repo))}}}\nagents:"]
@@ -144,6 +161,7 @@ def write_plan(root: Path, repo: Path, tasks: int, *, same: bool) -> Path:
         run = "grep -rqs done work" if same else f"grep -qs done work/t{number}.txt"
         lines.append(
             f"  - {{id: t{number}, agent: a{number}, prompt: Change it., workspace: repo,"
+            f" needs: [{f't{number - 1}' if chained and number else ''}],"
             f" promise: {{objective: It is changed,"
             f" acceptance: [{{id: c, description: It is changed, evidenceRequired: [changed]}}],"
             f" checks: [{{id: changed, kind: run, run: {json.dumps(run)}}}]}}}}"
@@ -153,15 +171,18 @@ def write_plan(root: Path, repo: Path, tasks: int, *, same: bool) -> Path:
     return path
 
 
-def by_engine(folder: Path, repo: Path, tasks: int, *, same: bool) -> Measured:
+def by_engine(folder: Path, repo: Path, tasks: int, *, same: bool, chained: bool = False) -> Measured:
     """Run the plan in a process of its own."""
     root = folder / "root"
     root.mkdir()
-    plan = write_plan(root, repo, tasks, same=same)
+    plan = write_plan(root, repo, tasks, same=same, chained=chained)
     warm = folder / "warm"
     (warm / "root").mkdir(parents=True)
     first = write_plan(warm / "root", make_repository(warm, 10, 1), 1, same=same)
-    command = [sys.executable, str(Path(__file__)), "--engine", str(first), str(plan)]
+    bare = folder / "bare"
+    bare.mkdir()
+    (bare / "plan.yaml").write_text(BARE.format(program=json.dumps(shutil.which("true"))))
+    command = [sys.executable, str(Path(__file__)), "--engine", str(first), str(bare / "plan.yaml"), str(plan)]
     with (folder / "log").open("w") as log:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=log, text=True, check=False, cwd=root)
     if done.returncode:
@@ -173,15 +194,36 @@ def by_engine(folder: Path, repo: Path, tasks: int, *, same: bool) -> Measured:
         wall=found["wall"],
         own=found["own"] / tasks,
         start=found["start"],
+        opening=found["opening"],
         git=found["git"],
         checks=found["checks"],
         turns=found["turns"],
         inodes=left,
+        to_check=tuple(found["to_check"]),
+        to_agent=tuple(found["to_agent"]),
     )
 
 
-def engine(first: str, plan: str) -> None:
-    """Run two plans, the first to warm up, and print what the second one took."""
+def read_waits(root: Path) -> tuple[list[float], list[float]]:
+    """Read from the ledger how long agents and checks were waited for, in the order of the turns."""
+    from agenttalk.adapters.store.root import list_databases
+    from agenttalk.rules.core.turn_times import read_turn_times
+
+    connection = sqlite3.connect(list_databases(root)["default"])
+    bodies = connection.execute("SELECT body FROM ledger WHERE kind = 'turn.ended' ORDER BY seq").fetchall()
+    connection.close()
+    turns = [read_turn_times(json.loads(body).get("times")) for (body,) in bodies]
+    to_check = [(turn["checks"][0] - turn["agent"][1]).total_seconds() for turn in turns]
+    to_agent = []
+    for before, turn in itertools.pairwise(turns):
+        began, ended = turn["baseline"]
+        whole = turn["agent"][0] - before["checks"][1]
+        to_agent.append((whole - (ended - began)).total_seconds())
+    return to_check, to_agent
+
+
+def engine(first: str, bare: str, plan: str) -> None:
+    """Run a plan to warm up and one without a repository, then another, and print what that one took."""
     from agenttalk.adapters.checking.command import CommandRunner
     from agenttalk.adapters.drivers.script import ScriptDriver
     from agenttalk.doors.cli import main as cli
@@ -222,23 +264,25 @@ def engine(first: str, plan: str) -> None:
     ScriptDriver.run = run_program  # type: ignore[method-assign]
     out = os.dup(1)
     os.dup2(2, 1)
-    start = 0.0
-    for path in (first, plan):
+    starts = []
+    for path in (first, bare, plan):
         counts.update(dict.fromkeys(counts, 0))
         used, spent[0], began = os.times(), 0.0, time.perf_counter()
-        start = used.user + used.system
+        starts.append(used.user + used.system)
         code = cli.call(["run", path, "--root", str(Path(path).parent)])
         if code:
             sys.exit(code)
     now = os.times()
     counts["turns"] -= counts["checks"]  # a check is a program of the driver, too
-    own = now.user + now.system - start
-    found = counts | {
+    own = now.user + now.system - starts[2]
+    found: dict[str, Any] = counts | {
         "cpu": own + spent[0],
         "own": own,
-        "start": start,
+        "start": starts[1],
+        "opening": starts[2] - starts[1],
         "wall": time.perf_counter() - began,
     }
+    found["to_check"], found["to_agent"] = read_waits(Path(plan).parent)
     os.write(out, json.dumps(found).encode() + b"\n")
 
 
@@ -270,6 +314,7 @@ def measure(bench: Bench, files: int, tasks: int, options: argparse.Namespace) -
         "cpu": cpu,
         "own": statistics.median(each.own for each in ours),
         "start": statistics.median(each.start for each in ours),
+        "opening": statistics.median(each.opening for each in ours),
         "git": worst.git / tasks,
         "checks": worst.checks,
         "turns": worst.turns,
@@ -285,10 +330,20 @@ def measure(bench: Bench, files: int, tasks: int, options: argparse.Namespace) -
         bench.expect(f"runs of one and the same check, {where}", same.checks, tasks + 2)
     bench.expect(f"processes of git per task, {where}", worst.git / tasks, GIT)
     if files <= SMALL:
-        bench.expect(f"CPU per task, {where}", cpu, CPU_SMALL, " s")
+        bench.expect(f"CPU per task beside the opening, {where}", cpu - row["opening"] / tasks, CPU_SMALL, " s")
     else:
         bench.expect(f"CPU per task, as many times as by hand, {where}", cpu / by_git, CPU_RATIO)
     bench.expect(f"inodes left, {where}", worst.inodes, max(INODES * files * tasks, 40))
+
+
+def measure_waits(bench: Bench, files: int, options: argparse.Namespace) -> None:
+    """Measure where agents wait, by a chain of tasks: one works at a time."""
+    with tempfile.TemporaryDirectory(prefix="code-", dir=options.folder) as name:
+        found = by_engine(Path(name), make_repository(Path(name), files, CHAIN), CHAIN, same=False, chained=True)
+    to_check, to_agent = statistics.median(found.to_check), statistics.median(found.to_agent)
+    bench.waits.append({"files": files, "tasks": CHAIN, "to_check": to_check, "to_agent": to_agent})
+    bench.expect(f"from an agent to its check, {files:,} files", to_check * 1000, WAIT * 1000, " ms")
+    bench.expect(f"from a check to the next agent, {files:,} files", to_agent * 1000, WAIT * 1000, " ms")
 
 
 def show(bench: Bench) -> None:
@@ -300,6 +355,7 @@ def show(bench: Bench) -> None:
         "engine only",
         "by hand",
         "start s",
+        "opening s",
         "git/task",
         "checks",
         "turns",
@@ -311,7 +367,7 @@ def show(bench: Bench) -> None:
     for row in bench.rows:
         figures = (
             f"{row['files']:,}", row["tasks"], f"{row['cpu']:.3f}", f"{row['own']:.3f}", f"{row['hand_cpu']:.3f}",
-            f"{row['start']:.2f}", f"{row['git']:.1f}",
+            f"{row['start']:.2f}", f"{row['opening']:.3f}", f"{row['git']:.1f}",
             row["checks"], row["turns"], f"{row['inodes']:,}", f"{row['wall']:.2f}", f"{row['hand_wall']:.2f}",
         )  # fmt: skip
         print("".join(f"{figure:>13}" for figure in figures))
@@ -330,7 +386,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--packed", action="store_true", help="objects in one pack, as in a clone")
     parser.add_argument("--history", type=int, default=0, metavar="MB", help="size of what older commits hold")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--engine", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--engine", nargs=3, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -348,8 +404,9 @@ def main() -> int:
     for files in options.files:
         for tasks in options.tasks:
             measure(bench, files, tasks, options)
+        measure_waits(bench, files, options)
     if options.json:
-        print(json.dumps({"rows": bench.rows, "goals": bench.goals}))
+        print(json.dumps({"rows": bench.rows, "waits": bench.waits, "goals": bench.goals}))
     else:
         show(bench)
     return 0 if all(bench.goals.values()) else 1

@@ -132,7 +132,7 @@ def test_a_landing_that_does_not_compare_the_tip_is_found(repo: Path, monkeypatc
     for statements in (queries.load_statements("sqlite"), queries.load_silent_statements("sqlite")):
         blind = statements["move_tip"].replace(" AND commit_id = :expected", " AND :expected <> ''")
         assert blind != statements["move_tip"]
-        monkeypatch.setitem(statements, "move_tip", blind)  # type: ignore[arg-type]
+        monkeypatch.setitem(statements, "move_tip", blind)
     before_landing(monkeypatch, repo)
     run(repo.parent, compiled(repo, {"t0": []}))
     assert line(repo) == ["t0", JOINED]

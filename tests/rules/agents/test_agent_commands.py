@@ -92,3 +92,12 @@ def test_every_agent_of_the_table_with_a_program_is_known() -> None:
     assert {*FLAGS} == {*TABLE} - {"custom"}
     assert find_agent("/usr/bin/opencode") == "opencode"
     assert find_agent("vim") == ""
+
+
+@pytest.mark.parametrize("agent", sorted(FLAGS))
+def test_a_command_is_written_as_it_is_read(agent: str) -> None:
+    for model, args, prompt in (("", (), "Fix it"), ("m/1", ("--x=1",), "- Fix it now"), ("", (), "")):
+        command = AgentCommand(TABLE[agent].program, agent, prompt, model, args)
+        assert read_command(command.to_argv()) == command
+    other = AgentCommand("./fix.sh", args=("-p",))
+    assert read_command(other.to_argv()) == other

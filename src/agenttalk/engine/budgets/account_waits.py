@@ -93,6 +93,10 @@ class AccountWaits:
             if known is None or known.until < each.until:
                 self._known[each.account] = each
 
+    def forget(self, account: str) -> None:
+        """Forget the wait of an account, which was ended."""
+        self._known.pop(account, None)
+
     async def refresh(self) -> bool:
         """Read the waits of all boards when that is due, and forget those that are over. Return whether any was over.
 
@@ -143,6 +147,13 @@ def begin_wait(tx: Tx, found: AccountLimit, *, plan_id: str, task_id: str, now: 
     }
     tx.record("account.waits", f"accounts/{wait.account}", body)
     return wait
+
+
+def end_wait(tx: Tx, account: str, *, by: str, now: datetime) -> None:
+    """End the wait of an account before its time, because an operator says that it takes work again."""
+    for wait in [_to_wait(row) for row in tx.run(ACCOUNT_WAITS) if row.account == account]:
+        tx.run(PUT_ACCOUNT_WAIT, **(wait._asdict() | {"until": format_instant(now)}))
+        tx.record("account.released", f"accounts/{account}", {"agent": wait.agent, "by": by})
 
 
 def describe_wait(wait: AccountWait) -> Message:

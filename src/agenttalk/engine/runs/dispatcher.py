@@ -43,6 +43,7 @@ from agenttalk.ports.statements.budgets import HELD_BY
 from agenttalk.ports.statements.plans import OPEN_RUNS
 from agenttalk.ports.statements.runs import ANSWERED_FAILURES, QUEUEING_AGENTS
 from agenttalk.ports.storage import Store
+from agenttalk.rules.text import task_words
 
 LOG = logging.getLogger(__name__)
 POLL: Final = 10.0
@@ -81,7 +82,7 @@ class Dispatcher:
             deps,
             prover,
             lambda store, do: self._steps.run(self._state.board(store), do),
-            lambda plan_id: self.operator.cancel(plan_id, by="engine", why="the review is over"),
+            lambda plan_id: self.operator.cancel(plan_id, by="engine", why=task_words.REVIEW_OVER()),
             self._state.report_release_decision,
         )
         self._steps = StepWriter(self._state, TurnRunner(self._state), self._deciding.has_review_among)

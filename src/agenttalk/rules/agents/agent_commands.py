@@ -179,6 +179,15 @@ class AgentCommand:
         """The program and its arguments."""
         return (self.program, *self.args)
 
+    def to_argv(self) -> tuple[str, ...]:
+        """Write the command as `read_command` reads it."""
+        if not self.agent:
+            return self.argv
+        flags = FLAGS[self.agent]
+        model = (max(flags.models, key=len), self.model) if self.model else ()
+        prompt = ("--message", self.prompt) if flags.files else ("--", self.prompt)
+        return (self.program, *model, *self.args, *(prompt if self.prompt else ()))
+
     def to_profile(self) -> dict[str, Any]:
         """Return the keys of an agent in a plan file that start it."""
         if not self.agent:

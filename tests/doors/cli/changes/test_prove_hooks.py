@@ -65,6 +65,11 @@ def test_what_claude_cannot_mend_lets_it_stop_and_is_shown_to_the_person(shop: S
     empty = tmp_path / "empty"
     empty.mkdir()
     assert "is in no work tree" in stop(shop, cwd=str(empty))["systemMessage"]
+    shop.write({**BROKEN, "tests/check.sh": "exit 127\n"})
+    commit(shop, "no check")
+    shop.write({"price.py": TAXED})
+    assert "the check could not run" in stop(shop)["systemMessage"]
+    shop.git("reset", "-q", "--hard", "HEAD~1")
     for text in ("", "[]", "{", '{"session_id": 3, "cwd": "/nowhere"}'):
         shop.write(BROKEN)
         found = shop.call("--hook", "claude-stop", *CHECK, "--blocks", "9", stdin=text)

@@ -164,6 +164,44 @@ def test_a_root_that_was_there_stays(shop: Path, tmp_path: Path, capsys: pytest.
     assert {path.name for path in root.iterdir()} == {"agents", "system_runtime", "data"}
 
 
+def test_a_root_that_two_repositories_use_stays_until_the_second_is_undone(
+    shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "team"
+    second = provekit.repository(tmp_path / "second", {"README.md": "Theirs.\n"})
+    before = content(shop), content(second)
+    for each in (shop, second):
+        assert call(["init", "--dir", str(each), "--root", str(root)]) == 0
+    told = remove(shop, capsys, "--root", str(root))
+    assert f"{second} uses it, too" in told[str(root)]["why"]
+    assert content(shop) == before[0]
+    assert call(["token", "list", "--root", str(root), "--json"]) == 0
+    assert [each["revoked_at"] for each in json.loads(capsys.readouterr().out)] == [None] * 5
+    remove(second, capsys, "--root", str(root))
+    assert content(second) == before[1]
+    assert not root.exists()
+    assert [path for path in (tmp_path / "config").rglob("*") if path.is_file()] == []
+
+
+def test_a_folder_with_a_file_of_the_user_stays(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = content(shop)
+    assert call(["init", "--dir", str(shop)]) == 0
+    mine = shop / ".claude/skills/report-action/scripts/mine.txt"
+    mine.write_text("mine")
+    (shop / "CLAUDE.md").unlink()
+    (shop / "CLAUDE.md").mkdir()
+    told = remove(shop, capsys)
+    assert told["CLAUDE.md"]["what"] == "changed"
+    assert sorted(content(shop).keys() - before.keys()) == [
+        ".claude",
+        ".claude/skills",
+        ".claude/skills/report-action",
+        ".claude/skills/report-action/scripts",
+        ".claude/skills/report-action/scripts/mine.txt",
+        "CLAUDE.md",
+    ]
+
+
 def test_a_path_that_leads_elsewhere_now_is_not_followed(
     shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -372,7 +410,7 @@ def test_after_a_kill_at_any_step_the_next_call_finishes(tmp_path: Path, monkeyp
         tmp_path / "template", {"AGENTS.md": MINE["AGENTS.md"], ".mcp.json": MINE[".mcp.json"]}
     )
     places = [str(tmp_path / name) for name in ("shop", "config/agenttalk")] + [str(template)]
-    every = max(1, 135 // cases(15))
+    every = max(1, 270 // cases(15))
     command = [sys.executable, "-c", textwrap.dedent(LIVES), *places, "1", str(every)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout[-300:] + done.stderr

@@ -116,6 +116,7 @@ class ChangeOutcome:
             "root": str(prepared.root),
             "branch": prepared.branch if work else None,
             "commit": work.commit if work else None,
+            "changed_lines": work.lines if work else None,
             "check": prepared.check.text,
             "agent": prepared.agent.agent or prepared.agent.program,
             "rounds": self._task["rounds"] + 1,

@@ -121,6 +121,8 @@ def answer_claude(here: Path, request: ChangeRequest, most: int, locale: Locale)
         record.tree = tree
         record.write()
         return _tell(f"agenttalk: {report.title}")
+    if report.proof.unable:
+        return _tell(f"agenttalk prove: the work was not checked: {report.proof.steps[0]}")
     if record.blocks >= most:
         record.tree = tree
         record.write()

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from agenttalk.doors.cli.core.output import CommandOutput, format_count, sanitize, sanitize_line, summarize_lines
-from agenttalk.doors.cli.plans import decisions
+from agenttalk.doors.cli.plans import decisions, run_evidence
 
 if TYPE_CHECKING:
     from agenttalk.doors.cli.core.live_block import LiveBlock
@@ -68,8 +68,13 @@ class LivePlanView:
         self._working: dict[str, float] = {}
         """Task → when it was first seen working."""
         self._block: LiveBlock | None = None
+        self._has_drawn = False
         self._notice = ""
         """A line below the tasks."""
+        self.explains = False
+        """Whether the evidence is shown at the end."""
+        self.explained: dict[str, dict[str, Any]] = {}
+        """Task → its explanation, for the evidence at the end."""
         self._closing: str | None = None
         """The last line about the closing of the plan."""
 
@@ -79,6 +84,7 @@ class LivePlanView:
 
             self._block = LiveBlock(self._out.console(err=True))
             self._block.open()
+            self._has_drawn = True
         return self
 
     def __exit__(
@@ -92,6 +98,15 @@ class LivePlanView:
     def draws(self) -> bool:
         """Whether time passes in it, so that it has to be shown again although nothing has happened."""
         return self._block is not None
+
+    def list_explained(self, standing: dict[str, Any] | None) -> list[str]:
+        """Return the tasks whose explanations are needed at the end."""
+        return run_evidence.list_explained(standing["tasks"]) if self.explains and standing is not None else []
+
+    def describe_done(self, standing: dict[str, Any]) -> dict[str, str]:
+        """Return what each task that is done took. Nothing where plain lines said so already."""
+        done = [task for task in standing["tasks"] if task["board"] == "done"] if self._has_drawn else []
+        return {task["task_id"]: f"[dim]{describe_usage(task.get('usage'))}[/]" for task in done if task.get("usage")}
 
     def show(self, standing: dict[str, Any]) -> None:
         """Show the current status."""
@@ -169,7 +184,7 @@ class LivePlanView:
                     self._phases[task_id] = "working"
                 self._out.say(_line(task), err=True)
             activity = task.get("activity")
-            if few and activity is not None and _name_phase(activity) != self._phases.get(task_id):
+            if few and activity is not None and _name_phase(activity) not in {self._phases.get(task_id), "checking "}:
                 self._phases[task_id] = _name_phase(activity)
                 self._out.say(f"  {sanitize(task_id)}: {_describe_phase(task)}", err=True)
         closing = standing.get("closing")
