@@ -55,7 +55,7 @@ print("ready")
 """
 SETTINGS = "[limits]\nmax_running = 64\n"
 BARE = """plan_id: bare
-agents: {{a: {{driver: script, argv: [{program}]}}}}
+agents: {{a: {{driver: script, argv: [{program}, ready]}}}}
 tasks: [{{id: t, agent: a, prompt: Do nothing.}}]
 """
 
@@ -181,7 +181,7 @@ def by_engine(folder: Path, repo: Path, tasks: int, *, same: bool, chained: bool
     first = write_plan(warm / "root", make_repository(warm, 10, 1), 1, same=same)
     bare = folder / "bare"
     bare.mkdir()
-    (bare / "plan.yaml").write_text(BARE.format(program=json.dumps(shutil.which("true"))))
+    (bare / "plan.yaml").write_text(BARE.format(program=json.dumps(shutil.which("echo"))))
     command = [sys.executable, str(Path(__file__)), "--engine", str(first), str(bare / "plan.yaml"), str(plan)]
     with (folder / "log").open("w") as log:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=log, text=True, check=False, cwd=root)
