@@ -170,6 +170,8 @@ class Checkouts:
     @staticmethod
     def _refuse_taken(listing: Listing, paths: Iterable[str]) -> None:
         """Raise UsageError when a path is part of a tree."""
+        if not (paths := list(paths)):
+            return
         folders_of = {parent for path in listing for parent in tree_reader.parents(path)}
         for path in paths:
             if path in listing or path in folders_of or any(parent in listing for parent in tree_reader.parents(path)):

@@ -386,7 +386,7 @@ def _tell_removed(out: CommandOutput, done: list[Removal], where: Path, *, wante
     told_before: dict[str, str] = {}
     for each in done:
         each = each._replace(file=_shorten_skill(each))  # noqa: PLW2901 - the same, as it is shown
-        if told_before != each._asdict():
+        if each.what != "gone" and told_before != each._asdict():
             _tell_file(out, told_before := each._asdict(), _REMOVED)
     if not wanted:
         out.say("nothing was removed")
