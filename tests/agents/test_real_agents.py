@@ -236,7 +236,7 @@ def test_who_runs_into_the_limit_of_its_subscription_waits_and_goes_on_by_itself
     assert done["cause"] == "FULFILLED"
 
 
-@pytest.mark.parametrize(("name", "status", "times"), [("claude", 529, 2), ("codex", 503, 20)])
+@pytest.mark.parametrize(("name", "status", "times"), [("claude", 529, 2), ("codex", 503, 5)])
 @pytest.mark.parametrize("script", [behaves({"price.py": RIGHT})], indirect=True, ids=["behaves"])
 def test_who_meets_an_overloaded_service_is_tried_again_and_uses_no_round(
     shop: Shop, name: str, status: int, times: int

@@ -374,3 +374,21 @@ def test_an_operator_ends_a_wait_when_the_account_takes_work_again(tmp_path: Pat
         assert [each["retries"] for each in ended.tasks] == [0, 0]
 
     play(tmp_path / "root", use, clock=clock)
+
+
+def test_a_limit_while_an_input_is_judged_says_nothing_about_the_input(tmp_path: Path) -> None:
+    clock, agents = Clock(), Agents(tmp_path)
+    judged = [INIT, {**FINE[1], "result": json.dumps({"decision": "ACCEPT", "score": 90, "issues": []})}]
+    profile = agents.profile("dev", claude_limit(RESET.timestamp()), {"exit": 0, "lines": judged}, DONE)
+    maker = task("text", "m", outputs=[{"name": "text"}])
+    user = task("t", "dev", inputs=[{"name": "text", "from": "text"}], validate={"text": {"quality_threshold": 70}})
+
+    async def use(engine: Engine) -> None:
+        await engine.submit(plan(maker, {**user, "retry_times": 0}, agents={"dev": profile, "m": {"driver": "python"}}))
+        await engine.until(waiting)
+        await go_on(engine, clock, 3 * 3600)
+        ended = await engine.until(lambda now: now.state == "ENDED")
+        assert states(ended) == {"text": "COMPLETED", "t": "COMPLETED"}
+        assert agents.runs("dev") == 3
+
+    play(tmp_path / "root", use, clock=clock, proving=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agenttalk.contracts.core.base import format_instant, parse_instant, write_time
+from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.model_use import LlmUse
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.ports.statements.budgets import ACCOUNT_WAITS, HOLD_FOR_ACCOUNT, PUT_ACCOUNT_WAIT, RELEASE_ACCOUNTS
@@ -31,6 +32,14 @@ if TYPE_CHECKING:
 
 _SECRETS: Final = ("_KEY", "_TOKEN")
 _ADDRESSES: Final = ("_BASE_URL", "_API_BASE")
+
+
+class AccountLimitError(InputError):
+    """A limit of its provider kept an agent from judging an input, which says nothing about the input."""
+
+    def __init__(self, found: AccountLimit) -> None:
+        super().__init__(Code.MODEL_UNAVAILABLE, found.limit.text)
+        self.found = found
 
 
 def find_zone(now: datetime, name: str) -> tzinfo | None:
