@@ -43,7 +43,7 @@ def make_plan(folder: Path, agent: str, *, installed: bool, locale: Literal["en"
 
     try:
         repository = find_repository(folder)
-        checks = find_checks(repository)
+        checks = [each for each in find_checks(repository) if f"{each.cwd}{each.run}{each.junit}".isprintable()]
     except AgentTalkError as error:
         return f"{error.message}; {error.hint}; then run 'agenttalk init' again"
     if repository.inside:
