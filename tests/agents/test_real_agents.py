@@ -9,6 +9,7 @@ import pytest
 
 from agents.conftest import RIGHT, Shop, require
 from agenttalk.testing.model_script import CallStep, RefuseStep, SayStep, Script, ShellStep, behaves, lies, loops
+from agenttalk.wiring.machine import SystemClock
 
 AGENTS = ("claude", "codex", "gemini", "qwen", "opencode")
 TELLS_COSTS = {"claude"}
@@ -191,3 +192,62 @@ def test_rework_goes_on_with_the_session(shop: Shop, name: str, sandbox: str) ->
     (shop.folder / "root/agenttalk.toml").write_text(f'[agents.dev]\nsandbox = "{sandbox}"\n')
     code, task = shop.run()
     assert (code, task["state"], task["rounds"]) == (0, "COMPLETED", 1), (task["reason"], shop.events())
+
+
+class SubscribedShop(Shop):
+    """A shop whose Claude Code has a subscription, and gives up after one attempt of its own."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """As usual, with a login instead of a key."""
+        usual = {name: value for name, value in Shop.environment.__get__(self).items() if name != "ANTHROPIC_API_KEY"}
+        return {**usual, "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-no-real-token", "CLAUDE_CODE_MAX_RETRIES": "1"}
+
+
+def _used_up(name: str) -> RefuseStep:
+    """The answer of a service whose subscription is used up for some seconds."""
+    resets_at = int(SystemClock().now().timestamp()) + 20
+    if name == "codex":
+        told = {"type": "usage_limit_reached", "plan_type": "plus", "resets_at": resets_at}
+        return RefuseStep(429, "The usage limit has been reached", error=told)
+    limit = "anthropic-ratelimit-unified"
+    headers = {
+        f"{limit}-status": "rejected",
+        f"{limit}-reset": str(resets_at),
+        f"{limit}-representative-claim": "five_hour",
+        f"{limit}-overage-status": "rejected",
+    }
+    return RefuseStep(429, "This request would exceed your limit.", error={"type": "rate_limit_error"}, headers=headers)
+
+
+@pytest.mark.parametrize("name", ["claude", "codex"])
+@pytest.mark.parametrize("script", [behaves({"price.py": RIGHT})], indirect=True, ids=["behaves"])
+def test_who_runs_into_the_limit_of_its_subscription_waits_and_goes_on_by_itself(shop: Shop, name: str) -> None:
+    require(name)
+    shop = SubscribedShop(shop.folder, shop.model)
+    shop.model.faults.append(_used_up(name))
+    shop.plan(name, profile={"env": ["CLAUDE_CODE_MAX_RETRIES"]})
+    code, task = shop.run()
+    assert (code, task["state"], task["retries"], task["rounds"]) == (0, "COMPLETED", 0, 0), task["reason"]
+    told = json.loads(shop.agenttalk("explain", "shop/fix", "--json").stdout)
+    limited, done = told["attempts"]
+    assert (limited["how"], limited["cause"]) == ("limited", "ACCOUNT_LIMIT")
+    assert f"{name}: usage limit of the account until " in limited["reason"]
+    assert done["cause"] == "FULFILLED"
+
+
+@pytest.mark.parametrize(("name", "status", "times"), [("claude", 529, 2), ("codex", 503, 5)])
+@pytest.mark.parametrize("script", [behaves({"price.py": RIGHT})], indirect=True, ids=["behaves"])
+def test_who_meets_an_overloaded_service_is_tried_again_and_uses_no_round(
+    shop: Shop, name: str, status: int, times: int
+) -> None:
+    require(name)
+    shop = SubscribedShop(shop.folder, shop.model)
+    told = {"type": "overloaded_error" if name == "claude" else "server_error", "code": "server_is_overloaded"}
+    shop.model.faults.extend([RefuseStep(status, "Overloaded", error=told)] * times)
+    shop.plan(name, profile={"env": ["CLAUDE_CODE_MAX_RETRIES"]})
+    code, task = shop.run()
+    assert (code, task["state"], task["retries"], task["rounds"]) == (0, "COMPLETED", 0, 0), task["reason"]
+    attempts = json.loads(shop.agenttalk("explain", "shop/fix", "--json").stdout)["attempts"]
+    assert {each["how"] for each in attempts[:-1]} == {"limited"}
+    assert "its provider is overloaded" in attempts[0]["reason"]

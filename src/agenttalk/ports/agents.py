@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+from agenttalk.rules.core.turn_times import TurnTimes
+
 if TYPE_CHECKING:
     from agenttalk.contracts.agent import AgentProfile, Tier
     from agenttalk.contracts.command import Command, ValidationCriteria
@@ -198,6 +200,8 @@ class ProgramTurn:
     """Asks the program to end by itself: by SIGINT, then by SIGTERM, each with a grace."""
     talk: StdioClient | None = None
     """Who speaks with the program. Its standard input then stays open behind the prompt, until the pen is closed."""
+    noted: Callable[[], None] | None = None
+    """Called when the program has been started, and when it has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +324,8 @@ class Job:
     """Whether an engine that has ended was proving it already: the agent has done its part."""
     title: str = ""
     """What the task is called, if its plan says so."""
+    times: TurnTimes = field(default_factory=TurnTimes)
+    """Gets when the parts of the turn begin and end."""
 
     def enter(self, phase: ActivityPhase, detail: str = "") -> None:
         """Tell people who watch what is done for the job from now on."""

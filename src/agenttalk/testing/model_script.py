@@ -64,6 +64,10 @@ class RefuseStep:
     message: str = "the scripted model refuses"
     retry_after: float | None = None
     """Seconds after which it wants to be asked again."""
+    error: Mapping[str, Any] = field(default_factory=dict)
+    """The fields of the error beside its message, instead of the usual ones: e.g. the `type` of a limit."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """More headers of the answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,17 @@ import gzip
 import json
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self
 
 from agenttalk.testing.model_apis import Body, ModelApi, TokenCounts, answer_token_count, api_of
 from agenttalk.testing.model_script import GarbageAnswer, ModelFault, RefuseStep, Script, make_reply, next_step
 
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 _LARGEST: Final = 64 * 1024 * 1024
 
 
@@ -84,8 +85,10 @@ class ScriptedModel:
             door.send_bytes(200, step.data)
             return
         if isinstance(step, RefuseStep):
-            error = {"type": "invalid_request_error", "message": step.message, "code": step.status}
-            door.send(step.status, {"type": "error", "error": error}, retry_after=step.retry_after)
+            usual = {"type": "invalid_request_error", "code": step.status}
+            error = {"message": step.message, **(step.error or usual)}
+            pause = {"retry-after": f"{step.retry_after:g}"} if step.retry_after is not None else {}
+            door.send(step.status, {"type": "error", "error": error}, headers={**pause, **step.headers})
             return
         answer, name = make_reply(step, talk), f"{next(self._numbers):04}"
         if talk.streams or ":stream" in path:
@@ -137,15 +140,15 @@ class _ModelHandler(BaseHTTPRequestHandler):
         self.rfile.readline()
         return b"".join(parts)
 
-    def send(self, status: int, body: Body, *, retry_after: float | None = None) -> None:
+    def send(self, status: int, body: Body, *, headers: Mapping[str, str] = NO_HEADERS) -> None:
         """Answer in one piece."""
-        self.send_bytes(status, json.dumps(body).encode(), retry_after=retry_after)
+        self.send_bytes(status, json.dumps(body).encode(), headers=headers)
 
-    def send_bytes(self, status: int, data: bytes, *, retry_after: float | None = None) -> None:
+    def send_bytes(self, status: int, data: bytes, *, headers: Mapping[str, str] = NO_HEADERS) -> None:
         """Answer with anything."""
         self.send_response(status)
-        if retry_after is not None:
-            self.send_header("retry-after", f"{retry_after:g}")
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(data)))
         self.end_headers()

@@ -37,7 +37,7 @@ def _works(tmp_path: Path) -> None:
 
 @pytest.fixture
 def space(repo: Path) -> Iterator[PlanWorkspace]:
-    made = opened(repo)
+    made = opened(repo, overlay_files=0)
     yield made
     run(made.release())
     assert list((repo.parent / "home" / "sealed").iterdir()) == []
@@ -140,7 +140,7 @@ def test_a_pristine_tree_that_a_program_without_a_sandbox_changed_is_not_used_ag
 def test_a_link_to_the_folder_of_the_user_is_laid_over_and_goes_with_the_overlay(repo: Path, tmp_path: Path) -> None:
     (repo / "node_modules").mkdir()
     (repo / "node_modules/x").write_text("x")
-    linked = opened(repo, home=tmp_path / "linked", link=("node_modules",))
+    linked = opened(repo, home=tmp_path / "linked", link=("node_modules",), overlay_files=0)
 
     async def use() -> None:
         async with linked.checkouts.open_sealed(await linked.ensure(), layered=True) as sealed:
@@ -218,3 +218,14 @@ def test_the_mounts_end_with_the_engine_and_nobody_else_sees_them(tmp_path: Path
     mounts._process.stdin.close()  # as the death of the engine does
     mounts._process.wait(60)
     mounts.close()
+
+
+def test_a_small_tree_is_written_anew(repo: Path) -> None:
+    space = opened(repo, overlay_files=len(MORE) + 2)
+
+    async def use() -> None:
+        async with space.checkouts.open_sealed(await space.ensure(), layered=True) as sealed:
+            assert sealed.namespace is None
+        await space.release()
+
+    run(use())

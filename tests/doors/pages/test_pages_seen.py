@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
+from html import unescape
 from pathlib import Path
 from typing import Any, get_args
 
@@ -449,3 +450,34 @@ def test_what_is_done_by_claims_alone_looks_unproven_everywhere(tmp_path: Path) 
         assert (await task_detail.describe_task(ada.engine.deps, "said", "one"))["proven"] is False
 
     visit(tmp_path, use, a=claims)
+
+
+def test_a_plan_and_a_task_show_what_is_done_for_it_at_the_moment(tmp_path: Path) -> None:
+    at_work, may_end = asyncio.Event(), asyncio.Event()
+
+    async def busy(turn: Turn) -> str:
+        turn.report(progress=f"reads {HOSTILE}", tokens=1234)
+        at_work.set()
+        await may_end.wait()
+        return "ok"
+
+    async def use(ada: Guest) -> None:
+        await ada.engine.submit(plan(task("one", "dev"), task("two", "dev")))
+        await at_work.wait()
+        for path in ("/plans/p", "/plans/p/tasks/one"):
+            page = await ada.page(path)
+            assert HOSTILE not in page
+            assert "data-doing" in page
+            assert f"reads {HOSTILE} · " in unescape(page)
+            assert "1,234 Tokens" in page
+        assert "waits until dev is free" in text(await ada.get("/plans/p"))
+        assert "等待 dev 空闲" in text(await ada.get("/plans/p", **{"accept-language": "zh"}))
+        parts = (await ada.get("/plans/p/parts?task=two")).text
+        assert "waits until dev is free" in parts
+        found = (await ada.service.plans.read_status("p"))["tasks"]
+        assert [each["activity"] and each["activity"]["phase"] for each in found] == ["working", "queued_agent"]
+        may_end.set()
+        await ada.engine.ended()
+        assert "data-doing" not in await ada.page("/plans/p")
+
+    visit(tmp_path, use, dev=busy)

@@ -19,6 +19,7 @@ from agenttalk.testing import ScriptedModel
 from agenttalk.testing.model_script import CallStep, RefuseStep
 from kits.agentkit import Clock
 from kits.plankit import Engine, plan, play, states, task
+from kits.spokenkit import speaks
 from kits.standingkit import PlanStanding, explain_json
 
 PLAYS = """import json, pathlib, sys, time
@@ -34,7 +35,10 @@ for each in step["lines"]:
 sys.exit(step["exit"])
 """
 INIT = {"type": "system", "subtype": "init", "session_id": "ses-1", "model": "m1"}
-FINE = [INIT, {"type": "result", "subtype": "success", "is_error": False, "result": "It is done.", "usage": {}}]
+FINE: list[Any] = [
+    INIT,
+    {"type": "result", "subtype": "success", "is_error": False, "result": "It is done.", "usage": {}},
+]
 RESET = datetime(2026, 3, 1, 15, tzinfo=UTC)
 """Three hours after the clock of these tests begins."""
 
@@ -49,7 +53,7 @@ def claude_limit(resets_at: float | None, text: str = "You've hit your limit · 
     return {"exit": 1, "lines": [*lines, {**failed, "api_error": "usage_limit_reached"}]}
 
 
-OVERLOADED = {
+OVERLOADED: Any = {
     "exit": 1,
     "lines": [
         INIT,
@@ -174,8 +178,11 @@ def test_a_restart_waits_on_and_resumes(tmp_path: Path) -> None:
 
     async def second(engine: Engine) -> None:
         await engine.dispatcher.wait_for_dispatch()
+        assert waiting(await engine.until(lambda _: True))
+        await go_on(engine, clock, 3 * 3600 - 1)
+        assert waiting(await engine.until(lambda _: True))
         assert agents.runs("dev") == 1
-        await go_on(engine, clock, 3 * 3600)
+        await go_on(engine, clock, 1)
         assert states(await engine.until(lambda now: now.state == "ENDED"))["t"] == "COMPLETED"
 
     play(tmp_path / "root", first, clock=clock)
@@ -336,3 +343,55 @@ def test_a_model_whose_service_is_overloaded_waits_too(tmp_path: Path, monkeypat
             assert states(await engine.until(lambda now: now.state == "ENDED"))["t"] == "COMPLETED"
 
         play(tmp_path / "root", use, clock=clock)
+
+
+def test_an_agent_that_is_spoken_with_waits_too(tmp_path: Path) -> None:
+    clock = Clock()
+    why = {"details": "You've hit your limit · resets 4pm (Europe/Berlin)"}
+    first = (
+        f"begin()\ntell(id=prompt_id, error={{'code': -32603, 'message': 'Internal error', 'data': {why!r}}})\nrest()"
+    )
+    (tmp_path / "claude").mkdir()
+    profile = speaks(tmp_path / "claude", first, acp={"agent": "claude"})
+
+    async def use(engine: Engine) -> None:
+        await engine.submit(plan(task("t", "dev", retry_times=0), agents={"dev": profile}))
+        found = (await engine.until(waiting)).tasks[0]
+        assert str(found["reason"]).startswith(
+            "claude: usage limit of the account until 2026-03-01T15:01:00Z (You've hit"
+        )
+
+    play(tmp_path / "root", use, clock=clock)
+
+
+def test_an_operator_ends_a_wait_when_the_account_takes_work_again(tmp_path: Path) -> None:
+    clock, agents = Clock(), Agents(tmp_path)
+    profile = agents.profile("dev", claude_limit(RESET.timestamp()), DONE)
+
+    async def use(engine: Engine) -> None:
+        await engine.submit(plan(task("t", "dev"), task("u", "dev"), agents={"dev": profile}))
+        await engine.until(lambda now: waiting(now) and waiting(now, "u"))
+        assert await engine.dispatcher.operator.retry("p", "t", by="ada") == ["t"]
+        ended = await engine.until(lambda now: now.state == "ENDED")
+        assert (states(ended), agents.runs("dev")) == ({"t": "COMPLETED", "u": "COMPLETED"}, 3)
+        assert [each["retries"] for each in ended.tasks] == [0, 0]
+
+    play(tmp_path / "root", use, clock=clock)
+
+
+def test_a_limit_while_an_input_is_judged_says_nothing_about_the_input(tmp_path: Path) -> None:
+    clock, agents = Clock(), Agents(tmp_path)
+    judged = [INIT, {**FINE[1], "result": json.dumps({"decision": "ACCEPT", "score": 90, "issues": []})}]
+    profile = agents.profile("dev", claude_limit(RESET.timestamp()), {"exit": 0, "lines": judged}, DONE)
+    maker = task("text", "m", outputs=[{"name": "text"}])
+    user = task("t", "dev", inputs=[{"name": "text", "from": "text"}], validate={"text": {"quality_threshold": 70}})
+
+    async def use(engine: Engine) -> None:
+        await engine.submit(plan(maker, {**user, "retry_times": 0}, agents={"dev": profile, "m": {"driver": "python"}}))
+        await engine.until(waiting)
+        await go_on(engine, clock, 3 * 3600)
+        ended = await engine.until(lambda now: now.state == "ENDED")
+        assert states(ended) == {"text": "COMPLETED", "t": "COMPLETED"}
+        assert agents.runs("dev") == 3
+
+    play(tmp_path / "root", use, clock=clock, proving=True)

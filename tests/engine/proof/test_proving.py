@@ -89,6 +89,8 @@ def test_a_check_that_must_fail_first_and_passes_refuses_the_task(repo: Path) ->
     found = run(repo.parent, plan(said, agents=agents, workspace={"repo": str(repo)}))
     assert states(found) == {"fix": "FAILED"}
     assert "must fail before the work" in (found.tasks[0]["reason"] or "")
+    attempts = repo.parent / "root" / "workspaces" / "p" / "attempts"
+    assert not attempts.exists() or not list(attempts.iterdir())  # the clone was made meanwhile
 
 
 @pytest.mark.mends("C3")

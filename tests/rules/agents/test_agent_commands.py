@@ -36,7 +36,7 @@ def test_the_prompt_of_a_coding_agent_is_found(command: list[str], prompt: str) 
 
 def test_what_the_driver_decides_is_left_out_and_told() -> None:
     found = read_command(["claude", "--dangerously-skip-permissions", "-p", "Fix it", "--output-format=json"])
-    assert found.dropped == ("--dangerously-skip-permissions", "-p", "--output-format")
+    assert found.dropped == ("--dangerously-skip-permissions", "--output-format")
     assert found.args == ()
     assert found.to_profile() == {"driver": "cli", "cli": {"agent": "claude"}}
 
@@ -92,3 +92,12 @@ def test_every_agent_of_the_table_with_a_program_is_known() -> None:
     assert {*FLAGS} == {*TABLE} - {"custom"}
     assert find_agent("/usr/bin/opencode") == "opencode"
     assert find_agent("vim") == ""
+
+
+@pytest.mark.parametrize("agent", sorted(FLAGS))
+def test_a_command_is_written_as_it_is_read(agent: str) -> None:
+    for model, args, prompt in (("", (), "Fix it"), ("m/1", ("--x=1",), "- Fix it now"), ("", (), "")):
+        command = AgentCommand(TABLE[agent].program, agent, prompt, model, args)
+        assert read_command(command.to_argv()) == command
+    other = AgentCommand("./fix.sh", args=("-p",))
+    assert read_command(other.to_argv()) == other

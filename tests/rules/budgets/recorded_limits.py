@@ -131,6 +131,7 @@ MESSAGES: Final = [
     ("claude", "Claude AI usage limit reached|1795108848", "usage", _RESETS),
     ("claude", "5-hour limit reached ∙ resets 6pm", "usage", datetime(2026, 11, 19, 17, 1, tzinfo=UTC)),
     ("claude", "Credit balance is too low", "usage", None),
+    ("claude", "Internal error: Credit balance is too low (session/prompt)", "usage", None),
     ("claude", "API Error: Request rejected (429) · This request would exceed your account's rate limit. Please try again later.", "overload", None),
     ("claude", "API Error: 500 Internal server error. This is a server-side issue, usually temporary", "overload", None),
     ("codex", "You’ve hit your usage limit. Visit https://chatgpt.com/settings/usage to purchase more credits or try again at Nov 24th, 2026 6:19 PM.", "usage", datetime(2026, 11, 24, 17, 20, tzinfo=UTC)),

@@ -160,7 +160,13 @@ def test_a_wait_ends_at_the_reset_that_was_told() -> None:
     assert wait == AccountWait("acc", "claude", "usage", "why", NOW + timedelta(hours=5), 1)
 
 
-@pytest.mark.parametrize("off", [-timedelta(days=400), timedelta(0), LONGEST + timedelta(seconds=1)])
+def test_after_a_reset_that_has_just_passed_the_next_attempt_is_soon() -> None:
+    for off in (timedelta(0), timedelta(minutes=9)):
+        wait = provider_limits.decide_wait(limit(resets_at=NOW - off), None, now=NOW)
+        assert wait.until == NOW + timedelta(seconds=15)
+
+
+@pytest.mark.parametrize("off", [-timedelta(days=400), -timedelta(minutes=10), LONGEST + timedelta(seconds=1)])
 def test_a_reset_that_cannot_be_true_is_unknown(off: timedelta) -> None:
     wait = provider_limits.decide_wait(limit(resets_at=NOW + off), None, now=NOW)
     assert wait.until == NOW + timedelta(minutes=5)

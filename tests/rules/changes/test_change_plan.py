@@ -106,6 +106,12 @@ def test_a_command_is_led_to_a_program_that_is_linked() -> None:
     assert led == 'export PATH="$PWD/.venv/bin:$PATH"; pytest -q'
     assert change_plan.lead_to_programs("pytest -q", "pytest", [], places) == "pytest -q"
     assert change_plan.lead_to_programs("make", "make", [".venv", "node_modules"], places) == "make"
+    near = {"app/.venv/bin": {"pytest"}, **places}
+    deep = change_plan.lead_to_programs("pytest", "pytest", ["app/.venv", ".venv"], near, "app/inner")
+    assert deep == 'export PATH="$PWD/../.venv/bin:$PATH"; pytest'
+    assert change_plan.list_program_folders("") == (".venv/bin", "venv/bin", "node_modules/.bin")
+    assert change_plan.list_program_folders("app/inner")[0] == "app/inner/.venv/bin"
+    assert change_plan.list_program_folders("app/inner")[-1] == "node_modules/.bin"
 
 
 def test_what_is_protected_is_listed_for_people() -> None:

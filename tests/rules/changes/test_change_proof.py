@@ -180,6 +180,35 @@ def test_a_base_without_tests_has_none_to_hold() -> None:
     assert "base-tests" in failed(judge_change(change(NEW, longer), worse))
 
 
+def test_a_report_that_names_tests_that_are_not_there_is_forged() -> None:
+    runs = CheckRuns(result("a n"), result("a"), held=result("a n"), red=result("a", "n"))
+    proof = judge_change(change(WORK, NEW), runs)
+    assert failed(proof) == ["base-tests"]
+    assert "names tests that are not there (1): 't::n'" in detail(proof, "base-tests")
+
+    def run(*names: str, failed: tuple[str, ...] = ()) -> CheckResult:
+        return plain(
+            not failed, tests=Outcomes(frozenset(names), frozenset(failed)), reason="tests_failed" if failed else ""
+        )
+
+    unloaded = CheckRuns(run("a::x", "n::y"), run("a::x"), held=run("a::x", "n::y"), red=run(failed=("n",)))
+    assert "base-tests" in failed_of(unloaded)
+    honest = CheckRuns(run("a::x", "n::y"), run("a::x"), held=run("a::x"), red=run(failed=("n",)))
+    assert failed_of(honest) == []
+    silent = CheckRuns(run("a::x", "n::y"), plain(False), held=plain(True), red=run("a::x", failed=("n::y",)))
+    assert failed_of(silent) == []
+    beside = CheckRuns(run("a::x", "a::y"), run("a::x"), held=run("a::x"), red=run(failed=("a",)))
+    assert failed_of(beside) == []
+    partly = CheckRuns(run("a::x", "n::y"), run(failed=("a",)), held=run("a::x"), red=run("a::x", failed=("n::y",)))
+    assert failed_of(partly) == []
+    unread = CheckRuns(run("n::y"), plain(False, reason="report_missing"), held=run("a::x"), red=run(failed=("n",)))
+    assert failed_of(unread) == ["tests-kept"]
+
+
+def failed_of(runs: CheckRuns) -> list[str]:
+    return failed(judge_change(change(WORK, NEW), runs))
+
+
 def test_tests_may_move_with_all_they_have() -> None:
     moved = file("tests/unit/test_x.py", TEST, TEST, "tests/test_price.py")
 
@@ -244,6 +273,25 @@ def test_a_check_without_a_report_is_held_by_what_it_prints(before: str, after: 
     assert failed(proof) == ([] if kept else ["tests-kept"])
     assert change_words.UNCHECKED_SINGLE_TESTS() in proof.unchecked
     assert any("tests/test_new.py" in each for each in proof.unchecked)
+
+
+def test_a_test_file_that_is_gone_is_missed_without_a_report_too() -> None:
+    gone = file("tests/test_price.py", TEST, None)
+    runs = CheckRuns(plain(True), plain(False), held=plain(True))
+    proof = judge_change(change(gone, check=COMMAND), runs)
+    assert failed(proof) == ["tests-kept", "protected"]
+    assert "the test file tests/test_price.py is gone" in detail(proof, "protected")
+    assert ":0:" not in detail(proof, "protected")
+    assert judge_change(change(gone, check=COMMAND, allow_tests=True), CheckRuns(plain(True), plain(False))).proven
+
+
+def test_a_check_that_cannot_run_says_how_to_make_it_run() -> None:
+    missing = plain(False, reason="exit_code", exit_code=127)
+    proof = judge_change(change(WORK, check=COMMAND), CheckRuns(missing, missing))
+    assert "--prepare" in proof.steps[0]
+    assert proof.unable
+    proof = judge_change(change(WORK, check=COMMAND), CheckRuns(missing, plain(False)))
+    assert ("--prepare" in proof.steps[0], proof.unable) == (True, "")
 
 
 def test_a_suite_that_left_no_report_has_kept_nothing() -> None:

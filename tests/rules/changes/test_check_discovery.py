@@ -235,6 +235,11 @@ def test_projects_below_the_top_are_found_when_the_top_has_none() -> None:
     assert (check.id, check.cwd, check.junit) == ("c", "backend", f"backend/{REPORT}")
 
 
+@pytest.mark.parametrize("name", ["a\nb", "a\u2028b", "a\udcffb", "a\x1b[0m"])
+def test_a_folder_whose_name_cannot_be_shown_is_left_out(name: str) -> None:
+    assert discover({f"{name}/Makefile": "test:\n"}) == ()
+
+
 def test_a_candidate_names_the_files_that_it_consists_of() -> None:
     files = {
         "price.py": "",

@@ -45,6 +45,9 @@ def rules(*files: ChangedFile, held: Globs = NONE) -> list[tuple[str, int]]:
         ("early-exit", "a.py", "sys.exit(0)"),
         ("early-exit", "a.py", "raise SystemExit"),
         ("early-exit", "a.js", "process.exit(0)"),
+        ("runner-touched", "a.py", "import _pytest.python"),
+        ("runner-touched", "a.py", "TestCase.assertEqual = lambda *a: None"),
+        ("test-skipped", "src/lib.rs", "    #[ignore]"),
         ("report-forged", "a.py", "open('.agenttalk-tests.xml', 'w')"),
         ("test-detected", "a.py", "if 'pytest' in sys.modules:"),
         ("test-detected", "a.js", "if (process.env.NODE_ENV === 'test') {"),
@@ -129,6 +132,14 @@ def test_what_is_about_a_held_file_stands_in_the_way_and_comes_first() -> None:
     forged = [file("a.py", "", "write('.agenttalk-tests.xml')\n")]
     assert [each.refuses for each in find_suspicions(forged, NONE)] == [True]
     assert rules(file("tests/test_a.py", "", "os.environ['PYTEST_CURRENT_TEST']\n")) == []
+
+
+def test_a_comparison_that_always_holds_is_named() -> None:
+    always = file("a.py", "", "class A:\n    def __eq__(self, other):\n\n        return True\n")
+    assert rules(always) == [("always-equal", 2)]
+    assert [each.refuses for each in find_suspicions([always], NONE)] == [True]
+    assert [each.refuses for each in find_suspicions([always], NONE, reviewed=True)] == [False]
+    assert rules(file("a.py", "", "def __eq__(self, other):\n    return self.x == other.x\n")) == []
 
 
 def test_no_change_drowns_the_page() -> None:

@@ -155,6 +155,37 @@ def test_a_check_that_fails_is_a_tool_that_failed_and_a_verdict() -> None:
     assert not any("gen_ai.evaluation.explanation" in each for each in said)
 
 
+def test_the_times_of_agent_and_checks_place_their_spans_and_say_what_was_waited_for() -> None:
+    """The turn was leased at 2 and ended at 3."""
+    ledger = Ledger()
+    ledger.submitted()
+    ledger.started("cmd_build_001")
+    times = {
+        "turn": [at(2), at(2)],
+        "baseline": [at(2.1), at(2.2)],
+        "agent": [at(2.25), at(2.5)],
+        "checks": [at(2.625), at(2.875)],
+    }
+    check = {"id": "ok", "kind": "run", "passed": True, "seconds": 0.25}
+    ledger.ended("cmd_build_001", times=times, checks=[check], usage={"duration_s": 0.3, "agent": "llm"})
+    attempt, chat, check_span = ledger.told()
+    said = dict(attempt.attributes)
+    assert [said[f"agenttalk.wait.{name}_s"] for name in ("agent", "check", "end")] == [0.15, 0.125, 0.125]
+    assert (chat.began, chat.ended) == (attempt.began + SECOND // 4, attempt.began + SECOND // 2)
+    assert (check_span.began, check_span.ended) == (
+        attempt.began + SECOND * 5 // 8,
+        attempt.began + SECOND * 7 // 8,
+    )
+
+
+def test_a_turn_that_another_engine_verified_says_nothing_of_an_agent() -> None:
+    ledger = Ledger()
+    ledger.ended("cmd_build_001", times={"checks": [at(0.25), at(0.5)]})
+    [attempt] = ledger.told()
+    waits = {name: value for name, value in attempt.attributes if name.startswith("agenttalk.wait")}
+    assert waits == {"agenttalk.wait.end_s": 0.5}
+
+
 def test_texts_go_along_only_where_they_are_asked_for() -> None:
     ledger = Ledger()
     ledger.submitted()

@@ -337,6 +337,21 @@ def test_agents_that_are_settled_elsewhere_win() -> None:
     assert [each.agent_id for each in done.manifest.agents] == ["a", "b", "c", "z"]
 
 
+def test_the_fallback_of_an_agent_is_another_agent_of_the_plan() -> None:
+    agents = {
+        "a": {"driver": "cli", "cli": "claude", "fallback": "b"},
+        "b": {"driver": "cli", "cli": "codex", "fallback": "b"},
+        "c": {"driver": "cli", "cli": "qwen", "fallback": "bb"},
+    }
+    plan = {"plan_id": "p", "agents": agents, "tasks": [task("one", "a")]}
+    done = compile_plan(reader.read_plan_file(json.dumps(plan).encode(), yaml=False))
+    assert [(each.code, each.field) for each in done.problems] == [
+        (Code.FIELD_VALUE, "agents.b.fallback"),
+        (Code.DAG_AGENT_UNKNOWN, "agents.c.fallback"),
+    ]
+    assert done.profiles["a"].fallback == "b"
+
+
 def test_what_is_wrong_with_the_plan_itself_is_told() -> None:
     plan = {
         "plan_id": "_board",

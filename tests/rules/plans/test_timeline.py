@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.plans.timeline import DAY, MOST_MARKS, TimelineSpan, build_timeline
+from agenttalk.rules.plans.timeline import DAY, MOST_MARKS, TimelineSpan, TimelineWait, build_timeline, find_waits
 
 BEGAN = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -43,6 +43,32 @@ def test_every_span_is_a_bar_on_the_scale(found: list[TimelineSpan], now: float)
     assert all(bar.begin >= 0 and bar.length >= 0 for bar in bars)
     assert all(bar.begin + bar.length <= 1000.1 for bar in bars if bar.length)
     assert len(told.marks) <= MOST_MARKS + 1
+
+
+def test_the_times_between_an_agent_and_its_checks_are_waits() -> None:
+    parts = {"turn": (at(0), at(0)), "baseline": (at(1), at(2)), "agent": (at(2), at(5)), "checks": (at(6), at(8))}
+    waits = find_waits(parts, at(10))  # type: ignore[arg-type]
+    assert waits == (
+        TimelineWait("agent", at(0), at(1)),
+        TimelineWait("check", at(5), at(6)),
+        TimelineWait("end", at(8), at(10)),
+    )
+    [(_, [bar])] = build_timeline([TimelineSpan("a", at(0), at(10), "succeeded", waits)], at(10)).rows
+    assert [(mark.what, mark.begin, mark.length, mark.seconds) for mark in bar.waits] == [
+        ("agent", 0, 100, 1),
+        ("check", 500, 100, 1),
+        ("end", 800, 200, 2),
+    ]
+
+
+def test_a_wait_whose_ends_are_not_known_is_not_drawn() -> None:
+    assert find_waits({}, at(1)) == ()
+    assert find_waits({"checks": (at(1), at(2))}, None) == ()
+    assert find_waits({"agent": (at(1), at(2)), "checks": (at(3), at(4))}, None) == (
+        TimelineWait("check", at(2), at(3)),
+    )
+    agent = {"turn": (at(0), at(0)), "agent": (at(1), at(2))}
+    assert find_waits(agent, at(9)) == (TimelineWait("agent", at(0), at(1)),)  # type: ignore[arg-type]
 
 
 def test_nothing_was_done_yet() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -13,6 +14,7 @@ from agenttalk.contracts.errors import Code
 from agenttalk.contracts.promise import CompletionPromise, DoneCondition
 from agenttalk.contracts.validation import Issue
 from agenttalk.rules.budgets.aborts import Abort
+from agenttalk.rules.budgets.provider_limits import MOST_STOPS
 from agenttalk.rules.core.task_states import FINAL, TRANSITIONS, Cause, TurnEnding
 from agenttalk.rules.proof import rework, turn_outcome
 from agenttalk.rules.proof.checkpoints import CheckpointDecision
@@ -117,6 +119,20 @@ def test_a_day_that_stops_an_attempt_counts_for_nothing_until_it_does_so_again_a
     stopped = decide_turn(facts(Performance("aborted"), abort=Abort("user-aborted", "by ada")), unasked)
     assert (stopped.cause, stopped.reason) == ("ABORTED", "user-aborted: by ada")
     assert [each.allowed for each in stopped.gates] == [False]
+
+
+def test_a_limit_of_the_provider_counts_for_nothing_until_it_does_so_again_and_again() -> None:
+    limited = Performance("limited", error="it is used up")
+    for before in (0, MOST_STOPS - 1):
+        outcome = decide(limited, TaskHistory(limit_stops=before))
+        assert (outcome.cause, outcome.state, outcome.again) == ("ACCOUNT_LIMIT", "READY", True)
+    faked = TaskHistory(limit_stops=MOST_STOPS, retry_times=1)
+    assert decide(limited, faked).cause == "RETRY"
+    failed = decide(limited, replace(faked, retries=1))
+    told = "limits of its provider have stopped it 11 times in a row, so this one counts as a failure: it is used up"
+    assert (failed.cause, failed.reason) == ("FAILED_FOR_GOOD", told)
+    foreign = decide_foreign_turn(limited, TaskHistory(retry_times=1), task_id="t", agent_id="a", at="")
+    assert (foreign.cause, foreign.reason) == ("RETRY", "it is used up")
 
 
 def test_a_plain_turn_is_done_by_what_the_engine_sees_and_asks_for_no_history() -> None:

@@ -101,6 +101,8 @@ class ScriptDriver:
             )
         except OSError as error:
             return _not_started(turn_words.KEEPER["machine"](error=error.strerror))
+        noted = turn.noted or _nothing
+        noted()
         meter = TurnMeter(turn.budget, tree.keeper, confined.temporary) if turn.budget else None
         watching = asyncio.create_task(meter.watch(tree.flooding)) if meter else None
         interrupting = asyncio.ensure_future(self._interrupted(turn, tree)) if turn.interruption else None
@@ -111,6 +113,7 @@ class ScriptDriver:
                 turn.talk.begin(tree.pen)
                 late = await self._listen(tree, turn.talk, turn.timeout, watching)
         finally:
+            noted()
             if interrupting is not None:
                 interrupting.cancel()
             try:
@@ -192,6 +195,10 @@ class ScriptDriver:
             await self._processes.end(lease)
         if cancelled is not None:
             raise cancelled
+
+
+def _nothing() -> None:
+    """Note nothing."""
 
 
 async def _stopped(watching: asyncio.Task[str] | None) -> str:

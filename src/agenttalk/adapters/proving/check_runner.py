@@ -27,6 +27,7 @@ from agenttalk.contracts.promise import AnyCheck, HumanCheck
 from agenttalk.ports.agents import Job, JobMonitor
 from agenttalk.ports.proof import Baseline, CheckResultStore, Confirmer
 from agenttalk.ports.storage import Blobs, Clock
+from agenttalk.rules.core.turn_times import TurnPart
 from agenttalk.rules.proof import evidence
 from agenttalk.rules.proof.check_results import hash_shown
 from agenttalk.rules.proof.done import Evidence
@@ -89,37 +90,55 @@ class CheckRunner:
         job.enter("checking", check.id)
         before = base.results.get(check.id)
         facts = replace(facts, base=before.tests if before is not None else None)
-        result = await self._run_cached(job, check, facts, checkout)
+        result = await self._run_cached(job, check, facts, checkout, "checks")
         return evidence.apply_redness(result, evidence.judge_baseline(check.red_first, check.kind, before))
 
-    async def _run_cached(self, job: Job, check: AnyCheck, facts: CheckFacts, checkout: CheckoutOpener) -> CheckResult:
+    async def _run_cached(
+        self, job: Job, check: AnyCheck, facts: CheckFacts, checkout: CheckoutOpener, part: TurnPart
+    ) -> CheckResult:
         """Return the stored result of a check if nothing that it may depend on has changed; else run the check."""
         key = None
+
+        def note() -> None:
+            job.times.note(part, self._clock.now())
+
         if not inputs.has_unknown_inputs(job):
             key = evidence.exact_key(await self._checker.fingerprint(check, facts, self._context))
         if key is None:
-            return await self.run(check, facts, checkout, await self._read_own_files(job, check), job.watch)
+            own = await self._read_own_files(job, check)
+            return await self.run(check, facts, checkout, own, note, job.watch)
         flight = (job.board, key)
         while True:
             known = await self._findings.find_result(job, key, check.id)
             if known is not None:
+                note()
                 return known
             if flight not in self._flights:
                 break
             if await asyncio.shield(self._flights[flight]):  # it has ended: its result is stored, or is of no use here
                 known = await self._findings.find_result(job, key, check.id)
                 break
-        return known or await self._run_and_keep(job, check, facts, checkout, flight)
+        if known is not None:
+            note()
+            return known
+        return await self._run_and_keep(job, check, facts, checkout, flight, note)
 
     async def _run_and_keep(
-        self, job: Job, check: AnyCheck, facts: CheckFacts, checkout: CheckoutOpener, flight: tuple[str, str]
+        self,
+        job: Job,
+        check: AnyCheck,
+        facts: CheckFacts,
+        checkout: CheckoutOpener,
+        flight: tuple[str, str],
+        note: Callable[[], None],
     ) -> CheckResult:
         """Run a check, and keep its result. Other tasks that need the same result meanwhile wait for it."""
         key = flight[1]
         ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._flights.setdefault(flight, ended)
         try:
-            result = await self.run(check, facts, checkout, await self._read_own_files(job, check), job.watch)
+            own = await self._read_own_files(job, check)
+            result = await self.run(check, facts, checkout, own, note, job.watch)
             if key == evidence.exact_key(result.fingerprint) and inputs.may_keep(check, result):
                 await self._findings.keep_result(job, key, result)
             ended.set_result(True)
@@ -136,11 +155,13 @@ class CheckRunner:
         facts: CheckFacts,
         checkout: CheckoutOpener,
         own: Mapping[str, bytes] = _NO_FILES,
+        note: Callable[[], None] = lambda: None,
         watch: JobMonitor | None = None,
     ) -> CheckResult:
         """Run one check in a checkout of its own, so that no check sees what another left.
 
-        The check's own files replace files of the same names in the tree. `watch` gets how far it has come.
+        The check's own files replace files of the same names in the tree. `note` is called when it begins and ends, and
+        `watch` gets how far it has come.
         """
         layered = await self._checker.isolates(self._context)
         async with AsyncExitStack() as stack:
@@ -164,7 +185,9 @@ class CheckRunner:
                 namespace=sealed.namespace,
                 progress=watch.count_tests if watch is not None else None,
             )
+            note()
             result = await self._checker.check(check, folder, facts, context, again=lay_out_again)
+            note()
         return result if first.isolated or result.isolated is None else replace(result, isolated=False)
 
     async def _read_own_files(self, job: Job, check: AnyCheck) -> dict[str, bytes]:
@@ -224,7 +247,7 @@ class CheckRunner:
             checkout = open_tree(space, onto, prepared) if space is not None else self.open_files(_NO_FILES)
             for check in missing:
                 job.enter("baseline", check.id)
-                known[check.id] = await self._run_cached(job, check, facts, checkout)
+                known[check.id] = await self._run_cached(job, check, facts, checkout, "baseline")
             inputs.refuse_unable(checks, known)
             await self._findings.keep_baseline(job, Baseline(onto, known))
         for check in checks:

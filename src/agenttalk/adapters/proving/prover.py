@@ -108,18 +108,28 @@ class WorkspaceProver:
         tip = await self._tips.settle(space)
         # The work may be merged already: the store may come from an older backup than the repository.
         merged = await space.find_merge(job.command.command_id, tip)
-        await self._checks.record_baseline(job, await space.trees.resolve(f"{merged}^1") if merged else tip, space)
+        before = await space.trees.resolve(f"{merged}^1") if merged else tip
         prepared = await self._checks.prepare(space, job, tip)
         _, held = await self._workspaces.read_protection(space, promise, job.neighbours)
         job.enter("cloning")
-        clone = await space.attempts.begin(
-            inputs.attempt_of(job),
-            at=self._clock.now(),
-            onto=tip,
-            previous=await inputs.previous_of(space, job),
-            protected=inputs.boundary_of(promise, held),
-            prepared=prepared,
+        cloning = asyncio.ensure_future(
+            space.attempts.begin(
+                inputs.attempt_of(job),
+                at=self._clock.now(),
+                onto=tip,
+                previous=await inputs.previous_of(space, job),
+                protected=inputs.boundary_of(promise, held),
+                prepared=prepared,
+            )
         )
+        try:  # the agent waits for both: they go on side by side
+            await self._checks.record_baseline(job, before, space)
+        except BaseException:
+            cloning.cancel()
+            await asyncio.gather(cloning, return_exceptions=True)
+            await space.attempts.drop(inputs.attempt_of(job))
+            raise
+        clone = await cloning
         if prepared is not None and prepared.bound:
             job.enter("preparing", prepared.recipe.command)
             await space.attempts.furnish(clone, prepared)
@@ -217,7 +227,6 @@ class WorkspaceProver:
             if isinstance(candidate, CandidateConflict):
                 paths = ", ".join(inputs.shorten_paths(candidate.paths))
                 raise InputError(Code.FILE_UNSAFE, f"it conflicts with what other tasks merged meanwhile: {paths}")
-            await space.require_movable()
             if await land(TipMove(tip, candidate.commit)):
                 await self._tips.settle(space)
                 return

@@ -27,7 +27,15 @@ _IDLE: Final = 8
 class Checkouts:
     """Makes checkouts below `home`. `link` names paths of the user's folder that are linked into each."""
 
-    def __init__(self, objects: GitObjects, home: Path, trash: Path, folder: Path, link: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        objects: GitObjects,
+        home: Path,
+        trash: Path,
+        folder: Path,
+        link: tuple[str, ...],
+        overlay_files: int = 0,
+    ) -> None:
         self._objects = objects
         self._sealed = home / "sealed"
         self._prepared = home / "prepared"
@@ -44,6 +52,7 @@ class Checkouts:
         self._idle: list[WarmTree] = []
         """Folders for trees that are not in use."""
         self._layered = LayeredTrees(objects, self._sealed, trash)
+        self._overlay_files = overlay_files
 
     @asynccontextmanager
     async def open_sealed(
@@ -76,7 +85,7 @@ class Checkouts:
     def _seal(self, tree: str, opened: list[LayeredTree | WarmTree], *, layered: bool) -> SealedCheckout:
         """Lay a tree out: in an overlay, or in a folder that was used before and is proven clean, or in a fresh one."""
         listing = self._objects.listing(tree)
-        overlay = self._layered.open(tree) if layered else None
+        overlay = self._layered.open(tree) if layered and len(listing) >= self._overlay_files else None
         if overlay is not None:
             opened.append(overlay)
             links = self.link_paths(overlay.path, listing, final=overlay.path.resolve())
@@ -161,6 +170,8 @@ class Checkouts:
     @staticmethod
     def _refuse_taken(listing: Listing, paths: Iterable[str]) -> None:
         """Raise UsageError when a path is part of a tree."""
+        if not (paths := list(paths)):
+            return
         folders_of = {parent for path in listing for parent in tree_reader.parents(path)}
         for path in paths:
             if path in listing or path in folders_of or any(parent in listing for parent in tree_reader.parents(path)):

@@ -74,13 +74,14 @@ def _clear(top: int, name: str) -> None:
         return
     here = _opened(top, name)
     try:
-        for inner in os.listdir(here):  # noqa: PTH208 - a descriptor
-            status = os.stat(inner, dir_fd=here, follow_symlinks=False)
-            if stat.S_ISDIR(status.st_mode):
-                os.close(_opened(here, inner))
-                os.rename(inner, secrets.token_hex(8), src_dir_fd=here, dst_dir_fd=top)
+        with os.scandir(here) as entries:
+            found = list(entries)
+        for inner in found:
+            if inner.is_dir(follow_symlinks=False):
+                os.close(_opened(here, inner.name))
+                os.rename(inner.name, secrets.token_hex(8), src_dir_fd=here, dst_dir_fd=top)
             else:
-                os.unlink(inner, dir_fd=here)
+                os.unlink(inner.name, dir_fd=here)
     finally:
         os.close(here)
     os.rmdir(name, dir_fd=top)

@@ -6,6 +6,7 @@ folder that was used before, and is proven clean.
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 import stat
@@ -123,49 +124,72 @@ def write_files(objects: GitObjects, top: Path, index: Path, items: Listing) -> 
             file.write(data)
 
 
-def is_pristine(tree: WarmTree, listing: Listing) -> bool:
-    """Return whether a folder holds exactly a tree, of which nothing was touched since we wrote it."""
-    above = {parent for path in listing for parent in tree_reader.parents(path)}
-    left = sum(item.mode != tree_reader.SUBMODULE for item in listing.values())
-    pending = [(str(tree.path), "")]
-    while pending:
-        folder, prefix = pending.pop()
-        if folder_rights(Path(folder)) != tree.rights:
-            return False
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                path = prefix + entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    if path not in above and (path not in listing or os.listdir(entry.path)):  # noqa: PTH208 - pathlib is slow
+class PristineTree(NamedTuple):
+    """A tree of which nothing may change, and how to see that nothing has."""
+
+    tree: str
+    """The id of the tree."""
+    warm: WarmTree
+    files: dict[str, tuple[int, int]]
+    """Path of a file or symlink → the time of its last change, and its inode."""
+    folders: frozenset[str]
+    empty: frozenset[str]
+    """Folders of submodules."""
+
+    def is_untouched(self) -> bool:
+        """Return whether the folder still holds exactly what we wrote."""
+        left = len(self.files)
+        pending = [(str(self.warm.path), "")]
+        while pending:
+            folder, prefix = pending.pop()
+            if folder_rights(Path(folder)) != self.warm.rights:
+                return False
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    path = prefix + entry.name
+                    if entry.is_dir(follow_symlinks=False):
+                        if path not in self.folders and (path not in self.empty or os.listdir(entry.path)):  # noqa: PTH208 - quick
+                            return False
+                        pending.append((entry.path, f"{path}/"))
+                        continue
+                    status = entry.stat(follow_symlinks=False)
+                    if self.files.get(path) != (status.st_ctime_ns, status.st_ino):
                         return False
-                    pending.append((entry.path, f"{path}/"))
-                    continue
-                item = listing.get(path)
-                seen = FileStatus.from_stat(entry.stat(follow_symlinks=False))
-                if item is None or tree.record.find_known(path, seen) != item.oid:
-                    return False
-                left -= 1
-    return left == 0
+                    left -= 1
+        return left == 0
 
 
-def settle_record(tree: WarmTree, objects: GitObjects) -> WarmTree:
-    """Wait until the clock has gone on since git wrote a tree, and read what it wrote in its last tick."""
-    known, mark = tree.record, tree.top / "mark"
+def write_pristine(objects: GitObjects, tree: str, home: Path) -> PristineTree:
+    """Write a tree, and record it once the clock of the file system has gone on.
+
+    Nothing that changes later can have the same time of change then. What git wrote in its last tick is read again, and
+    an entry that is not as git wrote it is left out of the record, so that the tree does not count as untouched.
+    """
+    warm, listing = write_fresh(objects, tree, home), objects.listing(tree)
+    mark, known = warm.top / "mark", warm.record
     newest = max((status.ctime for _, status in known.files.values()), default=0)
     while True:
         mark.unlink(missing_ok=True)
         mark.write_bytes(b"")
-        if (noted := mark.stat().st_mtime_ns) > newest:
+        if mark.stat().st_mtime_ns > newest:
             break
         time.sleep(_TICK)
-    files = dict(known.files)
+    files = {}
     for path, (oid, status) in known.files.items():
+        where = warm.path / path
+        found = where.lstat()
+        if FileStatus.from_stat(found) != status:
+            continue
         if status.ctime >= known.noted:
-            where = tree.path / path
             data = os.fsencode(where.readlink()) if where.is_symlink() else where.read_bytes()
-            if FileStatus.from_stat(where.lstat()) != status or objects.blob_id(data) != oid:
-                del files[path]
-    return WarmTree(tree.top, tree.rights, FolderRecord(noted, files))
+            if objects.blob_id(data) != oid:
+                continue
+        files[path] = (status.ctime, found.st_ino)
+    above = frozenset(parent for path in listing for parent in tree_reader.parents(path))
+    empty = frozenset(path for path, item in listing.items() if item.mode == tree_reader.SUBMODULE)
+    if len(files) < len(listing) - len(empty):
+        files[""] = (0, 0)  # never found
+    return PristineTree(tree, warm, files, above, empty)
 
 
 class LayeredTree(NamedTuple):
@@ -192,19 +216,23 @@ class LayeredTrees:
         self._lock = threading.Lock()
         self._mounts: OverlayMounts | None = None
         self._tried = False
-        self._pristine: tuple[str, WarmTree] | None = None
-        """The tree that others are laid over, and its id."""
+        self._pristine: PristineTree | None = None
+        """The tree that others are laid over."""
+        self._asked = itertools.count(1)
+        self._proven = 0
+        """The last number that was drawn before the pristine tree was written, or was last proven to be untouched."""
         self._users: Counter[Path] = Counter()
         """How many overlays use a pristine tree."""
 
     def open(self, tree: str) -> LayeredTree | None:
         """Open a tree; None where that does not work, or where the pristine tree is too different."""
         tree = self._objects.tree_of(tree)
+        number = next(self._asked)
         with self._lock:
             mounts = self._start()
             if mounts is None:
                 return None
-            base, lower = self._find_pristine(tree)
+            base, lower = self._find_pristine(tree, number)
             self._users[lower.top] += 1
         name = secrets.token_hex(8)
         try:
@@ -238,23 +266,28 @@ class LayeredTrees:
             self._mounts = start_overlays(self._home)
         return self._mounts
 
-    def _find_pristine(self, tree: str) -> tuple[str, WarmTree]:
-        """Return a pristine tree to lay another over: a new one if the last was touched or is too different."""
-        if self._pristine is not None:
-            base, lower = self._pristine
-            listing = self._objects.listing(base)
-            near = len(self._objects.changes(base, tree)) <= max(_FEW, len(listing) // 4)
-            if near and is_pristine(lower, listing):
-                return base, lower
+    def _find_pristine(self, tree: str, number: int) -> tuple[str, WarmTree]:
+        """Return a pristine tree to lay another over: a new one if the last was touched or is too different.
+
+        The proof counts for all who had drawn a number before it began.
+        """
+        drawn = next(self._asked)
+        if (pristine := self._pristine) is not None:
+            if len(self._objects.changes(pristine.tree, tree)) <= max(_FEW, len(pristine.files) // 4):
+                if number <= self._proven:
+                    return pristine.tree, pristine.warm
+                if pristine.is_untouched():
+                    self._proven = drawn
+                    return pristine.tree, pristine.warm
             self._forget_pristine()
-        lower = settle_record(write_fresh(self._objects, tree, self._home), self._objects)
-        self._pristine = (tree, lower)
-        return tree, lower
+        pristine = self._pristine = write_pristine(self._objects, tree, self._home)
+        self._proven = drawn
+        return pristine.tree, pristine.warm
 
     def _forget_pristine(self) -> None:
         old, self._pristine = self._pristine, None
-        if old is not None and not self._users[old[1].top]:
-            folders.remove(old[1].top, self._trash)
+        if old is not None and not self._users[old.warm.top]:
+            folders.remove(old.warm.top, self._trash)
 
     def _write_changes(self, top: Path, before: str, after: str) -> None:
         """Make one tree of another."""
@@ -280,7 +313,7 @@ class LayeredTrees:
             self._users[lower.top] -= 1
             if not self._users[lower.top]:
                 del self._users[lower.top]
-                if self._pristine is None or self._pristine[1].top != lower.top:
+                if self._pristine is None or self._pristine.warm.top != lower.top:
                     folders.remove(lower.top, self._trash)
         folders.remove(self._home / name, self._trash)
 

@@ -217,12 +217,25 @@ class FolderWalk:
                 continue
             try:
                 status = entry.stat(follow_symlinks=False)
-                taken = self._entry(descriptor, here, name, status, ignored=ignored, depth=depth)
+                taken = self._take_known(here, status) or self._entry(
+                    descriptor, here, name, status, ignored=ignored, depth=depth
+                )
             except OSError as error:
                 self._refuse(here, check_words.UNREADABLE(error=error.strerror))
                 continue
             if taken:
                 self._collide(met, here, name)
+
+    def _take_known(self, path: str, status: os.stat_result) -> bool:
+        """Take a file of the tree of which nothing was touched; return whether it is one."""
+        item = self._rules.known.get(path)
+        if item is None or not stat.S_ISREG(status.st_mode) or len(self.listing) >= self._rules.limits.paths:
+            return False
+        if self._rules.record.find_known(path, FileStatus.from_stat(status)) != item.oid:
+            return False
+        mode = PROGRAM if status.st_mode & stat.S_IXUSR else FILE
+        self.listing[path] = item if item.mode == mode else TreeEntry(mode, item.oid)
+        return True
 
     def _collide(self, met: dict[str, str], here: str, name: str) -> None:
         other = met.setdefault(names.fold_name(name), here)

@@ -125,7 +125,9 @@ class PlanWorkspace:
         self._branch = PlanBranch(objects, place, settings, home.temporary)
         self.branch = self._branch.name
         self._landing = landing.Landing(objects, place, self._branch.own, home.folder, settings.limits)
-        self.checkouts = Checkouts(objects, home.folder, home.trash, place.folder, settings.link)
+        self.checkouts = Checkouts(
+            objects, home.folder, home.trash, place.folder, settings.link, settings.overlay_files
+        )
         self.attempts = AttemptClones(objects, self._branch, self.checkouts, place, home, settings.limits)
         self.trees = PlanTrees(objects)
 
@@ -246,11 +248,6 @@ class PlanWorkspace:
         the user's files look changed.
         """
         return self._branch.follow(tip, at)
-
-    @threaded
-    def require_movable(self) -> None:
-        """Raise MachineError while the user has the plan branch checked out."""
-        self._branch.require_movable()
 
     # The user's own branch
 

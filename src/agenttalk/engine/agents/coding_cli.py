@@ -74,10 +74,14 @@ class CodingAgents(ProgramAgents):
             await asyncio.to_thread(coding_sessions.remove_tree, seat.root, f"{layout.base}/{HOME}")
 
     async def _run(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> TurnEnd:
-        """Run it once, as for a judgement. Raises InputError when it cannot be started."""
+        """Run it once, as for a judgement. Raises InputError when it cannot be started, or a limit ends it."""
         attempt = await self._attempt(seat, job, layout, turn)
         try:
-            return attempt.with_last_answer(await attempt.run(turn.prompt))
+            ended = await attempt.run(turn.prompt)
+            limited = attempt.find_limit(ended)
+            if limited is not None:
+                raise account_waits.AccountLimitError(limited)
+            return attempt.with_last_answer(ended)
         finally:
             await asyncio.to_thread(coding_sessions.remove_tree, seat.root, f"{layout.base}/{HOME}")
 

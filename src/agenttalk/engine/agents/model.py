@@ -74,6 +74,9 @@ class ModelAgents(ProgramAgents):
         call = await self._call(seat, job, layout, turn)
         ended = await call.go()
         fault = call.fault(ended)
+        limited = call.find_limit(self.deps.secret_guard.secrets.redact(fault[1])) if fault is not None else None
+        if limited is not None:
+            raise account_waits.AccountLimitError(limited)
         if fault is not None and fault[0] not in _ANSWERED:
             raise InputError(*fault)
         return ended

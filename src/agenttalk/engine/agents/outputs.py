@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -59,18 +59,26 @@ async def judge_outputs(
     Outputs may also be files `in_tree`, where it worked. What it changed `since` its turn began, and holds a secret, is
     removed afterwards, wherever it left that but in what is `spared`.
     """
-    said, files = await _judge(seat, command, outputs, result, cwd, ended, may_refuse, in_tree, since)
+    searched: set[str] = set()
+    said, files = await _judge(seat, command, outputs, result, cwd, ended, may_refuse, in_tree, since, searched)
     try:
-        await asyncio.to_thread(remove_secrets, seat, outputs, cwd, since, spared)
+        await asyncio.to_thread(remove_secrets, seat, outputs, cwd, since, spared, searched)
     except InputError as error:
         return (said, []) if isinstance(said, TurnFault) else (TurnFault(error.code, error.message), [])
     return said, files
 
 
-def remove_secrets(seat: AgentInPlan, outputs: str, cwd: str, since: int, spared: str = "") -> None:
-    """Remove files that hold a secret from what a program left. Raises InputError for a tree that is too deep."""
+def remove_secrets(
+    seat: AgentInPlan, outputs: str, cwd: str, since: int, spared: str = "", searched: Collection[str] = ()
+) -> None:
+    """Remove files that hold a secret from what a program left. Raises InputError for a tree that is too deep.
+
+    Folders that were `searched` meanwhile, and hold none, are not searched again.
+    """
     base = outputs.rpartition("/")[0]
     for top in (cwd,) if base.startswith(f"{cwd}/") else (cwd, base):
+        if top in searched:
+            continue
         seat.deps.secret_guard.scrub_tree(seat.root, top, seat.deps.limits.payload_bytes, since, spared)
 
 
@@ -84,6 +92,7 @@ async def _judge(
     may_refuse: bool,  # noqa: FBT001 - as `judge_outputs` has it
     in_tree: bool,  # noqa: FBT001 - as `judge_outputs` has it
     since: int,
+    searched: set[str],
 ) -> tuple[AgentResult | TurnFault, list[OutputFile]]:
     secrets = seat.deps.secret_guard.secrets
     ended = seat.deps.secret_guard.redact_ended(ended)
@@ -99,7 +108,9 @@ async def _judge(
         if secrets:
             explanation = secrets.redact_json(said.explanation)
             said = replace(said, value=secrets.redact_json(said.value), explanation=explanation)
-            await asyncio.to_thread(_withhold, seat, cwd, since, in_tree=in_tree)
+            if in_tree:
+                await asyncio.to_thread(_withhold, seat, cwd, since)
+                searched.add(cwd)
         found = await asyncio.to_thread(_find_outputs, seat, command, outputs, cwd, 0 if in_tree else since)
         files = [await _read_output(seat, each) for each in found]
     except InputError as error:
@@ -120,10 +131,9 @@ def _result_file(seat: AgentInPlan, path: str) -> bytes | None:
     return clean
 
 
-def _withhold(seat: AgentInPlan, cwd: str, since: int, *, in_tree: bool) -> None:
+def _withhold(seat: AgentInPlan, cwd: str, since: int) -> None:
     """Refuse a tree that holds a secret, because it would be merged."""
-    if in_tree:
-        seat.deps.secret_guard.refuse_tree_if_secret(seat.root, cwd, seat.deps.limits.payload_bytes, since)
+    seat.deps.secret_guard.refuse_tree_if_secret(seat.root, cwd, seat.deps.limits.payload_bytes, since)
 
 
 def _find_outputs(seat: AgentInPlan, command: Command, outputs: str, cwd: str, since: int) -> list[OutputFile]:

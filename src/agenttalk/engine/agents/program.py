@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
 from agenttalk.contracts.core import root_layout
@@ -150,8 +151,12 @@ class ProgramAgents:
             budget=budget_of(job.profile, root, layout),
             confinement=await ConfinementBuilder(seat, job.profile, layout, job.command, api, job.readonly).build(),
             hear=job.watch.hear if job.watch is not None else None,
+            noted=partial(self._note_agent, job) if job.needs_proof and mode == "execute" else None,
             interruption=job.watch.interruption if job.watch is not None else None,
         )
+
+    def _note_agent(self, job: Job) -> None:
+        job.times.note("agent", self.deps.now())
 
     async def _taken_in(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, ended: TurnEnd) -> Performance:
         may_refuse = job.profile.self_assessment

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agenttalk.contracts.core.base import format_instant, parse_instant, write_time
+from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.model_use import LlmUse
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.ports.statements.budgets import ACCOUNT_WAITS, HOLD_FOR_ACCOUNT, PUT_ACCOUNT_WAIT, RELEASE_ACCOUNTS
@@ -31,6 +32,14 @@ if TYPE_CHECKING:
 
 _SECRETS: Final = ("_KEY", "_TOKEN")
 _ADDRESSES: Final = ("_BASE_URL", "_API_BASE")
+
+
+class AccountLimitError(InputError):
+    """A limit of its provider kept an agent from judging an input, which says nothing about the input."""
+
+    def __init__(self, found: AccountLimit) -> None:
+        super().__init__(Code.MODEL_UNAVAILABLE, found.limit.text)
+        self.found = found
 
 
 def find_zone(now: datetime, name: str) -> tzinfo | None:
@@ -93,6 +102,10 @@ class AccountWaits:
             if known is None or known.until < each.until:
                 self._known[each.account] = each
 
+    def forget(self, account: str) -> None:
+        """Forget the wait of an account, which was ended."""
+        self._known.pop(account, None)
+
     async def refresh(self) -> bool:
         """Read the waits of all boards when that is due, and forget those that are over. Return whether any was over.
 
@@ -143,6 +156,13 @@ def begin_wait(tx: Tx, found: AccountLimit, *, plan_id: str, task_id: str, now: 
     }
     tx.record("account.waits", f"accounts/{wait.account}", body)
     return wait
+
+
+def end_wait(tx: Tx, account: str, *, by: str, now: datetime) -> None:
+    """End the wait of an account before its time, because an operator says that it takes work again."""
+    for wait in [_to_wait(row) for row in tx.run(ACCOUNT_WAITS) if row.account == account]:
+        tx.run(PUT_ACCOUNT_WAIT, **(wait._asdict() | {"until": format_instant(now)}))
+        tx.record("account.released", f"accounts/{account}", {"agent": wait.agent, "by": by})
 
 
 def describe_wait(wait: AccountWait) -> Message:

@@ -45,6 +45,7 @@ from agenttalk.rules.mail import letters
 from agenttalk.rules.mail.letters import BOARD, OPERATOR, AnsweredLetter, LetterObservation
 from agenttalk.rules.messages.routing import RESERVED, Rejection
 from agenttalk.rules.prompts.mail import render_command_text
+from agenttalk.rules.text import task_words
 
 NOT_SHOWN: Final = 0
 """The file of a letter has to be written."""
@@ -339,7 +340,7 @@ def remind(moves: PlanTransaction, row: LetterItemRow) -> None:
 
 def give_up(moves: PlanTransaction, row: LetterItemRow) -> None:
     """Fail the task, because no answer came in time."""
-    why = f"{row.addressee} did not answer before the deadline, {row.deadline}"
+    why = task_words.NO_ANSWER(agent=row.addressee, deadline=row.deadline)
     if row.state in task_states.FINAL:
         moves.tx.run(CLOSE_MAIL, task_id=row.task_id, at=moves.now, why=why)
         return

@@ -243,7 +243,7 @@ def _begin_anew(
     before = PlanSnapshot.read(tx, plan_id)
     held = reset.find_held_tasks(tx, plan, before, tasks)
     standing_in = reset.find_stand_ins(tx, plan, before, tasks[1:] if free else tasks)
-    reset.reset_tasks(moves, plan, tasks, why=f"tried again by {by}")
+    reset.reset_tasks(moves, plan, tasks, why=task_words.TRIED_AGAIN(by=by))
     woken = [] if onwards else wake_stopped(moves, plan, first)
     stand = PlanSnapshot.read(tx, plan_id)
     if all(stand.standing_of(guard) != "open" for guard in plan.spec(tx, first).activators):

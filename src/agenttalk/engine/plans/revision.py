@@ -175,7 +175,7 @@ def _decided_anew(moves: PlanTransaction, plan: PlanDefinition, found: Differenc
     """Revoke a release of an older revision. Return whether the new one has to be approved first."""
     tx, plan_id, revision = moves.tx, plan.plan_id, plan.revision
     if found.added or found.changed or found.removed:
-        releases.revoke(tx, plan_id, f"revision {revision} of the plan is in force", at=moves.now)
+        releases.revoke(tx, plan_id, _revised(plan), at=moves.now)
     return submission_gate.open_review(tx, plan_id, revision, plan.dag_sha256, plan.policies, at=moves.now, held=held)
 
 
@@ -228,7 +228,7 @@ def _move(moves: PlanTransaction, plan_id: str, task_id: str, cause: Cause, reas
 
 
 def _revised(plan: PlanDefinition) -> str:
-    return f"revision {plan.revision} of the plan is in force"
+    return task_words.REVISED(number=plan.revision)
 
 
 def _order_anew(moves: PlanTransaction, plan_id: str, node: Node) -> None:

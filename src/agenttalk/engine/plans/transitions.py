@@ -351,7 +351,7 @@ def _reopen_dependants(
         if moves.is_ordered(plan, task_id) or not any(version_state == "superseded" for _, version_state in used):
             continue
         if state == "COMPLETED":
-            _mark_stale(moves, plan, task_id, f"it rests on what {failed} made, which was refused", failed)
+            _mark_stale(moves, plan, task_id, task_words.RESTS_ON_REFUSED(task=failed), failed)
         else:
             _begin_again(moves, plan, task_id, failed=failed)
         if moves.tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0].state == "PENDING":
@@ -488,7 +488,7 @@ def _use_answer(moves: PlanTransaction, plan: PlanDefinition, row: AnsweredTaskR
         )
     elif "skip" in chosen:
         ends: Ends = deque()
-        _skip(moves, plan, task_id, "DEPENDENCY_SKIP", f"skipped by {by}", ends, state=row.state)
+        _skip(moves, plan, task_id, "DEPENDENCY_SKIP", task_words.SKIPPED_BY(by=by), ends, state=row.state)
         _settle_all(moves, plan, ends)
     elif row.cause == "DEPENDENCY_REPLAN":  # its inputs are not there: it cannot run before there is another plan
         request_id = questions.ask_while_replanning(tx, plan, node, at=moves.now)
@@ -523,7 +523,7 @@ def _continue(
             wait_for_inputs(moves, plan, node.task_id)
         case MissingInputs(names=names):
             request_id = questions.ask_for_files(moves.tx, plan, node, names, at=moves.now)
-            _note_request(moves, plan, node, request_id, f"waits for {', '.join(names)}")
+            _note_request(moves, plan, node, request_id, task_words.WAITS_FOR(names=", ".join(names)))
 
 
 # Checkpoints, and questions to people.

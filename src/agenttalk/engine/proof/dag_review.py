@@ -34,7 +34,7 @@ from agenttalk.rules.planfile.compiler import compile_plan
 from agenttalk.rules.prompts.dag_review import render_coordination_prompt, render_review_prompt
 from agenttalk.rules.proof import dag_review as rules
 from agenttalk.rules.proof.dag_review import DagReviewDecision
-from agenttalk.rules.text import question_words
+from agenttalk.rules.text import question_words, task_words
 from agenttalk.rules.text.message import cut, cut_head
 
 PATIENCE: Final = 3600
@@ -133,7 +133,8 @@ class DagReviewCoordinator:
         """Return what a task of the review delivered, and its hash; or the reason why it does not count."""
         rows = await self.store.read(RELEASE_TASK, plan_id=plan_id, task_id=task_id)
         if not rows or rows[0].state != "COMPLETED" or rows[0].agent_id != agent_id:
-            return f"its task is {rows[0].state if rows else 'gone'}", ""
+            why = question_words.DAG_REVIEW
+            return why["task_state"](state=rows[0].state) if rows else why["task_gone"](), ""
         for task, _, producer, _, envelope in await self.store.read(ARTIFACTS_NAMED, plan_id=plan_id, output_name=name):
             files = validator_verdicts.files_of(bytes(envelope))
             if task == task_id and producer == agent_id and len(files) == 1:
@@ -142,7 +143,7 @@ class DagReviewCoordinator:
                     return await (await self.deps.stores.blobs(self.store.name)).get(sha256), sha256
                 except AgentTalkError as error:
                     return error.message, ""
-        return f"it delivered no {name}", ""
+        return question_words.DAG_REVIEW["not_delivered"](name=name), ""
 
     async def _apply_answer(self, plan_id: str, review: DagReviewRecord) -> bool:
         """Check whether a person has decided about a DAG that was not approved."""
@@ -153,11 +154,11 @@ class DagReviewCoordinator:
         by = rows[0].answered_by or ""
         chosen = [str(each) for each in response.decision_answers]
         if response.decision == "APPROVE" or "approve" in chosen:
-            ruling = DagReviewDecision("APPROVE", "operator", (f"approved by {by}",))
+            ruling = DagReviewDecision("APPROVE", "operator", (question_words.DAG_REVIEW["approved"](by=by),))
             reviewed = (review.details or {}).get("reviews", [])
             await self.step(lambda moves: record_ruling(moves, plan_id, review, ruling, reviewed, []))
         else:
-            await self.step(lambda moves: control.cancel(moves, plan_id, by=by, why="its DAG was not approved"))
+            await self.step(lambda moves: control.cancel(moves, plan_id, by=by, why=task_words.DAG_REFUSED()))
         return True
 
 
@@ -264,9 +265,8 @@ def _tell_people(moves: PlanTransaction, plan_id: str, review: DagReviewRecord, 
 def _ask(moves: PlanTransaction, plan_id: str, review: DagReviewRecord, ruling: DagReviewDecision) -> str:
     """Ask a person what to do with a plan whose DAG was not approved."""
     request_id = records.derive_id("req", f"{plan_id}/{review.review_plan}")
-    reasons = [f"- {each}" for each in ruling.reasons]
     question = question_words.DAG_RULING(
-        decision=ruling.decision, by=ruling.by, reasons=reasons, hash=review.dag_sha256
+        decision=ruling.decision, by=ruling.by, reasons=ruling.reasons or ("-",), hash=review.dag_sha256
     )
     labels = {"approve": question_words.OPTIONS["approve"](), "give up": question_words.OPTIONS["call off"]()}
     choices = [{"key": key, "label": label} for key, label in labels.items()]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.engine.budgets import account_waits
@@ -27,7 +28,7 @@ from agenttalk.engine.runs.turn_fact import decide_receipt, render_fact
 from agenttalk.engine.runs.turn_outcome import decide_outcome, model_of
 from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK
 from agenttalk.ports.statements.proof import DROP_PERFORMANCE
-from agenttalk.ports.statements.runs import END_DELIVERY, END_TURN
+from agenttalk.ports.statements.runs import END_DELIVERY, END_TURN, NOTE_TIMES
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.agents import results
 from agenttalk.rules.core import isolation, task_states, usage
@@ -357,6 +358,9 @@ def _end_delivery(moves: PlanTransaction, granted: LeasedAttempt, outcome: TurnO
     lost = ConflictError(Code.LEASE_LOST, f"the command {granted.job.command.command_id!r} ended meanwhile")
     ended: dict[str, Any] = {"id": granted.delivery, "ack": status, "at": moves.now, "details": details, "acted": acted}
     moves.tx.run_later(END_DELIVERY, ended, lost)
+    if granted.job.times.parts:
+        times = wire.to_text(granted.job.times.as_json())
+        moves.tx.run_later(NOTE_TIMES, {"id": granted.delivery, "times": times})
 
 
 def _parcels(

@@ -43,6 +43,7 @@ from agenttalk.ports.statements.budgets import HELD_BY
 from agenttalk.ports.statements.plans import OPEN_RUNS
 from agenttalk.ports.statements.runs import ANSWERED_FAILURES, QUEUEING_AGENTS
 from agenttalk.ports.storage import Store
+from agenttalk.rules.text import task_words
 
 LOG = logging.getLogger(__name__)
 POLL: Final = 10.0
@@ -81,7 +82,7 @@ class Dispatcher:
             deps,
             prover,
             lambda store, do: self._steps.run(self._state.board(store), do),
-            lambda plan_id: self.operator.cancel(plan_id, by="engine", why="the review is over"),
+            lambda plan_id: self.operator.cancel(plan_id, by="engine", why=task_words.REVIEW_OVER()),
             self._state.report_release_decision,
         )
         self._steps = StepWriter(self._state, TurnRunner(self._state), self._deciding.has_review_among)
@@ -141,10 +142,6 @@ class Dispatcher:
     def nudge(self) -> None:
         """Start a pass soon."""
         self._state.nudge()
-
-    async def recover(self) -> int:
-        """End orphaned leases. Returns how many there were."""
-        return await self._recovery.recover()
 
     async def dispatch_ready(self) -> bool:
         """Make due tasks ready and start turns, on all boards. Returns whether there is more to do at once."""
@@ -213,11 +210,6 @@ class Dispatcher:
             plans.popleft()
         return more
 
-    @property
-    def closing_plans(self) -> frozenset[str]:
-        """Plans whose proofs are checked once more before they end."""
-        return frozenset(self._state.closings)
-
     def mark_at_work(self, lease: str) -> None:
         """Note that a remote agent has taken the job of a lease."""
         if lease in self._state.turns:
@@ -252,11 +244,6 @@ class Dispatcher:
         if self._state.prover is not None:
             with suppress(AgentTalkError):
                 await self._state.prover.close()
-
-    @property
-    def plans_in_release(self) -> frozenset[str]:
-        """Plans whose release is being decided on."""
-        return self._deciding.plans_in_release
 
     def pop_ended_plans(self) -> set[str]:
         """Return the plans that ended since the last call."""

@@ -32,7 +32,9 @@ from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.proof import checkpoints, done, score_gates, turn_outcome
 from agenttalk.rules.proof.performance import OutputContent, Performance
 from agenttalk.rules.proof.rework import Judgement
+from agenttalk.rules.text import task_words
 from agenttalk.rules.text.catalogue import to_columns
+from agenttalk.rules.text.message import join
 
 FINAL: Final = frozenset({"SUCCEEDED", "FAILED"})
 
@@ -83,7 +85,7 @@ def _check_folder_task(moves: PlanTransaction, sheet: PlanDefinition, row: Folde
         return
     limit = node.timeout or sheet.policies.timeout_default_seconds
     if (parse_instant(moves.now) - parse_instant(since)).total_seconds() > limit:
-        _end(moves, sheet, node, delivery, made, ack="FAILED", details=f"nothing came within {limit} seconds")
+        _end(moves, sheet, node, delivery, made, ack="FAILED", details=task_words.NOTHING_CAME(seconds=limit))
 
 
 def _read_handed_in(
@@ -166,5 +168,5 @@ def _judge_receipt(
     cause = turn_outcome.decide_after_attempt(
         "crashed", retries_used=retries, retry_times=node.retry_times or 0, engine_deaths=0
     )
-    faults = [*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)]
-    return cause, details or "; ".join(faults) or "it was not done"
+    faults = [*verdict.blockers, *(task_words.NAME_MISSING(name=name) for name in verdict.missing)]
+    return cause, details or (join(faults) if faults else task_words.UNDONE())

@@ -14,6 +14,8 @@ from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.contracts.plan import PlanManifest
+from agenttalk.engine.budgets import account_waits
+from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import control, dag_reviews, revision
 from agenttalk.engine.plans.transaction import PlanTransaction
@@ -23,7 +25,7 @@ from agenttalk.engine.runs.recovery import Recovery
 from agenttalk.engine.runs.state import BoardState, DispatcherState, make_tasks_ready
 from agenttalk.engine.runs.steps import StepWriter
 from agenttalk.ports.statements.budgets import OBJECTIONS_TO
-from agenttalk.ports.statements.plans import ENGINE_TASK, RUN
+from agenttalk.ports.statements.plans import ENGINE_TASK, OPEN_RUNS, RUN
 from agenttalk.ports.statements.proof import LEAVE_BRANCH
 from agenttalk.ports.statements.runs import WORKING_IN_PLAN
 from agenttalk.ports.storage import Tx
@@ -33,6 +35,8 @@ from agenttalk.rules.planfile import plan_remarks
 from agenttalk.rules.proof import rework
 from agenttalk.rules.proof.performance import TipMove
 from agenttalk.rules.proof.rework import ReworkDecision, WorkAcceptance
+from agenttalk.rules.text import task_words
+from agenttalk.rules.text.message import ABOUT
 
 LOG = logging.getLogger(__name__)
 
@@ -100,12 +104,14 @@ class OperatorActions:
     async def _drop_review(self, board: BoardState, review: dag_reviews.DagReviewRecord | None, by: str) -> None:
         """Cancel an open review of a plan that no longer needs it."""
         if review is not None and review.state == "open" and await board.store.read(RUN, plan_id=review.review_plan):
-            await self.cancel(review.review_plan, by=by, why="the review is over")
+            await self.cancel(review.review_plan, by=by, why=task_words.REVIEW_OVER())
 
     async def retry(self, plan_id: str, task_id: str, *, by: str, onwards: bool = False) -> list[str]:
         """Retry a failed task, `onwards` with all that depends on it. Returns the tasks that are open again."""
         board = await self._state.board_of(plan_id)
         await self.adopt_plan(plan_id)
+        if not onwards and await _end_account_wait(self._state, board, plan_id, task_id, by=by):
+            return [task_id]
         if not onwards:
             return await self._steps.run(board, lambda moves: control.retry(moves, plan_id, task_id, by=by))
         tasks = await self._steps.run(board, lambda moves: control.list_rerun_tasks(moves, plan_id, task_id))
@@ -125,7 +131,8 @@ class OperatorActions:
     async def abort(self, plan_id: str, task_id: str, *, by: str, why: str = "") -> dict[str, Any]:
         """Stop a task in any state. When this returns, its processes are dead and it has failed."""
         board = await self._state.board_of(plan_id)
-        detail = f"stopped by {by}" + (f": {why}" if why else "")
+        stopped = task_words.STOPPED_BY(by=by)
+        detail = ABOUT(subject=stopped, what=why) if why else stopped
         watch = self._state.watches.find(board.store.name, plan_id, task_id)
         rows = await board.store.read(WORKING_IN_PLAN, plan_id=plan_id)
         leases = [row.lease for row in rows if row.task_id == task_id]
@@ -264,3 +271,25 @@ class OperatorActions:
             turn.cancel()
         await asyncio.gather(*turns, return_exceptions=True)
         await self._recovery.recover(unwanted={(plan_id, task_id) for task_id in tasks})
+
+
+async def _end_account_wait(state: DispatcherState, board: BoardState, plan_id: str, task_id: str, *, by: str) -> bool:
+    """End the wait of the account that a task waits for, for all of its tasks. False if it waits for none."""
+    accounts, now = state.desk.accounts, state.deps.now()
+    rows = await board.store.read(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
+    if accounts is None or not rows or (rows[0].state, rows[0].cause) != ("READY", "ACCOUNT_LIMIT"):
+        return False
+    agent_id = rows[0].agent_id
+    await accounts.refresh()
+    profile = await board.store.transact(lambda tx: board.sheets.load(tx, plan_id).profile(agent_id))
+    wait = accounts.find(profile)
+    if wait is None:
+        return False
+    for store in await list_boards(state.deps):
+        await store.transact(partial(account_waits.end_wait, account=wait.account, by=by, now=now))
+        plans = [row.plan_id for row in await store.read(OPEN_RUNS)]
+        at = state.deps.stamp()
+        await store.transact(partial(account_waits.release_tasks, plans=plans, at=at))
+    accounts.forget(wait.account)
+    state.nudge()
+    return True

@@ -156,6 +156,8 @@ class StepWriter:
         """Start the turn of a lease; with a `performance`, only prove what came of it."""
         task = asyncio.create_task(self._turn(board, granted, performance))
         job = granted.job
+        if job.needs_proof:
+            job.times.note("turn", self._state.deps.now())
         self._state.turns[job.lease] = task
         self._state.watches.begin(job, granted.watch, task.cancel)
         if job.profile.driver == "remote":  # it is at work once its agent has taken it

@@ -12,6 +12,7 @@ from typing import Any
 from agenttalk.contracts.errors import AgentTalkError, InputError
 from agenttalk.contracts.promise import HumanCheck
 from agenttalk.engine.agents.input_review import InputReviewer
+from agenttalk.engine.budgets.account_waits import AccountLimitError
 from agenttalk.engine.people import human_driver
 from agenttalk.engine.plans import board_run, validator_verdicts
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
@@ -83,6 +84,8 @@ class TurnRunner:
             return Performance("not_started", error=why), NO_PROOF
         try:
             judgements = await self._judge_inputs(board, granted, prover) if prover is not None and job.criteria else {}
+        except AccountLimitError as error:
+            return Performance("limited", error=error.message, limited=error.found), NO_PROOF
         except InputError as error:  # the judge cannot be asked, which says nothing about the inputs
             return Performance("not_started", error=error.message), NO_PROOF
         if not all(each.accepted for each in judgements.values()):

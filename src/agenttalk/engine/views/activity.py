@@ -24,6 +24,8 @@ class ActivityReader:
 
         `busy` are the agents that have a place.
         """
+        if task["waits_for_account"] is not None:  # its reason says so
+            return None
         if task["state"] == "READY":
             return _describe("queued_agent" if task["agent_id"] in busy else "queued", task)
         if task["state"] != "RUNNING":

@@ -51,6 +51,8 @@ from agenttalk.ports.statements.views import (
     RunPageRow,
 )
 from agenttalk.ports.storage import Store
+from agenttalk.rules.core import turn_times
+from agenttalk.rules.plans import timeline
 from agenttalk.rules.plans.timeline import TimelineSpan
 
 PAGE: Final = 100
@@ -230,7 +232,10 @@ async def describe_plan(deps: Deps, plan_id: str, stale: Collection[str] = ()) -
 
 def _span(row: OrderTimesRow) -> TimelineSpan:
     end = parse_instant(row.finished_at) if row.finished_at else None
-    return TimelineSpan(row.task_id, parse_instant(row.consumed_at), end, (row.ack or "").lower() or "running")
+    begin = parse_instant(row.consumed_at)
+    times = turn_times.read_turn_times(wire.read(row.times.encode())) if row.times else {}
+    waits = timeline.find_waits(times, end)
+    return TimelineSpan(row.task_id, begin, end, (row.ack or "").lower() or "running", waits)
 
 
 async def describe_graph(deps: Deps, plan_id: str, stale: Collection[str] = ()) -> PlanGraph:

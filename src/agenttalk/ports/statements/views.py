@@ -31,6 +31,8 @@ class OrderTimesRow(NamedTuple):
     consumed_at: str
     finished_at: str | None
     ack: str | None
+    times: str | None
+    """When the parts of its last turn began and ended, as JSON."""
 
 
 class TroubledTaskRow(NamedTuple):

@@ -31,6 +31,8 @@ _MOST: Final[Mapping[LimitKind, timedelta]] = {"usage": timedelta(hours=1), "ove
 _JUST_NOW: Final = timedelta(minutes=10)
 """A time of day that was so short ago is not one of tomorrow."""
 _SHOWN: Final = 200
+_SPOKEN: Final = "Internal error: "
+"""What the Agent Client Protocol puts before the error of an agent."""
 _BROKEN: Final = 500
 """The first status by which a server says that the fault is its own."""
 _BUSY: Final = 429
@@ -107,7 +109,7 @@ def find_limit(
     patterns: Iterable[LimitPattern], error: str, signal: SignalledLimit | None, *, now: datetime, zones: ZoneLookup
 ) -> ProviderLimit | None:
     """Find the limit in what an agent's program reports as its failure; None if it is another failure."""
-    text = " ".join(error.split())
+    text = " ".join(error.split()).removeprefix(_SPOKEN)
     kind = next((each.kind for each in patterns if re.search(each.pattern, text, re.IGNORECASE)), None)
     if signal is not None and (kind is None or signal.kind == "usage"):
         kind = signal.kind
@@ -177,8 +179,8 @@ def _read_clock(said: Mapping[str, str | None], now: datetime, zones: ZoneLookup
 def decide_wait(found: AccountLimit, before: AccountWait | None, *, now: datetime) -> AccountWait:
     """Decide until when all agents of an account wait. `before` is the last wait of the account.
 
-    A reset that is over, or too far away to be true, says nothing: then a pause that doubles is made, up to a longest
-    one, and the next attempt shows how things stand.
+    A reset that is long over, or too far away to be true, says nothing: then a pause that doubles is made, up to a
+    longest one, and the next attempt shows how things stand. If it has just passed, the pause is short.
     """
     limit = found.limit
     if before is not None and before.until > now:  # others of the account ran into the same limit
@@ -188,7 +190,9 @@ def decide_wait(found: AccountLimit, before: AccountWait | None, *, now: datetim
     if limit.resets_at is not None and now < limit.resets_at <= now + LONGEST:
         until = limit.resets_at
     else:
-        until = now + min(_MOST[limit.kind], _FIRST[limit.kind] * 2 ** min(number - 1, 20))
+        is_over = limit.resets_at is not None and now - _JUST_NOW < limit.resets_at <= now
+        kind: LimitKind = "overload" if is_over else limit.kind
+        until = now + min(_MOST[kind], _FIRST[kind] * 2 ** min(number - 1, 20))
     if before is not None and before.until > until:
         return before
     return AccountWait(found.account, found.agent, limit.kind, limit.text, until, number)

@@ -5,6 +5,7 @@ The same repository, commit, check and command give the same plan, so that a run
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -74,14 +75,24 @@ def find_links(ignored: Collection[str]) -> tuple[str, ...]:
     return tuple(path for path in known if not any(path.startswith(f"{other}/") for other in known))
 
 
-def lead_to_programs(command: str, program: str, links: Collection[str], places: Mapping[str, Collection[str]]) -> str:
-    """Add the folder of linked programs to a command whose program is only there.
+def list_program_folders(folder: str) -> tuple[str, ...]:
+    """List where linked programs may be for a command that runs in a folder, the nearest first."""
+    steps = folder.split("/") if folder else []
+    above = ["/".join(steps[:count]) for count in range(len(steps), -1, -1)]
+    return tuple(posixpath.join(top, place) for top in above for place in _PROGRAMS.values())
 
-    `places` are the names of programs by folder.
+
+def lead_to_programs(
+    command: str, program: str, links: Collection[str], places: Mapping[str, Collection[str]], folder: str = ""
+) -> str:
+    """Add the folder of linked programs to a command whose program is there.
+
+    `places` are the names of programs by folder, the nearest first; `folder` is where the command runs.
     """
-    for link, folder in _PROGRAMS.items():
-        if link in links and program in places.get(folder, ()):
-            return f'export PATH="$PWD/{folder}:$PATH"; {command}'
+    for place, names in places.items():
+        link = posixpath.dirname(place)
+        if link in links and program in names:
+            return f'export PATH="$PWD/{posixpath.relpath(place, folder or ".")}:$PATH"; {command}'
     return command
 
 

@@ -167,6 +167,8 @@ class ChangeProof:
     """What was not checked."""
     steps: tuple[Message, ...] = ()
     """What to do about what is missing."""
+    unable: str = ""
+    """Why the check could not run at all, neither on the work nor at the base: then the work need not be the cause."""
 
     @property
     def proven(self) -> bool:
@@ -177,7 +179,8 @@ class ChangeProof:
 def judge_change(change: ChangeUnderProof, runs: CheckRuns, remarks: Sequence[Message] = ()) -> ChangeProof:
     """Decide whether a change is proven. `remarks` tell what else was not checked."""
     comparison = _Comparison(change, runs)
-    seen = suspicions.find_suspicions(change.files, _Held(change), reports_tests=runs.work.tests is not None)
+    reports, reviewed = runs.work.tests is not None, change.policy.allow_tests
+    seen = suspicions.find_suspicions(change.files, _Held(change), reports_tests=reports, reviewed=reviewed)
     found = [_evidence_of_check(CHECK, runs.work)]
     if runs.held is not None:
         found.append(_evidence_of_base_tests(change, runs, runs.held))
@@ -187,7 +190,10 @@ def judge_change(change: ChangeUnderProof, runs: CheckRuns, remarks: Sequence[Me
     if change.policy.scope:
         found.append(_judge_scope(change, runs))
     verdict = done.decide(make_promise(change, [each.id for each in found]), found, ())
-    failed = [each.id for each in found if not each.passed]
+    unable = [runnable_checks.explain_unable(change.check, each) for each in (runs.work, runs.base)]
+    steps = [_STEPS[each.id]() for each in found if not each.passed]
+    if unable[0]:
+        steps[0] = change_words.DO_RUN(why=unable[0])
     return ChangeProof(
         verdict,
         tuple(found),
@@ -197,7 +203,8 @@ def judge_change(change: ChangeUnderProof, runs: CheckRuns, remarks: Sequence[Me
         tuple(sorted(comparison.skipped)),
         tuple(sorted(comparison.red)),
         (*_list_unchecked(change, runs, comparison), *remarks),
-        tuple(_STEPS[name]() for name in failed),
+        tuple(steps),
+        unable[0] if all(unable) else "",
     )
 
 
@@ -243,10 +250,26 @@ def _evidence_of_check(name: str, result: CheckResult) -> Evidence:
 def _evidence_of_base_tests(change: ChangeUnderProof, runs: CheckRuns, held: CheckResult) -> Evidence:
     """Judge the work by the tests as they were. Where the base has no test that could run, there is nothing to hold."""
     found = _evidence_of_check(BASE_TESTS, held)
+    if ghosts := _find_ghosts(runs, held):
+        text = change_words.GHOST_TESTS(count=len(ghosts), names=join_names(ghosts))
+        return replace(found, passed=False, detail=text)
     unable = [runnable_checks.explain_unable(change.check, each) for each in (runs.base, held)]
     if not found.passed and all(unable) and runs.base.reason == held.reason:
         return replace(found, passed=True, detail=change_words.NO_BASE_TESTS(why=unable[0]))
     return found
+
+
+def _find_ghosts(runs: CheckRuns, held: CheckResult) -> set[str]:
+    """Find tests in the report of a tree that are only in files that this tree does not have: a program wrote it."""
+    base = runs.base.tests
+    if runs.red is None or runs.red.tests is None or held.tests is None or base is None:
+        return set()
+    if any("::" not in name for name in base.failed):
+        return set()  # which tests the base has is not known: a file of them could not be loaded
+    new = runs.red.tests.known - base.known
+    modules = tuple(f"{name}{end}" for name in new if "::" not in name for end in ("::", "."))
+    unknown = held.tests.known - base.known
+    return {name for name in unknown if name in new or name.startswith(modules)}
 
 
 def _judge_protected(
@@ -263,7 +286,10 @@ def _judge_protected(
         text = change_words.ONLY_EXTENDED(names=join_names(extended)) if extended else change_words.NONE_CHANGED()
         return _observe(PROTECTED, text, runs, passed=True)
     whys: list[Message] = [change_words.PROTECTED_CHANGED(count=len(paths), names=join_names(paths))]
-    whys += [change_words.AT_LINE(path=each.path, line=each.line, what=each.message) for each in refused.values()]
+    whys += [
+        change_words.AT_LINE(path=each.path, line=each.line, what=each.message) if each.line else each.message
+        for each in refused.values()
+    ]
     whys += [change_words.SHADOWING(path=scope.display_path(path)) for path in shadows]
     return _observe(PROTECTED, _as_message(whys[:6]), runs, passed=False)
 
@@ -359,6 +385,11 @@ class _Comparison:
         after = count_tests(self._runs.work.output)
         if isinstance(self._change.check, TestsCheck):
             return _observe(TESTS_KEPT, change_words.NO_TEST_REPORT(), self._runs, passed=False)
+        gone = [file.path for file in self._change.files if file.kind == "deleted" and test_runners.is_test(file.path)]
+        if gone:
+            names = join_names([scope.display_path(path) for path in gone])
+            text = change_words.FILES_GONE(count=len(gone), names=names)
+            return _observe(TESTS_KEPT, text, self._runs, passed=self._change.policy.allow_tests)
         if not before:
             return _observe(TESTS_KEPT, change_words.NOT_COUNTED(), self._runs, passed=True)
         fewer = (after or 0) < before

@@ -122,7 +122,8 @@ def find_checks(project: ProjectFiles) -> tuple[CheckCandidate, ...]:
     places = [""]
     found = list(_at_place(project, ""))
     if not found:
-        places = sorted((each for each in tree.folders if each.count("/") < _DEEPEST), key=_by_depth)
+        near = (each for each in tree.folders if each.count("/") < _DEEPEST and each.isprintable())
+        places = sorted(near, key=_by_depth)
         found = [candidate for place in places for candidate in _at_place(project, place)]
     known = {(each.cwd, each.run) for each in found}
     found += [each for each in _in_workflows(project) if (each.cwd, each.run) not in known]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from agenttalk.rules.changes import check_discovery
@@ -94,7 +95,15 @@ _DETECTS: Final = re.compile(
     r"|JEST_WORKER_ID|VITEST_WORKER_ID|process\.env\.VITEST\b|NODE_ENV\s*===?\s*[\"']test[\"']|\btesting\.Testing\(\)"
 )
 _FORGES: Final = re.compile(re.escape(check_discovery.REPORT))
+_TOUCHES: Final = re.compile(
+    r"\b_pytest\b|\bpluggy\b|\bTestCase\.\w+\s*=(?!=)|\bunittest\.(?:case|result|runner|loader)\b|\bsys\.settrace\("
+)
+_STANDING: Final = frozenset({"report-forged", "runner-touched", "always-equal"})
+"""Rules that no honest work breaks without a person who reviews it."""
+_COMPARES: Final = re.compile(r"\s*def\s+__(?:eq|ne|lt|le|gt|ge|bool|contains|instancecheck)__\s*\(")
+_YES: Final = re.compile(r"\s*return\s+(?:True|1)\s*(?:#.*)?$")
 _RULES: Final = (
+    _LineRule("runner-touched", _TOUCHES, change_words.RUNNER_TOUCHED, "code"),
     _LineRule("report-forged", _FORGES, change_words.REPORT_FORGED, "any"),
     _LineRule("test-detected", _DETECTS, change_words.TEST_DETECTED, "code"),
     _LineRule("test-skipped", _SKIPS, change_words.TEST_SKIPPED, "tests"),
@@ -119,31 +128,33 @@ _THRESHOLD: Final = re.compile(
 
 
 def find_suspicions(
-    files: Sequence[ChangedFile], held: PathMatcher, *, reports_tests: bool = True
+    files: Sequence[ChangedFile], held: PathMatcher, *, reports_tests: bool = True, reviewed: bool = False
 ) -> tuple[Suspicion, ...]:
     """Find what a reviewer should see. What is about a `held` file stands in the way of the verdict.
 
-    A check that does not report single tests rests on its exit code alone, so a program that ends early with success
-    stands in the way, too; and always what names the report that we have a test runner write.
+    So does code that reaches into the test runner, and, where the check rests on its exit code alone, a program that
+    ends early with success; unless a person has `reviewed` the change.
     """
-    found = [suspicion for file in files for suspicion in _find_in(file, held, reports_tests=reports_tests)]
+    standing = frozenset() if reviewed else _STANDING if reports_tests else _STANDING | {"early-exit"}
+    found = [suspicion for file in files for suspicion in _find_in(file, held, standing)]
     found.sort(key=lambda each: (not each.refuses, each.path, each.line))
     return tuple(found[:MOST])
 
 
-def _find_in(file: ChangedFile, held: PathMatcher, *, reports_tests: bool) -> Iterator[Suspicion]:
+def _find_in(file: ChangedFile, held: PathMatcher, standing: frozenset[str]) -> Iterator[Suspicion]:
     refuses = held.covers(file.moved_from or file.path)
     yield from _about_file(file, refuses=refuses)
     if file.kind == "moved" or not file.is_readable:
         return
     for rule in _RULES:
         if _applies(rule.where, file.path):
-            stands = rule.id == "report-forged" or (rule.id == "early-exit" and not reports_tests)
             for line in file.added_lines:
                 if rule.pattern.search(line.text):
-                    yield _at(rule.id, file, line, rule.text, refuses=refuses or stands)
-    if test_runners.is_test(file.path):
+                    yield _at(rule.id, file, line, rule.text, refuses=refuses or rule.id in standing)
+    if _has_tests(file.path):
         yield from _weakened(file, refuses=refuses)
+    for line in _list_always_equal(file):
+        yield _at("always-equal", file, line, change_words.ALWAYS_EQUAL, refuses=refuses or "always-equal" in standing)
     if _WORKFLOW.match(file.path):
         yield from _removed_steps(file, refuses=refuses)
     yield from _lowered(file, refuses=refuses)
@@ -170,12 +181,25 @@ def _applies(where: str, path: str) -> bool:
     if where == "code":
         return not test_runners.is_test(path) and not _BY_ITSELF.covers(path)
     if where == "tests":
-        return test_runners.is_test(path) or _BY_ITSELF.covers(path)
+        return _has_tests(path) or _BY_ITSELF.covers(path)
     if where == "workflow":
         return _WORKFLOW.match(path) is not None
     name = path.rpartition("/")[2]
     runs = _CONFIGURATION.covers(path) or name in test_runners.SHARED or name.lower() in {"makefile", "justfile"}
     return runs or _WORKFLOW.match(path) is not None or name.endswith((".sh", ".mk"))
+
+
+def _has_tests(path: str) -> bool:
+    """Whether a file has tests: it is one, or of a language whose tests stand beside the code."""
+    return test_runners.is_test(path) or path.endswith(".rs")
+
+
+def _list_always_equal(file: ChangedFile) -> Iterator[NumberedLine]:
+    """List new comparisons that always hold: what such an object is compared with passes every test."""
+    lines = [line for line in file.added_lines if line.text.strip()]
+    for line, after in pairwise(lines):
+        if _COMPARES.match(line.text) and _YES.match(after.text):
+            yield line
 
 
 def _weakened(file: ChangedFile, *, refuses: bool) -> Iterator[Suspicion]:

@@ -11,7 +11,7 @@ from typing import Final
 
 _LONGEST: Final = 1024
 """The most bytes of a line that is read."""
-_MOST: Final = 16 * 1024 * 1024
+_MOST: Final = 8 * 1024 * 1024
 """The most bytes of an output in which tests are counted."""
 _SURE: Final = 3
 """How many letters of results a line has that is hardly the beginning of a word."""
@@ -31,6 +31,8 @@ _LETTERS: Final = re.compile(rb"(?:[^\s:]+\.py )?(?P<letters>[.FEsxXu]+)(?:\s+\[
 _NODE_TEST: Final = re.compile(rb"\s*(?:\xe2\x9c\x94|\xe2\x9c\x96|\xef\xb9\xa3) (?P<name>.*) \([\d.]+ms\)")
 _NODE_SUITE: Final = re.compile(rb"\s*\xe2\x96\xb6 (?P<name>.*)")
 _COLLECTED: Final = re.compile(rb"collected (?P<all>\d{1,9}) items?(?:.* / (?P<some>\d{1,9}) selected)?")
+_HINT: Final = re.compile(rb"::| \.\.\. |--- [PFS]|\bok \d|collected |=====|\xe2[\x96\x9c\x84]|\xef\xb9\xa3")
+"""What stands in every line that means anything here, apart from letters. Most output of other programs has none."""
 _OVER: Final = re.compile(rb"=+ (?:FAILURES|ERRORS|short test summary info) =+|={70}|\xe2\x84\xb9 tests \d+")
 """After such a line there are reports of failures, in which tests may be named again."""
 
@@ -69,6 +71,9 @@ class TestCounter:
         if self._left <= 0:
             return
         self._left -= len(data)
+        if not self._has_letters and not _HINT.search(self._line + data):
+            self._line = (data if b"\n" in data else self._line + data).rpartition(b"\n")[2][:_LONGEST]
+            return
         *lines, rest = data.split(b"\n")
         for line in lines:
             self._add_line((self._line + line[:_LONGEST]).rstrip())
@@ -81,7 +86,9 @@ class TestCounter:
     def _add_line(self, line: bytes) -> None:
         if self._left <= 0 or not line or len(line) > _LONGEST:
             return
-        if _OVER.match(line):
+        if not _HINT.search(line):
+            self._counted += self._count_letters(line)
+        elif _OVER.match(line):
             self._left = 0
         elif _is_result(line):
             self._counted += 1

@@ -14,7 +14,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from agenttalk.contracts.core.base import parse_instant
-from agenttalk.rules.core import usage
+from agenttalk.rules.core import turn_times, usage
+from agenttalk.rules.core.turn_times import TurnPart, TurnParts
 
 Attribute: TypeAlias = "str | bool | int | float"
 Attributes: TypeAlias = "tuple[tuple[str, Attribute], ...]"
@@ -130,7 +131,12 @@ class TraceIds:
 
 def to_nanoseconds(text: str) -> int:
     """Convert a time of the ledger to nanoseconds since 1970."""
-    return (parse_instant(text) - _EPOCH) // timedelta(microseconds=1) * 1_000
+    return to_nanoseconds_at(parse_instant(text))
+
+
+def to_nanoseconds_at(at: datetime) -> int:
+    """Convert a time to nanoseconds since 1970."""
+    return (at - _EPOCH) // timedelta(microseconds=1) * 1_000
 
 
 def make_attributes(board: str, plan_id: str, task_id: str, command_id: str, agent_id: str, attempt: int) -> Attributes:
@@ -165,6 +171,8 @@ class TurnTrace:
     """How long the agent worked. The rest of the time is the engine's work before and after."""
     texts: bool = False
     """Whether texts of agents and checks are exported."""
+    leased: int | None = None
+    """When its lease began, if that is known."""
 
     def make_attempt_span(self) -> Span:
         """Make the span of the attempt, with its outcome."""
@@ -174,7 +182,13 @@ class TurnTrace:
         about = make_attributes(
             self.fact.board, self.plan_id, self.task_id, body["command_id"], self.agent_id, int(body["attempt"])
         )
-        attributes = (*about, *self._model(), *self._outcome(cause), *((("error.type", error),) if error else ()))
+        attributes = (
+            *about,
+            *self._model(),
+            *self._outcome(cause),
+            *self._waits(),
+            *((("error.type", error),) if error else ()),
+        )
         return Span(
             *self.place,
             f"invoke_agent {self.agent_id}",
@@ -189,19 +203,22 @@ class TurnTrace:
 
     def make_part_spans(self, calls: Sequence[AgentToolCall]) -> Iterator[Span]:
         """Make the spans within the attempt: the request to a model, calls of tools, and checks."""
-        worked = min(self.ended, self.began + int(self.seconds * 1e9))
+        times = self._times()
+        begun, worked = self._span_of("agent", times) or (self.began, self.began + int(self.seconds * 1e9))
+        worked = min(self.ended, worked)
         used = self.fact.body["usage"]
         if used.get("agent") in _MODELS:
             model = str(used.get("model") or "")
             about: Attributes = (("gen_ai.operation.name", "chat"), ("gen_ai.provider.name", _provider(used)))
             yield self._part(
-                "chat", 0, f"chat {model}".rstrip(), self.began, worked, (*about, *self._model()), "client"
+                "chat", 0, f"chat {model}".rstrip(), min(begun, worked), worked, (*about, *self._model()), "client"
             )
         for number, call in enumerate(calls):
             began = self._inside(to_nanoseconds(call.at))
             until = max(began, self._inside(to_nanoseconds(call.until)))
             yield self._part("call", number, f"execute_tool {call.name}", began, until, _tool(call.name))
-        yield from self._checks(worked)
+        checked = self._span_of("checks", times)
+        yield from self._checks(self._inside(checked[0]) if checked else worked)
 
     def _checks(self, at: int) -> Iterator[Span]:
         """Make the spans of checks. Only their lengths are known, so they follow each other after the agent's end."""
@@ -235,6 +252,23 @@ class TurnTrace:
         trace_id, parent, _ = self.place
         own = self.naming.make_part_span_id(parent, what, number)
         return Span(trace_id, own, parent, name, kind, began, ended, attributes)
+
+    def _times(self) -> TurnParts:
+        """Read when the parts of the turn began and ended."""
+        return turn_times.read_turn_times(self.fact.body.get("times"))
+
+    @staticmethod
+    def _span_of(part: TurnPart, times: TurnParts) -> tuple[int, int] | None:
+        found = times.get(part)
+        return (to_nanoseconds_at(found[0]), to_nanoseconds_at(found[1])) if found is not None else None
+
+    def _waits(self) -> Attributes:
+        """Make the attributes that say how long the agent and its check were waited for."""
+        if not (times := self._times()):
+            return ()
+        leased = _EPOCH + timedelta(microseconds=self.leased // 1_000) if self.leased is not None else None
+        waits = turn_times.measure_waits(times, leased, parse_instant(self.fact.at))
+        return tuple((f"agenttalk.wait.{name}_s", value) for name, value in waits.as_json().items())
 
     def _inside(self, at: int) -> int:
         return max(self.began, min(self.ended, at))

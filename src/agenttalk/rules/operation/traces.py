@@ -156,6 +156,7 @@ class TraceBuilder:
             ended=ended,
             seconds=said,
             texts=self.texts,
+            leased=known,
         )
         return [turn.make_attempt_span(), *turn.make_part_spans(calls)]
 

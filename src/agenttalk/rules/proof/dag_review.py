@@ -11,6 +11,8 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.contracts.plan import ReviewPolicy
 from agenttalk.contracts.validation import DagReviewResult, Issue
+from agenttalk.rules.text.message import ABOUT
+from agenttalk.rules.text.question_words import DAG_REVIEW as _WHY
 
 ReviewVerdict = Literal["APPROVE", "REVISE", "REJECT"]
 VERDICTS: Final[tuple[ReviewVerdict, ...]] = get_args(ReviewVerdict)
@@ -100,15 +102,15 @@ def read_review(data: bytes, reviewer: str, dag_sha256: str) -> DagReview | str:
     try:
         said: Any = wire.read(data, limit=_LIMIT)
         if not isinstance(said, dict):
-            return "it is not a JSON object"
+            return _WHY["no_object"]()
         known = {"review_id": "review", "reviewer_agent_id": reviewer, "dag": {"file_name": DAG, "sha256": dag_sha256}}
         document = DagReviewResult.from_json({"schema_version": "1.0", **known, **said})
     except AgentTalkError as error:
         return error.message
     if document.dag.sha256 != dag_sha256:
-        return "it is about another DAG"
+        return _WHY["other_dag"]()
     if document.reviewer_agent_id != reviewer:
-        return f"it speaks for {document.reviewer_agent_id}"
+        return _WHY["other_author"](agent=document.reviewer_agent_id)
     return DagReview(reviewer, float(document.score), document.decision, tuple(document.issues))
 
 
@@ -120,7 +122,7 @@ def read_decision(data: bytes) -> tuple[ReviewVerdict, str] | str:
         return error.message
     decision = said.get("decision") if isinstance(said, dict) else None
     if decision not in VERDICTS:
-        return f"its decision is not one of {', '.join(VERDICTS)}"
+        return _WHY["no_decision"](decisions=", ".join(VERDICTS))
     reason = said.get("reason")
     return cast("ReviewVerdict", decision), reason.strip() if isinstance(reason, str) else ""
 
@@ -144,19 +146,21 @@ def decide(
     }
     if policy.coordinator is not None and not isinstance(coordinator, tuple):
         missing.setdefault(policy.coordinator, _why(coordinator))
-    reasons = [f"{each.reviewer} gives {each.score:g}, and {policy.min_score:g} is the least" for each in low]
+    reasons = [_WHY["low"](reviewer=each.reviewer, score=each.score, least=float(policy.min_score)) for each in low]
     votes = [each for each in heard if each.decision != "APPROVE"]
-    reasons += [f"{each.reviewer} says {each.decision}: {_first(each.issues)}" for each in votes]
+    reasons += [
+        _WHY["vote"](reviewer=each.reviewer, decision=each.decision, issue=_first(each.issues)) for each in votes
+    ]
     ruled = _worst([*(each.decision for each in heard), *(["REVISE"] if low else [])])
     if missing:
-        reasons += [f"{name} was not heard: {why}" for name, why in missing.items()]
+        reasons += [_WHY["absent"](reviewer=name, why=why) for name, why in missing.items()]
         held = _worst([ruled, default if default in VERDICTS else "REVISE"])
-        reasons.append(f"without all of them {held} holds")
+        reasons.append(_WHY["default"](decision=held))
         return DagReviewDecision(held, ENGINE, tuple(reasons), tuple(missing))
     if not isinstance(coordinator, tuple):
         return DagReviewDecision(ruled, ENGINE, tuple(reasons))
     said, reason = coordinator
-    reasons += [f"{policy.coordinator}: {reason}"] if reason else []
+    reasons += [ABOUT(subject=str(policy.coordinator), what=reason)] if reason else []
     if said == "APPROVE" and low:
         said = "REVISE"
     return DagReviewDecision(said, str(policy.coordinator), tuple(reasons))
@@ -168,8 +172,8 @@ def _worst(said: Sequence[str]) -> ReviewVerdict:
 
 
 def _why(said: object) -> str:
-    return said if isinstance(said, str) else "it said nothing"
+    return said if isinstance(said, str) else _WHY["silent"]()
 
 
 def _first(issues: Sequence[Issue]) -> str:
-    return issues[0].description if issues else "it names no issue"
+    return issues[0].description if issues else _WHY["no_issue"]()

@@ -99,6 +99,21 @@ REPORT_FORGED: Final = Template(
     "it names the report that only the test runner writes: {line}",
     "它提到了只应由测试运行器写入的报告：{line}",
 )
+RUNNER_TOUCHED: Final = Template(
+    "change.runner_touched",
+    "the program reaches into the test runner: {line}",
+    "程序干预测试运行器：{line}",
+)
+ALWAYS_EQUAL: Final = Template(
+    "change.always_equal",
+    "a comparison that always holds: {line}",
+    "永远成立的比较：{line}",
+)
+GHOST_TESTS: Final = Template(
+    "change.ghost_tests",
+    "the report names tests that are not there ({count}): {names}",
+    "报告提到了不存在的测试（{count} 个）：{names}",
+)
 TEST_DETECTED: Final = Template(
     "change.test_detected",
     "the program behaves otherwise while it is tested: {line}",
@@ -163,6 +178,16 @@ DO_CHECK: Final = Template(
     "change.do_check",
     "mend what fails; the end of the check's output is shown above",
     "修复失败之处；上面显示了检查输出的末尾",
+)
+DO_RUN: Final = Template(
+    "change.do_run",
+    "the check could not run: {why}; name another by --check, or give it what it needs by --link, --env or --prepare",
+    "检查无法运行：{why}；请用 --check 指定其他检查，或用 --link、--env、--prepare 提供所需",
+)
+FILES_GONE: Final = Template(
+    "change.files_gone",
+    "test files of the base that are gone ({count}): {names}",
+    "基线中消失的测试文件（{count} 个）：{names}",
 )
 DO_BASE_TESTS: Final = Template(
     "change.do_base_tests",

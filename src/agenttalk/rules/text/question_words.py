@@ -76,10 +76,33 @@ DAG_NOT_APPROVED: Final = Template(
 )
 DAG_RULING: Final = Template(
     "question.dag_ruling",
-    "{decision} by {by}:\n{reasons}\nThe DAG has the hash {hash}.",
-    "{by} 的裁定 {decision}：\n{reasons}\nDAG 的哈希是 {hash}。",
-    ("\n", "\n"),
+    "{decision} by {by}:\n- {reasons}\nThe DAG has the hash {hash}.",
+    "{by} 的裁定 {decision}：\n- {reasons}\nDAG 的哈希是 {hash}。",
+    ("\n- ", "\n- "),
 )
+DAG_REVIEW: Final = make_table(
+    "question.dag_review",
+    {
+        "low": (
+            "{reviewer} gives {score:g}, and {least:g} is the least",
+            "{reviewer} 打了 {score:g} 分，而最低要求是 {least:g} 分",
+        ),
+        "vote": ("{reviewer} says {decision}: {issue}", "{reviewer} 的结论是 {decision}：{issue}"),
+        "absent": ("{reviewer} was not heard: {why}", "没有 {reviewer} 的意见：{why}"),
+        "default": ("without all of them {decision} holds", "意见不全时以 {decision} 为准"),
+        "approved": ("approved by {by}", "由 {by} 批准"),
+        "silent": ("it said nothing", "没有任何输出"),
+        "no_issue": ("it names no issue", "没有指出问题"),
+        "no_object": ("it is not a JSON object", "不是 JSON 对象"),
+        "other_dag": ("it is about another DAG", "针对的是另一个 DAG"),
+        "other_author": ("it speaks for {agent}", "它代表的是 {agent}"),
+        "no_decision": ("its decision is not one of {decisions}", "其结论不是 {decisions} 之一"),
+        "task_state": ("its task is {state}", "其任务的状态是 {state}"),
+        "task_gone": ("its task is gone", "其任务已不存在"),
+        "not_delivered": ("it delivered no {name}", "没有交付 {name}"),
+    },
+)
+"""Why a DAG was approved or not."""
 CHECK_IS_WRONG: Final = Template(
     "question.check_is_wrong",
     "{agent} says that the check {check!r} of {task} is wrong",

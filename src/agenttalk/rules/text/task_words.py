@@ -50,6 +50,25 @@ NOT_IN_PLAN: Final = Template("task.not_in_plan", "the new plan has no such task
 MACHINE_FINDS_NOTHING: Final = Template(
     "task.machine_finds_nothing", "a machine finds nothing wrong with it", "机器检查未发现问题"
 )
+RESTS_ON_REFUSED: Final = Template(
+    "task.rests_on_refused", "it rests on what {task} made, which was refused", "它依赖 {task} 的产出，而该产出被拒绝"
+)
+SKIPPED_BY: Final = Template("task.skipped_by", "skipped by {by}", "由 {by} 跳过")
+TRIED_AGAIN: Final = Template("task.tried_again", "tried again by {by}", "由 {by} 重试")
+REVISED: Final = Template("task.revised", "revision {number} of the plan is in force", "计划的第 {number} 版已生效")
+STOPPED_BY: Final = Template("task.stopped_by", "stopped by {by}", "由 {by} 停止")
+NOTHING_CAME: Final = Template(
+    "task.nothing_came", "nothing came within {seconds} seconds", "{seconds} 秒内没有收到任何东西"
+)
+UNDONE: Final = Template("task.undone", "it was not done", "没有完成")
+NAME_MISSING: Final = Template("task.name_missing", "{name} is missing", "缺少 {name}")
+NO_ANSWER: Final = Template(
+    "task.no_answer",
+    "{agent} did not answer before the deadline, {deadline}",
+    "{agent} 在截止时间 {deadline} 之前没有回答",
+)
+REVIEW_OVER: Final = Template("task.review_over", "the review is over", "评审已结束")
+DAG_REFUSED: Final = Template("task.dag_refused", "its DAG was not approved", "其 DAG 未获批准")
 ACCEPTED_BY: Final = Template("task.accepted_by", "{by} accepted it as it is", "{by} 按现状接受")
 OVERRIDDEN: Final = Template("task.overridden", "overridden: {why}", "已放行：{why}")
 NOT_NEWEST: Final = Template(

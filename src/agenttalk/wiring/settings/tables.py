@@ -103,6 +103,8 @@ class AgentSettings(SettingsTable):
     acp: Annotated[AcpUseSpec, BeforeValidator(normalize_cli)] | None = None
     """The coding agent and its permissions, of the driver `acp`: its name, or a table; see
     [coding agents over ACP](spoken-agents.md)."""
+    fallback: Text | None = None
+    """The agent of the plan that does its tasks while its account waits for its provider."""
     prompt: str | None = None
     """Its role, in words."""
     skills: Many[str] | None = None

@@ -58,6 +58,7 @@ def test_a_goal_is_all_that_is_named(shop: Repo) -> None:
     assert shop.show(branch, "price.py") == RIGHT.strip()
 
 
+@pytest.mark.rest
 def test_the_agent_and_the_check_can_be_named(shop: Repo) -> None:
     install(shop, "claude", "#!/bin/sh\nexit 9\n")
     install(shop, "qwen")
@@ -108,3 +109,12 @@ def test_a_person_can_be_the_check(shop: Repo) -> None:
     again = as_json(do(shop, "--json", "--ask-me", GOAL))
     assert again["result"] == "proven"
     assert shop.show(again["branch"], "price.py") == RIGHT.strip()
+
+
+@pytest.mark.rest
+def test_dollars_end_it(shop: Repo) -> None:
+    install(shop, "claude", CLAUDE.replace("40", "7"))
+    told = as_json(do(shop, "--json", "--usd", "0.005", GOAL, code=1))
+    assert told["result"] == "not proven"
+    assert told["rounds"] == 1
+    assert "$0.01" in told["reason"]

@@ -86,15 +86,19 @@ pathlib.Path("looked").write_text("")
     assert told["result"] == "proven"
 
 
+@pytest.mark.rest
 def test_a_program_of_the_environment_is_found_and_runs_there(shop: Repo) -> None:
     install_path(shop)
     script = shop.top / ".venv/bin/pricecheck"
     script.write_text(f"#!{shop.top}/.venv/bin/python\nimport price\nassert price.price(2) == 80, price.__file__\n")
     script.chmod(0o755)
     assert shop.json("pricecheck", shop.agent(FIXES))["result"] == "proven"
+    inner = shop.agent(writes(RIGHT))
+    assert shop.json("pricecheck", inner, cwd=shop.top / "src")["result"] == "proven"
     assert (shop.top / "src/price.py").read_text() == WRONG
 
 
+@pytest.mark.rest
 def test_what_is_linked_stays_as_it_is(shop: Repo) -> None:
     install_path(shop)
     module = site_of(shop) / "helper.py"
@@ -111,6 +115,7 @@ for path in pathlib.Path(".venv").glob("lib/*/site-packages/helper.py"):
     assert module.read_text() == "RATE = 40\n"
 
 
+@pytest.mark.rest
 def test_settings_that_git_ignores_are_there(shop: Repo) -> None:
     (shop.top / ".env").write_text("RATE=40\n")
     told = shop.until("grep -q RATE=40 .env && test -e made", shop.agent(writes("", "made")))
@@ -141,6 +146,7 @@ def test_a_workspace_of_npm_leads_to_the_work(tmp_path: Path) -> None:
     assert (told["result"], told["links"]) == ("proven", ["node_modules"])
 
 
+@pytest.mark.rest
 def test_a_preparation_is_run_in_the_clone(shop: Repo) -> None:
     told = shop.json(
         "grep -q ready made/mark && test -e done",

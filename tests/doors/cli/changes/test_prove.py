@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,22 @@ CHEATS: dict[str, tuple[Mapping[str, str | None], set[str], str]] = {
         {"price.py": WRONG, "tests/__init__.py": "import price\nprice.total = sum\n", "tests/test_taxed.py": "def test_it():\n    pass\n"},
         {"base-tests"},
         "test_empty",
+    ),
+    "a forged report": (
+        {"price.py": "import os, sys\n[path] = [each[11:] for each in sys.argv if each.startswith('--junitxml=')]\nopen(path, 'w').write('<testsuite>' + ''.join(f'<testcase classname=\"tests.{c}\" name=\"{n}\"/>' for c, n in [('test_price', 'test_total'), ('test_price', 'test_empty'), ('test_taxed', 'test_taxed')]) + '</testsuite>')\nos._exit(0)\n",
+         "tests/test_taxed.py": NEW_TEST},
+        {"base-tests"},
+        "test_taxed",
+    ),
+    "code that reaches into the test runner": (
+        {"price.py": f"import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n{TAXED}".replace("sum(items)", "4"), "tests/test_taxed.py": NEW_TEST},
+        {"protected"},
+        "reaches into the test runner",
+    ),
+    "an object that equals everything": (
+        {"price.py": "class Any:\n    def __eq__(self, other):\n        return True\n\n\ndef total(items):\n    return Any()\n\n\ntaxed = total\n", "tests/test_taxed.py": NEW_TEST},
+        {"protected"},
+        "comparison that always holds",
     ),
     "exit 0 at import": ({"price.py": "import os\nos._exit(0)\n"}, {"check", "tests-kept", "shown"}, "no report"),
     "settings by which nothing is collected": (
@@ -294,6 +311,12 @@ def test_the_check_gets_what_git_ignores_and_what_it_is_given(tmp_path: Path) ->
     assert shop.prove(*check, "--env", "RATE=3").code == 1
     assert shop.prove(*check, "--env", "RATE=2", "--link", "none").code == 1
     assert shop.prove(*check, "--env", "RATE=2", "--link", "node_modules/").code == 0
+    shop.write({".gitignore": "env/\n", "env/bin/rate": "#!/bin/sh\necho 2\n"})
+    (shop.top / "env/bin/rate").chmod(0o755)
+    activated = f"{shop.top}/env/bin:{os.environ['PATH']}"
+    found = shop.call("--check", 'test "$(rate)" = 2 && grep taxed price.py', PATH=activated)
+    assert found.code == 0, found
+    shop.write({".gitignore": "node_modules/\nenv/\n"})
     prepare = ("--prepare", "mkdir node_modules && touch node_modules/x")
     assert shop.prove(*check, "--env", "RATE=2", *prepare).code == 0
     failed = shop.prove("--prepare", "echo no network; exit 3")

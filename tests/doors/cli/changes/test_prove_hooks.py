@@ -65,6 +65,12 @@ def test_what_claude_cannot_mend_lets_it_stop_and_is_shown_to_the_person(shop: S
     empty = tmp_path / "empty"
     empty.mkdir()
     assert "is in no work tree" in stop(shop, cwd=str(empty))["systemMessage"]
+    assert "is not a glob" in stop(shop, "--scope", "../x")["systemMessage"], "code 2 would keep Claude from stopping"
+    shop.write({**BROKEN, "tests/check.sh": "exit 127\n"})
+    commit(shop, "no check")
+    shop.write({"price.py": TAXED})
+    assert "the check could not run" in stop(shop)["systemMessage"]
+    shop.git("reset", "-q", "--hard", "HEAD~1")
     for text in ("", "[]", "{", '{"session_id": 3, "cwd": "/nowhere"}'):
         shop.write(BROKEN)
         found = shop.call("--hook", "claude-stop", *CHECK, "--blocks", "9", stdin=text)
@@ -81,6 +87,16 @@ def test_work_that_was_committed_in_the_session_is_held_too(shop: Shop) -> None:
     shop.call("--hook", "claude-start", stdin=told)
     assert stop(shop)["decision"] == "block", "a session that goes on keeps its beginning"
     assert shop.call("--hook", "claude-start", stdin="{}", cwd=shop.folder).code == 0
+
+
+def test_an_agent_of_ours_may_stop_and_may_not_prove(shop: Shop) -> None:
+    shop.write(BROKEN)
+    for hook in ("claude-start", "claude-stop"):
+        found = shop.call("--hook", hook, *CHECK, stdin="{}", AGENTTALK_LEASE="lease_1")
+        assert (found.code, found.out) == (0, ""), found
+    refused = shop.call(*CHECK, AGENTTALK_LEASE="lease_1")
+    assert refused.code == 2
+    assert "only people may run 'agenttalk prove'" in refused.err
 
 
 def push(shop: Shop, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from agenttalk.testing import FakeGitea
 from doors.cli.changes.changekit import CHECK, RIGHT, make_repo, writes
 from kits.provekit import git
@@ -66,6 +68,7 @@ def test_what_is_missing_for_a_pull_request_is_told_before_the_agent_starts(tmp_
     assert git(repo.top, "branch", "--list", "agenttalk/*") == ""
 
 
+@pytest.mark.rest
 def test_work_whose_pull_request_cannot_be_opened_stays_proven_and_waits(tmp_path: Path) -> None:
     repo = make_repo(tmp_path)
     repo.state.mkdir(mode=0o700)

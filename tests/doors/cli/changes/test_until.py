@@ -50,6 +50,7 @@ def test_a_red_check_is_proven_on_a_branch_of_its_own(shop: Repo) -> None:
     assert untouched(shop)
 
 
+@pytest.mark.rest
 def test_programs_read_the_end_as_json(shop: Repo) -> None:
     told = shop.json(CHECK, shop.agent(FIXES))
     assert (told["ok"], told["result"], told["rounds"], told["check"]) == (True, "proven", 1, CHECK)
@@ -75,6 +76,7 @@ def test_the_agent_gets_what_is_missing_and_goes_on(shop: Repo) -> None:
     assert (told["result"], told["rounds"]) == ("proven", 2)
 
 
+@pytest.mark.rest
 def test_rounds_end_it(shop: Repo) -> None:
     told = shop.json(CHECK, shop.agent(AT_LAST), "--rounds", "1", code=1)
     assert (told["result"], told["rounds"], told["branch"]) == ("not proven", 1, None)
@@ -93,17 +95,20 @@ def test_the_tests_of_the_check_are_protected(shop: Repo) -> None:
     assert untouched(shop)
 
 
+@pytest.mark.rest
 def test_tests_may_be_changed_when_that_is_allowed(shop: Repo) -> None:
     changes = writes(SUITE.replace("80", "0"), "test_price.py")
     told = shop.json(CHECK, shop.agent(changes), "--allow-tests")
     assert "assertEqual(price(2), 0)" in shop.show(told["branch"], "test_price.py")
 
 
+@pytest.mark.rest
 def test_more_can_be_protected(shop: Repo) -> None:
     told = shop.until(CHECK, shop.agent(FIXES), "--protect", "price.py", "--rounds", "1", code=1)
     assert "protected  price.py, test_price.py" in told
 
 
+@pytest.mark.rest
 def test_only_the_scope_may_change(shop: Repo) -> None:
     wide = f"{FIXES}\n{writes('more', 'other.txt')}"
     told = shop.until(CHECK, shop.agent(wide), "--scope", "price.py", "--rounds", "1", code=1)
@@ -148,6 +153,7 @@ def test_bad_usage_is_told_in_a_sentence(shop: Repo, arguments: list[str], why: 
     assert why in "".join(shop.run(*arguments, code=2))
 
 
+@pytest.mark.rest
 def test_it_needs_a_repository_with_a_commit(shop: Repo) -> None:
     for name in ("plain", "empty"):
         (shop.folder / name).mkdir()
@@ -167,11 +173,13 @@ def test_uncommitted_work_is_taken_along_and_told(shop: Repo) -> None:
     assert git(shop.top, "status", "--porcelain") == "?? rate.py"
 
 
+@pytest.mark.rest
 def test_an_odd_place_works(tmp_path: Path) -> None:
     repo = make_repo(tmp_path, "mein schöner Läden")
     assert repo.json(CHECK, repo.agent(FIXES))["result"] == "proven"
 
 
+@pytest.mark.rest
 def test_a_detached_head_works(shop: Repo) -> None:
     git(shop.top, "checkout", "-q", "--detach")
     told = shop.until(CHECK, shop.agent(FIXES))
@@ -179,6 +187,7 @@ def test_a_detached_head_works(shop: Repo) -> None:
     assert "proven" in told
 
 
+@pytest.mark.rest
 def test_a_shallow_clone_and_a_linked_work_tree_work(shop: Repo) -> None:
     (shop.top / "note.md").write_text("more")
     git(shop.top, "add", ".")
@@ -196,6 +205,7 @@ def test_a_start_in_a_subfolder_works_from_there(tmp_path: Path) -> None:
     assert git(repo.top, "diff", "--name-only", "main", told["branch"]) == "inner/price.py"
 
 
+@pytest.mark.rest
 def test_a_program_of_the_repository_and_one_beside_it_are_found(shop: Repo) -> None:
     beside = shop.folder / "beside.sh"
     beside.write_text("#!/bin/sh\nsh ./fix.sh\n")
@@ -212,6 +222,7 @@ def test_the_proven_work_is_merged_when_that_is_wanted(shop: Repo) -> None:
     assert git(shop.top, "status", "--porcelain") == ""
 
 
+@pytest.mark.rest
 def test_a_merge_needs_a_clean_work_tree_and_a_branch_before_the_agent_starts(shop: Repo) -> None:
     (shop.top / "price.py").write_text("mine\n")
     told = shop.until(CHECK, shop.agent(FIXES), "--merge", code=2)
@@ -221,6 +232,7 @@ def test_a_merge_needs_a_clean_work_tree_and_a_branch_before_the_agent_starts(sh
     assert (shop.top / "price.py").read_text() == "mine\n"
 
 
+@pytest.mark.rest
 def test_what_cannot_be_merged_waits_for_a_person(shop: Repo) -> None:
     spoils = f"{FIXES}\npathlib.Path({str(shop.top / 'price.py')!r}).write_text('mine')"
     told = shop.json(CHECK, shop.agent(spoils), "--merge", "--sandbox", "plain", code=3)
@@ -241,6 +253,7 @@ def test_the_same_again_after_a_proof_tells_it_and_does_nothing(shop: Repo) -> N
     assert (shop.folder / "ran").read_text() == "xx"
 
 
+@pytest.mark.rest
 def test_the_same_again_after_a_failure_is_another_try(shop: Repo) -> None:
     ready = shop.folder / "ready"
     later = f"if pathlib.Path({str(ready)!r}).exists():\n    {FIXES}"
@@ -279,6 +292,7 @@ while not pathlib.Path({str(go)!r}).exists():
     assert len([*(shop.state / "runs").glob("*/*")]) == 1
 
 
+@pytest.mark.rest
 def test_two_at_once_in_one_repository_do_not_disturb_each_other(shop: Repo) -> None:
     commands = [
         ["until", "--json", CHECK, "--", *shop.agent(FIXES, name="one")],
@@ -315,6 +329,7 @@ subprocess.run([{sys.executable!r}, "-P", "-m", "agenttalk", "dispute", os.envir
     assert f"agenttalk inbox --root {told['root']}" in shown
 
 
+@pytest.mark.rest
 def test_minutes_end_it(shop: Repo) -> None:
     told = shop.json(CHECK, shop.agent("import time\ntime.sleep(600)"), "--minutes", "0.02", code=1)
     assert told["result"] == "not proven"
@@ -332,6 +347,7 @@ def test_the_feedback_is_put_into_arguments(shop: Repo) -> None:
     assert (told["result"], told["rounds"]) == ("proven", 2)
 
 
+@pytest.mark.rest
 def test_the_state_lies_outside_and_is_private(shop: Repo) -> None:
     shop.until(CHECK, shop.agent(FIXES))
     assert oct(shop.state.stat().st_mode & 0o777) == "0o700"
@@ -339,6 +355,7 @@ def test_the_state_lies_outside_and_is_private(shop: Repo) -> None:
     assert "lies in" in told
 
 
+@pytest.mark.rest
 def test_what_the_user_has_git_ignore_everywhere_is_not_taken_along(shop: Repo) -> None:
     home = shop.folder / "home"
     (home / ".gitconfig").write_text("[core]\n  excludesFile = ~/ignored\n")
@@ -368,6 +385,7 @@ def test_what_a_clone_lacks_is_told(shop: Repo) -> None:
     assert "cannot be taken along: git would run a filter on data.bin" in told
 
 
+@pytest.mark.rest
 def test_a_merge_that_is_under_way_is_told(shop: Repo) -> None:
     git(shop.top, "switch", "-qc", "side")
     (shop.top / "price.py").write_text("one\n")
@@ -377,3 +395,43 @@ def test_a_merge_that_is_under_way_is_told(shop: Repo) -> None:
     git(shop.top, "commit", "-qam", "two")
     subprocess.run(["git", "merge", "-q", "side"], cwd=shop.top, check=False, capture_output=True)
     assert "a merge is under way" in shop.until(CHECK, ["true"], code=2)
+
+
+@pytest.mark.rest
+def test_the_exit_code_of_an_agent_decides_nothing(shop: Repo) -> None:
+    told = shop.json(CHECK, shop.agent(f"{AT_LAST}\nsys.exit(3)"))
+    assert (told["result"], told["rounds"]) == ("proven", 2)
+    told = shop.json(CHECK, ["sh", "-c", "no-such-thing"], code=1)
+    assert "exit code 127" in told["reason"]
+
+
+@pytest.mark.rest
+def test_ctrl_c_ends_it_and_the_same_again_goes_on(shop: Repo) -> None:
+    mark, go = shop.folder / "started", shop.folder / "go"
+    slow = f"""
+import time
+pathlib.Path({str(mark)!r}).touch()
+while not pathlib.Path({str(go)!r}).exists():
+    time.sleep(0.02)
+{FIXES}"""
+    command = ["until", "--sandbox", "plain", CHECK, "--", *shop.agent(slow)]
+    started = subprocess.Popen(
+        [sys.executable, "-m", "agenttalk", *command],
+        cwd=shop.top,
+        env=shop.variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    deadline = time.monotonic() + PATIENCE
+    while not mark.exists():
+        assert time.monotonic() < deadline
+        assert started.poll() is None
+        time.sleep(0.02)
+    started.send_signal(signal.SIGINT)
+    told, _ = started.communicate(timeout=PATIENCE)
+    assert started.returncode == 130
+    assert "run the same command again" in told
+    go.touch()
+    assert shop.json(CHECK, shop.agent(slow), "--sandbox", "plain")["result"] == "proven"

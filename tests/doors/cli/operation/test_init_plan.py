@@ -85,6 +85,18 @@ def test_without_a_check_a_person_is_asked_and_the_plan_says_how_to_name_one(
     capsys.readouterr()
 
 
+@pytest.mark.parametrize("odd", ["a\u2028b", "a\nb", "a\udcffb", "a: [b", "a'b\"c", "$plan_id", "# c"])
+def test_a_folder_with_an_odd_name_does_not_make_the_plan_invalid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], odd: str
+) -> None:
+    initkit.install(monkeypatch, tmp_path, "claude")
+    shop = provekit.repository(tmp_path / "shop", {f"{odd}/Makefile": "test:\n\ttrue\n", "notes.txt": "ours"})
+    assert call(["init", "--dir", str(shop)]) == 0
+    assert call(["plan", "check", str(shop / "agenttalk.yaml")]) == 0, said(capsys)
+    check = check_of(shop)
+    assert (check["kind"], check.get("cwd")) == (("run", odd) if odd.isprintable() else ("human", None))
+
+
 def test_installed_packages_that_git_ignores_are_shared_with_clones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

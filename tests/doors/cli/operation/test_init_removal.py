@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
+import signal
 import subprocess
 import sys
 import textwrap
@@ -16,6 +18,7 @@ import pytest
 import preloaded
 from agenttalk.adapters.store import operator_folder
 from agenttalk.doors.cli.main import call
+from doors.api import enginekit
 from doors.cli.operation import initkit
 from effort import cases
 from kits import provekit
@@ -162,6 +165,87 @@ def test_a_root_that_was_there_stays(shop: Path, tmp_path: Path, capsys: pytest.
     remove(shop, capsys, "--root", str(root))
     assert content(shop) == before
     assert {path.name for path in root.iterdir()} == {"agents", "system_runtime", "data"}
+
+
+def test_a_running_engine_revokes_the_tokens_and_keeps_its_root_until_it_has_ended(
+    shop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = content(shop)
+    root = shop / ".agenttalk"
+    assert call(["init", "--dir", str(shop), "--without", "qwen"]) == 0
+    with enginekit.engine(root, quick=True) as serving:
+        assert call(["init", "--dir", str(shop)]) == 0
+        assert tokens(shop, capsys) == dict.fromkeys(("claude", "codex", "gemini", "opencode", "qwen"), True)
+        told = remove(shop, capsys, code=1)
+        assert (told[str(root)]["what"], told["AGENTS.md"]["what"]) == ("left", "taken out")
+        assert "an engine runs on it" in told[str(root)]["why"]
+        assert not any(tokens(shop, capsys).values())
+        serving.ended(signal.SIGTERM)
+    told = remove(shop, capsys)
+    assert "if you need none of that, remove the folder yourself" in told[str(root)]["why"]
+    assert {path for path in content(shop) if not path.startswith(".agenttalk")} == before.keys()
+    assert remove(shop, capsys) == {}
+
+
+def test_an_entry_that_a_person_had_made_is_not_removed(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server = {"command": "agenttalk", "args": ["mcp", "--root", ".agenttalk", "--agent", "claude"]}
+    own = json.dumps({"mcpServers": {"agenttalk": {"type": "stdio", **server}}}, indent=2)
+    (shop / ".mcp.json").write_text(own)
+    (shop / "CLAUDE.md").write_text("@AGENTS.md\n")
+    assert call(["init", "--dir", str(shop)]) == 0
+    told = remove(shop, capsys)
+    assert not {".mcp.json", "CLAUDE.md"} & told.keys()
+    assert (shop / ".mcp.json").read_text() == own
+    assert (shop / "CLAUDE.md").exists()
+
+
+def test_a_root_that_was_removed_by_hand_leaves_nothing_behind(
+    shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = content(shop)
+    assert call(["init", "--dir", str(shop)]) == 0
+    shutil.rmtree(shop / ".agenttalk")
+    remove(shop, capsys)
+    assert content(shop) == before
+    assert [path for path in (tmp_path / "config").rglob("*") if path.is_file()] == []
+
+
+def test_a_root_that_two_repositories_use_stays_until_the_second_is_undone(
+    shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "team"
+    second = provekit.repository(tmp_path / "second", {"README.md": "Theirs.\n"})
+    before = content(shop), content(second)
+    for each in (shop, second):
+        assert call(["init", "--dir", str(each), "--root", str(root)]) == 0
+    told = remove(shop, capsys, "--root", str(root))
+    assert f"{second} uses it, too" in told[str(root)]["why"]
+    assert content(shop) == before[0]
+    assert call(["token", "list", "--root", str(root), "--json"]) == 0
+    assert [each["revoked_at"] for each in json.loads(capsys.readouterr().out)] == [None] * 5
+    remove(second, capsys, "--root", str(root))
+    assert content(second) == before[1]
+    assert not root.exists()
+    assert [path for path in (tmp_path / "config").rglob("*") if path.is_file()] == []
+
+
+def test_a_folder_with_a_file_of_the_user_stays(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = content(shop)
+    assert call(["init", "--dir", str(shop)]) == 0
+    mine = shop / ".claude/skills/report-action/scripts/mine.txt"
+    mine.write_text("mine")
+    (shop / "CLAUDE.md").unlink()
+    (shop / "CLAUDE.md").mkdir()
+    told = remove(shop, capsys)
+    assert told["CLAUDE.md"]["what"] == "changed"
+    assert sorted(content(shop).keys() - before.keys()) == [
+        ".claude",
+        ".claude/skills",
+        ".claude/skills/report-action",
+        ".claude/skills/report-action/scripts",
+        ".claude/skills/report-action/scripts/mine.txt",
+        "CLAUDE.md",
+    ]
 
 
 def test_a_path_that_leads_elsewhere_now_is_not_followed(
@@ -372,7 +456,7 @@ def test_after_a_kill_at_any_step_the_next_call_finishes(tmp_path: Path, monkeyp
         tmp_path / "template", {"AGENTS.md": MINE["AGENTS.md"], ".mcp.json": MINE[".mcp.json"]}
     )
     places = [str(tmp_path / name) for name in ("shop", "config/agenttalk")] + [str(template)]
-    every = max(1, 135 // cases(15))
+    every = max(1, 270 // cases(15))
     command = [sys.executable, "-c", textwrap.dedent(LIVES), *places, "1", str(every)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout[-300:] + done.stderr

@@ -178,6 +178,15 @@ def test_a_block_shows_what_the_agent_and_the_engine_do(shop: Shop) -> None:
     assert seen.screen.cursor_is_seen
     assert any(row.startswith("✓ shop: everything is done") for row in seen.screen.rows)
     assert not [row for row in seen.screen.rows if row.startswith(("▶", "    Edit"))], "nothing of the block stays"
+    printed = "\n".join(seen.screen.rows)
+    assert re.search(
+        r"^  ✓ fix: [\d.]+ s, 5,000 tokens, \$0.2500, 1 tool call · unit passed \(executed\)", printed, re.MULTILINE
+    )
+    assert "unit passed (executed) · not isolated" in printed
+    assert re.search(
+        r"^  agenttalk/shop \w{12}: 1 file changed, 1 insertion\(\+\), 1 deletion\(-\)$", printed, re.MULTILINE
+    )
+    assert f"  → agenttalk merge shop --root {shop.root}" in printed.replace("\n", "")
 
 
 @pytest.mark.parametrize("columns", [40, 12])
@@ -262,6 +271,18 @@ def test_where_nothing_can_be_drawn_there_is_one_line_for_each_phase(shop: Shop,
     )
     assert all(one != other for one, other in itertools.pairwise(phases)), "no line is repeated"
     assert "Edit" not in printed
+
+
+def test_the_end_of_a_plan_that_failed_names_the_check_and_what_to_type(shop: Shop) -> None:
+    document = json.loads(shop.said("plan.json"))
+    document["tasks"][0]["max_reexecute_times"] = 0
+    (shop.folder / "plan.json").write_text(json.dumps(document))
+    shop.behave("tool('Edit', file_path='price.py')\nend()")
+    done = shop.run()
+    assert done.returncode == 1
+    assert "  ✗ fix: unit failed · not isolated\n" in done.stderr
+    assert done.stderr.endswith(f"  → agenttalk explain shop/fix --root {shop.root}\n")
+    assert done.stdout.startswith("✗ shop: something failed (1 failed")
 
 
 # Ctrl-C

@@ -141,6 +141,9 @@ SET state = 'processed', shown = 'processed', ack = :ack, finished_at = :at, det
 WHERE board = :board AND id = :id AND state || '' = 'claimed'
 RETURNING id
 
+-- name: note_times
+UPDATE deliveries SET times = :times WHERE board = :board AND id = :id
+
 -- Steering.
 -- name: working_in_plan
 SELECT lease, task_id FROM tasks

@@ -18,7 +18,7 @@ LIMIT :limit
 
 -- When each order of a plan was taken, and when it ended.
 -- name: orders_of_plan
-SELECT m.task_id, m.seq, d.consumed_at, d.finished_at, d.ack
+SELECT m.task_id, m.seq, d.consumed_at, d.finished_at, d.ack, d.times
 FROM messages AS m JOIN deliveries AS d ON d.message = m.id
 WHERE m.board = :board AND m.plan_id = :plan_id AND m.type = 'command' AND d.consumed_at IS NOT NULL
 ORDER BY m.task_id, m.seq, d.id

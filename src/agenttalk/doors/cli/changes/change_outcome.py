@@ -116,6 +116,7 @@ class ChangeOutcome:
             "root": str(prepared.root),
             "branch": prepared.branch if work else None,
             "commit": work.commit if work else None,
+            "changed_lines": work.lines if work else None,
             "check": prepared.check.text,
             "agent": prepared.agent.agent or prepared.agent.program,
             "rounds": self._task["rounds"] + 1,
@@ -145,7 +146,7 @@ class ChangeOutcome:
     def _read_work(self) -> BranchWork | None:
         from agenttalk.adapters.workspaces.user_folder import read_work
 
-        return read_work(self._prepared.repository, self._prepared.branch) if self.result == "proven" else None
+        return read_work(self._prepared.repository.top, self._prepared.branch) if self.result == "proven" else None
 
     def _say_merged(self) -> None:
         say, prepared = self._out.say, self._prepared

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _ENDED: Final = "ended.json"
 """The file of a root that says how its run ended."""
 _TRIES: Final = 1000
+_START: Final = 'cd -- "$0" || exit 126; "$@"; code=$?; [ $code -lt 126 ] || exit $code'
+"""Starts any other program. Its exit code is a claim about its own work, and only the check decides."""
 _SHOWN: Final = 3
 
 
@@ -49,6 +51,11 @@ class ChangeRun:
         repository = find_repository(Path.cwd())
         agent = _read_agent(command, repository)
         check = _require_text(check)
+        if self._options.race:
+            if not agent.is_known or not agent.prompt:
+                hint = "name one of them with its prompt, such as: -- claude -p 'Fix it'"
+                raise UsageError(Code.OPTION_INVALID, "--race needs the prompt for its agents", hint=hint)
+            return self._race(repository, agent, check, Path.cwd())
         return self.change(repository, agent, ChangeCheck(check, check_selection.make_check(repository, check)))
 
     def run_goal(self, goal: str, agent: str | None, check: str | None, *, ask_me: bool) -> int:
@@ -59,22 +66,39 @@ class ChangeRun:
             raise UsageError(Code.OPTION_INVALID, "the goal is empty", hint="say what is to be done")
         repository = find_repository(Path.cwd())
         chosen = ChangeCheck(f"Is this done? {goal.strip()}") if ask_me else _choose_check(repository, check)
-        return self.change(repository, _choose_agent(agent, goal.strip()), chosen)
+        if not self._options.race:
+            return self.change(repository, _choose_agent(agent, goal.strip()), chosen)
+        if chosen.candidate is None or agent is not None:
+            raise UsageError(Code.OPTION_INVALID, "--race names the agents, and needs a check", hint="leave out one")
+        first = _choose_agent(self._options.race[0], goal.strip())
+        return self._race(repository, first, chosen.text, repository.top / chosen.candidate.cwd)
+
+    def _race(self, repository: UserRepository, agent: AgentCommand, check: str, folder: Path) -> int:
+        """Let several agents work on the same, each in a run of its own."""
+        from agenttalk.doors.cli.changes.agent_race import AgentRace
+
+        self._require_outcome(repository)
+        names = self._options.race
+        commands = {name: agent if name == agent.agent else _choose_agent(name, agent.prompt) for name in names}
+        return AgentRace(self._out, self._options, check, folder).run(commands, self._options.take)
 
     def change(self, repository: UserRepository, agent: AgentCommand, check: ChangeCheck) -> int:
         """Run an agent until the check that was chosen is proven. Returns the exit code."""
-        if repository.untakeable:
-            message = f"your uncommitted work cannot be taken along: {repository.untakeable}"
-            raise UsageError(Code.FILE_UNSAFE, message, hint="commit it, or finish the merge")
-        if self._options.merge:
-            _require_mergeable(repository)
-        target = self._find_target(repository) if self._options.pull_request else None
+        target = self._require_outcome(repository)
         prepared = replace(self._prepare(repository, agent, check), target=target)
         self._tell_decided(prepared)
         standing = self._run(prepared)
         return self._conclude(prepared, standing)
 
-    def _find_target(self, repository: UserRepository) -> PullRequestTarget:
+    def _require_outcome(self, repository: UserRepository) -> PullRequestTarget | None:
+        """Find where the pull request will be opened. Raises UsageError when the result would have no place."""
+        if repository.untakeable:
+            message = f"your uncommitted work cannot be taken along: {repository.untakeable}"
+            raise UsageError(Code.FILE_UNSAFE, message, hint="commit it, or finish the merge")
+        if self._options.merge:
+            _require_mergeable(repository)
+        if not self._options.pull_request:
+            return None
         from agenttalk.doors.cli.changes import pull_request_opening
         from agenttalk.wiring.state_folder import find_state_folder
 
@@ -244,10 +268,9 @@ def _profile_of(agent: AgentCommand, repository: UserRepository, env: tuple[str,
     """Describe an agent. Its program runs in the folder of the clone that is the one where the user is."""
     profile = agent.to_profile()
     if not agent.is_known:
-        argv = [_from_clone(part, repository) for part in agent.argv]
-        if repository.inside:
-            argv = ["/bin/sh", "-c", 'cd -- "$0" && exec "$@"', repository.inside, *argv]
-        profile["argv"] = argv
+        program = agent.program if "/" in agent.program else shutil.which(agent.program) or agent.program
+        argv = [_from_clone(part, repository) for part in (program, *agent.args)]
+        profile["argv"] = ["/bin/sh", "-c", _START, repository.inside or ".", *argv]
     return profile | ({"env": list(env)} if env else {})
 
 
@@ -292,7 +315,7 @@ def _is_over(root: Path, repository: UserRepository, branch: str) -> bool:
 def _has_branch(repository: UserRepository, branch: str) -> bool:
     from agenttalk.adapters.workspaces.user_folder import read_work
 
-    return read_work(repository, branch) is not None
+    return read_work(repository.top, branch) is not None
 
 
 def _note_end(root: Path, result: str) -> None:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from agenttalk.contracts.promise import RunCheck, TestsCheck
     from agenttalk.rules.changes.check_discovery import CheckCandidate
 
-_PLACES: Final = (".venv/bin", "venv/bin", "node_modules/.bin")
 _LARGEST: Final = 1024 * 1024
 """Bytes of a file that says how a repository is checked."""
 
@@ -48,7 +47,8 @@ def choose_links(repository: UserRepository, named: tuple[str, ...] | None) -> t
     from agenttalk.rules.changes import change_plan
 
     if named is None:
-        return change_plan.find_links(repository.ignored)
+        found = change_plan.find_links(repository.ignored)
+        return tuple(dict.fromkeys([*found, *_find_on_path(repository)]))
     links = tuple(path.rstrip("/") for path in named if path != "none")
     for path in links:
         where = Path(os.path.normpath(repository.top / path))
@@ -68,9 +68,17 @@ def lead_to_programs(
     from agenttalk.rules.changes import change_plan
 
     check = candidate.to_check()
-    programs = {folder: _names_in(repository.top / folder) for folder in _PLACES}
-    run = change_plan.lead_to_programs(check.run, _program_of(check.run), links, programs)
-    return check if run == check.run or candidate.cwd else check.model_copy(update={"run": run})
+    places = change_plan.list_program_folders(candidate.cwd)
+    programs = {place: _names_in(repository.top / place) for place in places}
+    run = change_plan.lead_to_programs(check.run, _program_of(check.run), links, programs, candidate.cwd)
+    return check if run == check.run else check.model_copy(update={"run": run})
+
+
+def _find_on_path(repository: UserRepository) -> list[str]:
+    """Find ignored folders of the repository in which programs are found, such as an activated environment."""
+    places = [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if part]
+    inside = [str(place.relative_to(repository.top)) for place in places if place.is_relative_to(repository.top)]
+    return [path for path in repository.ignored if any(f"{each}/".startswith(f"{path}/") for each in inside)]
 
 
 def _names_in(folder: Path) -> frozenset[str]:

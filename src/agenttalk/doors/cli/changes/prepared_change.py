@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from agenttalk.rules.changes.change_plan import ChangeLimits
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from agenttalk.rules.agents.agent_commands import AgentCommand
     from agenttalk.rules.changes.check_discovery import CheckCandidate
     from agenttalk.rules.planfile.compiler import CompiledPlan
+
+Take = Literal["first", "cheapest", "smallest-diff"]
+"""Which proven result of a race is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,10 @@ class ChangeOptions:
     """Whether the proven work becomes a pull request."""
     root: Path | None = None
     """The root whose settings name the forge."""
+    race: tuple[str, ...] = ()
+    """Coding agents that work on it at the same time; without any, one agent does."""
+    take: Take = "first"
+    """Which of the proven results is taken."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agenttalk.contracts.core.vocabulary import Locale
+    from agenttalk.rules.changes.change_proof import ChangePolicy
     from agenttalk.rules.changes.change_report import ChangeReport
 
 prove_app = typer.Typer(add_completion=False)
@@ -106,36 +107,38 @@ def prove(
 
     Exit codes: 0 proven, 1 not proven, 2 bad input.
     """
-    from agenttalk.doors.cli.changes import prove_hooks
+    from agenttalk.doors.cli.changes import prove_hooks, pull_request
     from agenttalk.doors.cli.changes.change_session import ChangeRequest, prove_one
-    from agenttalk.rules.changes.change_proof import ChangePolicy
-    from agenttalk.rules.core import scope as scopes
+    from agenttalk.doors.cli.core import agent_permissions
 
     common = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=common.as_json)
     here = Path.cwd()
+    claude = hook in {"claude-start", "claude-stop"}
+    if claude and agent_permissions.is_agent():
+        return 0  # the engine proves the work of its agents itself
+    agent_permissions.require_person("prove")
     if install is not None:
         return prove_hooks.install_pre_push(out, here)
-    if (head is not None and pull is not None) or (hook is not None and (head or pull)):
-        message = "name one work: --head, --pr, or the folder"
-        raise UsageError(Code.OPTION_INVALID, message, hint="see 'agenttalk prove --help'")
-    for glob in (*(scope or ()), *(protect or ())):
-        scopes.read_globs([glob])
-    policy = ChangePolicy(tuple(scope or ()), tuple(protect or ()), allow_tests, already_green == "ok")
-    variables = tuple(_read_variable(each) for each in env or ())
-    request = ChangeRequest(
-        policy, head, base, check, tuple(link or ()), variables, prepare.strip(), timeout
-    )  # fmt: skip
-    if pull is not None:
-        from agenttalk.doors.cli.changes import pull_request
-
-        request = pull_request.resolve(here, common.root, pull, source, request)
     if hook == "claude-start":
         return prove_hooks.note_start(here)
+
+    def make_request() -> ChangeRequest:
+        if (head is not None and pull is not None) or (hook is not None and (head or pull)):
+            message = "name one work: --head, --pr, or the folder"
+            raise UsageError(Code.OPTION_INVALID, message, hint="see 'agenttalk prove --help'")
+        policy = _make_policy(scope, protect, allow_tests=allow_tests, already_green=already_green == "ok")
+        variables = tuple(_read_variable(each) for each in env or ())
+        links = tuple(link or ())
+        return ChangeRequest(policy, head, base, check, links, variables, prepare.strip(), timeout)
+
     if hook == "claude-stop":
-        return prove_hooks.answer_claude(here, request, blocks, locale)
+        return prove_hooks.answer_claude(here, make_request, blocks, locale)
+    request = make_request()
     if hook == "pre-push":
         return prove_hooks.answer_push(out, here, request, locale)
+    if pull is not None:
+        request = pull_request.resolve(here, common.root, pull, source, request)
     form = "json" if common.as_json else shape
     others = [_read_form(each) for each in also or ()]
     report = prove_one(here, request, _make_announcer(out, quiet=form != "text" and output is None))
@@ -143,6 +146,18 @@ def prove(
         _deliver(render(report, other, locale), path)
     _deliver(render(report, form, locale), output)
     return 0 if report.proof.proven else 1
+
+
+def _make_policy(
+    scope: list[str] | None, protect: list[str] | None, *, allow_tests: bool, already_green: bool
+) -> ChangePolicy:
+    """Make the policy of a person. Raises UsageError or InputError for a glob that can never match."""
+    from agenttalk.rules.changes.change_proof import ChangePolicy
+    from agenttalk.rules.core import scope as scopes
+
+    for glob in (*(scope or ()), *(protect or ())):
+        scopes.read_globs([glob])
+    return ChangePolicy(tuple(scope or ()), tuple(protect or ()), allow_tests, already_green)
 
 
 def _read_variable(text: str) -> tuple[str, str]:

@@ -16,6 +16,8 @@ from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, Usage
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agenttalk.contracts.core.vocabulary import Locale
     from agenttalk.doors.cli.changes.change_session import ChangeRequest
     from agenttalk.rules.changes.change_report import ChangeReport
@@ -94,7 +96,7 @@ def note_start(here: Path) -> int:
     return 0
 
 
-def answer_claude(here: Path, request: ChangeRequest, most: int, locale: Locale) -> int:
+def answer_claude(here: Path, make_request: Callable[[], ChangeRequest], most: int, locale: Locale) -> int:
     """Answer as Claude Code's Stop hook: keep it from stopping with what is missing, at most so often in a row.
 
     What the agent cannot mend (no repository, no check, a fault of ours) is shown to the person and lets it stop.
@@ -103,6 +105,7 @@ def answer_claude(here: Path, request: ChangeRequest, most: int, locale: Locale)
 
     try:
         told, here, record = _find_session(here)
+        request = make_request()
         if request.base is None and record.start:
             request = replace(request, base=record.start)
         if not told.get("stop_hook_active"):
@@ -121,6 +124,8 @@ def answer_claude(here: Path, request: ChangeRequest, most: int, locale: Locale)
         record.tree = tree
         record.write()
         return _tell(f"agenttalk: {report.title}")
+    if report.proof.unable:
+        return _tell(f"agenttalk prove: the work was not checked: {report.proof.steps[0]}")
     if record.blocks >= most:
         record.tree = tree
         record.write()

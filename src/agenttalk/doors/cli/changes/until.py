@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.doors.cli.changes.change_run import ChangeRun
-from agenttalk.doors.cli.changes.prepared_change import ChangeOptions
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, SandboxOption
-from agenttalk.rules.changes.change_plan import ChangeLimits
+
+if TYPE_CHECKING:
+    from agenttalk.doors.cli.changes.change_run import ChangeRun
+    from agenttalk.doors.cli.changes.prepared_change import ChangeOptions
 
 until_app = typer.Typer(add_completion=False)
 do_app = typer.Typer(add_completion=False)
@@ -26,6 +27,13 @@ MergeOption = Annotated[
 ]
 PullRequestOption = Annotated[
     bool, typer.Option("--pr", help="Push the proven work and open a pull request at the configured forge.")
+]
+RaceOption = Annotated[
+    str, typer.Option("--race", metavar="AGENT,AGENT", help="Coding agents that work on it at the same time.")
+]
+TakeOption = Annotated[
+    Literal["first", "cheapest", "smallest-diff"],
+    typer.Option("--take", help="Which proven result of a race is taken. All but the first wait for every agent."),
 ]
 ProtectOption = Annotated[
     list[str] | None,
@@ -70,6 +78,8 @@ def until(
     minutes: MinutesOption = None,
     merge: MergeOption = False,
     pr: PullRequestOption = False,
+    race: RaceOption = "",
+    take: TakeOption = "first",
     protect: ProtectOption = None,
     scope: ScopeOption = None,
     allow_tests: AllowTestsOption = False,
@@ -87,6 +97,10 @@ def until(
 
     Exits with 0 when the check is proven, 1 when it is not, 2 for bad usage, 3 when it waits for a person.
     """
+    from agenttalk.doors.cli.changes.agent_race import read_names
+    from agenttalk.doors.cli.changes.prepared_change import ChangeOptions
+    from agenttalk.rules.changes.change_plan import ChangeLimits
+
     options = ChangeOptions(
         limits=ChangeLimits(rounds, usd, minutes),
         merge=merge,
@@ -99,6 +113,8 @@ def until(
         prepare=prepare,
         sandbox=sandbox,
         pull_request=pr,
+        race=read_names(race) if race else (),
+        take=take,
         root=CommonOptions.merge(ctx, None, as_json).root,
     )
     return _make_run(ctx, as_json, options).run(command or [], check)
@@ -120,6 +136,8 @@ def do(
     minutes: MinutesOption = None,
     merge: MergeOption = False,
     pr: PullRequestOption = False,
+    race: RaceOption = "",
+    take: TakeOption = "first",
     protect: ProtectOption = None,
     scope: ScopeOption = None,
     allow_tests: AllowTestsOption = False,
@@ -135,6 +153,10 @@ def do(
     The agent is the first that is installed, and the check is found: it is shown before the agent starts. Everything
     else is as with 'agenttalk until'.
     """
+    from agenttalk.doors.cli.changes.agent_race import read_names
+    from agenttalk.doors.cli.changes.prepared_change import ChangeOptions
+    from agenttalk.rules.changes.change_plan import ChangeLimits
+
     if ask_me and check is not None:
         raise UsageError(Code.OPTION_INVALID, "--ask-me and --check exclude each other", hint="leave out one")
     options = ChangeOptions(
@@ -149,10 +171,14 @@ def do(
         prepare=prepare,
         sandbox=sandbox,
         pull_request=pr,
+        race=read_names(race) if race else (),
+        take=take,
         root=CommonOptions.merge(ctx, None, as_json).root,
     )
     return _make_run(ctx, as_json, options).run_goal(goal, agent, check, ask_me=ask_me)
 
 
 def _make_run(ctx: typer.Context, as_json: bool, options: ChangeOptions) -> ChangeRun:  # noqa: FBT001 - as given
+    from agenttalk.doors.cli.changes.change_run import ChangeRun
+
     return ChangeRun(CommandOutput(as_json=CommonOptions.merge(ctx, None, as_json).as_json), options)

@@ -20,6 +20,7 @@ FOR_AGENTS: Final = frozenset(
         *("mail list", "mail read", "deadletter list", "deadletter show", "budget show", "schedule list"),
         *("agent list", "config show", "skill list", "toolchain tasks", "toolchain task", "toolchain warnings"),
         *("toolchain outgoing", "audit verify", "audit find"),
+        "prove",  # as a hook of a coding agent, which lets an agent of ours stop; otherwise it asks for a person itself
     }
 )
 """Commands that a process of an attempt may call, with their subcommands."""
@@ -39,6 +40,13 @@ def guard_against_agents(command: Any, path: str) -> None:
         return act(*args, **options)
 
     command.callback = refuse_agents
+
+
+def is_agent() -> bool:
+    """Return whether this process is an agent's."""
+    from agenttalk.adapters.drivers import ancestry
+
+    return bool(ancestry.attempt_of(os.getpid(), os.environ))
 
 
 def require_person(path: str) -> None:

@@ -71,13 +71,16 @@ def init(
         return _tell_removed(out, done, where, wanted=wanted)
     wish = _make_wish(place, named, where, _check_names(tools), _check_names(without), locale)
     planned = _plan(wish, where)
-    if dry_run or not _confirm(out, planned, wish, where, yes=yes):
-        return _tell_planned(out, planned, where, dry_run=dry_run)
+    asks = _asks(out, yes=yes) and any(each.record for each in planned)
+    if asks or (dry_run and not out.as_json):
+        _list_planned(out, planned, wish, where)
+    if dry_run or (asks and not typer.confirm("Write this?", default=True)):
+        return _tell_nothing(out, planned, where)
     made = _set_up(wish, where)
     if out.as_json:
         out.write_json({"ok": True, "root": str(where), "files": made})
     else:
-        _tell(out, made, wish, where)
+        _tell(out, made, wish, where, listed=asks)
     return 0
 
 
@@ -148,14 +151,9 @@ def _plan(wish: SetupRequest, where: Path) -> list[AdditionResult]:
         return [plan_addition(places[each.place], each) for each in list_additions(wish)]
 
 
-def _confirm(out: CommandOutput, planned: list[AdditionResult], wish: SetupRequest, where: Path, *, yes: bool) -> bool:
-    """List what would be written and ask, on a terminal. Returns whether to write; elsewhere always."""
-    asks = not yes and not out.as_json and sys.stdin.isatty() and sys.stdout.isatty()
-    if not asks or not any(each.record for each in planned):
-        return True
-    out.say(_describe_tools(wish))
-    _list_planned(out, planned, where)
-    return typer.confirm("Write this?", default=True)
+def _asks(out: CommandOutput, *, yes: bool) -> bool:
+    """Whether a person sits at a terminal and wants to be asked."""
+    return not yes and not out.as_json and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _describe_tools(wish: SetupRequest) -> str:
@@ -283,6 +281,7 @@ _MARKS: Final = {
     "changed": "[yellow]![/]",
 }
 _WORDS: Final = {"made": "made", "added": "extended", "there": "already there", "left": "not changed"}
+_WISH_MARKS: Final = {"made": "+", "added": "~", "there": "[dim]·[/]", "left": "[yellow]![/]"}
 _WISHES: Final = {"made": "new", "added": "to extend", "there": "already there", "left": "not to change"}
 _REMOVED: Final = {
     "removed": "removed",
@@ -293,37 +292,51 @@ _REMOVED: Final = {
 }
 
 
-def _list_planned(out: CommandOutput, planned: list[AdditionResult], where: Path) -> None:
+def _list_planned(out: CommandOutput, planned: list[AdditionResult], wish: SetupRequest, where: Path) -> None:
+    """List what would be written, the tokens included."""
+    from agenttalk.adapters.store import operator_folder
+
+    out.say(_describe_tools(wish))
     for each in (*_describe(planned, where, "root"), *_describe(planned, where, "repository")):
-        _tell_file(out, each, _WISHES)
+        _tell_file(out, each, _WISHES, _WISH_MARKS)
+    for agent in wish.tools:
+        if operator_folder.agent_token_of(where, agent) is None:
+            out.say(f"+ token of {agent}  [dim]new  lets it take its work; lies in your configuration folder[/]")
 
 
-def _tell_planned(out: CommandOutput, planned: list[AdditionResult], where: Path, *, dry_run: bool) -> int:
-    """Say what would be written, or that nothing was."""
+def _tell_nothing(out: CommandOutput, planned: list[AdditionResult], where: Path) -> int:
+    """Say that nothing was written; to programs, what would be."""
     if out.as_json:
         told = [*_describe(planned, where, "root"), *_describe(planned, where, "repository")]
         out.write_json({"ok": True, "root": str(where), "written": False, "files": told})
-        return 0
-    if dry_run:
-        _list_planned(out, planned, where)
-    out.say("nothing was written")
+    else:
+        out.say("nothing was written")
     return 0
 
 
-def _tell_file(out: CommandOutput, told: dict[str, str], words: dict[str, str]) -> None:
+def _tell_file(
+    out: CommandOutput, told: dict[str, str], words: dict[str, str], marks: dict[str, str] | None = None
+) -> None:
+    mark = (marks or _MARKS)[told["what"]]
     about = f"  [dim]{sanitize(told['about'])}[/]" if told.get("about") else ""
     why = f": {sanitize(told['why'])}" if told.get("why") else about
-    out.say(f"{_MARKS[told['what']]} {sanitize(told['file'])}  [dim]{words[told['what']]}[/]{why}")
+    out.say(f"{mark} {sanitize(told['file'])}  [dim]{words[told['what']]}[/]{why}")
 
 
-def _tell(out: CommandOutput, done: list[dict[str, str]], wish: SetupRequest, where: Path) -> None:
+def _tell(out: CommandOutput, done: list[dict[str, str]], wish: SetupRequest, where: Path, *, listed: bool) -> None:
+    """Say what was done; if it was listed before, only what could not be done."""
     for each in done:
+        if listed and each["what"] != "left":
+            continue
         _tell_file(out, each, _WORDS)
         if each.get("snippet"):
             out.say("  [dim]add this by hand:[/]")
             for line in each["snippet"].strip().splitlines():
                 out.say(f"  {sanitize(line)}")
-    out.say(_describe_tools(wish))
+    if listed:
+        out.say(f"[green]✓[/] {sum(each['what'] in {'made', 'added'} for each in done)} written")
+    else:
+        out.say(_describe_tools(wish))
     if any(each["file"] == PLAN and each["what"] in {"made", "there"} for each in done):
         out.say(f"Next: write your task into {sanitize(wish.folder / PLAN)}, and have it done: agenttalk run")
     out.say(f"Next: agenttalk serve --root {sanitize(where)}")
@@ -340,7 +353,7 @@ def _remove(out: CommandOutput, place: Path, where: Path, *, yes: bool, dry_run:
     record = init_record.read_record(place, where)
     if record is None:
         return [], True
-    asks = not yes and not out.as_json and sys.stdin.isatty() and sys.stdout.isatty()
+    asks = _asks(out, yes=yes)
     if dry_run or asks:
         _list_record(out, record)
     if dry_run or (asks and not typer.confirm("Remove this?", default=True)):
@@ -373,7 +386,7 @@ def _tell_removed(out: CommandOutput, done: list[Removal], where: Path, *, wante
     told_before: dict[str, str] = {}
     for each in done:
         each = each._replace(file=_shorten_skill(each))  # noqa: PLW2901 - the same, as it is shown
-        if told_before != each._asdict():
+        if each.what != "gone" and told_before != each._asdict():
             _tell_file(out, told_before := each._asdict(), _REMOVED)
     if not wanted:
         out.say("nothing was removed")

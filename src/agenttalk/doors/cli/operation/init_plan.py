@@ -37,17 +37,18 @@ def make_plan(folder: Path, agent: str, *, installed: bool, locale: Literal["en"
     """Make the plan for the repository whose top is a folder, or say why there is none."""
     from agenttalk.adapters.workspaces.user_folder import find_repository
     from agenttalk.doors.cli.changes.check_selection import find_checks
+    from agenttalk.rules.changes.change_plan import make_slug
     from agenttalk.rules.core.scope import display_path
     from agenttalk.rules.text import change_words
 
     try:
         repository = find_repository(folder)
-        checks = find_checks(repository)
+        checks = [each for each in find_checks(repository) if f"{each.cwd}{each.run}{each.junit}".isprintable()]
     except AgentTalkError as error:
         return f"{error.message}; {error.hint}; then run 'agenttalk init' again"
     if repository.inside:
         return f"it belongs to the top of the repository, {display_path(str(repository.top))}"
-    plan_id = re.sub(r"[^a-z0-9]+", "-", repository.name.lower()).strip("-")[:40].strip("-") or "work"
+    plan_id = make_slug(repository.name) or "work"
     check = checks[0] if checks else None
     prompt = change_words.PLAN_PROMPT if check else change_words.PLAN_PROMPT_NAMELESS
     note = change_words.PLAN_AGENT if installed else change_words.PLAN_AGENT_MISSING

@@ -10,7 +10,7 @@ import fcntl
 import hashlib
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -77,6 +77,28 @@ class InitRecord(Part):
             known[each.place, each.path] = each.model_copy(update={"folders": tuple(inner_first)})
         return self.model_copy(update={"files": tuple(known.values())})
 
+    def with_only(self, left: Sequence[AdditionRecord]) -> InitRecord:
+        """Return the record with some of its files, which remember the folders of the others, too."""
+        every: dict[Place, list[str]] = {"repository": [], "root": []}
+        for each in self.files:
+            every[each.place] += each.folders
+        inner_first = {
+            place: tuple(sorted(dict.fromkeys(paths), key=lambda path: -path.count("/")))
+            for place, paths in every.items()
+        }
+        kept = (each.model_copy(update={"folders": inner_first[each.place]}) for each in left)
+        return self.model_copy(update={"files": tuple(kept)})
+
+    def take_over(self, other: InitRecord) -> InitRecord:
+        """Return the record with the additions of another one to the root, which both use."""
+        taken = self.with_additions(each for each in other.files if each.place == "root")
+        update = {
+            "made_root": self.made_root or other.made_root,
+            "tokens": tuple(dict.fromkeys((*self.tokens, *other.tokens))),
+            "agents": tuple(dict.fromkeys((*self.agents, *other.agents))),
+        }
+        return taken.model_copy(update=update)
+
     def list_folders(self, place: Place) -> list[str]:
         """List the folders of the files that were added, but for the top."""
         found = (str(Path(each.path).parent) for each in self.files if each.place == place)
@@ -106,7 +128,10 @@ def lock_setup() -> Iterator[None]:
 
 def read_record(repository: Path, root: Path) -> InitRecord | None:
     """Read the record of a repository and its root; None if nothing is recorded. Raises MachineError."""
-    path = _path_of(repository, root)
+    return _read(_path_of(repository, root))
+
+
+def _read(path: Path) -> InitRecord | None:
     try:
         return TypeAdapter(InitRecord).validate_json(path.read_bytes())
     except FileNotFoundError:
@@ -117,6 +142,13 @@ def read_record(repository: Path, root: Path) -> InitRecord | None:
             f"cannot read {path}, which says what 'agenttalk init' added",
             hint="look at it; without it, init neither adds to what it knows nor removes anything",
         ) from error
+
+
+def find_other(repository: Path, root: Path) -> InitRecord | None:
+    """Find the record of another repository that uses the same root; None if there is none. Raises MachineError."""
+    own = _path_of(repository, root)
+    others = sorted(path for path in own.parent.glob("init-*.json") if path != own)
+    return next((found for path in others if (found := _read(path)) is not None), None)
 
 
 def write_record(repository: Path, root: Path, record: InitRecord) -> None:

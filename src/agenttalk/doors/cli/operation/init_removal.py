@@ -20,7 +20,7 @@ from agenttalk.doors.cli.operation import init_record
 from agenttalk.doors.cli.operation.init_additions import LARGEST
 
 if TYPE_CHECKING:
-    from agenttalk.doors.cli.operation.init_record import AdditionRecord, InitRecord
+    from agenttalk.doors.cli.operation.init_record import AdditionRecord, InitRecord, Place
     from agenttalk.rules.core.config_merge import ConfigMergeResult
 
 _STORE: Final = ("data/system.db", "data/system.db-wal", "data/system.db-shm", "data/engine.lock")
@@ -44,29 +44,55 @@ class Removal(NamedTuple):
 
 
 def remove_additions(repository: Path, root: Path) -> list[Removal]:
-    """Remove what init added to a repository and its root. Empty if nothing is recorded."""
+    """Remove what init added to a repository and its root. Empty if nothing is recorded.
+
+    A root that another repository uses, too, stays, and is removed with that one.
+    """
     with init_record.lock_setup():
         record = init_record.read_record(repository, root)
         if record is None:
             return []
-        running = root.is_dir() and root_lock.running_engine(root) is not None
         init_record.remove_drafts(record)
-        done = [*_revoke_tokens(root, record)]
-        left: list[AdditionRecord] = []
-        for place, folder in (("repository", repository), ("root", root)):
-            for added in reversed(record.files):
-                if added.place == place and not (place == "root" and added.path == _IGNORE):
-                    done.append(_remove_file(folder, added))
-                    left += [added] if done[-1].is_unfinished else []
-        if record.made_root:
-            done += [] if left else _remove_root(root, record, running=running)
+        other = init_record.find_other(repository, root)
+        removed = _Removals(record)
+        if other is not None:
+            init_record.write_record(Path(other.repository), root, other.take_over(record))
+            removed.remove_files(repository, "repository")
+            why = f"{other.repository} uses it, too"
+            removed.done.append(Removal(str(root), "changed", why))
         else:
-            done += [_remove_file(root, each) for each in record.files if (each.place, each.path) == ("root", _IGNORE)]
-        if left:
-            init_record.write_record(repository, root, record.model_copy(update={"files": tuple(left)}))
-        elif not any(each.is_unfinished for each in done):
+            running = root.is_dir() and root_lock.running_engine(root) is not None
+            removed.done += _revoke_tokens(root, record)
+            removed.remove_files(repository, "repository")
+            removed.remove_files(root, "root")
+            if record.made_root and not removed.left:
+                removed.done += _remove_root(root, record, running=running)
+        removed.conclude(repository, root)
+        return removed.done
+
+
+class _Removals:
+    """What was removed, and what is left for the next call."""
+
+    def __init__(self, record: InitRecord) -> None:
+        self._record = record
+        self.done: list[Removal] = []
+        self.left: list[AdditionRecord] = []
+
+    def remove_files(self, folder: Path, place: Place) -> None:
+        """Remove the additions in a place, the newest first. What keeps a root that we made out of git goes with it."""
+        for added in reversed(self._record.files):
+            kept = self._record.made_root and added.path == _IGNORE
+            if added.place == place and not (place == "root" and kept):
+                self.done.append(_remove_file(folder, added))
+                self.left += [added] if self.done[-1].is_unfinished else []
+
+    def conclude(self, repository: Path, root: Path) -> None:
+        """Forget what was removed."""
+        if self.left:
+            init_record.write_record(repository, root, self._record.with_only(self.left))
+        elif not any(each.is_unfinished for each in self.done):
             init_record.forget_record(repository, root)
-        return done
 
 
 def _revoke_tokens(root: Path, record: InitRecord) -> Iterator[Removal]:

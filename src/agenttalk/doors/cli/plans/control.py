@@ -46,7 +46,7 @@ def cancel(
 @retry_app.command("retry")
 def retry(
     ctx: typer.Context,
-    task: Annotated[str, typer.Argument(metavar="PLAN/TASK", help="A task that failed.")],
+    task: Annotated[str, typer.Argument(metavar="PLAN/TASK", help="A task that failed, or that waits for an account.")],
     onwards: Annotated[
         bool, typer.Option("--from", help="Run the plan again from this task on, tasks that are done included.")
     ] = False,
@@ -55,6 +55,7 @@ def retry(
 ) -> int:
     """Retry a failed task. Tasks that its failure stopped wait for it again.
 
+    For a task that waits for the account of its agent, the wait of the account ends.
     With --from, the task may also be done or skipped, and all tasks that depend on it start over.
     """
     plan, task_id = parse_task_name(task)

@@ -28,6 +28,7 @@ from agenttalk.doors.cli.core.output import (
     sanitize,
 )
 from agenttalk.doors.cli.core.root_discovery import PLAN, find_root, resolve_plan_file
+from agenttalk.doors.cli.plans import run_evidence
 from agenttalk.doors.cli.plans.live_view import STOPPING, LivePlanView
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def run(
     """Run a plan to its end, and show its progress.
 
     Exits with 0 when everything is done, 1 when something failed, 3 when the plan waits for a person. Run the same plan
-    again to continue it.
+    again to continue it. Ctrl-C asks the agents to stop and keeps what they did; again, it ends them now.
     """
     from agenttalk.doors.cli.plans import warnings
     from agenttalk.wiring.plan_files import compile_plan_file
@@ -155,10 +156,16 @@ def follow_compiled(
     order = [task_id for wave in compute_waves(compiled.dag) for task_id in wave]
     without_program = {name for name, profile in compiled.profiles.items() if profile.driver == "folder"}
     with LivePlanView(out, compiled.dag.plan_id, order=order, without_program=without_program, root=folder) as live:
+        live.explains = not quiet and not out.as_json
         over = partial(_is_over, watch=watch, until_asked=until_asked)
         standing = _run_until_settled(folder, compiled, live, over, watch=watch, sandbox=sandbox)
     if not quiet:
         live.conclude(standing)
+        if not out.as_json:
+            run_evidence.tell_evidence(out, standing["tasks"], live.explained, live.describe_done(standing))
+            changed = run_evidence.tell_changes(out, compiled)
+            for command in run_evidence.list_next(standing, folder, changed=changed):
+                out.say(f"  [cyan]→[/] {sanitize(command)}", err=True)
     return standing
 
 
@@ -310,7 +317,10 @@ class _Following:
         try:
             await asyncio.wait({follow, interrupted}, return_when=asyncio.FIRST_COMPLETED)
             if follow.done():
-                return await follow
+                await follow
+                for task_id in self._live.list_explained(self.standing):
+                    self._live.explained[task_id] = dict(await running.service.plans.explain(plan.dag.plan_id, task_id))
+                return
             await running.dispatcher.interrupt_turns()
             await self._read(running)
         finally:
@@ -381,6 +391,8 @@ def _run_in_engine(
             standing = client.get(path) if watch else client.post(f"{path}/settle", {})
             live.show(standing)
             if over(standing):
+                for task_id in live.list_explained(standing):
+                    live.explained[task_id] = client.get(f"{path}/tasks/{task_id}/explanation")
                 return standing
             time.sleep(PACE)
     # We only stop following: the engine continues.

@@ -129,6 +129,7 @@ CREATE TABLE deliveries (
     consumed_at text,
     finished_at text,
     details text,
+    times text,
     UNIQUE (message, receiver)
 );
 CREATE INDEX deliveries_under_way ON deliveries (board, plan_id, id) WHERE stored_at IS NULL AND state <> 'superseded';

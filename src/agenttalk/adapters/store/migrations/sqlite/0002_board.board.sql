@@ -129,6 +129,7 @@ CREATE TABLE deliveries (
     consumed_at TEXT,
     finished_at TEXT,
     details TEXT,
+    times TEXT,
     UNIQUE (message, receiver)
 ) STRICT;
 CREATE INDEX deliveries_under_way ON deliveries (board, plan_id, id) WHERE stored_at IS NULL AND state <> 'superseded';

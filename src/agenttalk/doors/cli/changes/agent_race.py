@@ -1,0 +1,214 @@
+"""Lets several coding agents work on one change, each in a run of its own, and takes one proven result.
+
+Each agent has its own clone, root and branch, as if `agenttalk until` had been called for it alone: that is what it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core.output import CommandOutput, sanitize, summarize_lines
+from agenttalk.doors.cli.plans.live_view import describe_usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from agenttalk.doors.cli.changes.prepared_change import ChangeOptions, Take
+    from agenttalk.rules.agents.agent_commands import AgentCommand
+
+OURSELVES: Final = (sys.executable, "-P", "-m", "agenttalk", "until")
+_PATIENCE: Final = 30.0
+"""Seconds that a run has to end after it was asked to."""
+_MARKS: Final = {"proven": "[green]✓[/]", "interrupted": "[dim]-[/]", "waiting": "[yellow]‖[/]"}
+
+
+@dataclass(slots=True)
+class RaceRunner:
+    """The run of one agent in a race."""
+
+    name: str
+    command: AgentCommand
+    process: subprocess.Popen[bytes]
+    printed: IO[bytes]
+    answer: dict[str, Any] | None = None
+    """What it said at its end."""
+
+    @property
+    def result(self) -> str:
+        """How it ended; empty while it runs."""
+        return "" if self.answer is None else str(self.answer.get("result", "failed"))
+
+    @property
+    def usage(self) -> dict[str, Any]:
+        """What it used."""
+        return dict((self.answer or {}).get("usage") or {})
+
+    def read_end(self) -> None:
+        """Read how it ended."""
+        self.process.wait()
+        self.printed.seek(0)
+        try:
+            told = json.loads(self.printed.read())
+        except ValueError:
+            told = {}
+        self.answer = told if isinstance(told, dict) else {}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return its end for programs."""
+        answer = self.answer or {}
+        reason = answer.get("reason") or (answer.get("error") or {}).get("message")
+        known = {key: answer.get(key) for key in ("branch", "commit", "root", "usage")}
+        return {"agent": self.name, "result": self.result, "reason": reason, **known}
+
+
+class AgentRace:
+    """A race of several agents for one check."""
+
+    def __init__(self, out: CommandOutput, options: ChangeOptions, check: str, folder: Path) -> None:
+        """`folder` is where the check is run."""
+        self._out = out
+        self._options = options
+        self._check = check
+        self._folder = folder
+        self._runners: list[RaceRunner] = []
+
+    def run(self, commands: Mapping[str, AgentCommand], take: Take) -> int:
+        """Run all agents, take one proven result, and return the exit code."""
+        with tempfile.TemporaryDirectory(prefix="agenttalk-race-") as home:
+            try:
+                self._runners = [self._start(name, command, Path(home)) for name, command in commands.items()]
+                for runner in self._ends():
+                    self._tell(runner)
+                    if runner.result == "proven" and take == "first":
+                        break
+            finally:
+                self._stop()
+            winner = self._choose(take)
+            return self._conclude(winner) if winner is not None else self._tell_failure()
+
+    def _start(self, name: str, command: AgentCommand, home: Path) -> RaceRunner:
+        printed = (home / name).open("w+b")
+        process = subprocess.Popen(  # noqa: S603 - no shell, and the program is our own
+            [*OURSELVES, "--json", *to_arguments(self._options), self._check, "--", *command.to_argv()],
+            cwd=self._folder,
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        if not self._out.as_json:
+            self._out.say(f"[blue]▶[/] {sanitize(name)}", err=True)
+        return RaceRunner(name, command, process, printed)
+
+    def _ends(self) -> Iterator[RaceRunner]:
+        """Yield the runs as they end."""
+        with selectors.DefaultSelector() as selector:
+            for runner in self._runners:
+                selector.register(os.pidfd_open(runner.process.pid), selectors.EVENT_READ, runner)
+            while selector.get_map():
+                for key, _ in selector.select():
+                    selector.unregister(key.fd)
+                    os.close(key.fd)
+                    key.data.read_end()
+                    yield key.data
+
+    def _stop(self) -> None:
+        """End all runs that are under way; what they did so far is kept."""
+        left = [runner for runner in self._runners if runner.answer is None]
+        for runner in left:
+            with suppress(ProcessLookupError):
+                runner.process.send_signal(signal.SIGTERM)
+        for runner in left:
+            try:
+                runner.process.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                runner.process.kill()
+            runner.read_end()
+            self._tell(runner)
+
+    def _choose(self, take: Take) -> RaceRunner | None:
+        proven = [runner for runner in self._runners if runner.result == "proven"]
+        if take == "cheapest":
+            proven.sort(key=lambda each: (each.usage.get("cost_usd") or 0.0, each.usage.get("tokens") or 0))
+        elif take == "smallest-diff":
+            proven.sort(key=lambda each: int((each.answer or {}).get("changed_lines") or 0))
+        return proven[0] if proven else None
+
+    def _conclude(self, winner: RaceRunner) -> int:
+        """Have the run of the winner tell its result once more, and merge it if that is wanted."""
+        ends = [*(["--merge"] if self._options.merge else []), *(["--pr"] if self._options.pull_request else [])]
+        roots = ["--root", str(self._options.root)] if self._options.root else []
+        arguments = [*ends, *to_arguments(self._options), self._check, "--", *winner.command.to_argv()]
+        ours = [*OURSELVES[:-1], *roots, OURSELVES[-1]]
+        if not self._out.as_json:
+            self._out.say(f"[green]✓[/] taken: {sanitize(winner.name)}", err=True)
+            return subprocess.run(  # noqa: S603 - no shell, and the program is our own
+                [*ours, *arguments], cwd=self._folder, stderr=subprocess.DEVNULL, check=False
+            ).returncode
+        done = subprocess.run(  # noqa: S603 - no shell, and the program is our own
+            [*ours, "--json", *arguments], cwd=self._folder, capture_output=True, check=False
+        )
+        told = json.loads(done.stdout)
+        self._out.write_json({**told, "race": [each.as_json() for each in self._runners]})
+        return done.returncode
+
+    def _tell_failure(self) -> int:
+        waiting = any(each.result == "waiting" for each in self._runners)
+        if self._out.as_json:
+            result = "waiting" if waiting else "not proven"
+            race = [each.as_json() for each in self._runners]
+            self._out.write_json({"ok": False, "result": result, "check": self._check, "race": race})
+        else:
+            self._out.say(f"[bold red]✗[/] not proven by any agent: [bold]{sanitize(self._check)}[/]")
+        return 3 if waiting else 1
+
+    def _tell(self, runner: RaceRunner) -> None:
+        if self._out.as_json:
+            return
+        told = runner.as_json()
+        took = describe_usage(runner.usage)
+        word = "stopped" if runner.result == "interrupted" else runner.result
+        reason = summarize_lines(told["reason"] or "") if runner.result not in {"proven", "interrupted"} else ""
+        parts = " [dim]·[/] ".join(part for part in (word, took, reason) if part)
+        mark = _MARKS.get(runner.result, "[bold red]✗[/]")
+        self._out.say(f"{mark} [bold]{sanitize(runner.name)}[/] {parts}", err=True)
+
+
+def read_names(text: str) -> tuple[str, ...]:
+    """Read the agents of a race. Raises UsageError when one is not known, or there are not two."""
+    from agenttalk.rules.agents import agent_commands
+
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    unknown = [name for name in names if name not in agent_commands.FLAGS]
+    if unknown:
+        hint = f"there are: {', '.join(agent_commands.FLAGS)}"
+        raise UsageError(Code.NAME_UNKNOWN, f"--race: there is no coding agent {unknown[0][:40]!r}", hint=hint)
+    if len(names) < 2:
+        raise UsageError(Code.OPTION_INVALID, "--race needs two agents", hint="write e.g. --race claude,codex")
+    return names
+
+
+def to_arguments(options: ChangeOptions) -> list[str]:
+    """Write options as the command line of one run takes them, without what follows a race."""
+    found = ["--rounds", str(options.limits.rounds)]
+    for name, value in (("--usd", options.limits.cost_usd), ("--minutes", options.limits.minutes)):
+        found += [name, str(value)] if value is not None else []
+    lists = (("--protect", options.protect), ("--scope", options.scope), ("--env", options.env))
+    for name, values in (*lists, ("--link", ("none",) if options.links == () else options.links or ())):
+        found += [part for value in values for part in (name, value)]
+    found += ["--allow-tests"] if options.allow_tests else []
+    found += ["--already-green", "ok"] if options.already_green else []
+    found += ["--prepare", options.prepare] if options.prepare else []
+    found += ["--sandbox", options.sandbox] if options.sandbox else []
+    return found

@@ -1,0 +1,112 @@
+"""Several coding agents on one change: one proven result is taken, and the others are stopped."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doors.cli.changes.changekit import CHECK, RIGHT, Repo, make_repo
+from kits.provekit import git
+
+AGENT = f"""#!{sys.executable}
+import json, pathlib, sys, time
+prompt = sys.stdin.read()
+COST, SLOW, TEXT = {{settings!r}}
+while SLOW:
+    time.sleep(0.1)
+pathlib.Path("price.py").write_text(TEXT)
+for line in (
+    {{{{"type": "system", "subtype": "init", "session_id": "s1"}}}},
+    {{{{"type": "result", "subtype": "success", "is_error": False, "result": "Done.", "session_id": "s1",
+     "usage": {{{{"input_tokens": 3, "output_tokens": 4}}}}, "total_cost_usd": COST}}}},
+):
+    print(json.dumps(line))
+"""
+LONG = f"# why\n# and how\n{RIGHT}"
+WRONG = RIGHT.replace("40", "7")
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Repo:
+    repo = make_repo(tmp_path)
+    (tmp_path / "bin").mkdir()
+    return repo
+
+
+def install(repo: Repo, name: str, *, cost: float = 0.01, slow: bool = False, text: str = RIGHT) -> None:
+    path = repo.folder / "bin" / name
+    path.write_text(AGENT.format(settings=(cost, slow, text)))
+    path.chmod(0o755)
+
+
+def race(repo: Repo, *options: str, code: int = 0, command: tuple[str, ...] = ()) -> dict[str, Any]:
+    variables = {"PATH": f"{repo.folder / 'bin'}:/usr/bin:/bin", "ANTHROPIC_API_KEY": "none", "OPENAI_API_KEY": "none"}
+    words = command or ("until", "--json", *options, CHECK, "--", "claude", "-p", "Fix the price")
+    told: dict[str, Any] = json.loads(repo.run(*words, code=code, more=variables)[0])
+    return told
+
+
+def at_work(repo: Repo) -> list[str]:
+    """Processes whose working directory is in a clone."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "cwd").readlink().is_relative_to(repo.state):
+                found.append(process.name)
+    return found
+
+
+def test_the_first_proven_result_is_taken_and_the_others_are_stopped(shop: Repo) -> None:
+    install(shop, "claude", slow=True)
+    install(shop, "qwen")
+    told = race(shop, "--race", "claude,qwen", "--merge")
+    assert (told["result"], told["agent"], told["merge"]["ok"]) == ("proven", "qwen", True)
+    assert {each["agent"]: each["result"] for each in told["race"]} == {"claude": "interrupted", "qwen": "proven"}
+    assert (shop.top / "price.py").read_text() == RIGHT
+    assert at_work(shop) == []
+
+
+@pytest.mark.rest
+def test_the_cheapest_or_the_smallest_result_can_be_taken(shop: Repo) -> None:
+    install(shop, "claude", cost=0.05)
+    install(shop, "qwen", cost=0.02, text=LONG)
+    told = race(shop, "--race", "claude,qwen", "--take", "cheapest")
+    assert told["agent"] == "qwen"
+    assert [each["usage"]["cost_usd"] for each in told["race"]] == [0.05, 0.02]
+    assert race(shop, "--race", "claude,qwen", "--take", "smallest-diff")["agent"] == "claude"
+
+
+@pytest.mark.rest
+def test_a_race_without_a_proof_is_lost(shop: Repo) -> None:
+    install(shop, "claude", text=WRONG)
+    install(shop, "qwen", text=WRONG)
+    told = race(shop, "--race", "claude,qwen", "--rounds", "1", code=1)
+    assert (told["ok"], told["result"]) == (False, "not proven")
+    assert all("'check' failed" in each["reason"] for each in told["race"])
+
+
+@pytest.mark.rest
+def test_a_goal_can_be_raced_for(shop: Repo) -> None:
+    install(shop, "claude", text=WRONG)
+    install(shop, "qwen")
+    told = race(shop, command=("do", "--json", "--rounds", "1", "--race", "claude,qwen", "Fix the price"))
+    assert (told["result"], told["agent"]) == ("proven", "qwen")
+    assert git(shop.top, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--race", "claude"], "needs two agents"),
+        (["--race", "claude,vim"], "no coding agent 'vim'"),
+        (["--race", "claude,codex"], "codex is not installed"),
+    ],
+)
+def test_a_race_names_agents_that_are_there(shop: Repo, options: list[str], why: str) -> None:
+    install(shop, "claude")
+    assert why in race(shop, *options, code=2)["error"]["message"]
