@@ -36,7 +36,7 @@ def test_the_prompt_of_a_coding_agent_is_found(command: list[str], prompt: str) 
 
 def test_what_the_driver_decides_is_left_out_and_told() -> None:
     found = read_command(["claude", "--dangerously-skip-permissions", "-p", "Fix it", "--output-format=json"])
-    assert found.dropped == ("--dangerously-skip-permissions", "-p", "--output-format")
+    assert found.dropped == ("--dangerously-skip-permissions", "--output-format")
     assert found.args == ()
     assert found.to_profile() == {"driver": "cli", "cli": {"agent": "claude"}}
 

@@ -20,6 +20,7 @@ from agenttalk.rules.prompts.execute import (
     InputText,
     WorkLimits,
     render_execute_prompt,
+    render_findings,
     render_limits,
     render_long_inputs,
     render_remote_note,
@@ -436,3 +437,15 @@ def test_who_judges_an_input_is_told_by_what(locale: Locale) -> None:
     again = render_judge_prompt("prices", none, locale=locale, again=True)
     assert again.rstrip().endswith(prompt_words.JUDGE_AGAIN.render(locale))
     assert prompt_words.JUDGE_THRESHOLD.render(locale, score="80") not in again
+
+
+def test_findings_for_an_argument_are_empty_in_a_first_turn_and_never_too_long() -> None:
+    assert render_findings(None) == ""
+    again = Command.from_json(command(reexecute=REWORK)).reexecute
+    assert again is not None
+    told = render_findings(again)
+    assert again.validation_result.issues[0].description in told
+    long = again.model_copy(
+        update={"validation_result": again.validation_result.model_copy(update={"reason": "x" * 100_000})}
+    )
+    assert len(render_findings(long)) == 30_000

@@ -34,8 +34,8 @@ class AgentFlags:
     """Options that contradict the driver → why."""
     subcommands: frozenset[str] = frozenset()
     """Words before the prompt that say: no dialogue."""
-    bare: frozenset[str] = frozenset()
-    """Other options without a value."""
+    implied: frozenset[str] = frozenset()
+    """Options without a value that say what is so in any case."""
     words: bool = False
     """Whether all words together are the prompt."""
     files: bool = False
@@ -60,11 +60,12 @@ FLAGS: Final[Mapping[str, AgentFlags]] = MappingProxyType(
             ),
             dropped=frozenset(
                 {
-                    *("-p", "--print", "--verbose", "--dangerously-skip-permissions", "--include-partial-messages"),
+                    *("--verbose", "--dangerously-skip-permissions", "--include-partial-messages"),
                     *("--allow-dangerously-skip-permissions", "--no-session-persistence"),
                 }
             ),
             dropped_values=frozenset({"--output-format", "--permission-mode"}),
+            implied=frozenset({"-p", "--print"}),
             refused={
                 **dict.fromkeys(("-c", "--continue", "-r", "--resume", "--session-id", "--fork-session"), _SESSION),
                 **dict.fromkeys(("-w", "--worktree"), _TREE),
@@ -253,6 +254,8 @@ class _Reading:
         option, equals, value = word.partition("=")
         if option in flags.refused:
             raise ValueError(f"{self._agent} {option}: {flags.refused[option]}; leave it out")
+        if option in flags.implied:
+            return
         takes = option in flags.prompts | flags.models | flags.values | flags.dropped_values
         if takes and not equals:
             if not left:
@@ -268,7 +271,7 @@ class _Reading:
             self._args += [word] if equals else [word, value]
         else:
             self._args.append(word)
-            if not equals and option not in flags.bare and left and not left[0].startswith("-"):
+            if not equals and left and not left[0].startswith("-"):
                 self._doubtful.append(len(self._args))
                 self._args.append(left.pop(0))
 
