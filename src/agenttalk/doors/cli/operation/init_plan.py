@@ -22,7 +22,7 @@ _TEMPLATES: Final = {"en": "agenttalk.yaml", "zh": "agenttalk.zh.yaml"}
 _INSTALLED: Final = (".venv", "venv", "node_modules")
 """Folders with installed packages: clones share them."""
 _MOST_PROTECTED: Final = 12
-"""Files that the plan names as protected: its agent is told their names. What a check consists of is protected in any
+"""Files that the plan names as protected, and so each prompt. What a check consists of is protected in any
 case."""
 
 
