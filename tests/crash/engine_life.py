@@ -58,7 +58,7 @@ class Engine:
     async def start(self) -> None:
         """Find what a process that died left behind. What it was verifying is verified before anything else begins."""
         with self.dispatcher.subscribe_changes() as news:
-            await self.dispatcher.recover()
+            await self.dispatcher._recovery.recover()
             verified = set(self.dispatcher._state.working)
             while verified & self.dispatcher._state.working:
                 await news.wait()
@@ -95,9 +95,9 @@ class Engine:
             news.clear()
             found = await read_standing(self._deps, plan_id)
             if (
-                plan_id not in self.dispatcher.plans_in_release
+                plan_id not in self.dispatcher._deciding.plans_in_release
                 and not found.counts["running"]
-                and plan_id not in self.dispatcher.closing_plans
+                and plan_id not in self.dispatcher._state.closings
             ):
                 return found
             await news.wait()

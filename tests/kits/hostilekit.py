@@ -221,7 +221,7 @@ class World:
             agents = dict.fromkeys(AGENTS.values(), script) | {"hal": {"driver": "folder"}}
             compiled = plan(*tasks(), plan_id=PLAN, agents=agents, workspace={"repo": str(self.repo)})
             await submission.submit(self.deps, compiled.dag, compiled.manifest, compiled.profiles)
-        await self.dispatcher.recover()
+        await self.dispatcher._recovery.recover()
         await self._settle()
 
     async def _pass(self, _: str | None) -> dict[str, Any]:

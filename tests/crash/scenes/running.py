@@ -390,7 +390,7 @@ async def _overtake(life: Life) -> None:
 
     async def stall(turn: Turn) -> str:
         note(life, turn)
-        await second.recover()
+        await second._recovery.recover()
         await second.dispatch_ready()
         await given.wait()
         return make(turn, "stale")
@@ -407,7 +407,7 @@ async def _overtake(life: Life) -> None:
         )
 
     first, second = dispatcher(stall), dispatcher(fresh)
-    await first.recover()
+    await first._recovery.recover()
     await first.dispatch_ready()
     with second.subscribe_changes() as news:
         async with asyncio.timeout(20):

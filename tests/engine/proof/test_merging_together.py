@@ -80,6 +80,43 @@ def test_checks_and_turns_are_as_many_as_they_must(repo: Path, ran: Counter[str]
     assert len(git(repo, "log", "--first-parent", "--format=%H", "main..agenttalk/p").split()) == 6
 
 
+def test_checks_at_the_close_run_side_by_side(repo: Path) -> None:
+    """A check that runs once more at the tip passes only while another one does, too."""
+    names = ["t0", "t1", "t2"]
+    place = repo.parent
+    script = place / "check.py"
+    script.write_text(f"""
+import pathlib, sys, time
+place, name = pathlib.Path(r'{place}'), sys.argv[1]
+done = [pathlib.Path(each + '.txt').read_text() == 'done\\n' for each in {names!r}]
+if not pathlib.Path(name + '.txt').read_text() == 'done\\n':
+    sys.exit(1)
+if not all(done):
+    (place / ('earlier-' + name)).touch()
+elif (place / ('earlier-' + name)).exists():
+    (place / ('closing-' + name)).touch()
+    late = time.monotonic() + 60
+    while len(list(place.glob('closing-*'))) < 2:
+        if time.monotonic() > late:
+            sys.exit('no other check runs')
+        time.sleep(0.01)
+""")
+    tasks = [
+        task(
+            name,
+            name,
+            workspace="repo",
+            promise=promise({"id": "ok", "kind": "run", "run": f"python3 {script} {name}"}),
+        )
+        for name in names
+    ]
+    agents = together(repo, {name: change(name) for name in names})
+    found = run(place, plan(*tasks, agents=agents, workspace={"repo": str(repo)}))
+    assert set(states(found).values()) == {"COMPLETED"}, [each["reason"] for each in found.tasks]
+    assert turns(repo, names) == [1, 1, 1]
+    assert len(list(place.glob("closing-*"))) == 2
+
+
 def test_who_fails_leaves_and_only_those_behind_are_checked_again(repo: Path, ran: Counter[str]) -> None:
     """The second of four fails its check: it alone gets another turn, and its work is not in what the others merge."""
     names = ["t0", "t1", "t2", "t3"]

@@ -13,11 +13,14 @@ import pytest
 
 from agenttalk.adapters.store import queries
 from agenttalk.adapters.workspaces.objects import GitRefs
+from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from agenttalk.contracts.errors import Code, MachineError
+from agenttalk.contracts.plan import Workspace
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.runs.steps import StepWriter
 from agenttalk.engine.views import ledger
 from agenttalk.ports.statements.proof import TIP
+from agenttalk.rules.proof.rework import WorkAcceptance
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import git, program, promise, repository, run
 from kits.standingkit import PlanStanding
@@ -195,6 +198,69 @@ def test_what_is_done_stays_done_when_the_branch_cannot_be_moved_at_once(
     found, tip, _ = played(repo, {"t0": []})
     assert (states(found), turns(repo), line(repo), failed) == ({"t0": "COMPLETED"}, 1, ["t0"], [BRANCH])
     assert git(repo, "rev-parse", BRANCH) == tip
+
+
+def test_work_that_a_person_accepts_lands_on_a_tip_that_moved_meanwhile(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is merged and completed at once; a commit of another person in that moment is built upon."""
+    check = {"id": "fails", "kind": "run", "run": "false"}
+    text = (
+        f"pathlib.Path(r'{repo.parent}', 'turns-t0').open('a').write('turn\\n')\npathlib.Path('t0.txt').write_text('x')"
+    )
+    fix = task("t0", "t0", workspace="repo", promise=promise(check), max_reexecute_times=0)
+    done: list[str] = []
+
+    async def use(engine: Engine) -> tuple[PlanStanding, str, list[str]]:
+        agents = {"t0": program(repo.parent, "t0", text)}
+        await engine.submit(plan(fix, agents=agents, workspace={"repo": str(repo)}))
+        assert states(await engine.ended("p")) == {"t0": "FAILED"}
+        assert line(repo) == []
+        prover, space = engine.dispatcher._state.prover, Workspace.from_values(repo=str(repo))
+        assert prover is not None
+        real = PlanWorkspace.make_candidate
+
+        async def make(self: PlanWorkspace, *args: Any, **keys: Any) -> Any:
+            made = await real(self, *args, **keys)
+            if not done:
+                done.append(by_hand(repo, {"by-hand.txt": "x"}))
+                assert await prover.settle("p", space) == done[0]
+            return made
+
+        monkeypatch.setattr(PlanWorkspace, "make_candidate", make)
+        await engine.dispatcher.operator.rework("p", "t0", WorkAcceptance(), by="ada")
+        await engine.until(lambda found: found.state == "ENDED")
+        return await to_its_end(engine)
+
+    found, tip, facts = play(repo.parent / "root", use, proving=True)
+    assert (states(found), turns(repo), line(repo)) == ({"t0": "COMPLETED"}, 1, ["by hand", "t0"])
+    assert (git(repo, "rev-parse", BRANCH), facts.count("tip.taken")) == (tip, 1)
+
+
+def test_work_lands_while_a_person_looks_at_the_branch_which_follows_later(repo: Path) -> None:
+    """Moving a branch that is checked out would make the person's files look changed."""
+    go = repo.parent / "go"
+    wait = f"import time\nwhile not pathlib.Path(r'{go}').exists():\n    time.sleep(0.01)\n"
+    agents, tasks = {}, []
+    for name, first, needs in (("t0", "", []), ("t1", wait, ["t0"])):
+        agents[name] = program(repo.parent, name, f"{first}pathlib.Path('{name}.txt').write_text('done')")
+        check = {"id": "ok", "kind": "run", "run": f"grep -q done {name}.txt"}
+        tasks.append(task(name, name, workspace="repo", promise=promise(check), needs=needs))
+
+    async def look(engine: Engine) -> None:
+        await engine.submit(plan(*tasks, agents=agents, workspace={"repo": str(repo)}))
+        await engine.until(lambda found: states(found)["t0"] == "COMPLETED" and line(repo) == ["t0"])
+        git(repo, "switch", "-q", "agenttalk/p")
+        go.touch()
+        found, tip, facts = await to_its_end(engine)
+        assert states(found) == {"t0": "COMPLETED", "t1": "COMPLETED"}
+        assert (line(repo), git(repo, "status", "--porcelain")) == (["t0"], "")
+        git(repo, "switch", "-q", "main")
+        await engine.dispatcher.branches.record_stale_tasks("p")
+        assert (git(repo, "rev-parse", BRANCH), line(repo)) == (tip, ["t0", "t1"])
+        assert "tip.taken" not in facts
+
+    play(repo.parent / "root", look, proving=True)
 
 
 CHILD = """

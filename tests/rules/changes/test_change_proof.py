@@ -197,6 +197,8 @@ def test_a_report_that_names_tests_that_are_not_there_is_forged() -> None:
     assert failed_of(honest) == []
     silent = CheckRuns(run("a::x", "n::y"), plain(False), held=plain(True), red=run("a::x", failed=("n::y",)))
     assert failed_of(silent) == []
+    beside = CheckRuns(run("a::x", "a::y"), run("a::x"), held=run("a::x"), red=run(failed=("a",)))
+    assert failed_of(beside) == []
     partly = CheckRuns(run("a::x", "n::y"), run(failed=("a",)), held=run("a::x"), red=run("a::x", failed=("n::y",)))
     assert failed_of(partly) == []
     unread = CheckRuns(run("n::y"), plain(False, reason="report_missing"), held=run("a::x"), red=run(failed=("n",)))

@@ -271,7 +271,6 @@ class CandidateProver:
         commit = candidate.commit
         if commit == tip:  # nothing was left to merge: it may have been merged before
             commit = await space.find_merge(work.job.command.command_id, tip) or tip
-        await space.require_movable()
         if await self._tips.settle(space) != tip:
             return None
         proof = replace(proof, commit=commit, move=TipMove(tip, candidate.commit))

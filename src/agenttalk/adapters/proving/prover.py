@@ -227,7 +227,6 @@ class WorkspaceProver:
             if isinstance(candidate, CandidateConflict):
                 paths = ", ".join(inputs.shorten_paths(candidate.paths))
                 raise InputError(Code.FILE_UNSAFE, f"it conflicts with what other tasks merged meanwhile: {paths}")
-            await space.require_movable()
             if await land(TipMove(tip, candidate.commit)):
                 await self._tips.settle(space)
                 return

@@ -21,7 +21,7 @@ from agenttalk.adapters.workspaces import merge, snapshots, user_folder
 from agenttalk.adapters.workspaces.merge import is_ancestor
 from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.adapters.workspaces.paths import WorkspaceFolder, WorkspaceSettings
-from agenttalk.contracts.errors import Code, MachineError, UsageError
+from agenttalk.contracts.errors import Code, UsageError
 
 LOG = logging.getLogger(__name__)
 _NEAR: Final = 64
@@ -46,6 +46,8 @@ class PlanBranch:
         self._beginning = threading.Lock()
         self._began = ""
         """The commit that it began at, once that is known."""
+        self._waiting_for = ""
+        """The last tip that it could not be moved to."""
 
     def tip(self) -> str:
         """Return the tip. Creates the branch if it is missing."""
@@ -142,21 +144,20 @@ class PlanBranch:
                 return head
             if head and not self._leads(head, tip):
                 return head if is_ancestor(self._objects, tip, head) else self._join(tip, head, at)
-            if (holder := self.find_holder()) is not None:
-                LOG.warning("%s waits: it is checked out in %s", self.name, holder, extra={"action": "branch.follow"})
+            if self._is_held(tip):
                 return tip
             if refs.move(self.ref, tip, head, why=f"plan {self.plan} goes on", mark=mark):
                 return tip
 
-    def find_holder(self) -> Path | None:
-        """Find a work tree that has the branch checked out."""
-        return next(iter(self._place.holders(self._objects, self.ref)), None)
-
-    def require_movable(self) -> None:
-        """Raise MachineError while a user has the branch checked out."""
-        if (holder := self.find_holder()) is not None:
-            message = f"the branch {self.name} is checked out in {str(holder)!r} and cannot be moved"
-            raise MachineError(Code.FILE_UNWRITABLE, message, hint="switch to another branch there")
+    def _is_held(self, tip: str) -> bool:
+        """Return whether a work tree has the branch checked out. Logs it once for each tip."""
+        holder = next(iter(self._place.holders(self._objects, self.ref)), None)
+        if holder is not None and self._waiting_for != tip:
+            self._waiting_for = tip
+            LOG.warning(
+                "%s is checked out in %s, and follows later", self.name, holder, extra={"action": "branch.follow"}
+            )
+        return holder is not None
 
     def _leads(self, older: str, newer: str) -> bool:
         """Return whether a commit is an ancestor of another one."""

@@ -313,7 +313,7 @@ class GitObjects:
             else:
                 folder[name] = TreeItem(FOLDER_MODE, made)
         data = pack_tree(folder)
-        made = self._object_id("tree", data)
+        made = _hash_object(self.algorithm, "tree", data)
         if made != oid:
             new.append(("tree", data))
             self.reader.remember_folder(made, folder)
@@ -340,17 +340,11 @@ class GitObjects:
 
         self.call("fast-import", "--quiet", "--done", stdin=commands())
 
-    def _object_id(self, kind: str, data: bytes) -> str:
-        """Return the id of an object."""
-        return hashlib.new(
-            self.algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False
-        ).hexdigest()
-
     def _write_objects(self, objects: Sequence[tuple[str, bytes]]) -> list[str]:
         """Write objects of a kind and a content onto the disk, as git writes single ones; return their ids."""
         written = []
         for kind, data in objects:
-            oid = self._object_id(kind, data)
+            oid = _hash_object(self.algorithm, kind, data)
             written.append(oid)
             path = self.store / oid[:2] / oid[2:]
             if path.exists():
@@ -385,3 +379,8 @@ class GitObjects:
 def _clean_identity(text: str) -> str:
     """Return a name or an address without what would end it in a commit."""
     return "".join(char for char in text if char not in "<>\n\0").strip() or NAME
+
+
+def _hash_object(algorithm: str, kind: str, data: bytes) -> str:
+    """Return the id of an object."""
+    return hashlib.new(algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False).hexdigest()

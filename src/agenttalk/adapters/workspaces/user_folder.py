@@ -156,13 +156,15 @@ class BranchWork(NamedTuple):
         return sum(int(number) for number in re.findall(r"(\d+) (?:insertion|deletion)", self.summary))
 
 
-def read_work(repository: UserRepository, branch: str, since: str = "") -> BranchWork | None:
-    """Read the work on a plan's branch of a repository; None if there is no such branch.
+def read_work(folder: Path, branch: str, since: str = "") -> BranchWork | None:
+    """Read the work on a plan's branch of the repository in a folder; None if there is no such branch.
 
-    `since` names the commit where it began; without it, the branch has one commit of the plan.
+    The folder is the top of a work tree, or a repository without one. `since` names the commit where it began; without
+    it, the branch has one commit of the plan.
     """
     with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
-        git, at = Git(Path(home)), GitLocation(repository.common)
+        git, inner = Git(Path(home)), folder.absolute() / ".git"
+        at = GitLocation(inner if inner.exists() else inner.parent)
         tip = git.call("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}", at=at, ok=(0, 1, 128))
         if tip.code:
             return None

@@ -249,11 +249,6 @@ class PlanWorkspace:
         """
         return self._branch.follow(tip, at)
 
-    @threaded
-    def require_movable(self) -> None:
-        """Raise MachineError while the user has the plan branch checked out."""
-        self._branch.require_movable()
-
     # The user's own branch
 
     @threaded

@@ -108,7 +108,11 @@ class Service:
     async def read_status(self) -> RootStatus:
         """Return the status of the whole root."""
         stale = await self.plans.find_all_stale_tasks()
-        return await root_status.read_root_status(self.deps, self.day.configured, stale)
+        status = await root_status.read_root_status(self.deps, self.day.configured, stale)
+        for plan in status["plans"]:
+            if plan["tasks"] and plan["origin"] == "engine":
+                await self.plans.add_activities(plan["plan_id"], plan["tasks"])
+        return status
 
     def redact(self, value: Any) -> Any:
         """Return a JSON value without secrets."""

@@ -358,7 +358,7 @@ def _end_delivery(moves: PlanTransaction, granted: LeasedAttempt, outcome: TurnO
     lost = ConflictError(Code.LEASE_LOST, f"the command {granted.job.command.command_id!r} ended meanwhile")
     ended: dict[str, Any] = {"id": granted.delivery, "ack": status, "at": moves.now, "details": details, "acted": acted}
     moves.tx.run_later(END_DELIVERY, ended, lost)
-    if granted.job.needs_proof and granted.job.times.parts:
+    if granted.job.times.parts:
         times = wire.to_text(granted.job.times.as_json())
         moves.tx.run_later(NOTE_TIMES, {"id": granted.delivery, "times": times})
 

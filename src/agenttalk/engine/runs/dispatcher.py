@@ -143,10 +143,6 @@ class Dispatcher:
         """Start a pass soon."""
         self._state.nudge()
 
-    async def recover(self) -> int:
-        """End orphaned leases. Returns how many there were."""
-        return await self._recovery.recover()
-
     async def dispatch_ready(self) -> bool:
         """Make due tasks ready and start turns, on all boards. Returns whether there is more to do at once."""
         more = False
@@ -214,11 +210,6 @@ class Dispatcher:
             plans.popleft()
         return more
 
-    @property
-    def closing_plans(self) -> frozenset[str]:
-        """Plans whose proofs are checked once more before they end."""
-        return frozenset(self._state.closings)
-
     def mark_at_work(self, lease: str) -> None:
         """Note that a remote agent has taken the job of a lease."""
         if lease in self._state.turns:
@@ -253,11 +244,6 @@ class Dispatcher:
         if self._state.prover is not None:
             with suppress(AgentTalkError):
                 await self._state.prover.close()
-
-    @property
-    def plans_in_release(self) -> frozenset[str]:
-        """Plans whose release is being decided on."""
-        return self._deciding.plans_in_release
 
     def pop_ended_plans(self) -> set[str]:
         """Return the plans that ended since the last call."""

@@ -127,7 +127,7 @@ def _fact_to_json(
         body |= {"result": performance.result} if len(said) <= _SHOWN else {"result_sha256": wire.sha256(said)}
         body |= {"score": performance.score, "score_explanation": performance.explanation}
     body |= _proof_to_json(proof)
-    if job.needs_proof and job.times.parts:
+    if job.times.parts:
         body["times"] = job.times.as_json()
     if outcome.claims != NO_CLAIMS:
         body["claims"] = _claims_to_json(outcome.claims)

@@ -268,7 +268,8 @@ def _find_ghosts(runs: CheckRuns, held: CheckResult) -> set[str]:
         return set()  # which tests the base has is not known: a file of them could not be loaded
     new = runs.red.tests.known - base.known
     modules = tuple(f"{name}{end}" for name in new if "::" not in name for end in ("::", "."))
-    return {name for name in held.tests.known if name in new or (modules and name.startswith(modules))}
+    unknown = held.tests.known - base.known
+    return {name for name in unknown if name in new or name.startswith(modules)}
 
 
 def _judge_protected(

@@ -88,6 +88,17 @@ def test_a_task_that_waits_tells_for_what() -> None:
     assert lines[3] == "    waits for a person → 'agenttalk answer req_1'"
 
 
+def test_a_wait_for_an_account_is_told_once_in_lines_and_always_in_the_block(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    live = LivePlanView(CommandOutput(as_json=False), "shop")
+    shown = {**standing(task("one", "pending"), result="running"), "waits": [{"text": "2 tasks wait for \x1b[2J"}]}
+    live.show(shown)
+    live.show(shown)
+    assert capsys.readouterr().err.splitlines() == ["! 2 tasks wait for \\x1b[2J"]
+    assert strip_markup(live._draw_lines(shown, 100, 20)[-1]) == "! 2 tasks wait for \\x1b[2J"
+
+
 def test_plain_lines_name_each_phase_once(capsys: pytest.CaptureFixture[str]) -> None:
     live = LivePlanView(CommandOutput(as_json=False), "shop")
     phases = [

@@ -146,7 +146,7 @@ class ChangeOutcome:
     def _read_work(self) -> BranchWork | None:
         from agenttalk.adapters.workspaces.user_folder import read_work
 
-        return read_work(self._prepared.repository, self._prepared.branch) if self.result == "proven" else None
+        return read_work(self._prepared.repository.top, self._prepared.branch) if self.result == "proven" else None
 
     def _say_merged(self) -> None:
         say, prepared = self._out.say, self._prepared

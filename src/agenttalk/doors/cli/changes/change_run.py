@@ -320,7 +320,7 @@ def _is_over(root: Path, repository: UserRepository, branch: str) -> bool:
 def _has_branch(repository: UserRepository, branch: str) -> bool:
     from agenttalk.adapters.workspaces.user_folder import read_work
 
-    return read_work(repository, branch) is not None
+    return read_work(repository.top, branch) is not None
 
 
 def _note_end(root: Path, result: str) -> None:

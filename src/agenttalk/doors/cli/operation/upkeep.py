@@ -11,7 +11,7 @@ from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize, sanitize_line
 from agenttalk.doors.cli.operation import budget
 from agenttalk.doors.cli.plans import decisions
-from agenttalk.doors.cli.plans.live_view import describe_gate, describe_open_questions, describe_usage
+from agenttalk.doors.cli.plans.live_view import describe_doing, describe_gate, describe_open_questions, describe_usage
 from agenttalk.doors.cli.proof.honesty import format_honesty
 
 status_app = typer.Typer(add_completion=False)
@@ -108,6 +108,8 @@ def _remark(task: dict[str, Any]) -> str:
     """Return what a person should know besides the state: a claim of an agent is not proven."""
     if task["missing"]:
         said = f"waits for {sanitize(', '.join(task['missing']))}"
+    elif task.get("activity"):
+        said = describe_doing(task)
     elif task.get("reason"):
         said = sanitize_line(task["reason"][:REASON])
     elif task.get("freshness") == "stale":

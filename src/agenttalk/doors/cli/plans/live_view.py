@@ -75,6 +75,8 @@ class LivePlanView:
         """Whether the evidence is shown at the end."""
         self.explained: dict[str, dict[str, Any]] = {}
         """Task → its explanation, for the evidence at the end."""
+        self._waits: set[str] = set()
+        """The last lines about accounts that the plan waits for."""
         self._closing: str | None = None
         """The last line about the closing of the plan."""
 
@@ -138,7 +140,8 @@ class LivePlanView:
         summary = "; ".join(part for part in (counts, f"{self._seconds()} s", took) if part)
         self._out.say(f"{mark} [bold]{sanitize(self._plan_id)}[/]: {words} ({summary})")
         for task in standing["tasks"]:
-            if task["board"] in {"failed", "blocked"}:
+            was_interrupted = standing.get("interrupted") and task["state"] == "READY" and task["reason"]
+            if task["board"] in {"failed", "blocked"} or was_interrupted:
                 self._out.say(f"  {_line(task)}")
             elif task["agent_id"] in self._without_program and task["state"] in {"READY", "RUNNING"}:
                 where = f"agents/{task['agent_id']}/inbox/{self._plan_id}"
@@ -187,6 +190,10 @@ class LivePlanView:
             if few and activity is not None and _name_phase(activity) not in {self._phases.get(task_id), "checking "}:
                 self._phases[task_id] = _name_phase(activity)
                 self._out.say(f"  {sanitize(task_id)}: {_describe_phase(task)}", err=True)
+        waits = {str(wait["text"]): None for wait in standing.get("waits", ())}
+        for text in waits.keys() - self._waits:
+            self._out.say(f"[yellow]![/] {sanitize_line(text)}", err=True)
+        self._waits = set(waits)
         closing = standing.get("closing")
         if closing and closing != self._closing:
             self._out.say(f"[blue]◆[/] closing: {sanitize(closing)}", err=True)
@@ -200,6 +207,7 @@ class LivePlanView:
         foot = [f"[blue]◆[/] closing: {sanitize_line(standing['closing'])}"] if standing.get("closing") else []
         questions = standing.get("questions")
         foot += [f"[yellow]?[/] {describe_open_questions(questions)}"] if questions else []
+        foot += [f"[yellow]![/] {sanitize_line(wait['text'])}" for wait in standing.get("waits", ())]
         foot += [f"[yellow]![/] {self._notice}"] if self._notice else []
         room = height - len(head) - len(foot)
         tasks = {task["task_id"]: self._describe_task(task, width) for task in standing["tasks"]}
@@ -241,7 +249,7 @@ class LivePlanView:
         spent = _seconds_since(activity["since"]) or 0.0
         lasts = f" [dim]· {describe_duration(spent)}[/]" if spent >= _LONG else ""
         asks = f" [cyan]→[/] 'agenttalk answer {sanitize_line(task['request_id'])}'" if task["request_id"] else ""
-        return [*lines, f"    {_describe(task)}{asks}{lasts}"]
+        return [*lines, f"    {describe_doing(task)}{asks}{lasts}"]
 
     def _elapsed(self, task: dict[str, Any]) -> float:
         """Return how long a task has been worked on, the current attempt included."""
@@ -276,8 +284,8 @@ def _name_phase(activity: dict[str, Any]) -> str:
     return activity["phase"] if activity["phase"] == "working" else f"{activity['phase']} {activity['detail']}"
 
 
-def _describe(task: dict[str, Any]) -> str:
-    """Return what a task is doing."""
+def describe_doing(task: dict[str, Any]) -> str:
+    """Return what a task is doing at this moment."""
     from agenttalk.rules.agents.activity import describe_activity
 
     return sanitize_line(describe_activity(task["activity"], task["agent_id"]))
@@ -288,7 +296,7 @@ def _describe_phase(task: dict[str, Any]) -> str:
     activity = task["activity"]
     said = {"tool": "", "file": "", "tests_done": None, "detail": activity["detail"]}
     said |= {"detail": ""} if activity["phase"] == "working" else {}
-    return _describe({**task, "activity": {**activity, **said}})
+    return describe_doing({**task, "activity": {**activity, **said}})
 
 
 def _describe_round(activity: dict[str, Any], *, short: bool) -> str:

@@ -72,12 +72,10 @@ def tell_changes(out: CommandOutput, compiled: CompiledPlan) -> bool:
     workspace, plan_id = compiled.manifest.workspace, compiled.dag.plan_id
     if workspace is None:
         return False
-    from agenttalk.adapters.workspaces.user_folder import find_repository, read_work
+    from agenttalk.adapters.workspaces.user_folder import read_work
 
     try:
-        work = read_work(
-            find_repository(Path(workspace.repo)), f"agenttalk/{plan_id}", f"refs/agenttalk/{plan_id}/base"
-        )
+        work = read_work(Path(workspace.repo), f"agenttalk/{plan_id}", f"refs/agenttalk/{plan_id}/base")
     except AgentTalkError:  # such as a folder without git
         return False
     if work is None or not work.summary:
