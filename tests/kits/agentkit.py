@@ -24,9 +24,12 @@ from agenttalk.ports.agents import Driver, Processes
 from agenttalk.ports.statements.core import FACTS_OF
 from agenttalk.ports.statements.messages import DEADLETTERS, DELIVERY_OF, TASK, VIEWS_UNDER
 from agenttalk.ports.statements.plans import ENGINE_TASK
+from agenttalk.ports.statements.runs import END_TURN
 from agenttalk.ports.statements.statement import Statement
 from agenttalk.ports.storage import R, Store, Tx
+from agenttalk.rules.core import task_states, usage
 from agenttalk.rules.core.isolation import IsolationSettings
+from agenttalk.rules.text.catalogue import to_columns
 from agenttalk.wiring import open_root
 from kits.sandboxkit import PLAIN
 from kits.treekit import Tree, dumped, sha256
@@ -37,6 +40,36 @@ T = TypeVar("T")
 def replace_driver(beat: Heartbeat, deps: Deps, driver: Driver) -> None:
     """From now on an agent's turns are run by another driver."""
     beat._runner = JobRunner(deps, make_performers(deps, driver, lambda: beat._api, beat._environ))
+
+
+async def end_bare_lease(store: Store, task_id: str, epoch: int, lease: str, at: str, plan_id: str) -> None:
+    """End a lease without a command: a row that a test wrote by itself."""
+
+    def work(tx: Tx) -> None:
+        [task] = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
+        assert task.delivery is None
+        assert tx.run(
+            END_TURN,
+            plan_id=plan_id,
+            task_id=task_id,
+            epoch=epoch,
+            lease=lease,
+            state=task_states.move("RUNNING", "ENGINE_ENDED"),
+            cause="ENGINE_ENDED",
+            **to_columns(None),
+            queued=None,
+            at=at,
+            score=None,
+            fact=task.fact,
+            unproven=0,
+            unisolated=0,
+            retries=0,
+            sent_back=task.sent_back,
+            deaths=0,
+            **usage.NOTHING._asdict(),
+        )
+
+    await store.transact(work)
 
 
 async def end_lease(store: Store, task_id: str, epoch: int, lease: str, at: str, plan_id: str = "plan_shop") -> None:

@@ -32,7 +32,7 @@ from agenttalk.ports.statements.runs import LEASE_COMMAND
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.tokens import attempt_token, token_hash
 from agenttalk.wiring import open_root
-from kits.agentkit import end_lease
+from kits.agentkit import end_bare_lease
 
 T = TypeVar("T")
 OPERATOR, VIEWER, WORKER = "op_one", "view_one", "work_one"
@@ -200,7 +200,7 @@ class Door:
         async def work(deps: Deps) -> None:
             store = await deps.stores.board(board)
             [(_, _, _, epoch, lease, *_)] = await store.read(TASK, plan_id=plan_id, task_id=task_id)
-            await end_lease(store, task_id, epoch, lease or "", deps.stamp(), plan_id)
+            await end_bare_lease(store, task_id, epoch, lease or "", deps.stamp(), plan_id)
 
         self.run(work)
 

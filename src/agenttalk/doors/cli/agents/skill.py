@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 app = typer.Typer(no_args_is_help=True, help="Install Agent Skills for coding agents.", add_completion=False)
+TITLES: Final = {
+    "claude": "Claude Code",
+    "codex": "Codex",
+    "gemini": "Gemini CLI",
+    "opencode": "OpenCode",
+    "qwen": "Qwen Code",
+}
+"""The coding agents that can be set up, and what they are called."""
 
 FOLDERS = (".agents/skills", ".claude/skills")
 """Codex, Gemini, Qwen and OpenCode read the first, Claude the second."""

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
+from agenttalk.doors.cli.agents import skill
 from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 from agenttalk.doors.cli.core.root_discovery import INIT, MARKS, PLAN
-from agenttalk.doors.cli.operation.init_additions import TITLES
 
 if TYPE_CHECKING:
     from agenttalk.doors.cli.operation.init_additions import AdditionResult, FileAddition, SetupRequest
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agenttalk.doors.cli.operation.init_removal import Removal
 
 app = typer.Typer(add_completion=False)
-TOOLS: Final = tuple(TITLES)
+TOOLS: Final = tuple(skill.TITLES)
 _ALL: Final = f"{', '.join(TOOLS)}"
 
 

@@ -23,14 +23,6 @@ if TYPE_CHECKING:
 LARGEST: Final = 4 * 1024 * 1024
 PARAGRAPHS: Final = {"en": "agents.md", "zh": "agents.zh.md"}
 """Templates of the paragraph for coding agents in AGENTS.md."""
-TITLES: Final = {
-    "claude": "Claude Code",
-    "codex": "Codex",
-    "gemini": "Gemini CLI",
-    "opencode": "OpenCode",
-    "qwen": "Qwen Code",
-}
-"""The coding agents that can be set up, and what they are called."""
 _SERVER: Final = ("mcpServers", "agenttalk")
 Merge = Callable[[str | None], "ConfigMergeResult"]
 
@@ -112,7 +104,7 @@ def _list_root_files(wish: SetupRequest) -> Iterator[FileAddition]:
         yield _whole(path, text, about)._replace(place="root", mode=0o600)
     for name in wish.tools:
         path = f"agents/{name}/agent_profile.json"
-        about = f"{TITLES[name]} as an agent that takes its work over MCP"
+        about = f"{skill.TITLES[name]} as an agent that takes its work over MCP"
         yield _whole(path, _profile(name), about)._replace(place="root", mode=0o600)
 
 
@@ -127,7 +119,7 @@ def _list_agent_files(wish: SetupRequest) -> Iterator[FileAddition]:
     )
     for name in wish.tools:
         args = ["mcp", "--root", str(wish.root), "--agent", name]
-        about = f"AgentTalk's MCP tools for {TITLES[name]}"
+        about = f"AgentTalk's MCP tools for {skill.TITLES[name]}"
         server: dict[str, Any] = {"command": "agenttalk", "args": args}
         match name:
             case "claude":
