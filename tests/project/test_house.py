@@ -74,6 +74,12 @@ def test_no_class_name_is_used_twice() -> None:
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
+def test_no_test_module_has_the_name_of_another() -> None:
+    """Python loads test modules by their names alone: of two with one name, only the first runs."""
+    names = Counter(path.name for path in (REPOSITORY / "tests").rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
 def test_every_package_is_on_the_map() -> None:
     lines = re.findall(r"^\| `([\w/]*\w)` \|", MAP.read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted(packages() - set(lines)) == []

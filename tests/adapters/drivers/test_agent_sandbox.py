@@ -241,7 +241,7 @@ def test_something_is_seen_at_another_place(boxed: Cell) -> None:
 def test_who_cannot_show_something_at_another_place_says_so(yard: Yard, tier: Any) -> None:
     sandboxes = Sandboxes(bubblewrap=lambda: None)
     asked = Confinement(tier, binds=(BindMount(yard.path, yard.path / "x"),))
-    with pytest.raises(UnconfinedError, match="another place"):
+    with pytest.raises(UnconfinedError, match="another path"):
         asyncio.run(sandboxes.choose(asked))
 
 

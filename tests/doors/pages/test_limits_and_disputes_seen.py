@@ -10,7 +10,9 @@ from agenttalk.engine.operation.schedules import Scheduler
 from agenttalk.engine.people import questions
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from doors.pages.pagekit import HOSTILE, Guest, text, visit
+from engine.budgets.test_account_waits import RESET, Agents, claude_limit, waiting
 from engine.proof.test_disputed_checks import begun, left
+from kits.agentkit import Clock
 from kits.plankit import plan, states, task
 
 
@@ -42,6 +44,22 @@ def test_a_dispute_is_shown_with_its_check_and_answered_by_a_form(tmp_path: Path
         assert "It stays." in line
 
     visit(tmp_path, use, proving=True)
+
+
+def test_a_plan_whose_account_waits_says_until_when(tmp_path: Path) -> None:
+    clock, agents = Clock(), Agents(tmp_path)
+    profile = agents.profile("dev", claude_limit(RESET.timestamp(), f"You've hit your limit {HOSTILE}"))
+
+    async def use(ada: Guest) -> None:
+        await ada.engine.submit(plan(task("t", "dev"), task("u", "dev"), agents={"dev": profile}))
+        await ada.engine.until(lambda now: waiting(now) and waiting(now, "u"))
+        shown = await ada.page("/plans/p")
+        assert "claude: usage limit of the account until 2026-03-01T15:00:00Z" in shown
+        assert "; 2 tasks wait</p>" in shown
+        assert "<script>alert(1)" not in shown
+        assert "it goes on by itself at 2026-03-01T15:00:00Z" in await ada.page("/plans/p/tasks/t")
+
+    visit(tmp_path / "root", use, clock=clock)
 
 
 def test_a_day_whose_limit_is_reached_says_so_and_can_be_given_more(tmp_path: Path) -> None:

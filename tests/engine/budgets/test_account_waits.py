@@ -178,8 +178,11 @@ def test_a_restart_waits_on_and_resumes(tmp_path: Path) -> None:
 
     async def second(engine: Engine) -> None:
         await engine.dispatcher.wait_for_dispatch()
+        assert waiting(await engine.until(lambda _: True))
+        await go_on(engine, clock, 3 * 3600 - 1)
+        assert waiting(await engine.until(lambda _: True))
         assert agents.runs("dev") == 1
-        await go_on(engine, clock, 3 * 3600)
+        await go_on(engine, clock, 1)
         assert states(await engine.until(lambda now: now.state == "ENDED"))["t"] == "COMPLETED"
 
     play(tmp_path / "root", first, clock=clock)

@@ -124,6 +124,6 @@ def test_a_plan_that_holds_a_secret_is_not_taken(tmp_path: Path) -> None:
         deps.secret_guard.register_values({"API_KEY": CANARY})
         await Service(deps).plans.submit(compiled.dag, compiled.manifest, compiled.profiles)
 
-    with pytest.raises(InputError, match="holds the value of API_KEY"):
+    with pytest.raises(InputError, match="contains the value of API_KEY"):
         inside(tmp_path, use)
     assert kept(tmp_path) == []

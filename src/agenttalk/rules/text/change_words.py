@@ -20,6 +20,11 @@ PLAN_CHECK_NAMELESS: Final = Template(
     "No command that checks this repository was found, so a person is asked. Name one instead, such as:",
     "没有找到检查本仓库的命令，因此由人来判断。也可以写明一个命令，例如：",
 )
+PLAN_PROTECTED: Final = Template(
+    "change.plan_protected",
+    "The {count} files that the check consists of are protected, too.",
+    "检查所依赖的 {count} 个文件也受保护。",
+)
 PLAN_PROMPT: Final = Template("change.plan_prompt", "Make this check pass: {run}", "使这项检查通过：{run}")
 PLAN_PROMPT_NAMELESS: Final = Template(
     "change.plan_prompt_nameless",

@@ -147,6 +147,8 @@ def test_an_agent_that_is_not_installed_is_named_with_how_to_install_it(shop: Re
         (["until", CHECK, "--rounds", "0", "--", "true"], "--rounds"),
         (["until", CHECK, "--", "claude", "--continue"], "session of an earlier run"),
         (["until", CHECK, "--link", "gone", "--", "true"], "gone"),
+        (["until", CHECK, "--env", "RATE=40", "--", "true"], "cannot be handed over"),
+        (["until", CHECK, "--env", "NOT_THERE", "--", "true"], "is not set"),
     ],
 )
 def test_bad_usage_is_told_in_a_sentence(shop: Repo, arguments: list[str], why: str) -> None:
@@ -235,6 +237,8 @@ def test_a_merge_needs_a_clean_work_tree_and_a_branch_before_the_agent_starts(sh
 @pytest.mark.rest
 def test_what_cannot_be_merged_waits_for_a_person(shop: Repo) -> None:
     spoils = f"{FIXES}\npathlib.Path({str(shop.top / 'price.py')!r}).write_text('mine')"
+    shown = shop.until(CHECK, shop.agent(LIES), "--sandbox", "plain", code=1)
+    assert "sandbox    none" in shown
     told = shop.json(CHECK, shop.agent(spoils), "--merge", "--sandbox", "plain", code=3)
     assert told["result"] == "proven"
     assert told["merge"]["ok"] is False

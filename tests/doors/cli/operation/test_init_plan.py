@@ -85,6 +85,21 @@ def test_without_a_check_a_person_is_asked_and_the_plan_says_how_to_name_one(
     capsys.readouterr()
 
 
+def test_the_tests_of_a_large_repository_are_protected_without_being_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    initkit.install(monkeypatch, tmp_path, "claude", text="cat > /dev/null; : > tests/test_7.py; " + MENDS)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
+    tests = {f"tests/test_{number}.py": TEST for number in range(20)}
+    shop = provekit.repository(tmp_path / "shop", {**tests, "price.py": PRICE, "conftest.py": ""})
+    assert call(["init", "--dir", str(shop)]) == 0
+    assert check_of(shop)["protected"] == ["agenttalk.yaml"]
+    assert "The 21 files that the check consists of are protected, too." in (shop / "agenttalk.yaml").read_text()
+    monkeypatch.chdir(shop)
+    assert call(["run"]) == 0, said(capsys)
+    assert provekit.git(shop, "show", "agenttalk/shop:tests/test_7.py") == TEST.strip()
+
+
 @pytest.mark.parametrize("odd", ["a\u2028b", "a\nb", "a\udcffb", "a: [b", "a'b\"c", "$plan_id", "# c"])
 def test_a_folder_with_an_odd_name_does_not_make_the_plan_invalid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], odd: str

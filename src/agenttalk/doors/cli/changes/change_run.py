@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agenttalk.adapters.workspaces.user_folder import UserRepository
+    from agenttalk.contracts.agent import Tier
     from agenttalk.doors.cli.changes.pull_request_opening import PullRequestTarget
     from agenttalk.rules.agents.agent_commands import AgentCommand
     from agenttalk.rules.planfile.compiler import CompiledPlan
@@ -84,6 +85,7 @@ class ChangeRun:
 
     def change(self, repository: UserRepository, agent: AgentCommand, check: ChangeCheck) -> int:
         """Run an agent until the check that was chosen is proven. Returns the exit code."""
+        _require_variables(self._options.env)
         target = self._require_outcome(repository)
         prepared = replace(self._prepare(repository, agent, check), target=target)
         self._tell_decided(prepared)
@@ -164,6 +166,9 @@ class ChangeRun:
             self._line("scope", _shorten(options.scope))
         if prepared.links:
             self._line("read-only", _shorten(prepared.links))
+        if options.prepare:
+            self._line("prepare", sanitize_line(options.prepare))
+        self._line("sandbox", _describe_sandbox(options.sandbox))
         self._line("limits", _describe_limits(options.limits))
         for paths, what in (
             (repository.submodules, "the clone has no files of submodules"),
@@ -360,6 +365,29 @@ def _describe_agent(agent: AgentCommand) -> str:
     model = f", model {sanitize_line(agent.model)}" if agent.model else ""
     dropped = f" [dim](ours instead of {sanitize_line(' '.join(agent.dropped))})[/]" if agent.dropped else ""
     return f"{agent.agent}{model}{dropped}"
+
+
+def _describe_sandbox(tier: Tier | None) -> str:
+    import asyncio
+
+    from agenttalk.adapters.drivers.sandboxes import Sandboxes
+    from agenttalk.ports.agents import Confinement
+
+    try:
+        chosen = asyncio.run(Sandboxes().choose(Confinement(tier or "best")))
+    except ValueError as error:
+        raise UsageError(Code.OPTION_INVALID, f"--sandbox {tier}: {error}") from error
+    return "[yellow]none: the agent can do what you can[/]" if chosen == "plain" else chosen
+
+
+def _require_variables(names: Sequence[str]) -> None:
+    """Raise UsageError for a variable that cannot be handed over."""
+    for name in names:
+        if "=" in name or name.upper().startswith("AGENTTALK"):
+            hint = "write --env NAME; the value is that of your own environment"
+            raise UsageError(Code.OPTION_INVALID, f"--env: {name[:60]!r} cannot be handed over", hint=hint)
+        if name not in os.environ:
+            raise UsageError(Code.OPTION_INVALID, f"--env: {name[:60]!r} is not set", hint=f"set it: export {name}=…")
 
 
 def _describe_base(repository: UserRepository) -> str:

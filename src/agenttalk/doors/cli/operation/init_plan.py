@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 _TEMPLATES: Final = {"en": "agenttalk.yaml", "zh": "agenttalk.zh.yaml"}
 _INSTALLED: Final = (".venv", "venv", "node_modules")
 """Folders with installed packages: clones share them."""
-_MOST_PROTECTED: Final = 30
-"""Files that the plan names as protected. What a check consists of is protected in any case."""
+_MOST_PROTECTED: Final = 12
+"""Files that the plan names as protected, and so each prompt. What a check consists of is protected in any
+case."""
 
 
 class PlanText(NamedTuple):
@@ -85,7 +86,10 @@ def _render_check(checks: Sequence[CheckCandidate], plan_id: str, locale: Litera
         f"  {name}: {_to_yaml(value)}" for name in ("cwd", "run", "junit") if (value := getattr(check, name, None))
     ]
     plain = [path for path in found.files if path.isprintable() and not re.search(r"[*?\[\]\\!]", path)]
-    return [*lines, f"  protected: {_to_yaml([PLAN, *plain[:_MOST_PROTECTED]])}"]
+    if len(plain) > _MOST_PROTECTED:
+        lines.append(f"  # {change_words.PLAN_PROTECTED.render(locale, count=len(found.files))}")
+        plain = []
+    return [*lines, f"  protected: {_to_yaml([PLAN, *plain])}"]
 
 
 def _list_links(repository: UserRepository, check: CheckCandidate | None) -> list[str]:

@@ -140,7 +140,8 @@ class LivePlanView:
         summary = "; ".join(part for part in (counts, f"{self._seconds()} s", took) if part)
         self._out.say(f"{mark} [bold]{sanitize(self._plan_id)}[/]: {words} ({summary})")
         for task in standing["tasks"]:
-            if task["board"] in {"failed", "blocked"}:
+            was_interrupted = standing.get("interrupted") and task["state"] == "READY" and task["reason"]
+            if task["board"] in {"failed", "blocked"} or was_interrupted:
                 self._out.say(f"  {_line(task)}")
             elif task["agent_id"] in self._without_program and task["state"] in {"READY", "RUNNING"}:
                 where = f"agents/{task['agent_id']}/inbox/{self._plan_id}"

@@ -768,3 +768,15 @@ CREATE TABLE tips (
     commit_id text NOT NULL,
     PRIMARY KEY (board, plan_id)
 );
+
+-- Until when the agents of an account take no work, because its provider does not. `account` is a hash.
+CREATE TABLE account_waits (
+    board text NOT NULL,
+    account text NOT NULL,
+    agent text NOT NULL,
+    kind text NOT NULL,
+    text text NOT NULL,
+    until text NOT NULL,
+    number bigint NOT NULL,
+    PRIMARY KEY (board, account)
+);
