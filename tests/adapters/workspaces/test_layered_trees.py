@@ -229,3 +229,13 @@ def test_a_small_tree_is_written_anew(repo: Path) -> None:
         await space.release()
 
     run(use())
+
+
+def test_a_tree_that_is_open_outlasts_the_end_of_another_use(space: PlanWorkspace) -> None:
+    async def use() -> None:
+        base = await space.ensure()
+        async with space.checkouts.open_sealed(base, layered=True) as sealed:
+            await space.release()
+            assert (sealed.path / "README.md").read_text() == MORE["README.md"]
+
+    run(use())

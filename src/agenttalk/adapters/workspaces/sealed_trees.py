@@ -252,8 +252,10 @@ class LayeredTrees:
         self._remove(opened.name, opened.lower)
 
     def release(self) -> None:
-        """End the process that mounts, and remove the pristine tree. Both come back when they are needed."""
+        """End the process that mounts and remove the pristine tree, if no tree is open. Both come back when needed."""
         with self._lock:
+            if self._users:
+                return
             mounts, self._mounts, self._tried = self._mounts, None, False
             if mounts is not None:
                 mounts.close()

@@ -27,6 +27,10 @@ _ATTRIBUTES: Final = ".gitattributes"
 _LFS: Final = b"filter=lfs"
 _SMALL: Final = 1024 * 1024
 _LIMIT: Final = 64 * 1024 * 1024
+_FILE_MODE: Final = re.compile(rb"filemode", re.IGNORECASE)
+_FILE_MODE_OF_CORE: Final = re.compile(
+    rb"^\[core\]\n(?:\t[^\n]*\n)*?\tfilemode = (true|false)\n", re.IGNORECASE | re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +289,9 @@ def _aside(git: Git, place: WorkspaceFolder) -> Iterator[GitLocation]:
     with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
         own, theirs = Path(home) / "own.git", GitLocation(place.git_dir)
         make_git_dir(own, place.algorithm)
-        rights = git.call("config", "--local", "--bool", "--get", "core.fileMode", at=theirs, ok=(0, 1)).line
+        rights = _find_file_mode(_read(place.common / "config"))
+        if not rights:
+            rights = git.call("config", "--local", "--bool", "--get", "core.fileMode", at=theirs, ok=(0, 1)).line
         with (own / "config").open("a") as config:
             config.write(f"[core]\nfilemode = {rights or 'true'}\n")
         head = git.call("rev-parse", "--verify", "--quiet", "HEAD^{commit}", at=theirs, ok=(0, 1, 128))
@@ -301,13 +307,21 @@ def _aside(git: Git, place: WorkspaceFolder) -> Iterator[GitLocation]:
         yield GitLocation(own, objects=place.objects, index=own / "index", tree=place.folder)
 
 
+def _find_file_mode(config: bytes) -> str:
+    """Find core.fileMode in a configuration as git itself writes it; empty for one that git has to read."""
+    if b"include" in config.lower() or len(_FILE_MODE.findall(config)) != 1:
+        return ""
+    found = _FILE_MODE_OF_CORE.search(config)
+    return found[1].decode().lower() if found else ""
+
+
 def _find_user_excludes(git: Git, own: Path) -> tuple[Path, ...]:
     """Find the file with what this user has git ignore everywhere."""
     home = os.environ.get("HOME", "")
     base = os.environ.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else "")
     named = ""
     for config in (Path(base, "git/config"), Path(home, ".gitconfig")) if home else ():
-        if config.is_file():
+        if any(word in _read(config).lower() for word in (b"excludesfile", b"include")):
             asked = ("config", "--file", str(config), "--path", "--get", "core.excludesFile")
             named = git.call(*asked, at=GitLocation(own), ok=(0, 1, 3), more={"HOME": home}).line or named
     path = Path(named or f"{base}/git/ignore")
