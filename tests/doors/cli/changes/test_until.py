@@ -62,6 +62,7 @@ def test_who_lies_is_not_believed(shop: Repo) -> None:
     told = shop.until(CHECK, shop.agent(LIES), code=1)
     assert "✗ not proven" in told
     assert "agenttalk explain" in told
+    assert told.count("✗ round 1: refused: 'check' failed (it ended with 1)\n") == 1
     assert untouched(shop)
 
 

@@ -368,7 +368,7 @@ def _withdraw_branch(prepared: PreparedChange) -> None:
         finally:
             await space.release()
 
-    with suppress(AgentTalkError, OSError):  # how the run ended must be told, also where a branch stays
+    with suppress(AgentTalkError, OSError):  # a branch that stays changes nothing about the end of the run
         asyncio.run(withdraw())
 
 
