@@ -12,6 +12,7 @@ import httpx2
 import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
+from agenttalk.contracts.errors import Code
 from agenttalk.doors.api.app import create_app
 from agenttalk.engine.core import access
 from agenttalk.engine.core.boards import SYSTEM
@@ -19,6 +20,7 @@ from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import ledger
 from agenttalk.ports.statements.toolchain import END_WEBHOOK, REPLAY_WEBHOOK
+from agenttalk.rules.text.code_words import REFUSALS
 from doors.pages.pagekit import ADDRESS, Guest, text, visit
 from engine.toolchain.kits.reconcilekit import scene
 from kits.plankit import PATIENCE, plan, task
@@ -234,3 +236,25 @@ def test_nobody_answers_a_question_without_the_key_of_the_form(tmp_path: Path) -
         assert (fact["by"], fact["bound_to"]) == ("ada", asked.sha256)
 
     visit(tmp_path, use)
+
+
+def test_a_reader_of_chinese_is_told_in_chinese_why_a_form_was_refused(tmp_path: Path) -> None:
+    async def use(ada: Guest) -> None:
+        ada.client.headers["accept-language"] = "zh-CN"
+        unknown = await ada.post("/plans/p/steer", action="fly")
+        assert "计划没有操作 'fly'" in text(unknown)
+        assert "unknown action" not in text(unknown)
+        forged = await ada.client.post("/plans/p/steer", data={"action": "pause"})
+        assert "该表单不属于你的会话" in text(forged)
+        assert "请重新打开该页面" in text(forged)
+        missing = await ada.post("/plans/no-such-plan/steer", action="pause")
+        assert missing.status_code == 404
+        assert "没有这个名称的对象。" in text(missing)
+        ada.client.headers["accept-language"] = "en"
+        assert "unknown action 'fly' for a plan" in text(await ada.post("/plans/p/steer", action="fly"))
+
+    visit(tmp_path, use)
+
+
+def test_every_code_of_an_error_has_its_meaning_in_chinese() -> None:
+    assert set(Code) == set(REFUSALS)

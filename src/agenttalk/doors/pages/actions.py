@@ -19,7 +19,8 @@ from agenttalk.engine.people.questions import AnswerDecision
 from agenttalk.engine.runs.plan_actions import PlanAction
 from agenttalk.engine.views import ledger
 from agenttalk.rules.people.attestation import AnswerProof
-from agenttalk.rules.text.page_words import PAGE
+from agenttalk.rules.text.code_words import render_refusal
+from agenttalk.rules.text.page_words import FORM_ERRORS, PAGE
 
 _DECISIONS: Final[dict[str, AnswerDecision]] = {
     "PROVIDE": "PROVIDE",
@@ -50,7 +51,7 @@ async def steer(service: Service, request: Request, reader: PageContext, sent: F
     """Pause, go on, cancel, try again, stop, override, or decide on rework."""
     plan_id, action, task_id = request.path_params["id"], _text(sent, "action"), _text(sent, "task")
     if action not in _STEERED:
-        raise UsageError(Code.NAME_UNKNOWN, f"unknown action {action[:40]!r} for a plan")
+        raise UsageError(Code.NAME_UNKNOWN, FORM_ERRORS["plan_action"](action=repr(action[:40])))
     answer = _text(sent, "answer")
     if answer == "grant":
         answer = f"grant {_text(sent, 'rounds')}"
@@ -82,7 +83,7 @@ async def answer(service: Service, request: Request, reader: PageContext, sent: 
     decision = _DECISIONS.get(_text(sent, "decision"))
     seen = _text(sent, "seen_sha256")
     if decision is None or not seen:
-        raise UsageError(Code.OPTION_INVALID, "the form has no valid answer", hint="answer with a button of the page")
+        raise UsageError(Code.OPTION_INVALID, FORM_ERRORS["no_answer"](), hint=FORM_ERRORS["use_button"]())
     name, notes = request.path_params["id"], _text(sent, "notes")[:_NOTE]
     try:
         await service.messages.answer(
@@ -98,7 +99,7 @@ async def answer(service: Service, request: Request, reader: PageContext, sent: 
     except UsageError as error:
         if error.code != Code.ANSWER_REFUSED:
             raise
-        return await views.render_question(service, reader, name, 409, why_not=error.message, notes=notes)
+        return await views.render_question(service, reader, name, 409, why_not=error, notes=notes)
     return FormResult(_done(reader, PAGE["answer"].render(reader.language)), "/inbox")
 
 
@@ -124,7 +125,8 @@ async def replay(service: Service, request: Request, reader: PageContext, _: For
     if outcome["ok"]:
         told = _done(reader, outcome.get("fate"))
     else:
-        told = PAGE["refused_it"].render(reader.language, what=outcome.get("reason"))
+        why = render_refusal(reader.language, outcome["code"]) or outcome["reason"]
+        told = PAGE["refused_it"].render(reader.language, what=why)
     return FormResult(told, f"/deadletters/{quote(name, safe='')}")
 
 
@@ -145,7 +147,7 @@ async def act_on_schedule(service: Service, request: Request, reader: PageContex
     """Pause, resume or run a schedule."""
     action = _text(sent, "action")
     if action not in _SCHEDULED:
-        raise UsageError(Code.NAME_UNKNOWN, f"unknown action {action[:40]!r} for a schedule")
+        raise UsageError(Code.NAME_UNKNOWN, FORM_ERRORS["schedule_action"](action=repr(action[:40])))
     await service.scheduling.apply_action(request.path_params["id"], action, by=_name(reader))
     return FormResult(_done(reader, _text(sent, "label") or action), "/schedules")
 
@@ -156,7 +158,7 @@ async def limit_day(service: Service, _: Request, reader: PageContext, sent: For
     try:
         most = float(said) if said else None
     except ValueError:
-        raise UsageError(Code.FIELD_VALUE, f"{said[:40]!r} is not an amount in dollars") from None
+        raise UsageError(Code.FIELD_VALUE, FORM_ERRORS["no_amount"](text=repr(said[:40]))) from None
     await service.day.set_limit(most, by=_name(reader), reset=_text(sent, "reset") == "yes")
     return FormResult(_done(reader, PAGE["day_limit"].render(reader.language)), "/")
 

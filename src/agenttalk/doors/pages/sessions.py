@@ -23,6 +23,7 @@ from agenttalk.engine.operation.sessions import SESSION, Session
 from agenttalk.engine.views.root_status import count_waiting
 from agenttalk.rules.operation import feed
 from agenttalk.rules.text.message import LOCALES
+from agenttalk.rules.text.page_words import FORM_ERRORS
 
 LOG = logging.getLogger(__name__)
 View: TypeAlias = "Callable[[Service, Request, PageContext], Awaitable[Response]]"
@@ -102,7 +103,7 @@ def _require_session(
             return _trouble(reader, error)
         except Exception:
             LOG.exception("a %s failed", what, extra={"action": "pages.failed"})
-            return _trouble(reader, MachineError(Code.UNHANDLED_EXCEPTION, "the engine failed on this request"))
+            return _trouble(reader, MachineError(Code.UNHANDLED_EXCEPTION, FORM_ERRORS["failed"]()))
 
     return guarded
 
@@ -224,12 +225,12 @@ def _trouble(reader: PageContext, error: AgentTalkError) -> Response:
 
 def _require_operator(reader: PageContext) -> None:
     if not reader.may_act:
-        raise UsageError(Code.NOT_ALLOWED, "a viewer can only look")
+        raise UsageError(Code.NOT_ALLOWED, FORM_ERRORS["viewer"]())
 
 
 def _require_own(session: Session, sent: FormData) -> None:
     if not hmac.compare_digest(str(sent.get("form_key", "")).encode(), session.form_key.encode()):
-        raise UsageError(Code.NOT_ALLOWED, "this form does not belong to your session", hint="open the page anew")
+        raise UsageError(Code.NOT_ALLOWED, FORM_ERRORS["not_own"](), hint=FORM_ERRORS["open_anew"]())
 
 
 async def _form(request: Request) -> FormData:
@@ -242,7 +243,7 @@ async def _form(request: Request) -> FormData:
         message = await receive()
         left -= len(message.get("body", b""))
         if left < 0:
-            raise UsageError(Code.JSON_TOO_LARGE, f"a form may have {LIMIT} bytes")
+            raise UsageError(Code.JSON_TOO_LARGE, FORM_ERRORS["too_large"](most=LIMIT))
         return message
 
     limited = Request(request.scope, counted)
@@ -251,7 +252,7 @@ async def _form(request: Request) -> FormData:
     except AgentTalkError:
         raise
     except Exception as error:
-        raise UsageError(Code.OPTION_INVALID, "this is not a form that can be read") from error
+        raise UsageError(Code.OPTION_INVALID, FORM_ERRORS["unreadable"]()) from error
 
 
 def _own_address(text: str) -> str:

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from agenttalk.contracts.errors import UsageError
 from agenttalk.doors.pages import diffs, files, graph
 from agenttalk.doors.pages.files import PREVIEW
 from agenttalk.doors.pages.rendering import HEADERS, PageContext, board_of, render_page
@@ -190,9 +191,15 @@ async def question(service: Service, request: Request, reader: PageContext) -> R
 
 
 async def render_question(
-    service: Service, reader: PageContext, request_id: str, status: int = 200, *, why_not: str = "", notes: str = ""
+    service: Service,
+    reader: PageContext,
+    request_id: str,
+    status: int = 200,
+    *,
+    why_not: UsageError | None = None,
+    notes: str = "",
 ) -> Response:
-    """Show a question; `why_not` says why the last answer was refused."""
+    """Show a question; `why_not` is the error with which the last answer was refused."""
     found = await service.messages.find_question(request_id)
     exhibit = await exhibits.read_exhibit(service.deps, found)
     for each in exhibit["files"]:
