@@ -28,7 +28,7 @@ def test_very_many_new_objects_are_old_at_once_and_stay_with_the_collector() -> 
     gc.unfreeze()  # the tests themselves are frozen, see conftest.py
     with pause_collector():
         assert not gc.isenabled()
-        kept = [[] for _ in range(150_000)]
+        kept: list[list[int]] = [[] for _ in range(150_000)]
     assert gc.isenabled()
     assert gc.get_count()[0] < 100_000
     assert gc.get_freeze_count() == 0
