@@ -171,3 +171,18 @@ def test_a_branch_that_somebody_else_moves_is_seen_at_once(objects: GitObjects, 
     assert objects.refs.resolve("refs/heads/other") == git(repo, "rev-parse", "other") != first
     git(repo, "branch", "-D", "other")
     assert objects.refs.resolve("refs/heads/other") is None
+
+
+def test_nothing_is_made_where_a_repository_was_that_has_been_moved_away(objects: GitObjects, tmp_path: Path) -> None:
+    tip = objects.refs.resolve("HEAD")
+    assert tip
+    for name in ("refs/agenttalk/shop/one", "refs/agenttalk/shop/two", "refs/agenttalk/shop/three"):
+        objects.refs.set(name, tip)  # from the second on, a git stays open
+    repo, away = tmp_path / "shop", tmp_path / "away"
+    repo.rename(away)
+    with pytest.raises(MachineError):
+        objects.refs.set("refs/agenttalk/shop/four", tip)
+    assert not repo.exists()
+    away.rename(repo)
+    objects.refs.set("refs/agenttalk/shop/four", tip)
+    assert objects.refs.resolve("refs/agenttalk/shop/four") == tip

@@ -14,6 +14,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.doors.pages import diffs, files, rendering
 from agenttalk.doors.pages.diffs import DiffBlock
 from agenttalk.engine.people import questions
+from agenttalk.engine.plans import releases
 from agenttalk.rules.core import task_states
 from agenttalk.rules.proof import done
 from agenttalk.rules.text import catalogue, question_words, task_words
@@ -192,3 +193,26 @@ def test_a_page_has_messages_in_chinese_and_words_of_others_as_they_are() -> Non
         "",
     ]
     assert rendering.translate_all("zh", [reason, "odd"]) == "t 失败；odd"
+
+
+def test_a_reader_of_chinese_sees_in_chinese_why_a_plan_is_not_released(tmp_path: Path) -> None:
+    async def writes(turn: Turn) -> str:
+        turn.outputs["app"] = "hello"
+        return "made"
+
+    async def use(ada: Guest) -> None:
+        made = [{"name": "app", "deliverable": True}]
+        gates = {"build": {"kind": "file", "path": "app", "contains": "bye"}}
+        await ada.engine.submit(plan(task("one", outputs=made), release={"gates": gates}))
+        await ada.engine.ended()
+        told = text(await ada.get("/plans/p", **{"accept-language": "zh"}))
+        assert "关卡 'build' 对 'app' (sha256:" in told
+        assert ") 的决定是 REJECT" in told
+        assert "gate 'build' says REJECT to 'app'" in text(await ada.get("/plans/p"))
+        seen = catalogue.with_messages((await releases.require_release(ada.service.deps, "p")).as_json())
+        [stored], [message] = seen["reasons"], seen["reasons_messages"]
+        assert stored.startswith("gate 'build' says REJECT")
+        assert message["id"] == "text.about", "what the check found stands behind it"
+        assert message["params"]["subject"]["id"] == "release.gate_says"
+
+    visit(tmp_path, use, proving=True, a=writes)

@@ -148,6 +148,13 @@ def test_a_file_that_is_ours_alone_is_empty_without_our_entry() -> None:
     assert remove_from_json(made, PATH, SERVER).text == json.dumps(OWN, indent=2) + "\n"
 
 
+def test_an_object_with_other_entries_or_that_was_there_before_stays() -> None:
+    other = json.dumps({"mcpServers": {"mine": 1, "agenttalk": SERVER}}, indent=2)
+    assert json.loads(remove_from_json(other, PATH, SERVER).text or "") == {"mcpServers": {"mine": 1}}
+    alone = json.dumps({"mcpServers": {"agenttalk": SERVER}}, indent=2)
+    assert json.loads(remove_from_json(alone, PATH, SERVER, held=1).text or "") == {"mcpServers": {}}
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

@@ -120,7 +120,9 @@ class GitRefs:
     def set_all(self, refs: Mapping[str, str]) -> None:
         """Set several refs of our own, all or none."""
         lines = "".join(f"update {ref} {new}\n" for ref, new in refs.items())
-        if not self._updates.tell(f"start\n{lines}commit\n", "start: ok", "commit: ok"):
+        # A git that is open already would make folders where a repository was that has been moved away.
+        known = (self.location.git_dir / "HEAD").exists()
+        if not known or not self._updates.tell(f"start\n{lines}commit\n", "start: ok", "commit: ok"):
             self._git.call("update-ref", "--no-deref", "--stdin", at=self.location, stdin=lines.encode())
 
     def drop(self, refs: Iterable[str]) -> None:

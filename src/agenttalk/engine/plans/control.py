@@ -39,7 +39,7 @@ from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.core import task_states
 from agenttalk.rules.plans.input_selection import PickedInputs
 from agenttalk.rules.proof import checkpoints
-from agenttalk.rules.text import task_words
+from agenttalk.rules.text import task_words, verdict_words
 from agenttalk.rules.text.catalogue import to_columns
 
 
@@ -178,8 +178,8 @@ def retry(
         again = [task_id, *(each for each in wards if stand.states[each][1] == "BRANCH_NOT_TAKEN")]
     tx.record("task.retried", f"{plan_id}/{task_id}", {"by": by, "onwards": onwards, "begin_anew": again})
     for each in again:
-        _close_questions(moves, plan_id, each, f"{by} has {task_id} done again")
-    releases.revoke(tx, plan_id, f"{by} has {task_id} done again", at=moves.now)
+        _close_questions(moves, plan_id, each, verdict_words.RELEASE["done_again"](by=by, task=task_id))
+    releases.revoke(tx, plan_id, verdict_words.RELEASE["done_again"](by=by, task=task_id), at=moves.now)
     if not paused:
         tx.run(SET_RUN_STATE, plan_id=plan_id, state="RUNNING", at=moves.now)
     may_run = row.delivery is not None and _may_run(plan.node(tx, task_id), stand, row.cause)

@@ -10,6 +10,8 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import board_of
 from agenttalk.ports.statements.proof import ADD_RELEASE, APPROVED_RELEASE, LATEST_RELEASE, REVOKE_RELEASE, ReleaseRow
+from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text.catalogue import restore_messages, with_messages
 
 if TYPE_CHECKING:
     from agenttalk.contracts.plan import Policies
@@ -51,7 +53,9 @@ class Release:
 
 
 def _from_row(row: ReleaseRow) -> Release:
-    documents: list[Any] = [wire.read(bytes(each)) if each is not None else None for each in (row.manifest, row.told)]
+    documents: list[Any] = [
+        restore_messages(wire.read(bytes(each))) if each is not None else None for each in (row.manifest, row.told)
+    ]
     return Release(row.number, row.release_id, row.state, row.footing, documents[0], documents[1], row.at)
 
 
@@ -108,8 +112,10 @@ def revoke(tx: Tx, plan_id: str, why: str, *, at: str) -> bool:
         return False
     known = _from_row(rows[0])
     approved, told = known.manifest or {}, known.details or {}
-    reason = f"revoked: {why}"
-    manifest = {**approved, "decision": "REJECT", "reasons": [reason], "revoked_at": records.format_time(at)}
+    reason = verdict_words.RELEASE["revoked"](why=why)
+    manifest = with_messages(
+        {**approved, "decision": "REJECT", "reasons": [reason], "revoked_at": records.format_time(at)}
+    )
     tx.run(REVOKE_RELEASE, plan_id=plan_id, number=known.number, manifest=wire.write(manifest))
     record = {
         "schema_version": "1.0",
@@ -124,8 +130,8 @@ def revoke(tx: Tx, plan_id: str, why: str, *, at: str) -> bool:
         "reasons": [reason],
         "not_isolated": manifest.get("not_isolated", 0),
     }
-    publish_decision(tx, plan_id, known.release_id, manifest, record)
-    tx.record("release.revoked", plan_id, {"release_id": known.release_id, "why": why})
+    publish_decision(tx, plan_id, known.release_id, manifest, with_messages(record))
+    tx.record("release.revoked", plan_id, with_messages({"release_id": known.release_id, "why": why}))
     records.alert(
         tx,
         at=at,

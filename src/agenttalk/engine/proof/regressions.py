@@ -138,7 +138,7 @@ def _reopen(moves: PlanTransaction, plan_id: str, broken: Sequence[EvidenceReche
     """Reopen the tasks that broke checks, each with all that it broke. Return these tasks."""
     tx = moves.tx
     checks = ", ".join(sorted({each.kept.check.id for each in broken}))
-    releases.revoke(tx, plan_id, f"what was proven does not hold any more: {checks}", at=moves.now)
+    releases.revoke(tx, plan_id, verdict_words.RELEASE["unproven"](checks=checks), at=moves.now)
     named = {name for each in broken for name in (each.merged, each.kept.owner, each.kept.task_id) if name is not None}
     found = {task_id: tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id) for task_id in sorted(named)}
     states: dict[str, State] = {task_id: rows[0].state for task_id, rows in found.items() if rows}

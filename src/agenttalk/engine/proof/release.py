@@ -39,6 +39,8 @@ from agenttalk.rules.core.artifacts import hash_files
 from agenttalk.rules.proof import checkpoints
 from agenttalk.rules.proof import release as rules
 from agenttalk.rules.proof.release import DeliverableState, GateFinding, ReleaseDecision
+from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text.catalogue import read_text, with_messages
 
 _TRIES: Final = 5
 """How often a decision is started again because something changed while checks ran."""
@@ -263,15 +265,15 @@ async def _examine(prover: Prover | None, shipment: Shipment, policies: Policies
     )
     checks = [(gate.check, gate.on or "artifacts") for gate in wanted.values() if gate.check is not None]
     if prover is None:
-        return ShipmentReport(faults=("checks are not supported here",) if checks else ())
+        return ShipmentReport(faults=(verdict_words.RELEASE["no_checks"](),) if checks else ())
     limit = _limit(policies)
     try:
         async with asyncio.timeout(limit.timeout_seconds if limit else None):
             return await prover.examine(shipment, checks)
     except TimeoutError:
-        return ShipmentReport(faults=(f"the gates took more than {limit.timeout_seconds if limit else 0} seconds",))
+        return ShipmentReport(faults=(verdict_words.RELEASE["late"](seconds=limit.timeout_seconds if limit else 0),))
     except AgentTalkError as error:
-        return ShipmentReport(faults=(f"the gates could not be checked: {error.message}",))
+        return ShipmentReport(faults=(verdict_words.RELEASE["not_checked"](why=error.message),))
 
 
 def _required(policies: Policies) -> tuple[str, ...]:
@@ -292,7 +294,7 @@ def _own_findings(ground: _ReleaseBasis, examined: ShipmentReport) -> list[GateF
             subjects,
             rules.ENGINE,
             wire.sha256(wire.write(told)),
-            detail=str(told.get("detail") or told.get("reason") or ""),
+            detail=next((read_text(told, name) for name in ("detail", "reason") if told.get(name)), ""),
             isolated=told.get("isolated"),
         )
         for told in examined.check_records
@@ -308,7 +310,7 @@ async def _read(deps: Deps, store: Store, ground: _ReleaseBasis) -> tuple[list[G
         try:
             data = await blobs.get(document.content) if document.content else b""
         except AgentTalkError as error:
-            faults.append(f"{document.output_name} of {document.by} is gone: {error.message}")
+            faults.append(verdict_words.RELEASE["gone"](output=document.output_name, by=document.by, why=error.message))
             continue
         result = rules.read_gate_result(
             document.output_name, data, by=document.by, fresh=document.fresh, agents=ground.agents
@@ -361,11 +363,11 @@ def _write(
     at: str,
 ) -> None:
     when = records.format_time(at)
-    manifest = _manifest(plan_id, due.release_id, examined, decision, required, ground.unisolated, when)
-    record = _record(plan_id, due.release_id, manifest, decision, when)
+    manifest = with_messages(_manifest(plan_id, due.release_id, examined, decision, required, ground.unisolated, when))
+    record = with_messages(_record(plan_id, due.release_id, manifest, decision, when))
     ReleaseManifest.from_json(manifest)
     DecisionRecord.from_json(record)
-    told = {
+    about = {
         "release_id": due.release_id,
         "decision": decision.decision,
         "reasons": list(decision.reasons),
@@ -375,6 +377,7 @@ def _write(
             "pre-ship", checkpoints.check_shippable(decision.reasons), trace_id=f"{due.release_id}:pre-ship"
         ).as_json(),
     }
+    told = with_messages(about)
     tx.run(
         DECIDE_RELEASE,
         plan_id=plan_id,
@@ -387,7 +390,7 @@ def _write(
     )
     tx.record("release.decided", plan_id, told | {"manifest": manifest})
     if not decision.approved:
-        releases.revoke(tx, plan_id, f"{due.release_id} is rejected", at=at)
+        releases.revoke(tx, plan_id, verdict_words.RELEASE["rejected"](release=due.release_id), at=at)
     releases.publish_decision(tx, plan_id, due.release_id, manifest, record)
     if decision.approved:
         _archive(tx, plan_id, due.release_id, ground, decision)
@@ -422,7 +425,7 @@ def _warn(tx: Tx, plan_id: str, release_id: str, decision: ReleaseDecision, at: 
         code=Code.RELEASE_REJECTED,
         message=f"release {release_id} of plan {plan_id!r} is rejected: {'; '.join(decision.reasons)}"[:2000],
         key=release_id,
-        details={"reasons": list(decision.reasons)},
+        details=with_messages({"reasons": decision.reasons}),
     )
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import ContractError, JsonError
 from agenttalk.contracts.validation import ReleaseGateResult
+from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text.message import ABOUT
 
 if TYPE_CHECKING:
     from agenttalk.contracts.plan import ReleasePolicy
@@ -101,13 +103,13 @@ def read_gate_result(
     try:
         document = ReleaseGateResult.from_bytes(data)
     except (JsonError, ContractError) as error:
-        return f"{output_name} of {by} cannot be read: {error.message}"
+        return verdict_words.RELEASE["unreadable"](output=output_name, by=by, why=error.message)
     named = find_named_gate(output_name) or ""
     gate = document.gate or named
     if not gate or (named and gate != named):
-        return f"{output_name} of {by} says that it is for the gate {document.gate or ''!r}"
+        return verdict_words.RELEASE["other_gate"](output=output_name, by=by, gate=document.gate or "")
     if document.produced_by != by and document.produced_by in agents:
-        return f"{output_name} of {by} says that {document.produced_by} made it"
+        return verdict_words.RELEASE["other_maker"](output=output_name, by=by, who=document.produced_by)
     return GateFinding(gate, document.decision, frozenset({document.subject.sha256}), by, wire.sha256(data), fresh)
 
 
@@ -127,7 +129,7 @@ def decide(
         [
             *faults,
             *(text for name in names for text in _not_accepted(policy, name, made)),
-            *([] if shipped else ["nothing is shipped"]),
+            *([] if shipped else [verdict_words.RELEASE["nothing"]()]),
             *(text for gate in needed for text in _not_passed(policy, gate, shipped, results)),
         ]
     )
@@ -143,18 +145,22 @@ def _not_accepted(policy: ReleasePolicy, name: str, made: Sequence[DeliverableSt
     if not there:
         missing = [each for each in makers if each.needed] if makers else [None]
         for lacking in missing:
-            why = f"task {lacking.task_id} is {lacking.state}" if lacking else "no task makes it"
-            yield f"deliverable {name!r} is not there: {why}"
+            made_by = (
+                verdict_words.RELEASE["task_is"](task=lacking.task_id, state=lacking.state)
+                if lacking
+                else verdict_words.RELEASE["no_maker"]()
+            )
+            yield verdict_words.RELEASE["absent"](name=name, why=made_by)
     for each in there:
         if not each.fresh:
-            yield f"deliverable {name!r} is stale: what shows that task {each.task_id} is done has changed"
+            yield verdict_words.RELEASE["stale"](name=name, task=each.task_id)
         for who in each.refused_by:
-            yield f"deliverable {name!r} was refused by {who}"
+            yield verdict_words.RELEASE["refused"](name=name, who=who)
         for who in policy.accepted_by:
             if who == each.producer:
-                yield f"deliverable {name!r} was made by {who}, who would have to accept it"
+                yield verdict_words.RELEASE["own_maker"](name=name, who=who)
             elif who not in each.accepted_by:
-                yield f"deliverable {name!r} is not accepted by {who}"
+                yield verdict_words.RELEASE["not_accepted"](name=name, who=who)
 
 
 def _not_passed(
@@ -163,16 +169,16 @@ def _not_passed(
     """Explain why a required gate is not passed."""
     given = [each for each in results if each.gate == gate]
     if gate not in policy.gates:
-        yield f"gate {gate!r}: nothing says who decides it"
+        yield verdict_words.RELEASE["gate_unknown"](gate=gate)
         return
     if not given:
-        yield f"gate {gate!r} has no result"
+        yield verdict_words.RELEASE["gate_open"](gate=gate)
         return
     trusted = []
     for each in given:
         doubt = _doubt(policy, gate, each, shipped)
         if doubt:
-            yield f"gate {gate!r}: {doubt}"
+            yield verdict_words.RELEASE["gate_doubt"](gate=gate, why=doubt)
         else:
             trusted.append(each)
     for artifact in shipped:
@@ -183,25 +189,25 @@ def _doubt(policy: ReleasePolicy, gate: str, result: GateFinding, shipped: Seque
     """Explain why a result does not come from the required source; empty if it does."""
     wanted = policy.gates[gate].validator or ENGINE
     if result.by != wanted:
-        return f"a result of {result.by} does not count, because {_whose(wanted)} decides"
+        return verdict_words.RELEASE["not_by"](by=result.by, who=_whose(wanted))
     own = [each.name for each in shipped if each.producer == result.by]
-    return f"{result.by} made {own[0]!r} and cannot judge it" if own else ""
+    return verdict_words.RELEASE["own_judge"](by=result.by, name=own[0]) if own else ""
 
 
 def _whose(wanted: str) -> str:
-    return "a check of the engine's own" if wanted == ENGINE else wanted
+    return verdict_words.RELEASE["engine_check"]() if wanted == ENGINE else wanted
 
 
 def _not_covered(gate: str, artifact: DeliverableState, trusted: Sequence[GateFinding]) -> Iterator[str]:
     about = [each for each in trusted if artifact.sha256 in each.subjects]
     what = f"{artifact.name!r} ({artifact.sha256})"
     if not about:
-        other = "; it is about something else" if trusted else ""
-        yield f"gate {gate!r} has no result for {what}{other}"
+        lacking = verdict_words.RELEASE["gate_elsewhere"] if trusted else verdict_words.RELEASE["gate_no_result"]
+        yield lacking(gate=gate, what=what)
     for each in about:
         if each.decision != "PASS":
-            detail = f": {each.detail}" if each.detail else ""
-            yield f"gate {gate!r} says {each.decision} to {what}{detail}"
+            says = verdict_words.RELEASE["gate_says"](gate=gate, decision=each.decision, what=what)
+            yield ABOUT(subject=says, what=each.detail) if each.detail else says
     passed = [each for each in about if each.decision == "PASS"]
     if passed and not any(each.fresh for each in passed):
-        yield f"gate {gate!r} is stale: something was merged after it examined {what}"
+        yield verdict_words.RELEASE["gate_stale"](gate=gate, what=what)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agenttalk.rules.text.message import Template
+from agenttalk.rules.text.message import Template, make_table
 
 ABORTED: Final = Template(
     "verdict.aborted",
@@ -306,3 +306,56 @@ DISPUTE_UPHELD: Final = Template(
     "It is in force until the plan is changed; do the rest of the work.",
     "你对检查 {name!r} 提出了异议。{by} 同意检查有误{note}。在计划修改之前它仍然有效；请完成其余工作。",
 )
+RELEASE: Final = make_table(
+    "release",
+    {
+        "absent": ("deliverable {name!r} is not there: {why}", "交付物 {name!r} 不存在：{why}"),
+        "task_is": ("task {task} is {state}", "任务 {task} 的状态是 {state}"),
+        "no_maker": ("no task makes it", "没有任务产出它"),
+        "stale": (
+            "deliverable {name!r} is stale: what shows that task {task} is done has changed",
+            "交付物 {name!r} 已过时：证明任务 {task} 完成的内容有变",
+        ),
+        "refused": ("deliverable {name!r} was refused by {who}", "交付物 {name!r} 被 {who} 拒绝"),
+        "own_maker": (
+            "deliverable {name!r} was made by {who}, who would have to accept it",
+            "交付物 {name!r} 由 {who} 产出，而须由 {who} 接受",
+        ),
+        "not_accepted": ("deliverable {name!r} is not accepted by {who}", "交付物 {name!r} 尚未被 {who} 接受"),
+        "nothing": ("nothing is shipped", "没有要发布的内容"),
+        "gate_unknown": ("gate {gate!r}: nothing says who decides it", "关卡 {gate!r}：没有说明由谁决定"),
+        "gate_open": ("gate {gate!r} has no result", "关卡 {gate!r} 没有结果"),
+        "gate_doubt": ("gate {gate!r}: {why}", "关卡 {gate!r}：{why}"),
+        "not_by": (
+            "a result of {by} does not count, because {who} decides",
+            "{by} 的结果不算数，因为由 {who} 决定",
+        ),
+        "engine_check": ("a check of the engine's own", "引擎自己的检查"),
+        "own_judge": ("{by} made {name!r} and cannot judge it", "{name!r} 由 {by} 产出，{by} 不能评判它"),
+        "gate_no_result": ("gate {gate!r} has no result for {what}", "关卡 {gate!r} 没有关于 {what} 的结果"),
+        "gate_elsewhere": (
+            "gate {gate!r} has no result for {what}; it is about something else",
+            "关卡 {gate!r} 没有关于 {what} 的结果；其结果针对的是别的内容",
+        ),
+        "gate_says": ("gate {gate!r} says {decision} to {what}", "关卡 {gate!r} 对 {what} 的决定是 {decision}"),
+        "gate_stale": (
+            "gate {gate!r} is stale: something was merged after it examined {what}",
+            "关卡 {gate!r} 已过时：在它检查 {what} 之后又有合并",
+        ),
+        "unreadable": ("{output} of {by} cannot be read: {why}", "{by} 的 {output} 无法读取：{why}"),
+        "other_gate": (
+            "{output} of {by} says that it is for the gate {gate!r}",
+            "{by} 的 {output} 说它针对关卡 {gate!r}",
+        ),
+        "other_maker": ("{output} of {by} says that {who} made it", "{by} 的 {output} 说它由 {who} 做出"),
+        "gone": ("{output} of {by} is gone: {why}", "{by} 的 {output} 已不存在：{why}"),
+        "no_checks": ("checks are not supported here", "此处不支持检查"),
+        "late": ("the gates took more than {seconds} seconds", "关卡用时超过 {seconds} 秒"),
+        "not_checked": ("the gates could not be checked: {why}", "无法检查关卡：{why}"),
+        "revoked": ("revoked: {why}", "已撤销：{why}"),
+        "done_again": ("{by} has {task} done again", "{by} 要求重做 {task}"),
+        "rejected": ("{release} is rejected", "{release} 被否决"),
+        "unproven": ("what was proven does not hold any more: {checks}", "曾被证明的内容已不成立：{checks}"),
+    },
+)
+"""Why a plan's results are not released, or not any more."""
