@@ -24,6 +24,7 @@ from agenttalk.adapters.store import audit
 from agenttalk.doors.api.app import create_app
 from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.core import access
+from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages.router import Router
 from agenttalk.engine.operation import fsck
@@ -32,6 +33,7 @@ from agenttalk.engine.people.human_driver import HumanAgents
 from agenttalk.engine.plans import submission
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.ports.agents import ProgramTurn, TurnEnd
+from agenttalk.ports.statements.proof import TIP
 from agenttalk.wiring import open_root
 from kits.agentkit import Clock
 from kits.machinekit import Numbers, read_blobs
@@ -346,7 +348,15 @@ class World:
         return read_blobs(self.root, {files[0]["sha256"]}).get(files[0]["sha256"]) if len(files) == 1 else None
 
     def merged(self, path: str) -> str:
-        """A file as it is in the plan's branch."""
+        """A file as it is in the plan's branch, which follows the tip that the store has."""
+
+        async def followed() -> None:
+            rows = await (await board_of(self.deps, PLAN)).read(TIP, plan_id=PLAN)
+            async with asyncio.timeout(PATIENCE):
+                while rows and git(self.repo, "rev-parse", f"agenttalk/{PLAN}").strip() != rows[0].commit_id:  # noqa: ASYNC110 - git announces nothing
+                    await asyncio.sleep(0.01)
+
+        self.run(followed())
         return git(self.repo, "show", f"agenttalk/{PLAN}:{path}")
 
     def sound(self) -> None:

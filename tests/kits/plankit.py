@@ -25,6 +25,7 @@ from agenttalk.engine.agents.coding_cli import CodingAgents
 from agenttalk.engine.agents.model import ModelAgents
 from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.agents.remote import RemoteAgents
+from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.messages.router import Router
 from agenttalk.engine.operation import fsck
@@ -35,6 +36,7 @@ from agenttalk.engine.proof.evidence_store import StoredFindings
 from agenttalk.engine.proof.plan_tips import StoredTips
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.ports.agents import Driver, Performer
+from agenttalk.ports.statements.proof import TIP
 from agenttalk.ports.storage import Clock
 from agenttalk.rules.core.isolation import IsolationSettings
 from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
@@ -101,6 +103,16 @@ class Engine:
     async def ended(self, plan_id: str = "p") -> PlanStanding:
         """How a plan stands when nothing goes on by itself any more."""
         return await self.until(lambda found: found.result != "running", plan_id)
+
+    async def followed(self, head: Callable[[], str], plan_id: str = "p") -> None:
+        """Wait until the branch of a plan is at the tip that the store has, and nothing of it is cleaned up any more."""
+        rows = await (await board_of(self.deps, plan_id)).read(TIP, plan_id=plan_id)
+        async with asyncio.timeout(PATIENCE):
+            while await asyncio.to_thread(head) != rows[0].commit_id:  # noqa: ASYNC110 - git announces nothing
+                await asyncio.sleep(0.01)
+            prover = self.dispatcher._state.prover
+            assert isinstance(prover, WorkspaceProver)
+            await prover._candidates.finish_cleaning()
 
     async def asked(self) -> None:
         """Wait until there is a question."""

@@ -250,6 +250,7 @@ def test_what_cannot_be_looked_at_again_pauses_the_plan_and_people_are_told(repo
         gate.touch()
         paused = await engine.until(lambda now: states(now)["two"] == "COMPLETED" and now.result == "paused")
         assert (paused.state, paused.counts["open"], engine.dispatcher._state.closings) == ("PAUSED", 0, {})
+        await engine.followed(lambda: git(repo, "rev-parse", "agenttalk/p"))
         await asyncio.to_thread(repo.rename, away)
         await engine.dispatcher.operator.resume("p", by="ann")
         await engine.until(lambda now: now.state == "PAUSED")
