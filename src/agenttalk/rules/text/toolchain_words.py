@@ -290,6 +290,10 @@ UNTRUSTED: Final = Template(
 DELIVERY: Final = make_table(
     "delivery",
     {
+        "unreadable": ("{what}", "投递无法读取：{what}"),
+        "other_event": ("{what}", "该事件不要求工作：{what}"),
+        "unnamed": ("no header names the event", "没有标头说明事件名称"),
+        "no_work": ("{name!r} is not an event that calls for work", "{name!r} 不是要求工作的事件"),
         "not_ours": ("{repository} is not one of our repositories", "{repository} 不是我们的仓库"),
         "own": ("the engine wrote it itself", "这是引擎自己写的"),
         "repository_deleted": ("the repository was deleted", "仓库已被删除"),
