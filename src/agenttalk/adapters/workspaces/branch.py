@@ -149,6 +149,13 @@ class PlanBranch:
             if refs.move(self.ref, tip, head, why=f"plan {self.plan} goes on", mark=mark):
                 return tip
 
+    def withdraw(self) -> bool:
+        """Delete the branch if nothing is on it; see `PlanWorkspace.withdraw`."""
+        base = self._noted_base()
+        if base is None or any(self._place.holders(self._objects, self.ref)):
+            return False
+        return self._objects.refs.delete(self.ref, base)
+
     def _is_held(self, tip: str) -> bool:
         """Return whether a work tree has the branch checked out. Logs it once for each tip."""
         holder = next(iter(self._place.holders(self._objects, self.ref)), None)

@@ -131,6 +131,20 @@ class GitRefs:
         if text:
             self._git.call("update-ref", "--no-deref", "--stdin", at=self.location, stdin=text.encode())
 
+    def delete(self, ref: str, old: str) -> bool:
+        """Compare and delete: remove a ref that is at `old`. False if it is elsewhere, or missing."""
+        if self.read(ref).get(ref) != old:
+            return False
+        try:
+            self._git.call(
+                "update-ref", "--no-deref", "--stdin", at=self.location, stdin=f"delete {ref} {old}\n".encode()
+            )
+        except MachineError:
+            if self.read(ref).get(ref) == old:
+                raise
+            return False
+        return True
+
     def unlock(self, ref: str) -> bool:
         """Remove the lock that a killed git left on one of our refs; return whether there was one."""
         lock = self.location.git_dir / f"{ref}.lock"

@@ -249,6 +249,14 @@ class PlanWorkspace:
         """
         return self._branch.follow(tip, at)
 
+    @threaded
+    def withdraw(self) -> bool:
+        """Delete the plan branch if it is where it began and no work tree has it checked out; return whether it was.
+
+        It comes back when the plan goes on.
+        """
+        return self._branch.withdraw()
+
     # The user's own branch
 
     @threaded

@@ -62,6 +62,7 @@ def test_who_lies_is_not_believed(shop: Repo) -> None:
     told = shop.until(CHECK, shop.agent(LIES), code=1)
     assert "✗ not proven" in told
     assert "agenttalk explain" in told
+    assert told.count("✗ round 1: refused: 'check' failed (it ended with 1)\n") == 1
     assert untouched(shop)
 
 
@@ -69,6 +70,63 @@ def test_the_next_command_that_is_named_explains_why_it_is_not_proven(shop: Repo
     told = shop.until(CHECK, shop.agent(LIES), code=1)
     command = told.split("→ agenttalk ", 1)[1].splitlines()[0].split()
     assert "'check' failed" in "".join(shop.run(*command, code=0))
+
+
+def list_branches(repo: Repo) -> list[str]:
+    return git(repo.top, "branch", "--format=%(refname:short)").split()
+
+
+def test_what_proves_nothing_leaves_no_branch(shop: Repo) -> None:
+    ready = shop.folder / "ready"
+    later = f"if pathlib.Path({str(ready)!r}).exists():\n    {FIXES}"
+    shop.until(CHECK, shop.agent(later), "--rounds", "1", code=1)
+    assert list_branches(shop) == ["main"]
+    shop.until("true", shop.agent(FIXES), code=2)
+    shop.until("no-such-program --all", shop.agent(FIXES), code=2)
+    assert list_branches(shop) == ["main"]
+    ready.touch()
+    told = shop.json(CHECK, shop.agent(later), "--rounds", "1")
+    assert list_branches(shop) == [told["branch"], "main"]
+
+
+@pytest.mark.parametrize(
+    ("what", "left"), [("git switch -q {0}", True), ("git branch -f {0} side", True), ("git branch -D {0}", False)]
+)
+@pytest.mark.rest
+def test_a_branch_that_others_use_or_moved_is_left(shop: Repo, what: str, left: bool) -> None:
+    git(shop.top, "switch", "-qc", "side")
+    git(shop.top, "commit", "-q", "--allow-empty", "-m", "aside")
+    git(shop.top, "switch", "-q", "main")
+    text = f"""
+import subprocess
+with open({str(shop.folder / "rounds")!r}, "a") as rounds:
+    rounds.write("x")
+def git(*args):
+    return subprocess.run(["git", "-C", {str(shop.top)!r}, *args], check=True, capture_output=True, text=True).stdout
+[branch] = git("branch", "--list", "agenttalk/*", "--format=%(refname:short)").split()
+git(*{what!r}.format(branch).split()[1:])
+"""
+    shop.until(CHECK, shop.agent(text), "--rounds", "1", "--sandbox", "plain", code=1)
+    assert (shop.folder / "rounds").read_text() == "x"
+    kept = [branch for branch in list_branches(shop) if branch.startswith("agenttalk/")]
+    assert bool(kept) is left
+
+
+def test_a_folder_that_no_clone_has_is_refused(shop: Repo) -> None:
+    (shop.top / "empty").mkdir()
+    ran = shop.agent(writes("", str(shop.folder / "ran")))
+    told = shop.until(CHECK, ran, "--sandbox", "plain", code=2, cwd=shop.top / "empty")
+    assert "the clone will not have the folder 'empty': git knows no file in it" in told
+    assert "go to the top of the repository" in told
+    assert not (shop.folder / "ran").exists()
+    (shop.top / "empty" / "new.txt").touch()
+    shop.until("test -f new.txt && test -f ../made", shop.agent(writes("", "../made")), cwd=shop.top / "empty")
+
+
+def test_the_time_that_is_told_is_that_of_the_whole_run(shop: Repo) -> None:
+    slow = f"{sys.executable} -c 'import time; time.sleep(0.7)'; {CHECK}"
+    told = shop.until(slow, shop.agent(FIXES))
+    assert float(told.split("(round 1 of 4; ")[1].split(" s")[0]) > 1.4
 
 
 def test_the_agent_gets_what_is_missing_and_goes_on(shop: Repo) -> None:
@@ -437,5 +495,6 @@ while not pathlib.Path({str(go)!r}).exists():
     told, _ = started.communicate(timeout=PATIENCE)
     assert started.returncode == 130
     assert "run the same command again" in told
+    assert list_branches(shop) == ["main"]
     go.touch()
     assert shop.json(CHECK, shop.agent(slow), "--sandbox", "plain")["result"] == "proven"

@@ -77,6 +77,42 @@ def test_a_block_counts_the_attempt_at_hand_too() -> None:
     ]
 
 
+def refusal(number: int, reason: str, at: str = "2999-01-01T00:00:0{}Z", **more: Any) -> dict[str, Any]:
+    return {"what": "ordered", "at": at.format(number), "by": "engine", "round": number, "reason": reason, **more}
+
+
+def test_each_refused_round_is_told_once_also_where_the_status_is_read_rarely(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    live = LivePlanView(CommandOutput(as_json=False), "shop")
+    first, earlier = refusal(1, "no\nluck \x1b[2J"), refusal(1, "long ago", at="2020-01-01T00:00:00Z")
+    second = refusal(2, "criterion 'check' is not shown: 'check' failed", by="bob")
+    assert live.list_refused(standing(task("one"), result="running")) == []
+    assert live.list_refused(standing(task("one", rounds=1), result="running")) == ["one"]
+    live.tell_refused("one", {"history": [earlier, first, refusal(0, "a conflict", at="2999-01-01T00:00:00Z")]})
+    assert live.list_refused(standing(task("one", rounds=1), result="running")) == []
+    assert live.list_refused(standing(task("one", rounds=3), result="running")) == ["one"]
+    history = [earlier, first, second, refusal(3, "x" * 300), {"what": "granted", "at": "2999-01-01T00:00:09Z"}]
+    live.tell_refused("one", {"history": history})
+    live.tell_refused("one", {"history": history})
+    assert capsys.readouterr().err.splitlines() == [
+        "✗ round 1: refused: no … luck \\x1b[2J",
+        "✗ round 2: refused by bob: 'check' failed",
+        f"✗ round 3: refused: {'x' * 159}…",
+    ]
+
+
+def test_refused_rounds_of_several_tasks_name_them(capsys: pytest.CaptureFixture[str]) -> None:
+    live = LivePlanView(CommandOutput(as_json=False), "shop")
+    assert live.list_refused(standing(task("one", rounds=1), task("two"), result="running")) == ["one"]
+    live.tell_refused("one", {"history": [refusal(1, "no luck")]})
+    assert capsys.readouterr().err == "✗ one round 1: refused: no luck\n"
+    silent = LivePlanView(CommandOutput(as_json=True), "shop")
+    assert silent.list_refused(standing(task("one", rounds=1), result="running")) == []
+    large = LivePlanView(CommandOutput(as_json=False), "shop")
+    assert large.list_refused(standing(*(task(f"t{n}", rounds=1) for n in range(51)), result="running")) == []
+
+
 def test_a_task_that_waits_tells_for_what() -> None:
     live = LivePlanView(CommandOutput(as_json=False), "shop")
     shown = standing(

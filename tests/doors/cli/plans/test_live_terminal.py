@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from agenttalk.engine.agents.coding_cli import MAX_REMINDERS
 from doors.cli.plans.screenkit import PATIENCE, Terminal, terminal
 from kits.provekit import git, repository
 
@@ -187,6 +188,21 @@ def test_a_block_shows_what_the_agent_and_the_engine_do(shop: Shop) -> None:
         r"^  agenttalk/shop \w{12}: 1 file changed, 1 insertion\(\+\), 1 deletion\(-\)$", printed, re.MULTILINE
     )
     assert f"  → agenttalk merge shop --root {shop.root}" in printed.replace("\n", "")
+
+
+def test_a_refused_round_stays_above_the_block(shop: Shop) -> None:
+    lies = "text('All tests pass.')"  # also to the reminders in its round
+    shop.behave(f"if number > {MAX_REMINDERS}:\n    reach('again')\n    {FIXED}else:\n    {lies}\nend()")
+    shop.let("check")
+    with shop.at_terminal() as seen:
+        shop.reached("again")
+        screen = seen.until_seen("round 2 of")
+        refused = next(number for number, row in enumerate(screen) if row.startswith("✗ round 1: refused: "))
+        assert "'unit' failed" in screen[refused]
+        assert any(row.startswith("shop  ") for row in screen[refused + 1 :]), "the block is below it"
+        shop.let("again")
+        assert seen.end() == 0
+    assert len([row for row in seen.screen.rows if row.startswith("✗ round 1: refused: ")]) == 1
 
 
 @pytest.mark.parametrize("columns", [40, 12])

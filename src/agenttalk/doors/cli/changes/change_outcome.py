@@ -35,8 +35,10 @@ EXIT_WAITING: Final = 3
 class ChangeOutcome:
     """The end of a run."""
 
-    def __init__(self, out: CommandOutput, prepared: PreparedChange, standing: dict[str, Any]) -> None:
+    def __init__(self, out: CommandOutput, prepared: PreparedChange, standing: dict[str, Any], seconds: float) -> None:
+        """`seconds` is how long the whole run took, with its checks."""
         self._out = out
+        self._seconds = seconds
         self._prepared = prepared
         self._standing = standing
         self._task: dict[str, Any] = standing["tasks"][0]
@@ -54,7 +56,7 @@ class ChangeOutcome:
     def _find_result(self) -> ChangeResult:
         result = self._standing["result"]
         if result == "done":
-            return "proven" if self._task.get("proven") is not False else "not proven"
+            return "proven" if self._task.get("proven") is True else "not proven"
         reason = self._task["reason"] or ""
         if check_words.GREEN_BEFORE(id=CHECK) in reason:
             return "green"
@@ -171,7 +173,7 @@ class ChangeOutcome:
     def _say(self) -> None:
         say, prepared = self._out.say, self._prepared
         check = sanitize(prepared.check.text)
-        took = describe_usage(self._standing.get("usage"))
+        took = describe_usage({**(self._standing.get("usage") or {}), "duration_s": self._seconds})
         rounds = self._task["rounds"] + 1
         summary = "; ".join(part for part in (f"round {rounds} of {prepared.options.limits.rounds}", took) if part)
         reason = summarize_lines(self._reason() or "a question is open", 600)

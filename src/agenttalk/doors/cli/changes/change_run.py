@@ -8,12 +8,13 @@ import os
 import shlex
 import shutil
 import stat
+import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agenttalk.contracts.errors import Code, ContractError, MachineError, UsageError
+from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, MachineError, UsageError
 from agenttalk.doors.cli.changes import check_selection
 from agenttalk.doors.cli.changes.change_outcome import ChangeOutcome
 from agenttalk.doors.cli.changes.prepared_change import ChangeCheck, ChangeOptions, PreparedChange
@@ -44,6 +45,7 @@ class ChangeRun:
     def __init__(self, out: CommandOutput, options: ChangeOptions) -> None:
         self._out = out
         self._options = options
+        self._began = time.monotonic()
 
     def run(self, command: Sequence[str], check: str) -> int:
         """Run an agent until a check is proven. Returns the exit code."""
@@ -79,6 +81,8 @@ class ChangeRun:
         from agenttalk.doors.cli.changes.agent_race import AgentRace
 
         self._require_outcome(repository)
+        if folder == repository.top / repository.inside:
+            self._require_folder(repository)
         names = self._options.race
         commands = {name: agent if name == agent.agent else _choose_agent(name, agent.prompt) for name in names}
         return AgentRace(self._out, self._options, check, folder).run(commands, self._options.take)
@@ -86,11 +90,27 @@ class ChangeRun:
     def change(self, repository: UserRepository, agent: AgentCommand, check: ChangeCheck) -> int:
         """Run an agent until the check that was chosen is proven. Returns the exit code."""
         _require_variables(self._options.env)
+        if not agent.is_known or (check.candidate is not None and check.candidate.cwd == repository.inside):
+            self._require_folder(repository)
         target = self._require_outcome(repository)
         prepared = replace(self._prepare(repository, agent, check), target=target)
         self._tell_decided(prepared)
-        standing = self._run(prepared)
+        try:
+            standing = self._run(prepared)
+        except BaseException:
+            _withdraw_branch(prepared)
+            raise
         return self._conclude(prepared, standing)
+
+    def _require_folder(self, repository: UserRepository) -> None:
+        """Raise UsageError when the clone will not have the folder where the user is."""
+        inside = repository.inside
+        if not inside or self._options.prepare or any(path.startswith(f"{inside}/") for path in repository.paths):
+            return
+        links = check_selection.choose_links(repository, self._options.links)
+        if not any(inside == link or inside.startswith(f"{link}/") for link in links):
+            message = f"the clone will not have the folder {inside!r}: git knows no file in it"
+            raise UsageError(Code.OPTION_INVALID, message, hint="go to the top of the repository, or to another folder")
 
     def _require_outcome(self, repository: UserRepository) -> PullRequestTarget | None:
         """Find where the pull request will be opened. Raises UsageError when the result would have no place."""
@@ -182,9 +202,11 @@ class ChangeRun:
 
     def _conclude(self, prepared: PreparedChange, standing: dict[str, Any]) -> int:
         """Tell how the run ended, and return the exit code."""
-        report = ChangeOutcome(self._out, prepared, standing)
+        report = ChangeOutcome(self._out, prepared, standing, time.monotonic() - self._began)
         if report.result in {"proven", "not proven", "green", "unable"}:
             _note_end(prepared.root, report.result)
+        if report.result not in {"proven", "waiting"}:
+            _withdraw_branch(prepared)
         return report.tell()
 
 
@@ -328,6 +350,26 @@ def _note_end(root: Path, result: str) -> None:
     new = path.with_suffix(".new")
     new.write_text(json.dumps({"result": result}) + "\n")
     new.replace(path)
+
+
+def _withdraw_branch(prepared: PreparedChange) -> None:
+    """Delete the branch of a run that proved nothing. The run makes it again when it goes on."""
+    import asyncio
+
+    from agenttalk.adapters.proving import FOLDER
+    from agenttalk.adapters.workspaces.paths import WorkspaceSettings
+    from agenttalk.adapters.workspaces.workspace import PlanWorkspace
+
+    async def withdraw() -> None:
+        home = prepared.root / FOLDER / prepared.plan_id
+        space = await PlanWorkspace.open(WorkspaceSettings(prepared.repository.top, prepared.plan_id, home))
+        try:
+            await space.withdraw()
+        finally:
+            await space.release()
+
+    with suppress(AgentTalkError, OSError):  # a branch that stays changes nothing about the end of the run
+        asyncio.run(withdraw())
 
 
 def _compile(plan: dict[str, Any], root: Path) -> CompiledPlan:

@@ -56,6 +56,8 @@ class LivePlanView:
         root: Path | None = None,
     ) -> None:
         """`order` is the order of the tasks, and `without_program` names agents that no program runs."""
+        from agenttalk.wiring import SystemClock
+
         self._out = out
         self._plan_id = plan_id
         self._places = {task_id: place for place, task_id in enumerate(order)}
@@ -77,6 +79,11 @@ class LivePlanView:
         """Task → its explanation, for the evidence at the end."""
         self._waits: set[str] = set()
         """The last lines about accounts that the plan waits for."""
+        self._rounds: dict[str, int] | None = None
+        """Task → its rounds, as they were last seen."""
+        self._began_at = SystemClock().now()
+        self._refused: set[tuple[str, str]] = set()
+        """Tasks and times of the refusals that it has printed."""
         self._closing: str | None = None
         """The last line about the closing of the plan."""
 
@@ -84,7 +91,8 @@ class LivePlanView:
         if not self._out.as_json and can_draw():
             from agenttalk.doors.cli.core.live_block import LiveBlock
 
-            self._block = LiveBlock(self._out.console(err=True))
+            # A console of its own: the block is drawn again while the other one prints above it.
+            self._block = LiveBlock(CommandOutput(as_json=False).console(err=True))
             self._block.open()
             self._has_drawn = True
         return self
@@ -121,6 +129,26 @@ class LivePlanView:
             self._block.draw(self._draw_lines(standing, width, height))
         elif not self._out.as_json:
             self._say_changes(standing)
+
+    def list_refused(self, standing: dict[str, Any]) -> list[str]:
+        """Return the tasks in another round than before: `tell_refused` needs their explanations."""
+        if self._out.as_json:
+            return []
+        rounds = {task["task_id"]: task["rounds"] for task in standing["tasks"]}
+        before, self._rounds = self._rounds, rounds
+        if before is None:  # of a large plan that goes on, not every earlier round is read again
+            before = rounds if len(rounds) > _MOST_TOLD else {}
+        return [task_id for task_id, number in rounds.items() if number and number != before.get(task_id, 0)]
+
+    def tell_refused(self, task_id: str, explanation: dict[str, Any]) -> None:
+        """Print a line for each round of a task that was refused since this began. It stays above the block."""
+        name = f"[bold]{sanitize_line(task_id)}[/] " if len(self._rounds or ()) > 1 else ""
+        for each in explanation["history"]:
+            key = (task_id, each["at"])
+            is_new = key not in self._refused and datetime.fromisoformat(each["at"]) >= self._began_at
+            if each["what"] == "ordered" and each.get("round") and is_new:
+                self._refused.add(key)
+                self._out.say(f"[bold red]✗[/] {name}{_describe_refusal(each)}", err=True)
 
     def announce(self, notice: str) -> None:
         """Tell something at once, and keep it in view."""
@@ -264,6 +292,16 @@ def can_draw() -> bool:
     import sys
 
     return sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in {"dumb", "unknown", ""}
+
+
+def _describe_refusal(refusal: dict[str, Any]) -> str:
+    """Return which round was refused, and why."""
+    from agenttalk.rules.changes.change_plan import CHECK
+    from agenttalk.rules.text import verdict_words
+
+    by = "" if refusal["by"] == "engine" else f" by {sanitize_line(refusal['by'])}"
+    reason = str(refusal["reason"]).removeprefix(str(verdict_words.NOT_SHOWN(name=CHECK, whys="")))
+    return f"round {refusal['round']}: refused{by}: {summarize_lines(reason)}"
 
 
 def _seconds_since(at: str | None) -> float | None:

@@ -355,6 +355,8 @@ class _Following:
         settled = not self._watch and not (self._interrupt and self._interrupt.is_set())
         read = running.service.plans.settle if settled else running.service.plans.read_status
         self.standing = dict(await read(plan_id))
+        for task_id in self._live.list_refused(self.standing):
+            self._live.tell_refused(task_id, dict(await running.service.plans.explain(plan_id, task_id)))
         self._live.show(self.standing)
         return self.standing
 
@@ -389,6 +391,8 @@ def _run_in_engine(
         while not interrupts:
             path = f"/api/plans/{compiled.dag.plan_id}"
             standing = client.get(path) if watch else client.post(f"{path}/settle", {})
+            for task_id in live.list_refused(standing):
+                live.tell_refused(task_id, client.get(f"{path}/tasks/{task_id}/explanation"))
             live.show(standing)
             if over(standing):
                 for task_id in live.list_explained(standing):
