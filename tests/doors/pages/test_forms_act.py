@@ -211,7 +211,9 @@ def test_a_delivery_is_decided_about_anew_when_somebody_asks_for_it(tmp_path: Pa
 
         async def failed(number: int) -> None:
             await system.transact(lambda tx: tx.run(REPLAY_WEBHOOK, id=number))
-            await system.transact(lambda tx: tx.run(END_WEBHOOK, id=number, state="failed", outcome="out of order"))
+            await system.transact(
+                lambda tx: tx.run(END_WEBHOOK, id=number, state="failed", outcome="out of order", outcome_message=None)
+            )
 
         await failed(1)
         await send(ada, "/deliveries", "/deliveries/wh-1/replay")
@@ -221,6 +223,22 @@ def test_a_delivery_is_decided_about_anew_when_somebody_asks_for_it(tmp_path: Pa
         [fact] = await facts(ada, "webhook.replayed", SYSTEM)
         assert (fact["by"], fact["was"], fact["outcome"]) == ("ada", "failed", "out of order")
         assert "out of order" not in await ada.page("/deliveries")
+
+    at_the_forge(tmp_path, use)
+
+
+def test_a_reader_of_chinese_sees_in_chinese_what_became_of_a_delivery(tmp_path: Path) -> None:
+    async def use(ada: Guest, found: Any) -> None:
+        found.pull(reviewers=("agent-reviewer",))
+        await found.told()
+        decided = await facts(ada, "webhook.decided", SYSTEM)
+        assert {fact["outcome_message"]["id"] for fact in decided} >= {"delivery.made", "delivery.task_there"}
+        told = text(await ada.get("/deliveries"))
+        assert "the task is there already" in told
+        shown = text(await ada.get("/deliveries", **{"accept-language": "zh"}))
+        assert "任务已存在" in shown
+        assert "已创建 " in shown
+        assert "the task is there already" not in shown
 
     at_the_forge(tmp_path, use)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agenttalk.adapters.drivers.python_calls import Turn
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.engine.operation.schedules import Scheduler
 from agenttalk.engine.people import questions
@@ -119,3 +120,20 @@ def test_schedules_are_shown_paused_resumed_and_run(tmp_path: Path) -> None:
             assert 'action="/schedules/week"' not in await viewer.page("/schedules")
 
     visit(tmp_path / "some", use, schedules=lambda deps: Scheduler(deps, {"week": said}, made))
+
+
+def test_a_reader_of_chinese_sees_in_chinese_why_a_schedule_came_to_nothing(tmp_path: Path) -> None:
+    said = Schedule(cron="0 17 * * FRI", timezone="Europe/Berlin", agent="a", prompt="Write the report.")
+
+    def refuses(_: Schedule, __: str) -> CompiledPlan:
+        raise UsageError(Code.FILE_UNREADABLE, "cannot read week.yaml")
+
+    async def use(ada: Guest) -> None:
+        assert (await ada.post("/schedules/week", action="run")).status_code == 400
+        [known] = await ada.service.scheduling.describe_all()
+        assert known["last_problem"] == "cannot read week.yaml"
+        assert known["last_problem"] in text(await ada.get("/schedules"))
+        shown = text(await ada.get("/schedules", **{"accept-language": "zh"}))
+        assert "其计划无法开始：cannot read week.yaml" in shown
+
+    visit(tmp_path, use, schedules=lambda deps: Scheduler(deps, {"week": said}, refuses))

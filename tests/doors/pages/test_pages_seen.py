@@ -14,6 +14,7 @@ import pytest
 from jinja2 import nodes
 
 from agenttalk.adapters.drivers.python_calls import Result, Turn
+from agenttalk.adapters.store.root import database_path
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import wire
 from agenttalk.doors.pages.rendering import FOLDER
@@ -481,3 +482,19 @@ def test_a_plan_and_a_task_show_what_is_done_for_it_at_the_moment(tmp_path: Path
         assert "data-doing" not in await ada.page("/plans/p")
 
     visit(tmp_path, use, dev=busy)
+
+
+def test_a_reader_of_chinese_sees_in_chinese_why_a_board_cannot_be_read(tmp_path: Path) -> None:
+    path = database_path(tmp_path, "_toolchain")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"not a database. " * 512)
+
+    async def use(ada: Guest) -> None:
+        shown = text(await ada.get("/", **{"accept-language": "zh"}))
+        assert "_toolchain 无法读取" in shown
+        assert "已损坏" in shown
+        told = text(await ada.get("/"))
+        assert "_toolchain cannot be read" in told
+        assert "已损坏" not in told
+
+    visit(tmp_path, use)

@@ -18,6 +18,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.errors import Code, InputError, JsonError
 from agenttalk.contracts.forge import ForgeEvent
+from agenttalk.rules.text import toolchain_words
 
 LIMIT: Final = 25 * 1024 * 1024
 """Bytes of a body; GitHub sends no more either."""
@@ -140,12 +141,12 @@ def read_delivery(source: str, kind: ForgeKind, headers: Headers, body: bytes) -
     values = _gathered(headers)
     name = _single(values, _EVENTS[kind])[:128]
     if not name:
-        return IgnoredDelivery("no header names the event", Code.FORGE_EVENT_UNREADABLE)
+        return IgnoredDelivery(toolchain_words.DELIVERY["unnamed"](), Code.FORGE_EVENT_UNREADABLE)
     readers: Mapping[str, Callable[..., ForgeEvent | str]] = (
         github_events.READERS if kind == "github" else gitea_events.READERS
     )
     if name not in readers:
-        return IgnoredDelivery(f"{name[:60]!r} is not an event that calls for work")
+        return IgnoredDelivery(toolchain_words.DELIVERY["no_work"](name=name[:60]))
     try:
         data = wire.read(_json_text(values, body), limit=LIMIT)
         if not isinstance(data, dict):
@@ -154,9 +155,9 @@ def read_delivery(source: str, kind: ForgeKind, headers: Headers, body: bytes) -
             raise UnreadableError(why)
         event = readers[name](data, source=source, kind=kind)
     except InputError as error:
-        return IgnoredDelivery(error.message, error.code)
+        return IgnoredDelivery(toolchain_words.DELIVERY["unreadable"](what=error.message), error.code)
     if isinstance(event, str):
-        return IgnoredDelivery(event)
+        return IgnoredDelivery(toolchain_words.DELIVERY["other_event"](what=event))
     return event.model_copy(update={"delivery": _single(values, _DELIVERIES[kind])[:128]})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from agenttalk.contracts.errors import MachineError
+from agenttalk.contracts.errors import MachineError, Problem
 from agenttalk.ports.statements.core import BOARD_OF, BOARDS_IN_USE, PLACE_PLAN
 from agenttalk.ports.statements.messages import PLAN
 from agenttalk.ports.statements.plans import RUN_STATE
@@ -48,7 +48,7 @@ async def open_if_readable(deps: Deps, name: str) -> Store | None:
         await board.read(RUN_STATE, plan_id=name)
     except MachineError as error:
         if name not in deps.broken:
-            deps.broken[name] = error.message
+            deps.broken[name] = Problem(error.code, "", error.message, error.hint)
             LOG.warning("the board %s is left out: %s", name, error.message, extra={"action": "boards.broken"})
         return None
     if deps.broken.pop(name, None) is not None:

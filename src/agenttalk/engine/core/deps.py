@@ -15,6 +15,7 @@ from agenttalk.rules.core.isolation import OperatorIsolation
 from agenttalk.rules.core.usage import PriceLookup, unpriced
 
 if TYPE_CHECKING:
+    from agenttalk.contracts.errors import Problem
     from agenttalk.ports.folders import Folder
     from agenttalk.ports.kinds import TaskKind
     from agenttalk.ports.storage import Clock, Ids, Stores
@@ -76,7 +77,7 @@ class Deps:
     """Whether spans are sent to a tracing system, so that agents get their place in a trace."""
     kinds: Mapping[str, TaskKind] = field(default_factory=dict)
     """Board → the kind of its tasks, for boards that have one."""
-    broken: dict[str, str] = field(default_factory=dict)
+    broken: dict[str, Problem] = field(default_factory=dict)
     """Boards of their own that cannot be read, and why; the others go on without them."""
     submitted: SubmittedPlans = field(default_factory=SubmittedPlans)
     """Plans that this process submitted lately."""

@@ -41,6 +41,9 @@ from agenttalk.ports.statements.plans import RUN_STATE
 from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from agenttalk.rules.plans import schedules
+from agenttalk.rules.text import task_words
+from agenttalk.rules.text.catalogue import read_column, to_columns, with_messages
+from agenttalk.rules.text.message import Message
 
 LOG = logging.getLogger(__name__)
 _ACTIONS: Final = {"pause": PAUSE_SCHEDULE, "resume": RESUME_SCHEDULE, "remove": REMOVE_SCHEDULE}
@@ -137,7 +140,14 @@ class Scheduler:
                 return None  # it has been taken out of the settings
             schedule = Schedule.model_validate(wire.read(row.definition))
         return ScheduleState(
-            row.name, schedule, configured, bool(row.paused), row.since, row.plan_id, row.state == "due", row.why
+            row.name,
+            schedule,
+            configured,
+            bool(row.paused),
+            row.since,
+            row.plan_id,
+            row.state == "due",
+            read_column(row.why, row.why_message) or "",
         )
 
     async def describe_all(self) -> list[dict[str, Any]]:
@@ -154,7 +164,7 @@ class Scheduler:
         compiled = await asyncio.to_thread(self._compiler, schedule, name)
         if compiled.problems:
             first = compiled.problems[0]
-            message = f"its plan is wrong: {first.field}: {first.message}"
+            message = task_words.WRONG_PLAN(field=first.field, what=first.message)
             raise ContractError(first.code, message, list(compiled.problems), hint=first.hint)
         if any(each.name == name for each in await self.read_states()):
             raise UsageError(
@@ -257,17 +267,17 @@ class Scheduler:
         if slot is None:
             return
         plan_id = schedules.make_plan_id(each.name, slot)
-        why = "" if found.run else "no engine ran when it was due"
+        why = "" if found.run else task_words.NO_ENGINE(slot=slot.label)
         if found.run and each.plan_id and await self._runs(each.plan_id):
-            why = f"{each.plan_id} has not ended yet"
+            why = task_words.NOT_ENDED(slot=slot.label, plan=each.plan_id)
         body = {"slot": slot.label, "at": format_instant(slot.at), "plan_id": plan_id, "missed_others": found.missed}
         about = {"name": each.name, "since": each.since, "slot": format_instant(slot.at)}
 
         def work(tx: Tx) -> bool:
             if why:
-                passed = bool(tx.run(PASS_SCHEDULE, **about, why=f"{slot.label}: {why}"))
+                passed = bool(tx.run(PASS_SCHEDULE, **about, **to_columns(why, "why")))
                 if passed:
-                    tx.record("schedule.skipped", each.name, {**body, "why": why})
+                    tx.record("schedule.skipped", each.name, with_messages({**body, "why": why}))
                 return False
             claimed = bool(tx.run(CLAIM_SCHEDULE, **about, plan_id=plan_id))
             if claimed:
@@ -290,11 +300,13 @@ class Scheduler:
             if not await self._is_there(plan_id):  # else another process submitted it, from another version of the file
                 problem = error
         why = problem.message if problem else ""
+        if why and not isinstance(why, Message):
+            why = task_words.CANNOT_BEGIN(what=why)
 
         def work(tx: Tx) -> None:
-            if tx.run(END_SCHEDULE, name=each.name, plan_id=plan_id, why=why):
+            if tx.run(END_SCHEDULE, name=each.name, plan_id=plan_id, **to_columns(why, "why")):
                 kind = "schedule.failed" if why else "schedule.begun"
-                tx.record(kind, each.name, {"plan_id": plan_id, **({"why": why} if why else {})})
+                tx.record(kind, each.name, with_messages({"plan_id": plan_id, **({"why": why} if why else {})}))
 
         await system.transact(work)
         if problem is not None:
@@ -309,7 +321,8 @@ class Scheduler:
         compiled = await asyncio.to_thread(self._compiler, schedule, plan_id)
         if compiled.problems:
             first = compiled.problems[0]
-            raise ContractError(first.code, f"{first.field}: {first.message}", list(compiled.problems))
+            message = task_words.WRONG_PLAN(field=first.field, what=first.message)
+            raise ContractError(first.code, message, list(compiled.problems))
         board = (await board_of(self._deps, plan_id)).name
         await submission.store_check_files(self._deps, board, compiled.dag, compiled.files)
         await submission.submit(self._deps, compiled.dag, compiled.manifest, compiled.profiles)

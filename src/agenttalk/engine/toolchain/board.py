@@ -45,6 +45,8 @@ from agenttalk.ports.statements.toolchain import (
 )
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.prompts.toolchain_steps import ForgeAddresses, ForgeContent, StepStyle, render_task
+from agenttalk.rules.text import toolchain_words
+from agenttalk.rules.text.message import join
 from agenttalk.rules.toolchain import dedup_keys, deployments, event_tasks, reconciliation, sightings
 from agenttalk.rules.toolchain.accounts import ForgeRegistry
 from agenttalk.rules.toolchain.deployments import NewestCommit
@@ -112,14 +114,15 @@ class EventOutcome:
 
     def as_text(self) -> str:
         """Summarize the outcome in one line, shown with the delivery."""
+        words = toolchain_words.DELIVERY
         parts = [
-            *([f"made {', '.join(self.made)}"] if self.made else []),
-            *([f"withdrew {', '.join(self.withdrawn)}"] if self.withdrawn else []),
-            *([f"restored {', '.join(self.restored)}"] if self.restored else []),
-            *([f"{self.warnings} warnings"] if self.warnings else []),
-            *(["kept until its pull request is seen"] if self.decision.held else []),
+            *([words["made"](tasks=", ".join(self.made))] if self.made else []),
+            *([words["withdrew"](tasks=", ".join(self.withdrawn))] if self.withdrawn else []),
+            *([words["restored"](tasks=", ".join(self.restored))] if self.restored else []),
+            *([words["warned"](count=self.warnings)] if self.warnings else []),
+            *([words["kept"]()] if self.decision.held else []),
         ]
-        return "; ".join(parts) or self.decision.ignored
+        return join(parts) if parts else self.decision.ignored
 
 
 class ToolchainBoard:

@@ -23,6 +23,9 @@ from agenttalk.ports.forge import EventSource
 from agenttalk.ports.statements.toolchain import END_WEBHOOK, NEW_WEBHOOKS, NewWebhookRow
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.prompts.toolchain_steps import ForgeContent
+from agenttalk.rules.text import toolchain_words
+from agenttalk.rules.text.catalogue import to_columns, with_messages
+from agenttalk.rules.text.message import cut, join
 from agenttalk.rules.toolchain import event_tasks, mention_tasks
 
 LOG = logging.getLogger(__name__)
@@ -100,7 +103,7 @@ class DeliveryProcessor:
                 )
             source = self._sources.get(row.source)
             if source is None:
-                return _ParsedDelivery(row.id, None, "failed", f"there is no source {row.source!r} any more")
+                return _ParsedDelivery(row.id, None, "failed", toolchain_words.DELIVERY["no_source"](source=row.source))
             pairs: Any = wire.read(bytes(row.headers))
             headers = [(str(key), str(value)) for key, value in pairs]
             large = len(data) > _LARGE
@@ -165,7 +168,7 @@ class DeliveryProcessor:
             self._wake_for(more)
             lines.append(more.as_text())
         changed = any((written.made, written.withdrawn, written.restored, written.decision.held, written.warnings))
-        return ("done" if changed or len(lines) > 1 else "ignored", "; ".join(filter(None, lines)))
+        return ("done" if changed or len(lines) > 1 else "ignored", join(line for line in lines if line))
 
     def _wake_for(self, written: EventOutcome) -> None:
         """Wake the dispatcher if something changed. Most events change nothing."""
@@ -196,6 +199,6 @@ class DeliveryProcessor:
 
 def _mark(tx: Tx, outcomes: Mapping[int, tuple[str, str]]) -> None:
     for number, (state, outcome) in outcomes.items():
-        text = outcome.replace("\0", "\ufffd")[:_LONGEST_OUTCOME]
-        if tx.run(END_WEBHOOK, id=number, state=state, outcome=text):
-            tx.record("webhook.decided", f"webhooks/{number}", {"state": state, "outcome": text})
+        text = cut(outcome.replace("\0", "\ufffd") if "\0" in outcome else outcome, _LONGEST_OUTCOME)
+        if tx.run(END_WEBHOOK, id=number, state=state, **to_columns(text, "outcome")):
+            tx.record("webhook.decided", f"webhooks/{number}", with_messages({"state": state, "outcome": text}))

@@ -24,6 +24,7 @@ from agenttalk.engine.core.records import SMALL
 from agenttalk.ports.forge import EventSource, Headers
 from agenttalk.ports.statements.toolchain import ADD_WEBHOOK, WEBHOOK, WEBHOOK_AGAIN, WEBHOOK_BEFORE
 from agenttalk.ports.storage import Store, Tx, Value
+from agenttalk.rules.text.catalogue import read_column
 
 LOG = logging.getLogger(__name__)
 MOST: Final = 64
@@ -253,7 +254,9 @@ class DeliveryReceiver:
         rows = await system.read(WEBHOOK, id=int(number)) if number.isdecimal() and len(number) < 18 else []
         if not rows:
             raise UsageError(Code.NAME_UNKNOWN, f"there is no delivery {name[:80]!r}")
-        return {**rows[0]._asdict(), "id": f"wh-{rows[0].id}"}
+        told = rows[0]._asdict() | {"outcome": read_column(rows[0].outcome, rows[0].outcome_message)}
+        del told["outcome_message"]
+        return {**told, "id": f"wh-{rows[0].id}"}
 
 
 def _select_headers(headers: Headers) -> list[tuple[str, str]]:

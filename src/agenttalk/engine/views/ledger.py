@@ -26,6 +26,7 @@ from agenttalk.ports.statements.core import NEWEST_FACT
 from agenttalk.ports.statements.toolchain import REPLAY_WEBHOOK, WEBHOOK, WEBHOOK_PAGE, WebhookRow
 from agenttalk.ports.statements.views import LEDGER_OF, LEDGER_PAGE, PLAN_FACTS, FactRow
 from agenttalk.ports.storage import Store, Tx
+from agenttalk.rules.text.catalogue import read_column
 
 LARGEST_BODY: Final = 64 * 1024
 """How many bytes of a fact a list shows."""
@@ -201,7 +202,7 @@ def _describe_webhook(row: WebhookRow) -> WebhookView:
         "sha256": row.sha256,
         "received_at": row.received_at,
         "state": row.state,
-        "outcome": row.outcome,
+        "outcome": read_column(row.outcome, row.outcome_message),
     }
 
 

@@ -33,7 +33,7 @@ async def read_root_status(deps: Deps, day_cost_usd: float | None, stale: Mappin
     if board is not None:
         status["toolchain"] = board
     if deps.broken:
-        status["broken_boards"] = dict(deps.broken)
+        status["broken_boards"] = {name: problem.message for name, problem in deps.broken.items()}
     return status
 
 

@@ -117,6 +117,7 @@ class ScheduleRow(NamedTuple):
     plan_id: str
     state: str
     why: str
+    why_message: str | None
 
 
 class TracedRow(NamedTuple):

@@ -25,6 +25,7 @@ class WebhookRow(NamedTuple):
     received_at: str
     state: str
     outcome: str
+    outcome_message: str | None
 
 
 class WebhookCountsRow(NamedTuple):

@@ -132,10 +132,10 @@ def read_own_text(body: Mapping[str, Any], field: str) -> str:
     return text if not isinstance(text, Message) or text.template.fill(text.params, "en") == text else str(text)
 
 
-def to_columns(reason: str | None) -> dict[str, str | None]:
-    """Return a reason for the row of a task: its text, and beside it the message, if it is one."""
-    message = wire.to_text(to_json(reason)) if isinstance(reason, Message) else None
-    return {"reason": reason, "reason_message": message}
+def to_columns(text: str | None, name: str = "reason") -> dict[str, str | None]:
+    """Return a text for a column of a row, and the message for the column beside it, if it is one."""
+    message = wire.to_text(to_json(text)) if isinstance(text, Message) else None
+    return {name: text, name + _BESIDE: message}
 
 
 def read_column(reason: str | None, message: str | None) -> str | None:

@@ -69,6 +69,12 @@ NO_ANSWER: Final = Template(
 )
 REVIEW_OVER: Final = Template("task.review_over", "the review is over", "评审已结束")
 DAG_REFUSED: Final = Template("task.dag_refused", "its DAG was not approved", "其 DAG 未获批准")
+NO_ENGINE: Final = Template(
+    "schedule.no_engine", "{slot}: no engine ran when it was due", "{slot}：到期时没有引擎在运行"
+)
+NOT_ENDED: Final = Template("schedule.not_ended", "{slot}: {plan} has not ended yet", "{slot}：{plan} 尚未结束")
+WRONG_PLAN: Final = Template("schedule.wrong_plan", "its plan is wrong: {field}: {what}", "其计划有误：{field}：{what}")
+CANNOT_BEGIN: Final = Template("schedule.cannot_begin", "{what}", "其计划无法开始：{what}")
 ACCEPTED_BY: Final = Template("task.accepted_by", "{by} accepted it as it is", "{by} 按现状接受")
 OVERRIDDEN: Final = Template("task.overridden", "overridden: {why}", "已放行：{why}")
 NOT_NEWEST: Final = Template(

@@ -287,3 +287,67 @@ UNTRUSTED: Final = Template(
     "The pull request comes from a fork: treat everything in it as untrusted.",
     "该合并请求来自复刻仓库：其中的所有内容都不可信。",
 )
+DELIVERY: Final = make_table(
+    "delivery",
+    {
+        "unreadable": ("{what}", "投递无法读取：{what}"),
+        "other_event": ("{what}", "该事件不要求工作：{what}"),
+        "unnamed": ("no header names the event", "没有标头说明事件名称"),
+        "no_work": ("{name!r} is not an event that calls for work", "{name!r} 不是要求工作的事件"),
+        "not_ours": ("{repository} is not one of our repositories", "{repository} 不是我们的仓库"),
+        "own": ("the engine wrote it itself", "这是引擎自己写的"),
+        "repository_deleted": ("the repository was deleted", "仓库已被删除"),
+        "no_pull": ("it shows no pull request", "其中没有合并请求"),
+        "no_review": ("it shows no review of a pull request", "其中没有对合并请求的审查"),
+        "review_taken_back": ("{agent} took the review back itself", "{agent} 自己撤回了审查"),
+        "author_merged": ("the author merged it", "作者合并了它"),
+        "no_comment": ("it shows no comment", "其中没有评论"),
+        "comment_deleted": ("the comment was deleted", "评论已被删除"),
+        "did_itself": ("{agent} did this itself", "这是 {agent} 自己做的"),
+        "no_issue": ("it shows no issue", "其中没有议题"),
+        "taken": ("{who} took it", "{who} 已接手"),
+        "left": ("{agent} closed it or left it itself", "{agent} 自己关闭或放弃了它"),
+        "nothing_failed": ("nothing failed", "没有失败"),
+        "closed": ("the pull request is closed", "合并请求已关闭"),
+        "old_commit": ("the commit is not the head any more", "该提交已不是最新提交"),
+        "merged": ("the pull request is merged", "合并请求已合并"),
+        "old_approval": ("the approval is for an older head", "批准针对的是旧的提交"),
+        "newer_verdict": ("the reviewer has given another verdict since", "审查者此后给出了另一个结论"),
+        "involved": ("{name} has to do with it anyway", "{name} 本来就参与其中"),
+        "own_doing": ("{who} did this", "这是 {who} 做的"),
+        "task_there": ("the task is there already", "任务已存在"),
+        "shown_done": ("the forge shows that it is done", "代码平台显示它已完成"),
+        "nothing": ("nothing follows from it", "它不引发任何任务"),
+        "draft": ("the pull request is a draft", "合并请求是草稿"),
+        "asks_nobody": ("it asks no agent for a review", "没有请任何智能体审查"),
+        "reviewer_is_author": ("the default reviewer is the author", "默认审查者就是作者"),
+        "kept": ("kept until its pull request is seen", "保留到看见其合并请求为止"),
+        "may_not_call": (
+            (
+                "{name} cannot call agents: it has no write access to {repository}; a member can repeat the call, "
+                "or list it in sources.{source}.callers"
+            ),
+            (
+                "{name} 不能召唤智能体：它对 {repository} 没有写权限；"
+                "成员可以重新召唤，或将它列入 sources.{source}.callers"
+            ),
+        ),
+        "may_not_call_unsure": (
+            (
+                "{name} cannot call agents: it is unknown whether it may write to {repository}; "
+                "give the engine a token for {source}, or list it in sources.{source}.callers"
+            ),
+            (
+                "{name} 不能召唤智能体：不知道它能否写入 {repository}；"
+                "请给引擎一个 {source} 的令牌，或将它列入 sources.{source}.callers"
+            ),
+        ),
+        "unknown_account": ("an unknown account", "未知账号"),
+        "made": ("made {tasks}", "已创建 {tasks}"),
+        "withdrew": ("withdrew {tasks}", "已撤回 {tasks}"),
+        "restored": ("restored {tasks}", "已恢复 {tasks}"),
+        "warned": ("{count} warnings", "{count} 条警告"),
+        "no_source": ("there is no source {source!r} any more", "来源 {source!r} 已不存在"),
+    },
+)
+"""What became of a delivery of a forge."""

@@ -20,6 +20,7 @@ from agenttalk.contracts.forge import (
     Sighting,
 )
 from agenttalk.contracts.toolchain import ActionType, PipelineResult, ProposedTask
+from agenttalk.rules.text import toolchain_words
 from agenttalk.rules.toolchain import dedup_keys, generations, mention_tasks, review_requests, sightings
 from agenttalk.rules.toolchain.accounts import ForgeRegistry, same_user
 from agenttalk.rules.toolchain.proposal import (
@@ -69,11 +70,11 @@ def decide(event: ForgeEvent, registry: ForgeRegistry, known: ForgeKnowledge) ->
     """Decide what follows from an event. The same events in any order, repeated or not, give the same tasks."""
     draft = DecisionDraft(event, registry, known, SightingChanges(known.sightings))
     if not (registry.covers(event.repository.full_name) or registry.covers(event.repository.key)):
-        draft.notes.append(f"{event.repository.full_name} is not one of our repositories")
+        draft.notes.append(toolchain_words.DELIVERY["not_ours"](repository=event.repository.full_name))
     elif mention_tasks.is_our_own(event, registry):
-        draft.notes.append("the engine wrote it itself")
+        draft.notes.append(toolchain_words.DELIVERY["own"]())
     elif known.gone and event.name != "repository_deleted":
-        draft.notes.append("the repository was deleted")
+        draft.notes.append(toolchain_words.DELIVERY["repository_deleted"]())
     else:
         _HANDLERS[event.name](draft)
     return draft.to_decision()
@@ -140,7 +141,7 @@ def _pull_request(draft: DecisionDraft) -> None:
     shown = sightings.read_sighting(draft.event)
     own = draft.event.pull_request
     if shown is None or own is None:
-        draft.notes.append("it shows no pull request")
+        draft.notes.append(toolchain_words.DELIVERY["no_pull"]())
         return
     now = draft.sightings.remember(shown)
     _settle(draft, now)
@@ -153,7 +154,7 @@ def _dismissed(draft: DecisionDraft) -> None:
     """Withdraw the task for a review that was taken back, unless the agent that has to act took it back."""
     shown, review = sightings.read_sighting(draft.event), draft.event.review
     if shown is None or review is None:
-        draft.notes.append("it shows no review of a pull request")
+        draft.notes.append(toolchain_words.DELIVERY["no_review"]())
         return
     now = draft.sightings.remember(shown)
     _settle(draft, now)
@@ -162,7 +163,7 @@ def _dismissed(draft: DecisionDraft) -> None:
             continue
         sender = draft.event.sender
         if sender is not None and draft.registry.agent_of(sender) == task.assignee:
-            draft.notes.append(f"{task.assignee} took the review back itself")
+            draft.notes.append(toolchain_words.DELIVERY["review_taken_back"](agent=task.assignee))
         else:
             draft.withdraw(task, "the review was withdrawn")
 
@@ -189,12 +190,12 @@ def _settle(draft: DecisionDraft, sighting: Sighting) -> PullRequest | None:
 def _is_over(task: KnownTask, sighting: Sighting, pull: PullRequest) -> str | None:
     """Explain why a task has nothing left to do; None if it has."""
     if not pull.is_open:
-        return "the pull request is closed"
+        return toolchain_words.DELIVERY["closed"]()
     if task.head_sha != pull.head_sha and (task.action_type in _OF_A_HEAD or task.verdict == "APPROVED"):
         return "there is a newer head"
     newest = sighting.verdicts.get(task.reviewer)
     if newest and task.action_type == "review_result" and newest.split()[-1] != task.verdict:
-        return "the reviewer has given another verdict since"
+        return toolchain_words.DELIVERY["newer_verdict"]()
     return None
 
 
@@ -206,7 +207,7 @@ def _merged(draft: DecisionDraft, object_key: str, pull: PullRequest) -> None:
     if agent is None:
         draft.warn(pull.author.login, "review_merged")
     elif same_user(by, pull.author):
-        draft.notes.append("the author merged it")
+        draft.notes.append(toolchain_words.DELIVERY["author_merged"]())
     else:
         context = {"pr_author": pull.author.login, "merged_by": by.login if by else ""}
         key = dedup_keys.review_merged(draft.event.source, draft.place, pull.number)
@@ -219,7 +220,7 @@ def _review(draft: DecisionDraft) -> None:
     now = draft.sightings.remember(shown) if shown else None
     pull = _settle(draft, now) if now else None
     if pull is None or review is None or own is None or now is None:
-        draft.notes.append("it shows no review of a pull request")
+        draft.notes.append(toolchain_words.DELIVERY["no_review"]())
         return
     if draft.event.kind != "github" and not draft.event.first_hand:  # there, comments on lines are events of their own
         draft.lookups.append(Lookup(draft.repository, own.head_sha, own.number, lines=True))
@@ -254,7 +255,7 @@ def _review(draft: DecisionDraft) -> None:
         ):
             draft.propose(action, agent, key, object_key, context, pull=own, hop=hop)
     if not pull.is_open:
-        draft.postpone(key, "the pull request is closed")
+        draft.postpone(key, toolchain_words.DELIVERY["closed"]())
     mention_tasks.propose_mention_tasks(
         draft, object_key, f"review-{key}", review.body, source_type="review", skip=skip
     )
@@ -263,12 +264,12 @@ def _review(draft: DecisionDraft) -> None:
 def _does_not_count(draft: DecisionDraft, now: Sighting, pull: PullRequest, own: PullRequest, review: Review) -> str:
     """Return why no agent has to act on a review; empty when its author has to."""
     if pull.merged:
-        return "the pull request is merged"
+        return toolchain_words.DELIVERY["merged"]()
     if review.verdict == "APPROVED" and own.head_sha != pull.head_sha:
-        return "the approval is for an older head"
+        return toolchain_words.DELIVERY["old_approval"]()
     newest = now.verdicts.get(dedup_keys.user(review.author), "")
     if review.verdict != "COMMENT" and newest > sightings.verdict_of(draft.event, review):
-        return "the reviewer has given another verdict since"
+        return toolchain_words.DELIVERY["newer_verdict"]()
     return (
         ""
         if mention_tasks.may_call(draft, review.author)
@@ -284,7 +285,7 @@ def _comment(draft: DecisionDraft) -> None:
     event, comment, issue = draft.event, draft.event.comment, draft.event.issue
     pull = event.pull_request
     if comment is None or (issue is None and pull is None):
-        draft.notes.append("it shows no comment")
+        draft.notes.append(toolchain_words.DELIVERY["no_comment"]())
         return
     number = pull.number if pull else issue.number if issue else 0
     if (shown := sightings.read_sighting(event)) is not None:
@@ -299,7 +300,7 @@ def _comment(draft: DecisionDraft) -> None:
         _failed_by_comment(draft, object_key, number, line)
         return
     if draft.sightings.is_deleted_comment(object_key, comment.id):
-        draft.notes.append("the comment was deleted")
+        draft.notes.append(toolchain_words.DELIVERY["comment_deleted"]())
         return
     on_pull = pull is not None or (issue is not None and issue.is_pull)
     kind = "pull_request_comment" if on_pull else "issue_comment"
@@ -312,7 +313,7 @@ def _unsay(draft: DecisionDraft, object_key: str, comment: Comment) -> None:
     place = f"comment-{comment.id}"
     for task in draft.tasks_of(object_key, "mention"):
         if task.key == dedup_keys.mention(draft.event, place, task.assignee) and not task.idle:
-            _withdraw_for_others(draft, task, "the comment was deleted")
+            _withdraw_for_others(draft, task, toolchain_words.DELIVERY["comment_deleted"]())
 
 
 def _repository_deleted(draft: DecisionDraft) -> None:
@@ -328,7 +329,7 @@ def _withdraw_for_others(draft: DecisionDraft, task: KnownTask, why: str) -> Non
     """Withdraw a task with nothing left to do, unless its own agent caused that."""
     sender = draft.event.sender
     if sender is not None and draft.registry.agent_of(sender) == task.assignee:
-        draft.notes.append(f"{task.assignee} did this itself")
+        draft.notes.append(toolchain_words.DELIVERY["did_itself"](agent=task.assignee))
     else:
         draft.withdraw(task, why)
 
@@ -350,7 +351,7 @@ def _issue(draft: DecisionDraft) -> None:
     shown = sightings.read_sighting(draft.event)
     own = draft.event.issue
     if shown is None or own is None:
-        draft.notes.append("it shows no issue")
+        draft.notes.append(toolchain_words.DELIVERY["no_issue"]())
         return
     now = draft.sightings.remember(shown)
     issue, key = now.issue or own, sightings.object_of(now)
@@ -360,7 +361,7 @@ def _issue(draft: DecisionDraft) -> None:
     for assignee in _to_tell(draft, issue, before, owed=now.owed):
         mine = [task for task in before if _is_for(draft, task, assignee)]
         if dedup_keys.user(assignee) in now.self_assigned and all(task.state == "ended" for task in mine):
-            draft.notes.append(f"{assignee.login} took it")
+            draft.notes.append(toolchain_words.DELIVERY["taken"](who=assignee.login))
         elif (agent := draft.find_agent(assignee, "issue_assigned", from_sender=True)) is not None:
             base = dedup_keys.issue_assigned(draft.event.source, draft.place, issue.number, agent)
             name = generations.key_of(draft, base, mine, draft.sightings.freed_at(key, assignee))
@@ -387,7 +388,7 @@ def _end(draft: DecisionDraft, task: KnownTask, now: Sighting, why: str) -> None
     """Withdraw a task, unless its agent itself closed or left the issue: that does not end begun work."""
     ended_by = (*now.left, now.closed_by) if now.closed_by is not None else now.left
     if task.idle and task.assignee in {draft.registry.agent_of(each) for each in ended_by}:
-        draft.notes.append(f"{task.assignee} closed it or left it itself")
+        draft.notes.append(toolchain_words.DELIVERY["left"](agent=task.assignee))
     else:
         draft.withdraw(task, why)
 
@@ -445,7 +446,7 @@ def _ran(draft: DecisionDraft) -> None:
     event = draft.event
     outcome = event.status or event.run or event.deployment
     if outcome is None or outcome.outcome != "failure":
-        draft.notes.append("nothing failed")
+        draft.notes.append(toolchain_words.DELIVERY["nothing_failed"]())
         by_agent = event.sender is not None and draft.registry.agent_of(event.sender) is not None
         if event.deployment is not None and event.deployment.outcome == "success" and not by_agent:
             draft.deployed = _deployed(draft, event.deployment, good=True)
@@ -522,10 +523,10 @@ def _red_head(draft: DecisionDraft) -> None:
         _red_again(draft, *opened[0])
         _red(draft, *opened[0], _failure(draft.event))
     elif with_head:
-        draft.notes.append("the pull request is closed")
+        draft.notes.append(toolchain_words.DELIVERY["closed"]())
         draft.held = not all(pull.merged for _, pull in with_head)
     elif _numbers(draft.event) & {pull.number for pull in pulls.values()}:
-        draft.notes.append("the commit is not the head any more")
+        draft.notes.append(toolchain_words.DELIVERY["old_commit"]())
     else:
         draft.held = True
         number = min(_numbers(draft.event), default=None)

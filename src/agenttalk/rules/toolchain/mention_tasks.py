@@ -7,6 +7,7 @@ from typing import Final
 
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.forge import ForgeEvent, ForgeIssue, ForgeUser
+from agenttalk.rules.text import toolchain_words
 from agenttalk.rules.toolchain import dedup_keys
 from agenttalk.rules.toolchain import mentions as texts
 from agenttalk.rules.toolchain.accounts import ForgeRegistry, same_user
@@ -110,11 +111,11 @@ def asks_for_rights(event: ForgeEvent, registry: ForgeRegistry) -> bool:
 
 def describe_missing_right(draft: DecisionDraft, user: ForgeUser | None) -> str:
     """Return why an account cannot call agents, and what an operator can do about it."""
-    name, source = user.login if user else "an unknown account", draft.event.source
-    unsure = draft.event.writer is None
-    why = "it is unknown whether it may write to" if unsure else "it has no write access to"
-    hint = f"give the engine a token for {source}" if unsure else "a member can repeat the call"
-    return f"{name} cannot call agents: {why} {draft.repository}; {hint}, or list it in sources.{source}.callers"
+    name = user.login if user else toolchain_words.DELIVERY["unknown_account"]()
+    about = {"name": name, "repository": draft.repository, "source": draft.event.source}
+    if draft.event.writer is None:
+        return toolchain_words.DELIVERY["may_not_call_unsure"](**about)
+    return toolchain_words.DELIVERY["may_not_call"](**about)
 
 
 def propose_mention_tasks(
@@ -138,7 +139,7 @@ def propose_mention_tasks(
     for name, identity in known:
         account = ForgeUser(source=event.source, login=identity.login, id=identity.id)
         if same_user(account, event.sender) or any(same_user(account, each) for each in skip):
-            draft.notes.append(f"{name} has to do with it anyway")
+            draft.notes.append(toolchain_words.DELIVERY["involved"](name=name))
         elif may_go_on(draft, object_key, depth, name):
             key = dedup_keys.mention(event, place, identity.agent)
             context = _context(event, text, source_type, intent)

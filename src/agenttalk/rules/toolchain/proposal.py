@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, PullRequest, ReviewVerdict, Sighting
 from agenttalk.contracts.toolchain import ActionType, Basis, ProposedTask
+from agenttalk.rules.text import toolchain_words
 from agenttalk.rules.toolchain import dedup_keys
 from agenttalk.rules.toolchain.accounts import ForgeRegistry, same_user
 from agenttalk.rules.toolchain.sightings import merge_sightings, object_of
@@ -244,7 +245,7 @@ class DecisionDraft:
         if agent is None:
             self.warn(user.login, action)
         elif not from_sender and same_user(self.event.sender, user):
-            self.notes.append(f"{user.login} did this")
+            self.notes.append(toolchain_words.DELIVERY["own_doing"](who=user.login))
             return None
         return agent
 
@@ -274,9 +275,9 @@ class DecisionDraft:
             if before.state != "ended":
                 self.sightings.cover(object_key, key)
             self.restore(before)
-            self.notes.append("the task is there already")
+            self.notes.append(toolchain_words.DELIVERY["task_there"]())
         elif self.is_met(object_key, key):
-            self.notes.append("the forge shows that it is done")
+            self.notes.append(toolchain_words.DELIVERY["shown_done"]())
             return
         if before is not None or any(each.key == key for each in self.tasks):
             return
@@ -312,7 +313,7 @@ class DecisionDraft:
             withdrawn=withdrawn,
             restored=tuple(self.restored),
             warnings=tuple(self.warnings),
-            ignored=(self.notes[-1] if self.notes else "nothing follows from it") if nothing else "",
+            ignored=(self.notes[-1] if self.notes else toolchain_words.DELIVERY["nothing"]()) if nothing else "",
             sightings=tuple(self.sightings.changed),
             held=self.held,
             lookups=tuple(self.lookups),

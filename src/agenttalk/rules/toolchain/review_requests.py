@@ -11,6 +11,7 @@ from typing import Any, Final
 from agenttalk.contracts.forge import ForgeUser, PullRequest, Sighting
 from agenttalk.contracts.toolchain import ActionType, Basis
 from agenttalk.rules.core import risk
+from agenttalk.rules.text import toolchain_words
 from agenttalk.rules.toolchain import dedup_keys, generations, mention_tasks, sightings
 from agenttalk.rules.toolchain.accounts import same_user
 from agenttalk.rules.toolchain.proposal import DecisionDraft, KnownTask
@@ -23,7 +24,7 @@ def settle_reviews(draft: DecisionDraft, sighting: Sighting, pull: PullRequest) 
     key = sightings.object_of(sighting)
     before = draft.tasks_of(key, "review_request", "review_updated")
     if not pull.is_open or pull.draft:
-        why = "the pull request is a draft" if pull.is_open else "the pull request is closed"
+        why = toolchain_words.DELIVERY["draft"]() if pull.is_open else toolchain_words.DELIVERY["closed"]()
         for task in before:
             draft.withdraw(task, why)
         draft.notes.append(why)
@@ -32,7 +33,7 @@ def settle_reviews(draft: DecisionDraft, sighting: Sighting, pull: PullRequest) 
         return
     open_before = any(task.state in {"waiting", "withdrawn"} for task in before)
     if not (_called(draft) or open_before or (sighting.owed and not before)):
-        draft.notes.append("it asks no agent for a review")
+        draft.notes.append(toolchain_words.DELIVERY["asks_nobody"]())
         return
     wanted = _wanted(draft, pull, before)
     for reviewer, basis in wanted:
@@ -77,7 +78,7 @@ def _wanted(draft: DecisionDraft, pull: PullRequest, before: list[KnownTask]) ->
     if default is None:
         draft.warn(draft.registry.default_reviewer or "the default reviewer", "review_request")
     elif same_user(default, pull.author):
-        draft.notes.append("the default reviewer is the author")
+        draft.notes.append(toolchain_words.DELIVERY["reviewer_is_author"]())
     else:
         wanted.append((default, "default"))
     return wanted

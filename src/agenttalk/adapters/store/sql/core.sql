@@ -254,6 +254,8 @@ WHERE t.board = :board AND t.plan_id = :plan_id AND t.task_id > :task_id
 ORDER BY t.task_id
 LIMIT :limit
 
+-- One of them. This is a statement of its own: the list goes on after a name, and no name stands right before that of a
+-- task. For "this name, or those after that one", SQLite does not seek the name in the index but reads the whole plan.
 -- name: task_status
 SELECT t.task_id, t.agent_id, t.state, t.phase, t.cause,
     CASE WHEN t.unmet IS NULL AND t.state = 'FAILED'

@@ -97,7 +97,7 @@ RETURNING id
 
 -- Schedules, in the system's database.
 -- name: schedules
-SELECT name, definition, paused, since, plan_id, state, why FROM schedules ORDER BY name
+SELECT name, definition, paused, since, plan_id, state, why, why_message FROM schedules ORDER BY name
 
 -- name: add_schedule
 INSERT INTO schedules (name, definition, since) VALUES (:name, :definition, :since)
@@ -116,20 +116,23 @@ UPDATE schedules SET paused = 0, since = :since WHERE name = :name AND paused = 
 
 -- The second process that claims the same time finds it done.
 -- name: claim_schedule
-UPDATE schedules SET since = :slot, plan_id = :plan_id, state = 'due', why = ''
+UPDATE schedules SET since = :slot, plan_id = :plan_id, state = 'due', why = '', why_message = NULL
 WHERE name = :name AND since = :since AND paused = 0 AND state = 'idle'
 RETURNING name
 
 -- name: pass_schedule
-UPDATE schedules SET since = :slot, why = :why
+UPDATE schedules SET since = :slot, why = :why, why_message = :why_message
 WHERE name = :name AND since = :since AND paused = 0 AND state = 'idle'
 RETURNING name
 
 -- name: begin_schedule
-UPDATE schedules SET plan_id = :plan_id, state = 'due', why = '' WHERE name = :name AND state = 'idle' RETURNING name
+UPDATE schedules SET plan_id = :plan_id, state = 'due', why = '', why_message = NULL
+WHERE name = :name AND state = 'idle'
+RETURNING name
 
 -- name: end_schedule
-UPDATE schedules SET state = 'idle', why = :why WHERE name = :name AND plan_id = :plan_id AND state = 'due'
+UPDATE schedules SET state = 'idle', why = :why, why_message = :why_message
+WHERE name = :name AND plan_id = :plan_id AND state = 'due'
 RETURNING name
 
 -- After a restore.

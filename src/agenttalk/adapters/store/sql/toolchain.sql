@@ -2,11 +2,11 @@
 
 -- What forges told us, the newest first; and having something decided about anew.
 -- name: webhook_page
-SELECT id, source, kind, delivery, event, sha256, received_at, state, outcome FROM webhooks
+SELECT id, source, kind, delivery, event, sha256, received_at, state, outcome, outcome_message FROM webhooks
 WHERE id < :before ORDER BY id DESC LIMIT :limit
 
 -- name: replay_webhook
-UPDATE webhooks SET state = 'new', outcome = '' WHERE id = :id AND state <> 'new' RETURNING id
+UPDATE webhooks SET state = 'new', outcome = '', outcome_message = NULL WHERE id = :id AND state <> 'new' RETURNING id
 
 -- name: counted_webhooks
 SELECT (SELECT count(*) FROM webhooks WHERE state = 'new') AS waiting,
@@ -31,10 +31,11 @@ ORDER BY received_at LIMIT 1
 SELECT id, source, kind, headers, body, content, received_at FROM webhooks WHERE state = 'new' ORDER BY id LIMIT :limit
 
 -- name: end_webhook
-UPDATE webhooks SET state = :state, outcome = :outcome WHERE id = :id AND state = 'new' RETURNING id
+UPDATE webhooks SET state = :state, outcome = :outcome, outcome_message = :outcome_message
+WHERE id = :id AND state = 'new' RETURNING id
 
 -- name: webhook
-SELECT id, source, kind, delivery, event, sha256, received_at, state, outcome FROM webhooks WHERE id = :id
+SELECT id, source, kind, delivery, event, sha256, received_at, state, outcome, outcome_message FROM webhooks WHERE id = :id
 
 -- What goes out to forges.
 -- name: add_outgoing

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NotRequired, TypedDict
 
 from agenttalk.contracts.core.wire import JsonObject
+from agenttalk.contracts.errors import Problem
 from agenttalk.engine.people.questions import HumanQuestion
 from agenttalk.engine.views.models.plans import PlanOverview, PlanSummary
 from agenttalk.engine.views.models.toolchain import BoardSummary
@@ -68,7 +69,8 @@ class RootOverview(TypedDict):
     cost_today: float
     deadletters: int
     toolchain: NotRequired[BoardSummary]
-    broken: dict[str, str]
+    broken: dict[str, Problem]
+    """Boards of their own that cannot be read, and why."""
 
 
 class QueuedTask(TypedDict):

@@ -28,7 +28,8 @@ CREATE TABLE webhooks (
     sha256 TEXT NOT NULL,
     received_at TEXT NOT NULL,
     state TEXT NOT NULL DEFAULT 'new' CHECK (state IN ('new', 'done', 'ignored', 'failed')),
-    outcome TEXT NOT NULL DEFAULT ''
+    outcome TEXT NOT NULL DEFAULT '',
+    outcome_message TEXT
 ) STRICT;
 CREATE INDEX webhooks_new ON webhooks (id) WHERE state = 'new';
 CREATE UNIQUE INDEX webhooks_delivery ON webhooks (source, delivery, sha256) WHERE delivery <> '';
@@ -64,7 +65,8 @@ CREATE TABLE schedules (
     since TEXT NOT NULL,
     plan_id TEXT NOT NULL DEFAULT '',
     state TEXT NOT NULL DEFAULT 'idle' CHECK (state IN ('idle', 'due')),
-    why TEXT NOT NULL DEFAULT ''
+    why TEXT NOT NULL DEFAULT '',
+    why_message TEXT
 ) STRICT, WITHOUT ROWID;
 
 -- Who is logged in to the pages, by the hash of what the browser keeps.
