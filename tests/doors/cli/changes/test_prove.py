@@ -73,6 +73,7 @@ HONEST: dict[str, tuple[Mapping[str, str | None], tuple[str, ...], str]] = {
 
 @pytest.mark.parametrize("case", HONEST)
 @pytest.mark.rest_but("a test beside the old ones", "documentation only")
+@pytest.mark.rest_but("a test beside the old ones")
 def test_honest_work_is_proven(tmp_path: Path, case: str) -> None:
     files, options, said = HONEST[case]
     more = {"tests/test_broken.py": "from broken import VALUE\n\n\ndef test_it():\n    assert VALUE\n"}
@@ -166,6 +167,7 @@ CHEATS: dict[str, tuple[Mapping[str, str | None], set[str], str]] = {
     "a new file that acts on the old tests",
     "exit 0 at import",
 )
+@pytest.mark.rest_but("a weaker assertion", "an overwritten conftest")
 def test_cheats_are_refused_and_named(shop: Shop, case: str) -> None:
     files, missing, said = CHEATS[case]
     shop.write(files)
@@ -178,6 +180,7 @@ def test_cheats_are_refused_and_named(shop: Shop, case: str) -> None:
     assert found.told["steps"]
 
 
+@pytest.mark.rest
 def test_a_check_that_reports_no_tests_is_not_fooled_by_an_early_exit(tmp_path: Path) -> None:
     tests = (
         "import unittest\nfrom price import total\n\n\nclass Prices(unittest.TestCase):\n    def test_total(self):\n"
@@ -229,6 +232,7 @@ def test_a_branch_is_held_against_where_it_left_the_default_branch(shop: Shop) -
     assert shop.prove("--base", "tax").code == 2
 
 
+@pytest.mark.rest
 def test_it_works_in_a_subfolder_and_in_a_linked_work_tree(shop: Shop) -> None:
     shop.write({**FEATURE, "täx folder/Ünïcode name.txt": "é\n"})
     found = shop.prove("--check", "python3 -m pytest -q ..", cwd=shop.top / "tests")
@@ -245,6 +249,7 @@ def test_it_works_in_a_subfolder_and_in_a_linked_work_tree(shop: Shop) -> None:
     assert found.told["work"] == "linked and 2 uncommitted files"
 
 
+@pytest.mark.rest
 def test_every_form_tells_the_same(tmp_path: Path) -> None:
     shop = shopkit.open_shop(tmp_path, {**shopkit.FILES, "tests/check.sh": "grep taxed price.py\n"})
     shop.write(
@@ -301,6 +306,7 @@ def _require_sarif(told: dict[str, Any]) -> None:
     assert run["invocations"][0]["executionSuccessful"] is True
 
 
+@pytest.mark.rest
 def test_the_check_gets_what_git_ignores_and_what_it_is_given(tmp_path: Path) -> None:
     shop = shopkit.open_shop(tmp_path, {**shopkit.FILES, ".gitignore": "node_modules/\n"})
     shop.write({**FEATURE, "node_modules/x": ""})
@@ -323,6 +329,7 @@ def test_the_check_gets_what_git_ignores_and_what_it_is_given(tmp_path: Path) ->
     assert (failed.code, "--prepare ended with code 3: no network" in failed.out) == (1, True)
 
 
+@pytest.mark.rest
 def test_a_check_that_takes_too_long_is_not_proven(shop: Shop) -> None:
     shop.write(FEATURE)
     found = shop.prove("--check", "sleep 100", "--timeout", "1")

@@ -68,6 +68,7 @@ def test_a_repository_without_a_check_is_refused(tmp_path: Path) -> None:
     assert "127" in found.detail("check")
 
 
+@pytest.mark.rest
 def test_a_check_that_only_the_work_brings_is_said(tmp_path: Path) -> None:
     shop = shopkit.open_shop(tmp_path, {"price.py": "VALUE = 1\n"})
     shop.write(FEATURE)
@@ -98,6 +99,7 @@ def test_unrelated_histories_need_a_base(shop: Shop) -> None:
     assert "no commit in common" in refused(shop, "--base", "main")
 
 
+@pytest.mark.rest
 def test_submodules_and_files_of_lfs_are_said(shop: Shop, tmp_path: Path) -> None:
     provekit.repository(tmp_path / "lib", {"lib.py": "X = 1\n"})
     shop.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tmp_path / "lib"), "lib")
@@ -128,6 +130,7 @@ def test_an_interrupted_run_ends_with_130_and_leaves_nothing(shop: Shop) -> None
     assert list(left.iterdir()) == []
 
 
+@pytest.mark.rest
 def test_names_that_are_no_text_are_shown_and_do_not_break(shop: Shop) -> None:
     shop.write(FEATURE)
     name = os.fsencode(shop.top) + b"/odd \xff name\n.txt"
@@ -139,6 +142,7 @@ def test_names_that_are_no_text_are_shown_and_do_not_break(shop: Shop) -> None:
         assert "odd" in found.out
 
 
+@pytest.mark.rest
 def test_a_killed_run_leaves_nothing_after_the_next(shop: Shop) -> None:
     left = shop.folder / "state" / "prove"
     (left / "0123456789abcdef").mkdir(parents=True)

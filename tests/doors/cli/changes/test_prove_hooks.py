@@ -53,6 +53,7 @@ def test_claude_is_kept_from_stopping_with_what_is_missing_and_only_so_often(sho
     assert stop(shop) == {}
 
 
+@pytest.mark.rest
 def test_a_new_request_of_a_person_begins_a_new_count(shop: Shop) -> None:
     shop.write(BROKEN)
     assert stop(shop, "--blocks", "1")["decision"] == "block"
@@ -61,6 +62,7 @@ def test_a_new_request_of_a_person_begins_a_new_count(shop: Shop) -> None:
     assert "decision" not in stop(shop, "--blocks", "0", session="s3")
 
 
+@pytest.mark.rest
 def test_what_claude_cannot_mend_lets_it_stop_and_is_shown_to_the_person(shop: Shop, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()

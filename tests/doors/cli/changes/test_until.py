@@ -66,6 +66,7 @@ def test_who_lies_is_not_believed(shop: Repo) -> None:
     assert untouched(shop)
 
 
+@pytest.mark.rest
 def test_the_next_command_that_is_named_explains_why_it_is_not_proven(shop: Repo) -> None:
     told = shop.until(CHECK, shop.agent(LIES), code=1)
     command = told.split("→ agenttalk ", 1)[1].splitlines()[0].split()
@@ -303,6 +304,7 @@ def test_what_cannot_be_merged_waits_for_a_person(shop: Repo) -> None:
     assert (shop.top / "price.py").read_text() == "mine"
 
 
+@pytest.mark.rest
 def test_the_same_again_after_a_proof_tells_it_and_does_nothing(shop: Repo) -> None:
     counts = f"{FIXES}\nopen({str(shop.folder / 'ran')!r}, 'a').write('x')"
     first = shop.json(CHECK, shop.agent(counts), "--sandbox", "plain")
@@ -429,6 +431,7 @@ def test_what_the_user_has_git_ignore_everywhere_is_not_taken_along(shop: Repo) 
     assert "key.secret" not in git(shop.top, "ls-tree", "-r", "--name-only", branch)
 
 
+@pytest.mark.rest
 def test_what_a_clone_lacks_is_told(shop: Repo) -> None:
     repository(shop.folder / "lib", {"lib.py": ""})
     git(shop.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(shop.folder / "lib"), "lib")

@@ -85,6 +85,7 @@ def test_without_a_check_a_person_is_asked_and_the_plan_says_how_to_name_one(
     capsys.readouterr()
 
 
+@pytest.mark.rest
 def test_the_tests_of_a_large_repository_are_protected_without_being_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -167,6 +167,7 @@ def test_a_root_that_was_there_stays(shop: Path, tmp_path: Path, capsys: pytest.
     assert {path.name for path in root.iterdir()} == {"agents", "system_runtime", "data"}
 
 
+@pytest.mark.rest
 def test_a_running_engine_revokes_the_tokens_and_keeps_its_root_until_it_has_ended(
     shop: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

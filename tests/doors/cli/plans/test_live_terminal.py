@@ -206,6 +206,7 @@ def test_a_refused_round_stays_above_the_block(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("columns", [40, 12])
+@pytest.mark.rest_but("40")
 def test_a_narrow_terminal_breaks_no_line(shop: Shop, columns: int) -> None:
     shop.behave("tool('Edit', file_path='価格' * 40 + '/a.py')\nreach('edit')\n" + FIXED + "end()")
     shop.let("check")
@@ -219,6 +220,7 @@ def test_a_narrow_terminal_breaks_no_line(shop: Shop, columns: int) -> None:
         assert seen.end() == 0
 
 
+@pytest.mark.rest
 def test_a_terminal_that_becomes_narrower_keeps_one_block(shop: Shop) -> None:
     shop.behave("tool('Bash', command='x' * 90)\nreach('edit')\n" + FIXED + "end()")
     shop.let("check")
@@ -234,6 +236,7 @@ def test_a_terminal_that_becomes_narrower_keeps_one_block(shop: Shop) -> None:
         assert seen.end() == 0
 
 
+@pytest.mark.rest
 def test_of_many_tasks_those_at_work_are_seen(shop: Shop) -> None:
     document = json.loads(shop.said("plan.json"))
     other = {"driver": "script", "argv": ["echo", "ok"]}
@@ -252,6 +255,7 @@ def test_of_many_tasks_those_at_work_are_seen(shop: Shop) -> None:
         assert seen.end() == 0
 
 
+@pytest.mark.rest
 def test_no_color_leaves_colours_out(shop: Shop) -> None:
     shop.behave(FIXED + "tool('Edit', file_path='price.py')\nend()")
     shop.let("check")
@@ -265,6 +269,7 @@ PHASES = ["checking before the work: unit", "cloning the repository", "at work",
 
 
 @pytest.mark.parametrize("where", ["pipe", "dumb"])
+@pytest.mark.rest_but("pipe")
 def test_where_nothing_can_be_drawn_there_is_one_line_for_each_phase(shop: Shop, where: str) -> None:
     shop.behave(AT_WORK.replace("end()", "for n in range(20):\n    tool('Bash', command=f'step {n}')\nend()"))
     shop.let("edit", "text", "check")
@@ -372,6 +377,7 @@ def test_ctrl_c_while_the_engine_works_stops_at_once(shop: Shop) -> None:
     assert not (shop.folder / "prompt-1").exists(), "the agent had done its part"
 
 
+@pytest.mark.rest
 def test_ctrl_c_only_stops_following_an_engine(shop: Shop) -> None:
     shop.behave("tool('Edit', file_path='price.py')\nreach('edit')\n" + FIXED + "end()")
     shop.let("check")
