@@ -2,7 +2,8 @@
 
 A session is a shell script. Its lines are typed and run one after the other, in an empty folder and in a terminal of
 their own; a line that begins with `#!` is run unseen. What the picture shows is what the programs print, when they
-print it; only long pauses are shortened. The picture loads nothing, and runs no code.
+print it; only long pauses are shortened. The picture loads nothing, and runs no code. It needs pyte, which no target
+installs: `pip install pyte`.
 """
 
 from __future__ import annotations
