@@ -11,12 +11,14 @@ import os
 import random
 import sys
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.python_calls import PythonPerformer, Turn
 from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.core.large_documents import spare_existing_objects
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine.plans import submission
@@ -100,11 +102,12 @@ async def main(shape: str, steps: int, root: Path) -> dict[str, Any]:
     }
     plans = plans_of(shape, steps)
     url = os.environ.get("BENCH_POSTGRES", "")
-    async with open_root(root, url=url) as deps:
+    async with AsyncExitStack() as sparing, open_root(root, url=url) as deps:
         agent = work_a_while if shape == "paced" else work
         calls = PythonPerformer(dict.fromkeys(profiles, agent), deps.stores.blobs)
         dispatcher = Dispatcher(deps, {"python": calls}, LocalProcesses(), max_running=AGENTS)
         stop = asyncio.Event()
+        sparing.enter_context(spare_existing_objects())  # as the engine does, see wiring/engine.py
         running = asyncio.create_task(dispatcher.run(stop))
         warm = dag("warm", 3, chain=True, agent="a0")
         await submission.submit(deps, warm, PlanManifest.from_json({"plan_id": "warm"}), profiles)

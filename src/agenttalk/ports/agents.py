@@ -89,25 +89,33 @@ class Confinement:
 class Interruption:
     """A request to the program of a turn to end by itself, as Ctrl-C makes it. For one event loop."""
 
-    __slots__ = ("_asked", "_programs")
+    __slots__ = ("_asked", "_programs", "_waiters")
 
     def __init__(self) -> None:
-        self._asked = asyncio.Event()
+        self._asked = False
         self._programs = 0
+        self._waiters: asyncio.Event | None = None
+        """Set by the request. Most turns have no driver that waits for one, so it is made by the first that does."""
 
     def request(self) -> bool:
         """Ask the program to end. Returns whether one runs that was asked."""
-        self._asked.set()
+        self._asked = True
+        if self._waiters is not None:
+            self._waiters.set()
         return self._programs > 0
 
     @property
     def is_requested(self) -> bool:
         """Return whether the program was asked to end."""
-        return self._asked.is_set()
+        return self._asked
 
     async def wait(self) -> None:
         """Wait for the request."""
-        await self._asked.wait()
+        if self._asked:
+            return
+        if self._waiters is None:
+            self._waiters = asyncio.Event()
+        await self._waiters.wait()
 
     @contextmanager
     def answered(self) -> Iterator[None]:

@@ -84,6 +84,11 @@ class AccountWaits:
     _known: dict[str, AccountWait] = field(default_factory=dict)
     _is_read: bool = False
 
+    @property
+    def any_known(self) -> bool:
+        """Whether any account waits."""
+        return bool(self._known)
+
     def find(self, profile: AgentProfile, begun: Sequence[AccountWait] = ()) -> AccountWait | None:
         """Find the wait of an agent's account; None if it takes work. `begun` are waits that are not committed yet."""
         if not self._known and not begun:

@@ -22,6 +22,8 @@ from agenttalk.rules.text.catalogue import with_messages
 
 def is_held(moves: PlanTransaction, accounts: AccountWaits, plan_id: str, agent_id: str) -> bool:
     """Whether the account of an agent waits, so that none of its tasks of a plan may begin."""
+    if not (accounts.any_known or moves.account_waits):
+        return False
     return _find_wait(moves, accounts, moves.definitions.load(moves.tx, plan_id), agent_id) is not None
 
 

@@ -313,7 +313,9 @@ def write_lease(tx: Tx, statement: Statement[Any], built: AttemptBuilder, at: st
 
     Raises a conflict, now or when the statements that wait are run, if the task is not free any more.
     """
-    tx.run_later(statement, built.lease_row(at) | columns, make_task_changed_error(built.command.task_id))
+    row = built.lease_row(at)
+    row.update(columns)
+    tx.run_later(statement, row, make_task_changed_error(built.command.task_id))
 
 
 def take_over_attempt(
