@@ -1,7 +1,7 @@
 """Decides where the judge's modules come from: its own files are real, modules of the work are proxies.
 
-The judge sees no file of the tree but protected ones. What is not found among those, and what the worker's template finds in
-the tree, is imported in the worker. Names of the standard library and of test runners are never the work's.
+The judge sees no file of the tree but protected ones. What is not found among those, and what the worker's template
+finds in the tree, is imported in the worker. Names of the standard library and of test runners are never the work's.
 
 This module runs in the interpreter of the project that is checked. It imports the standard library alone.
 """
@@ -34,6 +34,16 @@ _RUNNERS: Final = frozenset(
 """Modules of test runners and of their plugins: where they are installed outside the tree, they come from there."""
 
 
+PLACEHOLDER: Final = b"# This package is the work's.\n"
+"""What stands in the judge's tree for the `__init__.py` of a package of the work that has tests in it."""
+
+
+def _holds_place(path: str) -> bool:
+    """Whether a file only shows that there is a package of the work."""
+    file = Path(path)
+    return file.name == "__init__.py" and file.is_file() and file.read_bytes() == PLACEHOLDER
+
+
 class RemoteLoader:
     """Imports a module in the worker."""
 
@@ -42,7 +52,7 @@ class RemoteLoader:
         with session.kept():
             module, path, file = session.request("import", spec.name)
         if not isinstance(module, RemoteModule):
-            raise ImportError(f"{spec.name} is not a module of the work", name=spec.name)
+            raise ImportError(f"{spec.name} is not a module of the work", name=spec.name)  # noqa: TRY004
         if path is not None:
             spec.submodule_search_locations = path
             module.__dict__["__path__"] = path
@@ -74,11 +84,11 @@ class RemoteFinder:
             if not isinstance(parent, RemoteModule):
                 return None
             spec = importlib.machinery.PathFinder.find_spec(fullname, path)
-            if spec is not None and spec.origin:
+            if spec is not None and spec.origin and not _holds_place(spec.origin):
                 return spec
             return self._make(fullname) if session.request("find", fullname) else spec
         local = importlib.machinery.PathFinder.find_spec(top)
-        if local is not None and local.origin:
+        if local is not None and local.origin and not _holds_place(local.origin):
             if self._is_tree(local.origin):
                 return local
             if top in _RUNNERS:
@@ -95,7 +105,7 @@ class RemoteFinder:
         return path.startswith(self._root + "/") and "site-packages" not in path and "dist-packages" not in path
 
     def _search_path(self) -> list[str]:
-        return [each or os.getcwd() for each in sys.path]
+        return [each or str(Path.cwd()) for each in sys.path]
 
     def _connect(self) -> None:
         """Meet the template, the first time that something of the work is needed."""
@@ -122,6 +132,6 @@ def install(place: str, root: str) -> None:
     session.test_roots = (root + "/",)
     words = getattr(sys, "orig_argv", sys.argv)
     if "-m" in words:
-        sys.path.insert(0, os.getcwd())
-    sys.meta_path.insert(0, RemoteFinder(place, root))  # type: ignore[arg-type]
+        sys.path.insert(0, str(Path.cwd()))
+    sys.meta_path.insert(0, RemoteFinder(place, root))
     runner_hooks.watch(Path(place))

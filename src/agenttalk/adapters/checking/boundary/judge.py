@@ -1,9 +1,9 @@
 """The judge's side of the wire: what the tests see of the work.
 
-Modules, functions, classes and objects of the work are proxies here. A result is a plain value of an exact built-in type,
-or a handle. Whether two things are equal is decided here, from values that the worker handed over without knowing with
-what they are compared; the work's own `__eq__` is never asked. What does not fit the rules is a *breach*: the test in which
-it occurs has failed, even if the test catches the exception.
+Modules, functions, classes and objects of the work are proxies here. A result is a plain value of an exact built-in
+type, or a handle. Whether two things are equal is decided here, from values that the worker handed over without knowing
+with what they are compared; the work's own `__eq__` is never asked. What does not fit the rules is a *breach*: the test
+in which it occurs has failed, even if the test catches the exception.
 
 This module runs in the interpreter of the project that is checked. It imports the standard library alone.
 """
@@ -15,9 +15,7 @@ import collections
 import functools
 import inspect
 import io
-import itertools
 import os
-import random
 import socket
 import sys
 import threading
@@ -28,7 +26,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from .wire import Wire, WireError, decode, encode
+from .wire import Wire, WireError, decode, encode, pack, unpack
+from .worker import SPECIAL
 
 PULLS: Final = 1_000_000
 """Values that a test takes from one iterator of the work, at most."""
@@ -40,9 +39,10 @@ _GUESSES: Final = frozenset({"startswith", "endswith", "issubset", "issuperset",
 _COMPARING: Final = frozenset(
     f"__{name}__"
     for name in (
-        "add and divmod floordiv ge gt le lt matmul mod mul or pow radd rand rdivmod rfloordiv rlshift rmatmul rmod rmul"
-        " ror rpow rrshift rshift rsub rtruediv rxor sub truediv xor contains"
-    ).split()
+        *("add", "and", "divmod", "floordiv", "ge", "gt", "le", "lt", "matmul", "mod", "mul", "or", "pow"),
+        *("radd", "rand", "rdivmod", "rfloordiv", "rlshift", "rmatmul", "rmod", "rmul", "ror", "rpow"),
+        *("rrshift", "rshift", "rsub", "rtruediv", "rxor", "sub", "truediv", "xor", "contains"),
+    )
 )
 _CHECKED: Final[dict[str, type | tuple[type, ...]]] = {
     "__bool__": bool,
@@ -106,7 +106,7 @@ class _Session:
         self._first = 0
         """The number of the first request of the current test."""
         self._logged: set[int] = set()
-        self._mirrors: dict[int, type] = {}
+        self.mirrors: dict[int, type] = {}
         self._proxies: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._lent: list[Any] = []
         self._lent_numbers: dict[int, int] = {}
@@ -137,32 +137,21 @@ class _Session:
         self.tell("fork")
         ours, theirs = socket.socketpair()
         socket.send_fds(self._control_socket, [b"f"], [theirs.fileno()])
-        self.control.receive()
         theirs.close()
         ours.settimeout(_SILENCE)
         self._wire = Wire(ours)
         self._place = None
-        for frame, shape in self._log:
-            self._repeat(frame, shape)
+        if self._log:
+            self._repeat(self._wire)
         return self._wire
 
-    def _repeat(self, frame: bytes, shape: Any) -> None:
-        wire = self._wire
-        if wire is None:
-            raise BoundaryError("there is no worker")
-        from .wire import unpack
-
-        message = unpack(frame)
-        self._send_place(wire)
-        wire.send(message)
-        while True:
-            reply = wire.receive()
-            if reply[1] == "c" and reply[0] == 0:
-                self._respond(wire, reply)
-            elif _shape_of(reply) != shape:
-                self.breaks("the work did not answer as it did before")
-            else:
-                return
+    def _repeat(self, wire: Wire) -> None:
+        """Have a new worker do again what is kept."""
+        wire.send([0, "repeat", [self._make_place(), *(unpack(frame) for frame, _ in self._log)]])
+        replies = self._receive(wire, 0)[2]
+        shapes = [_shape_of(reply) for reply in replies[1:]] if type(replies) is list else []
+        if shapes != [shape for _, shape in self._log]:
+            self.breaks("the work did not answer as it did before")
 
     def close_worker(self) -> None:
         """End the worker, with all that it knows."""
@@ -214,8 +203,6 @@ class _Session:
                 message = [number, name, *(encode(each, self) for each in arguments)]
                 frame = None
                 if self.logging:
-                    from .wire import pack
-
                     frame = pack(message)[4:]
                     self._logged.add(number)
                 wire.send(message)
@@ -228,13 +215,14 @@ class _Session:
 
     def _send_place(self, wire: Wire) -> None:
         """Tell the worker the environment and the folder of the test, if they have changed."""
-        now = (dict(os.environ._data), os.getcwd())  # type: ignore[attr-defined]
-        if self._place != now:
-            self._place = now
-            wire.send([0, "place", ["d", *(each for pair in os.environ.items() for each in pair)], now[1]])
-            reply = wire.receive()
-            if reply[:2] != [0, "r"]:
+        if self._place != _read_place():
+            wire.send(self._make_place())
+            if self._receive(wire, 0)[:2] != [0, "r"]:
                 raise WireError("the worker does not know its place")
+
+    def _make_place(self) -> list[Any]:
+        self._place = _read_place()
+        return [0, "place", ["d", *(each for pair in os.environ.items() for each in pair)], self._place[1]]
 
     def _receive(self, wire: Wire, number: int) -> list[Any]:
         while True:
@@ -254,7 +242,10 @@ class _Session:
         if reply[1] == "r" and len(reply) == 4:
             if swallowed is not None:
                 self.breaks("the work has caught a failed assertion of the test")
-            return decode(reply[2], self)
+            data = reply[2]
+            if type(data) is list and len(data) == 2 and data[0] == "A":
+                return _given(arguments)[data[1]]
+            return decode(data, self)
         if reply[1] == "x":
             error = self._read_error(reply[2:-1])
             if swallowed is not None and error is not swallowed:
@@ -281,7 +272,7 @@ class _Session:
                 raise WireError("malformed effects")
 
     def _change(self, arguments: tuple[Any, ...], place: int, data: Any) -> None:
-        given = next((each for each in reversed(arguments) if type(each) is tuple), ())
+        given = _given(arguments)
         if not 0 <= place < len(given):
             raise WireError("a change of what was not handed over")
         value, now = given[place], decode(data, self)
@@ -385,20 +376,11 @@ class _Session:
         remote = self.number_of(value)
         if remote is not None:
             return ["H", remote]
-        if isinstance(value, types.ModuleType):
-            if value.__name__.partition(".")[0] in sys.stdlib_module_names:
-                return ["N", value.__name__, ""]
-            raise WireError(f"the module {value.__name__} does not cross")
         if isinstance(value, type):
             return self._refer_class(value)
-        if isinstance(value, types.BuiltinFunctionType | types.FunctionType) and _is_standard(value):
-            bound = getattr(value, "__self__", None)
-            if bound is None or isinstance(bound, types.ModuleType):
-                return ["N", value.__module__, value.__qualname__]
-        if isinstance(value, type(str.upper) | type(str.__add__)):
-            return ["N", value.__objclass__.__module__, value.__qualname__]
-        if isinstance(value, types.BuiltinMethodType) and isinstance(value.__self__, type):
-            return ["N", value.__self__.__module__, value.__qualname__]
+        named = _name_of(value)
+        if named is not None:
+            return named
         if isinstance(value, _NOT_LENT):
             raise WireError(f"an object of {kind.__name__} does not cross")
         if isinstance(value, types.FunctionType | types.MethodType | types.BuiltinMethodType | functools.partial):
@@ -406,19 +388,19 @@ class _Session:
         if isinstance(value, types.MethodWrapperType):
             return ["JF", self._lend(value), "method", None, None]
         if isinstance(value, io.IOBase):
-            return ["JO", self._lend(value), self._refer_class(kind)]
-        if isinstance(value, Iterator):
+            return ["JO", self._lend(value), self._class(kind)]
+        if isinstance(value, Iterator) and not callable(value):
             return ["JI", self._lend(value)]
         if not self._may_lend(kind):
             raise WireError(f"an object of {kind.__module__}.{kind.__qualname__} does not cross")
-        return ["JO", self._lend(value), self._refer_class(kind)]
+        return ["JO", self._lend(value), self._class(kind)]
 
     def _may_lend(self, kind: type) -> bool:
         if kind.__module__ in _LENT_MODULES or kind.__module__ == "builtins":
             return True
-        return self._is_of_tests(kind)
+        return self.is_of_tests(kind)
 
-    def _is_of_tests(self, kind: type) -> bool:
+    def is_of_tests(self, kind: type) -> bool:
         """Whether a class is defined in the files of the tests."""
         import unittest
 
@@ -447,16 +429,11 @@ class _Session:
     def _refer_class(self, kind: type) -> list[Any]:
         if type(kind) is Mirror or issubclass(type(kind), Mirror):
             return ["H", self.number_of(kind)]
-        if _is_standard(kind) and kind.__module__ not in {"unittest.mock"} and not issubclass(kind, io.IOBase):
-            return ["N", kind.__module__, kind.__qualname__] if not self._is_generic(kind) else self._class(kind)
+        if _is_standard(kind) and kind.__module__ != "unittest.mock" and not issubclass(kind, io.IOBase):
+            return ["N", kind.__module__, kind.__qualname__]
         return self._class(kind)
 
-    def _is_generic(self, kind: type) -> bool:
-        return False
-
     def _class(self, kind: type) -> list[Any]:
-        from .worker import SPECIAL
-
         number = self._lend(kind)
         errors = [
             ["N", each.__module__, each.__qualname__]
@@ -508,8 +485,8 @@ class _Session:
         if len(data) < 2 or type(data[1]) is not int or data[1] < 0:
             raise WireError("a malformed reference")
         if tag == "K":
-            mirror = self._mirror(data)
-            type.__setattr__(mirror, "_known_", True)  # noqa: FBT003
+            mirror = self.mirror(data)
+            type.__setattr__(mirror, "_known_", True)
             return mirror
         if tag == "M" and len(data) == 3 and type(data[2]) is str:
             found = self._proxies.get(data[1]) or sys.modules.get(data[2])
@@ -518,16 +495,16 @@ class _Session:
             return self._keep(data[1], RemoteModule(data[2], data[1]))
         if tag == "F" and len(data) == 6:
             return self._proxies.get(data[1]) or self._keep(data[1], RemoteFunction(data[1], data[2:]))
-        if tag in {"H", "W"} and len(data) == (3 if tag == "H" else 4):
-            return self._resolve_object(data)
-        if tag == "X" and len(data) == 5 and type(data[4]) is str:
+        return self._resolve_object(data)
+
+    def _resolve_object(self, data: list[Any]) -> Any:
+        if data[0] == "X" and len(data) == 5 and type(data[4]) is str:
             kind, args = decode_class(self, data[2]), decode(data[3], self)
             if not isinstance(kind, Mirror) or not issubclass(kind, BaseException) or type(args) is not tuple:
                 raise WireError("a malformed exception")
             return self._make_error(kind, data[1], args, data[4])
-        raise WireError("an unknown reference")
-
-    def _resolve_object(self, data: list[Any]) -> Any:
+        if data[0] not in {"H", "W"} or len(data) != (3 if data[0] == "H" else 4):
+            raise WireError("an unknown reference")
         known = self._proxies.get(data[1])
         if known is not None:
             return known
@@ -550,16 +527,36 @@ class _Session:
             self._proxies[number] = made
         return made
 
-    def _mirror(self, data: list[Any]) -> Any:
+    def mirror(self, data: list[Any]) -> Any:
         """Make the class that stands for a class of the work; once."""
-        known = self._mirrors.get(data[1])
+        known = self.mirrors.get(data[1])
         if known is not None:
             return known
-        if len(data) != 8 or any(type(each) is not list for each in data[4:]):
+        if len(data) != 9 or any(type(each) is not list for each in data[4:]):
             raise WireError("a malformed class")
-        _, number, module, name, bases, own, special, traits = data
-        if any(type(each) is not str for each in (module, name, *own, *special, *traits)) or len(bases) > _DEEPEST:
+        _, number, module, name, bases, own, other, special, traits = data
+        if (
+            any(type(each) is not str for each in (module, name, *own, *other, *special, *traits))
+            or len(bases) > _DEEPEST
+        ):
             raise WireError("a malformed class")
+        parents, plain = self._list_bases(bases, traits)
+        members: dict[str, Any] = {"__module__": module, "__qualname__": name, "_remote_class_": number}
+        members |= {"_traits_": frozenset(traits), "_known_": False, "_special_": frozenset(special)}
+        for method in own:
+            if method == "__init__" or (method.isidentifier() and not method.startswith("__")):
+                members[method] = RemoteMethod(method, number)
+        members.update({member: RemoteMember(member, number) for member in other if not member.startswith("__")})
+        members.update({method: _forward(method) for method in special if _may_forward(method, plain=plain)})
+        try:
+            mirror = Mirror.__new__(Mirror, name.rpartition(".")[2], tuple(dict.fromkeys(parents)), members)
+        except TypeError as error:
+            raise WireError(f"a class that cannot be mirrored: {error}") from error
+        self.mirrors[number] = mirror
+        return mirror
+
+    def _list_bases(self, bases: list[Any], traits: list[str]) -> tuple[list[Any], bool]:
+        """List the classes from which a mirror derives, and whether a built-in type decides by its content."""
         parents = [decode_class(self, each) for each in bases]
         parents = [each for each in parents if _may_be_base(each)]
         if "error" in traits and not any(issubclass(each, BaseException) for each in parents):
@@ -567,28 +564,25 @@ class _Session:
         plain = [base for base in _MIRRORED if base.__name__ in traits]
         if plain and not any(issubclass(each, tuple(_MIRRORED)) for each in parents) and "error" not in traits:
             parents.append(plain[0])
-        members: dict[str, Any] = {"__module__": module, "__qualname__": name, "_remote_class_": number}
-        members |= {"_traits_": frozenset(traits), "_known_": False, "_special_": frozenset(special)}
-        for method in own:
-            if method.isidentifier() and not (method.startswith("__") and method.endswith("__")):
-                members[method] = RemoteMethod(method, number)
-        if "__init__" in own:
-            members["__init__"] = RemoteMethod("__init__", number)
-        members.update({method: _forward(method) for method in special if _may_forward(method, plain)})
         if not any(isinstance(each, Mirror) for each in parents):
             parents.insert(0, RemoteObject)
-        try:
-            mirror = Mirror.__new__(Mirror, name.rpartition(".")[2], tuple(dict.fromkeys(parents)), members)
-        except TypeError as error:
-            raise WireError(f"a class that cannot be mirrored: {error}") from error
-        self._mirrors[number] = mirror
-        return mirror
+        return parents, bool(plain)
+
+
+def _given(arguments: tuple[Any, ...]) -> Any:
+    """Return the positional arguments of a request."""
+    return next((each for each in reversed(arguments) if type(each) is tuple), ())
+
+
+def _read_place() -> tuple[dict[bytes, bytes], str]:
+    """Read the environment and the folder of the test, quickly."""
+    return dict(os.environ._data), os.getcwd()  # type: ignore[attr-defined]  # noqa: SLF001, PTH109
 
 
 def decode_class(session: _Session, data: Any) -> Any:
     """Return the class of a reference, without saying that the test knows it."""
     if type(data) is list and len(data) > 1 and data[0] == "K" and type(data[1]) is int:
-        return session._mirror(data)
+        return session.mirror(data)
     found = decode(data, session)
     if not isinstance(found, type):
         raise WireError("a class that is none")
@@ -604,7 +598,7 @@ def _may_be_base(kind: type) -> bool:
     return kind in _MIRRORED or (issubclass(kind, Exception) and _is_standard(kind)) or kind is SystemExit
 
 
-def _may_forward(name: str, plain: list[type]) -> bool:
+def _may_forward(name: str, *, plain: bool) -> bool:
     """Whether a special method is forwarded: not where a built-in type decides by its content."""
     if plain:
         return name in {"__enter__", "__exit__", "__call__", "__format__", "__str__", "__repr__"}
@@ -622,6 +616,21 @@ def _is_standard(value: Any) -> bool:
     return found is value
 
 
+def _name_of(value: Any) -> list[Any] | None:
+    """Return the reference of what both sides have: a module or a function of the standard library."""
+    if isinstance(value, types.ModuleType):
+        return ["N", value.__name__, ""] if value.__name__.partition(".")[0] in sys.stdlib_module_names else None
+    if isinstance(value, types.BuiltinFunctionType | types.FunctionType) and _is_standard(value):
+        bound = getattr(value, "__self__", None)
+        if bound is None or isinstance(bound, types.ModuleType):
+            return ["N", value.__module__, value.__qualname__]
+    if isinstance(value, types.MethodDescriptorType | types.WrapperDescriptorType):
+        return ["N", value.__objclass__.__module__, value.__qualname__]
+    if isinstance(value, types.BuiltinMethodType) and isinstance(value.__self__, type):
+        return ["N", value.__self__.__module__, value.__qualname__]
+    return None
+
+
 def _find_standard(module: Any, name: Any) -> Any:
     """Return a class of the standard library that the worker may name: plain types and exceptions."""
     if type(module) is not str or type(name) is not str:
@@ -635,13 +644,13 @@ def _find_standard(module: Any, name: Any) -> Any:
     safe = (module == "builtins" and name in _SAFE_TYPES) or module in _SAFE_MODULES
     if safe or issubclass(found, BaseException):
         return found
-    return _Named(module, name)
+    return _make_named(module, name)
 
 
 @functools.lru_cache(maxsize=256)
-def _Named(module: str, name: str) -> type:  # noqa: N802 - it makes a class
+def _make_named(module: str, name: str) -> Any:
     """Make the class that stands for another class of the standard library."""
-    members = {"__module__": module, "_remote_class_": None, "_traits_": frozenset(), "_known_": False}
+    members: dict[str, Any] = {"__module__": module, "_remote_class_": None, "_traits_": frozenset(), "_known_": False}
     return Mirror.__new__(Mirror, name, (RemoteObject,), members | {"_special_": frozenset()})
 
 
@@ -675,13 +684,7 @@ def _act(target: Any, name: str, given: list[Any]) -> Any:
     method = given[0]
     if type(method) is not str:
         raise WireError("a malformed question")
-    if name == "special":
-        if not (method.startswith("__") and method.endswith("__")):
-            raise WireError("a malformed question")
-        from .worker import SPECIAL
-
-        if method not in SPECIAL and method not in {"__eq__", "__hash__"}:
-            raise WireError("a method that does not cross")
+    if name == "special" and (method in SPECIAL or method in {"__eq__", "__hash__", "__repr__"}):
         return getattr(type(target), method)(target, *given[1])
     if method.startswith("_"):
         raise AttributeError(method)
@@ -689,7 +692,7 @@ def _act(target: Any, name: str, given: list[Any]) -> Any:
         return getattr(target, method)
     if name == "method":
         return getattr(target, method)(*given[1:])
-    if name == "set" and session._is_of_tests(type(target)):
+    if name == "set" and session.is_of_tests(type(target)):
         return setattr(target, method, given[1])
     raise WireError("a question that is not answered")
 
@@ -706,6 +709,7 @@ class Mirror(type):
     _special_: frozenset[str]
 
     def __new__(mcs, name: str, bases: tuple[type, ...], members: dict[str, Any], **kwargs: Any) -> Any:
+        """Make a mirror, or what a test derives from one."""
         if "_remote_class_" in members or bases == ():
             return super().__new__(mcs, name, bases, members)
         return mcs._subclass(name, bases, members, kwargs)
@@ -727,7 +731,8 @@ class Mirror(type):
         made = session.request("class", name, bases, handed, kinds, kwargs)
         for key, value in members.items():
             if key in kept - {"__classcell__"} or inspect.isfunction(value):
-                type.__setattr__(made, key, value)
+                setter: Any = type.__setattr__
+                setter(made, key, value)
         cell = members.get("__classcell__")
         if cell is not None:
             cell.cell_contents = made
@@ -737,6 +742,7 @@ class Mirror(type):
         type.__init__(cls, name, bases, members)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Make an object in the worker."""
         return session.request("call", cls, args, kwargs)
 
     def __getattr__(cls, name: str) -> Any:
@@ -745,6 +751,7 @@ class Mirror(type):
         return session.request("get", cls, name)
 
     def __getattribute__(cls, name: str) -> Any:
+        """Return what the mirror itself has; methods of the work are asked for."""
         found = type.__getattribute__(cls, name)
         if type(found) is RemoteMethod or name == "__doc__":
             return session.request("get", cls, name)
@@ -845,8 +852,20 @@ class RemoteMethod:
             return self
         if owner is not None and owner._remote_class_ == self._number:
             return RemoteBound(instance, self._name)
-        mirror = session._mirrors.get(self._number)
-        return functools.partial(session.request("get", mirror, self._name), instance)
+        return session.request("member", session.mirrors.get(self._number), self._name, instance, owner)
+
+
+class RemoteMember:
+    """A property, a class method or a static method of a class of the work."""
+
+    def __init__(self, name: str, number: int) -> None:
+        self._name = name
+        self._number = number
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if owner is None or owner._remote_class_ == self._number:
+            return session.request("get", owner if instance is None else instance, self._name)
+        return session.request("member", session.mirrors.get(self._number), self._name, instance, owner)
 
 
 class RemoteBound:
@@ -859,6 +878,7 @@ class RemoteBound:
         self._name = name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the method."""
         if self._name in _GUESSES and args and not type(self.__self__)._known_:
             session.breaks(f"{type(self.__self__).__name__} decides itself what {self._name} says about a value")
         return session.request("method", self.__self__, self._name, args, kwargs)
@@ -867,8 +887,7 @@ class RemoteBound:
         return getattr(session.request("get", self.__self__, self._name), name)
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, RemoteBound)
-        return same and self.__self__ is other.__self__ and self._name == other._name  # type: ignore[union-attr]
+        return isinstance(other, RemoteBound) and self.__self__ is other.__self__ and self._name == other._name
 
     def __hash__(self) -> int:
         return hash((id(self.__self__), self._name))
@@ -982,21 +1001,28 @@ def _same(one: Any, other: Any, depth: int) -> Any:
     form = _FORMS.get(type(other))
     if form is None or "eq" not in kind._traits_:
         return False if type(other).__module__ == "builtins" or form else NotImplemented
-    content = _content_of(kind)
-    if content and content != (type(other).__name__ if type(other) in {list, set} else form):
-        return content in {"set", "frozenset"} and form == "set" and session.request("form", one, form) == other
-    if form == "list" and not (content or kind._traits_ & {"seq"} or "__getitem__" in kind._special_):
-        return False
-    if form == "dict" and not (content or "map" in kind._traits_):
-        return False
-    if form == "set" and not (content or "set" in kind._traits_):
-        return False
-    if form in {"int", "float", "complex"} and f"__{'index' if form == 'int' else form}__" not in kind._special_:
+    if not _has_form(kind, other, form):
         return False
     value = session.request("form", one, form)
     if form == "list":
         return type(value) is list and value == list(other)
+    if form == "set":
+        return type(value) in {set, frozenset} and value == other
     return type(value).__name__ == form and value == other
+
+
+def _has_form(kind: Any, other: Any, form: str) -> bool:
+    """Whether an object of a class can equal a value of a built-in type at all."""
+    content = _content_of(kind)
+    if content and content != (type(other).__name__ if type(other) in {list, set} else form):
+        return content in {"set", "frozenset"} and form == "set"
+    if content or form in {"str", "bytes"}:
+        return True
+    if form in {"int", "float", "complex"}:
+        return f"__{'index' if form == 'int' else form}__" in kind._special_
+    if form == "list":
+        return "seq" in kind._traits_ or "__getitem__" in kind._special_
+    return ("map" if form == "dict" else "set") in kind._traits_
 
 
 def _content_of(kind: Any) -> str:
@@ -1014,7 +1040,7 @@ def _parts(value: Any) -> Any:
     fields = session.request("fields", value)
     if type(fields) is not dict:
         session.breaks("malformed fields")
-    return fields if fields else object()
+    return fields or object()
 
 
 def _frozen(value: Any, depth: int) -> Any:
@@ -1047,6 +1073,7 @@ class RemoteFunction:
         self.__dict__.update(__name__=name, __qualname__=name, __module__=module, __doc__=doc)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
         return session.request("call", self, args, kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -1115,4 +1142,3 @@ class RemoteModule(types.ModuleType):
 
 session: Final = _Session()
 """The connection of this process. The processes of the judge have nothing else of this module's."""
-_ = (itertools, random)

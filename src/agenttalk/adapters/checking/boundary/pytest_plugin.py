@@ -5,14 +5,13 @@ This module runs in the interpreter of the project that is checked, as a plugin 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
 
 from .judge import session
 from .runner_hooks import is_local, outcomes
-
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -22,7 +21,6 @@ def pytest_configure(config: Any) -> None:
     for name, value in (("dist", "no"), ("tx", []), ("numprocesses", None)):
         if hasattr(config.option, name):
             setattr(config.option, name, value)
-
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
@@ -46,7 +44,6 @@ def pytest_runtest_protocol(item: Any) -> Iterator[None]:
     session.end_test()
 
 
-
 @pytest.hookimpl(hookwrapper=True)
 def pytest_fixture_setup(fixturedef: Any) -> Iterator[None]:
     """Keep what fixtures for several tests ask of the work."""
@@ -57,9 +54,8 @@ def pytest_fixture_setup(fixturedef: Any) -> Iterator[None]:
             yield
 
 
-
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport() -> Iterator[Any]:
+def pytest_runtest_makereport() -> Generator[None, Any, None]:
     """Let a test fail in which the boundary was breached."""
     made = yield
     report = made.get_result()
@@ -68,7 +64,6 @@ def pytest_runtest_makereport() -> Iterator[Any]:
         report.longrepr = f"it does not cross the boundary: {session.breach}"
         if hasattr(report, "wasxfail"):
             del report.wasxfail
-
 
 
 def pytest_runtest_logreport(report: Any) -> None:

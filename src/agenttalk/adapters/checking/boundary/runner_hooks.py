@@ -1,4 +1,6 @@
-"""The judge's part in unittest, and what it writes for both runners: it begins and ends tests at the boundary, and writes what came of them.
+"""The judge's part in unittest, and what it writes for both runners.
+
+It begins and ends tests at the boundary, and notes how they ended.
 
 This module runs in the interpreter of the project that is checked. It imports the standard library alone.
 """
@@ -58,7 +60,7 @@ def watch(place: Path) -> None:
     chosen = place / CHOSEN
     if chosen.exists():
         outcomes.chosen = frozenset(json.loads(chosen.read_text(encoding="utf-8")))
-    sys.meta_path.insert(0, _UnittestFinder())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _UnittestFinder())
     atexit.register(outcomes.write)
 
 

@@ -1,16 +1,17 @@
 """The wire between the judge and the worker: frames of JSON, with tags for what JSON lacks.
 
 Only exact built-in types and a few of the standard library cross as values, and they are built anew on the other side.
-Anything else crosses as a reference, about which the two ends decide (`ReferenceTable`). The judge reads what hostile code
-may have written, so nothing here looks a name up except in a fixed table.
+Anything else crosses as a reference, about which the two ends decide (`ReferenceTable`). The judge reads what hostile
+code may have written, so nothing here looks a name up except in a fixed table.
 
 This module runs in the interpreter of the project that is checked. It imports the standard library alone.
 """
 
 from __future__ import annotations
 
+import argparse
 import collections
-import datetime
+import datetime as dt
 import decimal
 import enum
 import fractions
@@ -96,13 +97,13 @@ def _write_pairs(tag: str) -> Callable[[Any, ReferenceTable, int], Any]:
 
 
 def _write_text(tag: str, convert: Callable[[Any], Any]) -> Callable[[Any, ReferenceTable, int], Any]:
-    return lambda value, table, depth: [tag, convert(value)]
+    return lambda value, _table, _depth: [tag, convert(value)]
 
 
 def _write_time(value: Any, _table: ReferenceTable, _depth: int) -> Any:
-    if value.tzinfo is not None and type(value.tzinfo) is not datetime.timezone:
+    if value.tzinfo is not None and type(value.tzinfo) is not dt.timezone:
         return _table.refer(value)
-    return ["dt" if type(value) is datetime.datetime else "tm", value.isoformat(), value.fold]
+    return ["dt" if type(value) is dt.datetime else "tm", value.isoformat(), value.fold]
 
 
 def _write_range(value: Any, table: ReferenceTable, depth: int) -> Any:
@@ -141,17 +142,19 @@ _WRITERS: Final[dict[type, Callable[[Any, ReferenceTable, int], Any]]] = {
     collections.Counter: _write_pairs("ct"),
     collections.deque: _write_deque,
     collections.defaultdict: _write_default,
-    datetime.datetime: _write_time,
-    datetime.time: _write_time,
-    datetime.date: _write_text("da", lambda value: value.isoformat()),
-    datetime.timedelta: lambda value, _table, _depth: ["td", value.days, value.seconds, value.microseconds],
-    datetime.timezone: _write_zone,
+    dt.datetime: _write_time,
+    dt.time: _write_time,
+    dt.date: _write_text("da", lambda value: value.isoformat()),
+    dt.timedelta: lambda value, _table, _depth: ["td", value.days, value.seconds, value.microseconds],
+    dt.timezone: _write_zone,
     decimal.Decimal: _write_text("de", str),
     fractions.Fraction: lambda value, _table, _depth: ["fr", hex(value.numerator), hex(value.denominator)],
     uuid.UUID: _write_text("u", lambda value: value.hex),
     pathlib.PosixPath: _write_text("p", str),
     pathlib.PurePosixPath: _write_text("pp", str),
     re.Pattern: lambda value, table, depth: ["re", encode(value.pattern, table, depth), value.flags],
+    argparse.Namespace: lambda value, table, depth: ["ns", *_write_pairs("")(vars(value), table, depth)[1:]],
+    types.SimpleNamespace: lambda value, table, depth: ["sn", *_write_pairs("")(vars(value), table, depth)[1:]],
     types.EllipsisType: lambda _value, _table, _depth: ["el"],
     types.NotImplementedType: lambda _value, _table, _depth: ["ni"],
 }
@@ -196,7 +199,7 @@ def _read_complex(data: list[Any], _table: ReferenceTable, _depth: int) -> compl
 
 
 def _read_time(data: list[Any], _table: ReferenceTable, _depth: int) -> object:
-    made = (datetime.datetime if data[0] == "dt" else datetime.time).fromisoformat(_text(data, 3))
+    made = (dt.datetime if data[0] == "dt" else dt.time).fromisoformat(_text(data, 3))
     return made.replace(fold=1 if data[2] else 0)
 
 
@@ -249,9 +252,9 @@ _READERS: Final[dict[str, Callable[[list[Any], ReferenceTable, int], Any]]] = {
     "sl": lambda data, table, depth: slice(*_read_span(data, table, depth)),
     "dt": _read_time,
     "tm": _read_time,
-    "da": lambda data, _table, _depth: datetime.date.fromisoformat(_text(data)),
-    "td": lambda data, _table, _depth: datetime.timedelta(*_numbers(data, 3)),
-    "tz": lambda data, _table, _depth: datetime.timezone(datetime.timedelta(*_numbers(data, 3))),
+    "da": lambda data, _table, _depth: dt.date.fromisoformat(_text(data)),
+    "td": lambda data, _table, _depth: dt.timedelta(*_numbers(data, 3)),
+    "tz": lambda data, _table, _depth: dt.timezone(dt.timedelta(*_numbers(data, 3))),
     "de": lambda data, _table, _depth: decimal.Decimal(_text(data)),
     "fr": lambda data, _table, _depth: fractions.Fraction(int(_text(data, 3), 16), int(data[2], 16)),
     "u": lambda data, _table, _depth: uuid.UUID(hex=_text(data)),
@@ -259,6 +262,8 @@ _READERS: Final[dict[str, Callable[[list[Any], ReferenceTable, int], Any]]] = {
     "pp": lambda data, _table, _depth: pathlib.PurePosixPath(_text(data)),
     "re": _read_pattern,
     "e": _read_member,
+    "ns": lambda data, table, depth: argparse.Namespace(**_read_pairs(data, table, depth)),
+    "sn": lambda data, table, depth: types.SimpleNamespace(**_read_pairs(data, table, depth)),
     "el": lambda _data, _table, _depth: ...,
     "ni": lambda _data, _table, _depth: NotImplemented,
 }

@@ -1,8 +1,8 @@
 """The worker: it runs the work, and answers what the judge asks about it over the wire.
 
-`Template` is a process in which no code of the work ever runs: it keeps compiled code, and forks a `Worker` for each test.
-What a worker leaves, processes and temporary files, is removed before the next one. All that a worker says is judged by
-the judge: nothing here has to resist the work, except the template.
+`Template` is a process in which no code of the work ever runs: it keeps compiled code, and forks a `Worker` for each
+test. What a worker leaves, processes and temporary files, is removed before the next one. The judge judges all that a
+worker says: nothing here has to resist the work, except the template.
 
 This module runs in the interpreter of the project that is checked. It imports the standard library alone.
 """
@@ -29,6 +29,7 @@ import types
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 from .wire import Wire, WireError, decode, encode
@@ -36,12 +37,15 @@ from .wire import Wire, WireError, decode, encode
 SPECIAL: Final = frozenset(
     f"__{name}__"
     for name in (
-        "call abs add and bool bytes ceil complex contains delitem divmod enter exit float floor floordiv format ge"
-        " getitem gt index int invert iter le len length_hint lshift lt matmul mod mul neg next or pos pow radd rand"
-        " rdivmod repr reversed rfloordiv rlshift rmatmul rmod rmul ror round rpow rrshift rshift rsub rtruediv rxor"
-        " setitem str sub truediv trunc xor iadd isub imul iand ior ixor itruediv ifloordiv imod ipow ilshift irshift"
-        " imatmul get set delete set_name missing fspath"
-    ).split()
+        *("call", "abs", "add", "and", "bool", "bytes", "ceil", "complex", "contains", "delitem", "divmod"),
+        *("enter", "exit", "float", "floor", "floordiv", "format", "ge", "getitem", "gt", "index", "int"),
+        *("invert", "iter", "le", "len", "length_hint", "lshift", "lt", "matmul", "mod", "mul", "neg", "next"),
+        *("or", "pos", "pow", "radd", "rand", "rdivmod", "repr", "reversed", "rfloordiv", "rlshift"),
+        *("rmatmul", "rmod", "rmul", "ror", "round", "rpow", "rrshift", "rshift", "rsub", "rtruediv", "rxor"),
+        *("setitem", "str", "sub", "truediv", "trunc", "xor", "iadd", "isub", "imul", "iand", "ior", "ixor"),
+        *("itruediv", "ifloordiv", "imod", "ipow", "ilshift", "irshift", "imatmul", "get", "set", "delete"),
+        *("set_name", "missing", "fspath"),
+    )
 )
 """Special methods that cross. Comparison for equality, hashes, attributes and construction are decided elsewhere."""
 _PLAIN_BASES: Final = (str, int, float, complex, bytes, tuple)
@@ -99,25 +103,25 @@ class _ByteStream(io.RawIOBase):
 class StandIn:
     """Stands in the worker for an object of the judge; its class is made for the class of that object."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
+    _worker_: Any
+    _judge_: int
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return self._worker_.ask("get", self._judge_, name)  # type: ignore[attr-defined]
+        return self._worker_.ask("get", self._judge_, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self._worker_.ask("set", self._judge_, name, value)  # type: ignore[attr-defined]
+        self._worker_.ask("set", self._judge_, name, value)
 
     def __repr__(self) -> str:
-        return str(self._worker_.ask("special", self._judge_, "__repr__", ()))  # type: ignore[attr-defined]
+        return str(self._worker_.ask("special", self._judge_, "__repr__", ()))
 
     def __eq__(self, other: object) -> Any:
-        return self._worker_.ask("special", self._judge_, "__eq__", (other,))  # type: ignore[attr-defined]
+        return self._worker_.ask("special", self._judge_, "__eq__", (other,))
 
     def __hash__(self) -> int:
-        return int(self._worker_.ask("special", self._judge_, "__hash__", ()))  # type: ignore[attr-defined]
+        return int(self._worker_.ask("special", self._judge_, "__hash__", ()))
 
 
 class _StandInClass(type):
@@ -185,6 +189,7 @@ class Worker:
             "place": self._place,
             "loaded": self._loaded,
             "await": self._await,
+            "member": lambda kind, name, instance, owner: vars(kind)[name].__get__(instance, owner),
         }
 
     # Serving
@@ -192,34 +197,42 @@ class Worker:
     def serve(self) -> None:
         """Answer until the judge closes the wire."""
         sys.stdout, sys.stderr = _Stream(self._effects, "o"), _Stream(self._effects, "e")
-        warnings.showwarning = self._show_warning
+        warnings.showwarning = self._show_warning  # type: ignore[assignment]
         warnings.simplefilter("always")
         while True:
             try:
                 message = self._wire.receive()
             except WireError:
                 return
-            self._answer(message)
+            if message[1] == "repeat":
+                self._wire.send([0, "r", [self._make_reply(each) for each in message[2]], []])
+            else:
+                self._answer(message)
 
     def _answer(self, message: list[Any]) -> None:
+        try:
+            self._wire.send(self._make_reply(message))
+        except (WireError, RecursionError) as error:
+            self._wire.send([message[0], "w", str(error), []])
+
+    def _make_reply(self, message: list[Any]) -> list[Any]:
         number, name, *rest = message
         before = self._next
         self._next = number << _IDS
         try:
             arguments = [decode(each, self) for each in rest]
             value = self._answers[name](*arguments)
-            if name in {"call", "method", "special"}:
-                self._note_changes(rest[-2:], arguments[-2:] if name != "special" else arguments[-1:])
-            reply = [number, "r", encode(value, self)]
+            given: Sequence[Any] = ()
+            if name in {"call", "method"}:
+                given = arguments[-2]
+                self._note_changes(rest[-2], given)
+            reply = [number, "r", _find_given(value, given) or encode(value, self)]
         except BaseException as error:  # noqa: BLE001 - all that the work raises goes to the judge
             reply = [number, "x", *self._describe_error(error)]
         effects = self._effects[:]
         self._effects.clear()
         self._next = before
-        try:
-            self._wire.send([*reply, effects])
-        except (WireError, RecursionError) as error:
-            self._wire.send([number, "w", str(error), []])
+        return [*reply, effects]
 
     def ask(self, name: str, *arguments: Any) -> Any:
         """Ask the judge about one of its objects, and answer what it asks meanwhile."""
@@ -237,13 +250,11 @@ class Worker:
 
     def _note_changes(self, sent: Sequence[Any], arguments: Sequence[Any]) -> None:
         """Tell the judge which of its lists, dicts and sets the work has changed."""
-        if not arguments or type(arguments[0]) is not tuple:
-            return
-        for place, value in enumerate(arguments[0]):
+        for place, value in enumerate(arguments):
             if type(value) in {list, dict, set, bytearray}:
                 with suppress(WireError):
                     now = encode(value, self)
-                    if now != sent[0][place + 1]:
+                    if now != sent[place + 1]:
                         self._effects.append(["m", place, now])
 
     def _show_warning(self, message: Any, category: Any, filename: str, lineno: int, *_: Any) -> None:
@@ -295,6 +306,7 @@ class Worker:
         self._described.add(number)
         bases = [self.refer(base) for base in kind.__bases__ if base is not object]
         own = [name for name, value in vars(kind).items() if isinstance(value, types.FunctionType)]
+        other = [name for name, value in vars(kind).items() if isinstance(value, property | classmethod | staticmethod)]
         special = sorted(
             {name for each in kind.__mro__ if each is not object for name in vars(each) if name in SPECIAL}
             - {name for name in SPECIAL if getattr(kind, name, 0) is None}
@@ -302,7 +314,7 @@ class Worker:
         traits = [
             name
             for name, holds in (
-                ("eq", kind.__eq__ is not object.__eq__),
+                ("eq", vars(object)["__eq__"] is not getattr(kind, "__eq__", None)),
                 ("hash", kind.__hash__ is not None),
                 ("error", issubclass(kind, BaseException)),
                 ("map", _is_kind(kind, collections.abc.Mapping)),
@@ -313,7 +325,7 @@ class Worker:
             )
             if holds
         ]
-        return ["K", number, str(kind.__module__), str(kind.__qualname__), bases, own, special, traits]
+        return ["K", number, str(kind.__module__), str(kind.__qualname__), bases, own, other, special, traits]
 
     def resolve(self, data: list[Any]) -> object:
         """Return the object that a reference of the judge is about."""
@@ -337,8 +349,8 @@ class Worker:
         elif tag == "JK":
             made = self._make_stand_in_class(number, *data[2:])
         elif tag == "JO":
-            kind = self.resolve(data[2])
-            made = object.__new__(kind)  # type: ignore[call-overload]
+            kind: Any = self.resolve(data[2])
+            made = object.__new__(kind)
             object.__setattr__(made, "_judge_", number)
         else:
             raise WireError(f"an unknown reference {tag!r}")
@@ -451,7 +463,9 @@ class Worker:
             named += list(getattr(target, "__dict__", ()))
         found = {}
         for name in named:
-            mangled = f"_{kind.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("_") else name
+            mangled = (
+                f"_{kind.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("_") else name
+            )
             with suppress(AttributeError):
                 found[str(name)] = object.__getattribute__(target, mangled)
         return found
@@ -531,6 +545,13 @@ def _raw(base: Any, value: Any) -> Any:
     return (list if base is collections.deque else base)(base.__iter__(value))
 
 
+def _find_given(value: Any, given: Sequence[Any]) -> list[Any] | None:
+    """Return the reference of an argument that is returned."""
+    if type(value) in {list, dict, set, bytearray, tuple} and value:
+        return next((["A", place] for place, each in enumerate(given) if each is value), None)
+    return None
+
+
 def _is_kind(kind: type, abstract: Any) -> bool:
     try:
         return issubclass(kind, abstract)
@@ -599,7 +620,12 @@ class Template:
 
     def serve(self) -> None:
         """Answer the judge until it is gone."""
-        answers = {"path": self._set_path, "locate": self._locate, "warm": self._warm, "end": self._end}
+        answers: dict[str, Callable[..., Any]] = {
+            "path": self._set_path,
+            "locate": self._locate,
+            "warm": self._warm,
+            "end": self._end,
+        }
         try:
             while True:
                 name, *arguments = self._wire.receive()
@@ -613,7 +639,7 @@ class Template:
     def _set_path(self, path: list[str], kept: str) -> None:
         self._path = path
         sys.path[:] = [each for each in path if not self._is_tree(each)]
-        self._kept = frozenset({os.path.basename(kept), "home"})
+        self._kept = frozenset({Path(kept).name, "home"})
         importlib.invalidate_caches()
 
     def _is_tree(self, path: str) -> bool:
@@ -622,7 +648,7 @@ class Template:
 
     def _locate(self, name: str, path: list[str]) -> bool:
         """Whether a top-level module of this name would come from the tree. Runs nothing."""
-        finders = [each for each in sys.meta_path if not isinstance(each, type)]
+        finders: list[Any] = [each for each in sys.meta_path if not isinstance(each, type)]
         specs = (each.find_spec(name, None, None) for each in finders if hasattr(each, "find_spec"))
         spec = next((each for each in specs if each is not None), None)
         spec = importlib.machinery.PathFinder.find_spec(name, path) or spec
@@ -638,8 +664,9 @@ class Template:
                     importlib.import_module(name)
         for path in files:
             if path.endswith(".py") and self._is_tree(path):
-                with suppress(OSError, SyntaxError, ValueError, RecursionError), open(path, "rb") as file:
-                    _KnownLoader.known[path] = compile(file.read(), path, "exec", dont_inherit=True)
+                with suppress(OSError, SyntaxError, ValueError, RecursionError):
+                    code = Path(path).read_bytes()
+                    _KnownLoader.known[path] = compile(code, path, "exec", dont_inherit=True)
 
     def _end(self) -> None:
         """End everything that the last worker left."""
@@ -667,7 +694,6 @@ class Template:
         self._child = os.fork()
         if self._child:
             connection.close()
-            self._wire.send(["ok", None])
             return
         try:
             os.setsid()
@@ -691,7 +717,7 @@ def _remove(entry: os.DirEntry[str]) -> None:
         shutil.rmtree(entry.path, ignore_errors=True)
     else:
         with suppress(OSError):
-            os.unlink(entry.path)
+            Path(entry).unlink()
 
 
 def main(door: str, root: str, own: str) -> None:
