@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from agenttalk.wiring.http_door import agent_api
     from agenttalk.wiring.local_service import make_local_service
     from agenttalk.wiring.machine import RandomIds, SystemClock
-    from agenttalk.wiring.opening import open_configured_root, open_root, sweep_root
     from agenttalk.wiring.provers import find_stale_tasks
+    from agenttalk.wiring.root import open_configured_root, open_root, sweep_root
 
 __all__ = [
     "RandomIds",
