@@ -28,7 +28,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.engine import Engine, EngineOptions
 from agenttalk.engine.operation.service import EngineTools
 from agenttalk.engine.operation.sessions import FIRST_LINK
-from agenttalk.engine.operation.tracing import TraceExporter
+from agenttalk.engine.operation.trace_export import TraceExporter
 from agenttalk.engine.toolchain.loops import ForgeConnections
 from agenttalk.ports.agents import Performer
 from agenttalk.ports.forge import Forge
