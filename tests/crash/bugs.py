@@ -35,7 +35,7 @@ from agenttalk.engine.proof.closing import PlanCloser
 from agenttalk.engine.runs import leasing, resume
 from agenttalk.engine.runs.attempt import AttemptBuilder
 from agenttalk.engine.runs.steps import StepWriter
-from agenttalk.engine.toolchain.outgoing import ForgePoster
+from agenttalk.engine.toolchain.forge_posts import ForgePoster
 from agenttalk.ports.agents import ProgramTurn, TurnEnd
 from agenttalk.ports.statements.plans import SET_PHASE
 from agenttalk.ports.storage import Tx
