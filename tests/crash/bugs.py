@@ -31,7 +31,7 @@ from agenttalk.engine.messages.incoming import IncomingFile
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.proof import regressions
 from agenttalk.engine.proof import release as proof_release
-from agenttalk.engine.proof.closing import PlanCloser
+from agenttalk.engine.proof.plan_closer import PlanCloser
 from agenttalk.engine.runs import leasing, resume
 from agenttalk.engine.runs.attempt import AttemptBuilder
 from agenttalk.engine.runs.steps import StepWriter

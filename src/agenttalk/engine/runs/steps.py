@@ -16,7 +16,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, Mach
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import regressions
-from agenttalk.engine.proof.closing import PlanCloser
+from agenttalk.engine.proof.plan_closer import PlanCloser
 from agenttalk.engine.proof.staleness import StalenessReport
 from agenttalk.engine.runs import conclusion, leasing
 from agenttalk.engine.runs.conclusion import FinishedTurn
