@@ -21,8 +21,8 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, MachineError
 from agenttalk.engine.budgets import account_waits, day_limit
 from agenttalk.engine.budgets.account_waits import AccountWaits
-from agenttalk.engine.budgets.spending import Budgets
 from agenttalk.engine.budgets.turn_monitor import TurnMonitors
+from agenttalk.engine.budgets.used_budgets import Budgets
 from agenttalk.engine.core.boards import VIRTUAL, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.slots import Slots

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from agenttalk.engine.budgets.spending import Allowance
 from agenttalk.engine.budgets.turn_monitor import TurnMonitors
+from agenttalk.engine.budgets.used_budgets import Allowance
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.slots import Slots
