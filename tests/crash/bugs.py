@@ -27,7 +27,7 @@ from agenttalk.engine.inbox.ready_commands import ReadyCommand
 from agenttalk.engine.inbox.turn import TurnSetting
 from agenttalk.engine.messages import admission
 from agenttalk.engine.messages.admission import AdmissionOutcome
-from agenttalk.engine.messages.incoming import IncomingFile
+from agenttalk.engine.messages.incoming_file import IncomingFile
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.proof import regressions
 from agenttalk.engine.proof import release as proof_release

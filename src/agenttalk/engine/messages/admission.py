@@ -15,7 +15,7 @@ from agenttalk.engine.core import plan_settings, records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.records import JournalMessage, RefusedMessage
 from agenttalk.engine.messages import recall, refusals
-from agenttalk.engine.messages.incoming import IncomingFile, output_of
+from agenttalk.engine.messages.incoming_file import IncomingFile, output_of
 from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.engine.plans import validator_verdicts

@@ -18,8 +18,8 @@ from agenttalk.contracts.validation import ArtifactValidationResult
 from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.mail import letters
-from agenttalk.engine.messages import admission, form_notices, incoming, outbox_reader, refusals
-from agenttalk.engine.messages.incoming import IncomingFile
+from agenttalk.engine.messages import admission, form_notices, incoming_file, outbox_reader, refusals
+from agenttalk.engine.messages.incoming_file import IncomingFile
 from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.engine.people import questions
@@ -59,13 +59,13 @@ def read_control_file(deps: Deps, found: OutboxFile) -> tuple[bytes, ControlFile
         return None
     if isinstance(data, InputError):
         return b"", Rejection(data.code, data.message)
-    if withheld := incoming.check_secrets(deps, data):
+    if withheld := incoming_file.check_secrets(deps, data):
         return deps.secret_guard.secrets.redact_bytes(data), withheld
     try:
         return data, control_files.read(found.control or "", data, owner=found.agent_id, plan_id=found.plan_id)
     except Exception:
         LOG.exception("a control file could not be read", extra={"action": "router.collect"})
-        return data, incoming.INTERNAL_FAULT
+        return data, incoming_file.INTERNAL_FAULT
 
 
 def collect_control_file(

@@ -17,8 +17,8 @@ from agenttalk.contracts.errors import Code, InputError, MissingError, UsageErro
 from agenttalk.engine.core import cursors, records
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.messages import admission, delivery, incoming, outbox_reader, published_files
-from agenttalk.engine.messages.incoming import IncomingFile
+from agenttalk.engine.messages import admission, delivery, incoming_file, outbox_reader, published_files
+from agenttalk.engine.messages.incoming_file import IncomingFile
 from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import PlanRegistry, RoutedPlan
 from agenttalk.ports.folders import FolderEntry
@@ -147,9 +147,9 @@ async def _rebuild_file(deps: Deps, blobs: Blobs, letter: DeadLetter, data: byte
         return arrival
     kept = [await blobs.exists(file.sha256) for file in parcel.envelope.payload.files]
     if all(kept):
-        return await incoming.check_media_types(blobs, arrival, plan)
+        return await incoming_file.check_media_types(blobs, arrival, plan)
     try:
-        return await incoming.load_payloads(deps, blobs, arrival, plan)
+        return await incoming_file.load_payloads(deps, blobs, arrival, plan)
     except (InputError, MissingError) as error:
         return replace(arrival, parcel=Rejection(Code(error.code), error.message))
 
