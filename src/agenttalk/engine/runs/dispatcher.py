@@ -31,7 +31,7 @@ from agenttalk.engine.proof.pending_decisions import PendingDecisions
 from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.branch_watch import BranchWatch
 from agenttalk.engine.runs.job_runner import JobRunner
-from agenttalk.engine.runs.leasing import LeaseContext
+from agenttalk.engine.runs.leases import LeaseContext
 from agenttalk.engine.runs.operator import OperatorActions
 from agenttalk.engine.runs.recovery import Recovery
 from agenttalk.engine.runs.state import BoardState, DispatcherState, make_tasks_ready

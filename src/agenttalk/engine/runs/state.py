@@ -18,7 +18,7 @@ from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.runs import folder_agents
 from agenttalk.engine.runs.conclusion import FinishedTurn
 from agenttalk.engine.runs.job_runner import JobRunner
-from agenttalk.engine.runs.leasing import LeaseContext
+from agenttalk.engine.runs.leases import LeaseContext
 from agenttalk.ports.agents import Processes
 from agenttalk.ports.proof import Prover
 from agenttalk.ports.storage import Store
