@@ -15,7 +15,7 @@ from typing import Any, Final
 from markupsafe import Markup, escape
 
 from agenttalk.contracts.core.vocabulary import Locale
-from agenttalk.doors.pages.rendering import badge_of, board_of, quote_part
+from agenttalk.doors.pages.page import badge_of, board_of, quote_part
 from agenttalk.rules.plans import drawing
 from agenttalk.rules.text.code_words import render_code
 
