@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 
 from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.doors.pages.page import badge_of, board_of, quote_part
-from agenttalk.rules.plans import drawing
+from agenttalk.rules.plans import dag_layout
 from agenttalk.rules.text.code_words import render_code
 
 LARGE: Final = 200
@@ -69,7 +69,7 @@ class Picture:
 @lru_cache(maxsize=8)
 def draw_plan(tasks: tuple[str, ...], edges: tuple[tuple[str, str], ...]) -> Picture:
     """Draw a plan. It is drawn again with every change of the plan."""
-    drawn = drawing.draw(tasks, edges)
+    drawn = dag_layout.draw(tasks, edges)
     paths: dict[str, list[str]] = {}
     for each in drawn.lines:
         paths.setdefault(each.begin, []).append(f'<path d="{drawing.to_svg_path(each.points)}"/>')
@@ -91,7 +91,7 @@ def _starts(columns: Sequence[int]) -> list[int]:
     found = [0]
     for x in columns:
         if x - found[-1] >= TILE:
-            found.append(x - drawing.GAP_Y // 2)
+            found.append(x - dag_layout.GAP_Y // 2)
     return found
 
 
