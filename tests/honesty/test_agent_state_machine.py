@@ -25,7 +25,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import human_driver, questions
 from agenttalk.ports.agents import TurnEnd
 from agenttalk.rules.core.tokens import attempt_token, read_token
-from agenttalk.rules.messages import routing
+from agenttalk.rules.messages import routes
 from agenttalk.rules.proof import check_results, done
 from effort import cases, tried
 from kits.hostilekit import AGENTS, CHECK, COFFEE, HEADING, OPERATOR, OUTPUTS, PLAN, QUESTION, Program, Row, World, kept
@@ -602,7 +602,7 @@ def plant_any_words(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def plant_any_sender(monkeypatch: pytest.MonkeyPatch) -> None:
     """Outputs are taken from every outbox."""
-    monkeypatch.setattr(routing, "_not_theirs", lambda *_: None)
+    monkeypatch.setattr(routes, "_not_theirs", lambda *_: None)
 
 
 def lies(hostile: Hostile) -> None:

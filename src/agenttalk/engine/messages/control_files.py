@@ -37,9 +37,9 @@ from agenttalk.ports.statements.messages import (
 )
 from agenttalk.ports.statements.plans import LAST_SEQ
 from agenttalk.ports.storage import Tx
-from agenttalk.rules.messages import control_files, routing
+from agenttalk.rules.messages import control_files, routes
 from agenttalk.rules.messages.control_files import ControlFile, Step
-from agenttalk.rules.messages.routing import Rejection
+from agenttalk.rules.messages.routes import Rejection
 from agenttalk.rules.proof import turn_outcome
 from agenttalk.rules.proof.performance import Performance
 
@@ -188,7 +188,7 @@ def _order(
     node = plan.facts.nodes.get(task_id) if plan.facts else None
     if plan.facts is None or node is None:
         return Rejection(Code.TASK_NOT_IN_DAG, f"the plan's DAG has no task {task_id!r}")
-    if refused := routing.reject_reexecution(found.agent_id, node, node.assigned_agent_id, said, plan.facts):
+    if refused := routes.reject_reexecution(found.agent_id, node, node.assigned_agent_id, said, plan.facts):
         return refused
     seq = tx.run(LAST_SEQ, plan_id=plan.plan_id, task_id=task_id)[0].seq + 1
     about = {"plan_id": plan.plan_id, "task_id": task_id, "command_id": make_command_id(task_id, seq)}
@@ -214,7 +214,7 @@ def _order(
         "payload": {"command": command},
     }
     data = wire.write(envelope)
-    parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
+    parcel = routes.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
     if isinstance(parcel, Rejection):
         return parcel
     name = f"cmd_reexecute_{task_id}_{seq:03d}{root_layout.MESSAGE}"

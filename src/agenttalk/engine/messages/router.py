@@ -44,7 +44,7 @@ from agenttalk.ports.statements.messages import (
 from agenttalk.ports.storage import Blobs, Store, Tx
 from agenttalk.rules.core.redaction import Secrets
 from agenttalk.rules.messages.control_files import ControlFile
-from agenttalk.rules.messages.routing import MessageTally, Rejection
+from agenttalk.rules.messages.routes import MessageTally, Rejection
 
 LOG = logging.getLogger(__name__)
 _HINT: Final = "the log says how; please report it"

@@ -20,7 +20,7 @@ from agenttalk.engine.messages.plan_registry import PlanRegistry, RoutedPlan
 from agenttalk.ports.folders import FolderEntry
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.commands import envelopes
-from agenttalk.rules.messages.routing import OutboxMessage, Rejection
+from agenttalk.rules.messages.routes import OutboxMessage, Rejection
 
 OPERATOR: Final = "operator"
 CommandLogKind = Literal["generated", "validated"]
