@@ -72,7 +72,7 @@ def draw_plan(tasks: tuple[str, ...], edges: tuple[tuple[str, str], ...]) -> Pic
     drawn = dag_layout.draw(tasks, edges)
     paths: dict[str, list[str]] = {}
     for each in drawn.lines:
-        paths.setdefault(each.begin, []).append(f'<path d="{drawing.to_svg_path(each.points)}"/>')
+        paths.setdefault(each.begin, []).append(f'<path d="{dag_layout.to_svg_path(each.points)}"/>')
     lines = {name: Markup("".join(each)) for name, each in paths.items()}  # noqa: S704 - only numbers
     starts = _starts(sorted({box.x for box in drawn.boxes.values()}))
     held: list[list[str]] = [[] for _ in starts]
@@ -128,7 +128,7 @@ def _node(
         f'data-met="{int(met)}" aria-label="{escape(f"{name}: {said}, {agent_id}")}"'
     )
     inside = (
-        f'{title}<rect class="box" width="{drawing.WIDTH}" height="{drawing.HEIGHT}" rx="9"/>'
+        f'{title}<rect class="box" width="{dag_layout.WIDTH}" height="{dag_layout.HEIGHT}" rx="9"/>'
         f'<g class="sign" transform="translate(18 22)">{_SHAPES[kind]}</g>'
         f'<text x="34" y="19">{escape(_cut(name, _NAME))}</text>'
         f'<text x="34" y="34" class="sub">{escape(f"{_cut(agent_id, _AGENT)} · {said}")}</text>'
