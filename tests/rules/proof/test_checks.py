@@ -22,7 +22,7 @@ from agenttalk.rules.proof.check_results import (
     StoredOutput,
 )
 from agenttalk.rules.proof.evidence import CheckFinding
-from agenttalk.rules.proof.junit import Outcomes, UnreadableReport
+from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
 
 GREEN = ProgramExit("finished", 0)
 RED = ProgramExit("finished", 1)
