@@ -194,7 +194,7 @@ class ChangeOutcome:
     def _describe_merge(self) -> str:
         """Describe the command that brings the work into the user's folder.
 
-        Git refuses to merge over uncommitted files, and the branch begins with these. So there the work alone is applied.
+        Git refuses to merge over uncommitted files, and the branch begins with them: the work alone is applied.
         """
         repository, branch = self._prepared.repository, sanitize(self._prepared.branch)
         if not repository.uncommitted:
@@ -214,9 +214,9 @@ class ChangeOutcome:
         match self.result:
             case "proven":
                 say(f"[green]✓[/] proven: [bold]{check}[/] ({summary})")
+                self._say_evidence()
                 if work := self._work:
-                    self._say_evidence()
-                say(f"  {sanitize(prepared.branch)} {work.commit[:12]}: {sanitize(work.summary)}")
+                    say(f"  {sanitize(prepared.branch)} {work.commit[:12]}: {sanitize(work.summary)}")
                 self._say_merged()
             case "green":
                 say("[yellow]![/] nothing to prove: it is green before the work", err=True)
