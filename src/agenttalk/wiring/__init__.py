@@ -39,11 +39,11 @@ _HOMES = {
     "collect_periodically": "engine",
     "find_stale_tasks": "provers",
     "make_local_service": "local_service",
-    "open_root": "opening",
-    "open_configured_root": "opening",
+    "open_root": "root",
+    "open_configured_root": "root",
     "reconcile_forges": "forges",
     "serve": "engine",
-    "sweep_root": "opening",
+    "sweep_root": "root",
 }
 
 

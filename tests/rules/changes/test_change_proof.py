@@ -13,7 +13,7 @@ from agenttalk.rules.changes.change_proof import ChangePolicy, ChangeUnderProof,
 from agenttalk.rules.changes.changed_files import ChangedFile
 from agenttalk.rules.checks.protection import FileTree
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint, Reason
-from agenttalk.rules.proof.junit import Outcomes
+from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text import change_words
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

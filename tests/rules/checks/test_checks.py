@@ -21,7 +21,7 @@ from agenttalk.rules.checks.check_results import (
     StoredOutput,
 )
 from agenttalk.rules.proof.evidence import CheckFinding, Confirmation
-from agenttalk.rules.proof.junit import Outcomes, UnreadableReport
+from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
 
 GREEN = ProgramExit("finished", 0)
 RED = ProgramExit("finished", 1)

@@ -36,9 +36,10 @@ from agenttalk.ports.folders import Folder
 from agenttalk.ports.storage import Clock, Ids
 from agenttalk.rules.checks import check_results
 from agenttalk.rules.checks.check_results import FileFacts, GitFacts, ProgramExit, StoredOutput
-from agenttalk.rules.proof import evidence, junit
+from agenttalk.rules.proof import evidence
 from agenttalk.rules.proof.evidence import CheckFinding, CheckResult, Confirmation, Fingerprint
-from agenttalk.rules.proof.junit import Outcomes, UnreadableReport
+from agenttalk.rules.suites import junit
+from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
 from agenttalk.rules.text import check_words
 
 CheckoutFactory = Callable[[], Awaitable[Folder]]

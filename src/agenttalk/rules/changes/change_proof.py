@@ -24,7 +24,7 @@ from agenttalk.rules.core import scope
 from agenttalk.rules.proof import done, evidence
 from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.proof.evidence import CheckResult
-from agenttalk.rules.proof.junit import Outcomes
+from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text import change_words
 from agenttalk.rules.text.message import LISTED, Message, Template, join, join_names
 

@@ -21,7 +21,7 @@ from agenttalk.contracts.promise import (
 from agenttalk.rules.core import scope
 from agenttalk.rules.core.task_states import ProgramEnding
 from agenttalk.rules.proof.evidence import CheckFinding, Confirmation, Reason
-from agenttalk.rules.proof.junit import Outcomes, UnreadableReport
+from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
 from agenttalk.rules.text import check_words
 from agenttalk.rules.text.message import ABOUT, LISTED, join, join_names
 

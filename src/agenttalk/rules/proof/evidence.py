@@ -12,7 +12,7 @@ from agenttalk.contracts.core.base import write_time
 from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.contracts.promise import AnyCheck, ArtifactCheck, Check, CompletionPromise, RedFirst, Trust
 from agenttalk.rules.proof.done import Evidence
-from agenttalk.rules.proof.junit import Outcomes
+from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text import check_words
 from agenttalk.rules.text.message import join
 
