@@ -40,12 +40,12 @@ class Shop:
             path.write_text(f"import os, pathlib, sys, time\nhere = pathlib.Path({str(self.folder)!r})\n{text}\n")
             profiles[name] = {"driver": "script", "argv": [sys.executable, str(path)]}
         first, *others = agents
-        promise = {
+        promise: dict[str, Any] = {
             "objective": "The price is right",
             "acceptance": [{"id": "tests", "description": "the tests pass", "evidenceRequired": ["tests"]}],
             "checks": [{"id": "tests", "kind": "run", "run": f"{sys.executable} -m unittest -q", "red_first": "off"}],
         }
-        fix = {"id": "fix", "agent": first, "race": others if race is None else race, "prompt": "Fix the price."}
+        fix: dict[str, Any] = {"id": "fix", "agent": first, "race": others if race is None else race, "prompt": "Fix the price."}
         fix |= {"workspace": "repo", "max_reexecute_times": 0, "promise": promise, **task}
         fix = {key: value for key, value in fix.items() if value is not None}
         after = {"id": "after", "agent": "after", "prompt": "Say so.", "needs": ["fix"]}
