@@ -45,7 +45,12 @@ class Shop:
             "acceptance": [{"id": "tests", "description": "the tests pass", "evidenceRequired": ["tests"]}],
             "checks": [{"id": "tests", "kind": "run", "run": f"{sys.executable} -m unittest -q", "red_first": "off"}],
         }
-        fix: dict[str, Any] = {"id": "fix", "agent": first, "race": others if race is None else race, "prompt": "Fix the price."}
+        fix: dict[str, Any] = {
+            "id": "fix",
+            "agent": first,
+            "race": others if race is None else race,
+            "prompt": "Fix the price.",
+        }
         fix |= {"workspace": "repo", "max_reexecute_times": 0, "promise": promise, **task}
         fix = {key: value for key, value in fix.items() if value is not None}
         after = {"id": "after", "agent": "after", "prompt": "Say so.", "needs": ["fix"]}
