@@ -26,7 +26,7 @@ _HINDRANCES: Final[tuple[tuple[Callable[[TaskSpec], object], str, str], ...]] = 
 """Whether something keeps a task from a race, what it is, and what to do."""
 
 
-class RacedPlan(NamedTuple):
+class RacePlan(NamedTuple):
     """A plan in which each agent of a race has its own task."""
 
     plan: PlanFile
@@ -51,14 +51,14 @@ class RacedPlan(NamedTuple):
         return kept
 
 
-def expand(plan: PlanFile, agents: Collection[str]) -> RacedPlan:
+def expand(plan: PlanFile, agents: Collection[str]) -> RacePlan:
     """Make a task of its own for each agent of a race. `agents` are all agents that the plan may name."""
     if not any(task.race for task in plan.tasks):
-        return RacedPlan(plan)
+        return RacePlan(plan)
     problems = [each for at, task in enumerate(plan.tasks) if task.race for each in _check(plan, at, agents)]
     if problems:
         bare = tuple(task.model_copy(update={"race": ()}) for task in plan.tasks)
-        return RacedPlan(plan.model_copy(update={"tasks": bare}), problems=tuple(problems))
+        return RacePlan(plan.model_copy(update={"tasks": bare}), problems=tuple(problems))
     runners = {
         task.id: (task.id, *(TaskId(f"{task.id}.{agent}") for agent in task.race)) for task in plan.tasks if task.race
     }
@@ -71,7 +71,7 @@ def expand(plan: PlanFile, agents: Collection[str]) -> RacedPlan:
     others = {
         name: tuple(other for other in together if other != name) for together in runners.values() for name in together
     }
-    return RacedPlan(plan.model_copy(update={"tasks": (*tasks, *added)}), others, tuple(origins))
+    return RacePlan(plan.model_copy(update={"tasks": (*tasks, *added)}), others, tuple(origins))
 
 
 def _wait_for_all(task: TaskSpec, runners: Mapping[TaskId, tuple[TaskId, ...]]) -> TaskSpec:
