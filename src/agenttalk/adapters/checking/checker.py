@@ -35,10 +35,11 @@ from agenttalk.contracts.promise import (
 from agenttalk.ports.agents import Driver, ProgramTurn
 from agenttalk.ports.folders import Folder
 from agenttalk.ports.storage import Clock, Ids
-from agenttalk.rules.proof import check_results, evidence, suite_results, test_runners
-from agenttalk.rules.proof.check_results import Confirmation, FileFacts, GitFacts, ProgramExit, StoredOutput
-from agenttalk.rules.proof.evidence import CheckFinding, CheckResult, Fingerprint, ResultSource
-from agenttalk.rules.proof.suite_results import SuiteFacts, SuiteJudgement
+from agenttalk.rules.checks import check_results, suite_results, test_runners
+from agenttalk.rules.checks.check_results import FileFacts, GitFacts, ProgramExit, StoredOutput
+from agenttalk.rules.checks.suite_results import SuiteFacts, SuiteJudgement
+from agenttalk.rules.proof import evidence
+from agenttalk.rules.proof.evidence import CheckFinding, CheckResult, Confirmation, Fingerprint, ResultSource
 from agenttalk.rules.suites import junit
 from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
 from agenttalk.rules.text import check_words

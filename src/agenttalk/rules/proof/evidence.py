@@ -87,6 +87,18 @@ class CheckFinding:
 
 
 @dataclass(frozen=True, slots=True)
+class Confirmation:
+    """What a person answered."""
+
+    by: str
+    approved: bool
+    shown: str
+    """Hash of what the person saw."""
+    trust: Trust = "attested"
+    """What it is worth: where an agent could have given it, it is only said to be a person's."""
+
+
+@dataclass(frozen=True, slots=True)
 class Fingerprint:
     """What a result rests on. The same again gives the same result."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from agenttalk.contracts.promise import RunCheck, TestsCheck
-from agenttalk.rules.proof.check_results import ProgramExit, judge_run
+from agenttalk.rules.checks.check_results import ProgramExit, judge_run
 from agenttalk.rules.proof.evidence import CheckFinding, Reason, ResultSource
 from agenttalk.rules.suites import channel, runner_calls
 from agenttalk.rules.suites.channel import SuiteSession

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agenttalk.contracts import promise
+from agenttalk.rules.checks import check_results, suite_results, test_runners
+from agenttalk.rules.checks.check_results import ProgramExit
 from agenttalk.rules.core import scope
-from agenttalk.rules.proof import check_results, suite_results, test_runners
-from agenttalk.rules.proof.check_results import ProgramExit
 from agenttalk.rules.suites.outcomes import Outcomes
 
 SUITE = promise.TestsCheck.model_validate({"id": "t", "kind": "tests", "run": "./suite", "junit": "r.xml"})

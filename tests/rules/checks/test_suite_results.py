@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts import promise
-from agenttalk.rules.proof import suite_results
-from agenttalk.rules.proof.check_results import ProgramExit
+from agenttalk.rules.checks import suite_results
+from agenttalk.rules.checks.check_results import ProgramExit
+from agenttalk.rules.checks.suite_results import SuiteFacts
 from agenttalk.rules.proof.evidence import ResultSource
-from agenttalk.rules.proof.suite_results import SuiteFacts
 from agenttalk.rules.suites.channel import SuiteSession
 from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text import check_words
