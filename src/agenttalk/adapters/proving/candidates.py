@@ -25,12 +25,11 @@ from agenttalk.contracts.promise import CompletionPromise, HumanCheck
 from agenttalk.ports.agents import Job
 from agenttalk.ports.proof import NO_EXHIBIT, Baseline, Confirmer, Exhibit
 from agenttalk.ports.storage import Clock
+from agenttalk.rules.checks import protection
+from agenttalk.rules.checks.protection import FileTree, Protection
 from agenttalk.rules.core import scope
-from agenttalk.rules.proof import protection
-from agenttalk.rules.proof.check_results import Confirmation
-from agenttalk.rules.proof.evidence import CheckResult
+from agenttalk.rules.proof.evidence import CheckResult, Confirmation
 from agenttalk.rules.proof.performance import Performance, TipMove, WorkProof
-from agenttalk.rules.proof.protection import FileTree, Protection
 from agenttalk.rules.text.message import join
 
 LOG = logging.getLogger(__name__)

@@ -43,7 +43,7 @@ from agenttalk.ports.storage import Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.mail import letters
 from agenttalk.rules.mail.letters import BOARD, OPERATOR, AnsweredLetter, LetterObservation
-from agenttalk.rules.messages.routing import RESERVED, Rejection
+from agenttalk.rules.messages.routes import RESERVED, Rejection
 from agenttalk.rules.prompts.mail import render_command_text
 from agenttalk.rules.text import task_words
 

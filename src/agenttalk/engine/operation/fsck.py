@@ -26,7 +26,7 @@ from agenttalk.ports.statements.operation import (
     KEPT_CONTENTS,
 )
 from agenttalk.ports.storage import Blobs, Snapshot, Store
-from agenttalk.rules.messages.routing import MessageTally
+from agenttalk.rules.messages.routes import MessageTally
 
 _AT_ONCE: Final = 1_000
 

@@ -15,7 +15,7 @@ from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.promise import Checkpoint, CompletionPromise
 from agenttalk.engine.budgets import day_limit, denials
-from agenttalk.engine.budgets.spending import Allowance, Budgets
+from agenttalk.engine.budgets.used_budgets import Allowance, Budgets
 from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import transitions

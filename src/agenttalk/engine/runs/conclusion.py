@@ -14,7 +14,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.engine.budgets import account_waits
-from agenttalk.engine.budgets.spending import Allowance
+from agenttalk.engine.budgets.used_budgets import Allowance
 from agenttalk.engine.core import records
 from agenttalk.engine.plans import artifacts, board_run, questions, transitions
 from agenttalk.engine.plans.artifacts import FOLDER, OutgoingArtifact
