@@ -161,9 +161,7 @@ def find_given_states(tree: ast.Module, statements: set[str]) -> Iterator[tuple[
     """Every use of a statement but its import: statement, function, and the state that it is given."""
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
-        if not (isinstance(node, ast.Name | ast.Attribute) and (getattr(node, "id", "") or getattr(node, "attr", ""))):
-            continue
-        name = node.id if isinstance(node, ast.Name) else node.attr  # type: ignore[union-attr]
+        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
         if name not in statements:
             continue
         call = parents[node]
@@ -175,7 +173,8 @@ def find_given_states(tree: ast.Module, statements: set[str]) -> Iterator[tuple[
             if isinstance(part, ast.Dict):
                 given += [value for key, value in zip(part.keys, part.values, strict=True)
                           if isinstance(key, ast.Constant) and key.value == "state"]  # fmt: skip
-        yield name, getattr(function, "name", ""), ast.unparse(given[0]) if given else "?"
+        function_name = function.name if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) else ""
+        yield name, function_name, ast.unparse(given[0]) if given else "?"
 
 
 def test_each_state_that_a_task_is_set_to_is_decided_where_it_should_be() -> None:
