@@ -130,7 +130,7 @@ def abort(moves: PlanTransaction, plan_id: str, task_id: str, *, detail: str) ->
     decision = checkpoints.decide(
         "post-act", [("hard-deny", reason)], trace_id=f"{plan_id}/{task_id}@{moves.now}:post-act"
     )
-    transitions.fail_idle_task(moves, plan, task_id, state, "ABORTED", reason=reason, gates=[decision.as_json()])
+    transitions.end_idle_task(moves, plan, task_id, state, "ABORTED", reason=reason, gates=[decision.as_json()])
     moves.note_due_tasks()
     return {"task_id": task_id, "state": "FAILED", "reason": reason}
 
