@@ -79,7 +79,7 @@ def typed(value: object) -> object:
     return type(value), repr(value)
 
 
-@settings(max_examples=cases(300), deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 @given(VALUES)
 def test_a_value_crosses_as_exactly_what_it_is(value: object) -> None:
     assert typed(crossed(value)) == typed(value)
@@ -130,7 +130,7 @@ def test_what_is_nested_too_deeply_does_not_cross() -> None:
         decode(data, TABLE)
 
 
-@settings(max_examples=cases(300), deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 @given(JSON | st.tuples(st.sampled_from(TAGS), st.lists(JSON)).map(lambda parts: [parts[0], *parts[1]]))
 def test_hostile_messages_are_read_or_refused(data: object) -> None:
     try:
@@ -140,7 +140,7 @@ def test_hostile_messages_are_read_or_refused(data: object) -> None:
     assert typed(crossed(value)) == typed(value)
 
 
-@settings(max_examples=cases(200), deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 @given(st.binary())
 def test_hostile_bytes_are_read_or_refused(data: bytes) -> None:
     try:
@@ -157,8 +157,8 @@ def test_hostile_bytes_are_read_or_refused(data: bytes) -> None:
         (b"\x00\x00", "gone"),
         (b"\x00\x00\x00\x02{}", "not a list"),
         (b"\x00\x00\x00\x02[]", "not a list"),
-        (b"\x00\x00\x00\x03[1}", "no message"),
-        (b"\x00\x00\xc3\x50" + b"[" * 50000, "no message"),
+        (b"\x00\x00\x00\x03[1}", "not a message"),
+        (b"\x00\x00\xc3\x50" + b"[" * 50000, "not a message"),
         (b"", "gone"),
     ],
 )

@@ -94,7 +94,7 @@ class _Session:
 
     def __init__(self) -> None:
         self.breach = ""
-        """Why the current test has failed whatever it says; empty if nothing happened."""
+        """Why the current test has failed even if it passes; empty if nothing happened."""
         self.control: Wire | None = None
         self._control_socket: socket.socket | None = None
         self._wire: Wire | None = None
@@ -289,12 +289,12 @@ class _Session:
             found = self._find_lent(data[1])
             if isinstance(found, BaseException):
                 return found
-            raise WireError("an exception that is none")
+            raise WireError("not an exception")
         if len(data) != 6 or data[0] != "H" or type(data[4]) is not str or type(data[5]) is not str:
             raise WireError("an exception that cannot be described")
         kind = decode(data[2], self)
         if not isinstance(kind, type) or not issubclass(kind, BaseException):
-            raise WireError("an exception that is none")
+            raise WireError("not an exception")
         if not issubclass(kind, Exception) and kind is not SystemExit and not issubclass(kind, SystemExit):
             self.breaks(f"the work raised {kind.__name__}")
         if kind.__name__ == "SkipTest" or kind.__module__.partition(".")[0] in {"unittest", "pytest", "_pytest"}:
@@ -585,7 +585,7 @@ def decode_class(session: _Session, data: Any) -> Any:
         return session.mirror(data)
     found = decode(data, session)
     if not isinstance(found, type):
-        raise WireError("a class that is none")
+        raise WireError("not a class")
     return found
 
 
@@ -718,7 +718,8 @@ class Mirror(type):
     def _subclass(name: str, bases: tuple[type, ...], members: dict[str, Any], kwargs: dict[str, Any]) -> Any:
         """Make a class that a test derives from a class of the work: the worker has it, its methods are ours."""
         kept = {"__module__", "__qualname__", "__classcell__", "__firstlineno__", "__static_attributes__"}
-        handed, kinds = {}, {}
+        handed: dict[str, Any] = {}
+        kinds: dict[str, str] = {}
         for key, value in members.items():
             if key in kept:
                 continue
@@ -986,7 +987,7 @@ _CONTENT: Final = {"list": list, "dict": dict, "set": set, "frozenset": frozense
 
 
 def _same(one: Any, other: Any, depth: int) -> Any:
-    """Whether an object of the work equals another value, as the judge sees it."""
+    """Compare an object of the work with another value, as the judge sees it."""
     if one is other:
         return True
     if depth > _DEEPEST:

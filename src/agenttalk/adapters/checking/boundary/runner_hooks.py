@@ -24,7 +24,7 @@ CHOSEN: Final = "chosen.json"
 _WHY: Final = 300
 
 
-class Outcomes:
+class JudgedTests:
     """What came of the tests, by their ids. Written to a folder that no process of the work can write."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Outcomes:
             (self.place / f"{OUTCOMES}.new").rename(self.place / OUTCOMES)
 
 
-outcomes: Final = Outcomes()
+outcomes: Final = JudgedTests()
 
 
 def watch(place: Path) -> None:

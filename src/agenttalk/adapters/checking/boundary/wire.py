@@ -1,7 +1,7 @@
 """The wire between the judge and the worker: frames of JSON, with tags for what JSON lacks.
 
 Only exact built-in types and a few of the standard library cross as values, and they are built anew on the other side.
-Anything else crosses as a reference, about which the two ends decide (`ReferenceTable`). The judge reads what hostile
+Any other object crosses as a reference, about which the two ends decide (`ReferenceTable`). The judge reads what hostile
 code may have written, so nothing here looks a name up except in a fixed table.
 
 This module runs in the interpreter of the project that is checked. It imports the standard library alone.
@@ -37,7 +37,7 @@ class WireError(Exception):
 
 
 class ReferenceTable(Protocol):
-    """What one end does with objects that are no plain values."""
+    """What one end does with objects that do not cross as values."""
 
     def refer(self, value: object) -> list[Any]:
         """Return the tagged reference of an object. Raises WireError for what must not cross."""
@@ -288,7 +288,7 @@ def unpack(data: bytes) -> list[Any]:
     try:
         message = _loads(data.decode("ascii"))
     except (ValueError, RecursionError) as error:
-        raise WireError(f"bytes that are no message: {error}") from error
+        raise WireError(f"not a message: {error}") from error
     if type(message) is not list or not message:
         raise WireError("a message that is not a list")
     return message

@@ -1,6 +1,6 @@
 """The worker: it runs the work, and answers what the judge asks about it over the wire.
 
-`Template` is a process in which no code of the work ever runs: it keeps compiled code, and forks a `Worker` for each
+`WorkerTemplate` is a process in which no code of the work ever runs: it keeps compiled code, and forks a `Worker` for each
 test. What a worker leaves, processes and temporary files, is removed before the next one. The judge judges all that a
 worker says: nothing here has to resist the work, except the template.
 
@@ -604,7 +604,7 @@ class _KnownLoader(importlib.machinery.SourceFileLoader):
         return self.known.get(path) or super().get_code(fullname)
 
 
-class Template:
+class WorkerTemplate:
     """Forks workers. No code of the work runs in it."""
 
     def __init__(self, control: socket.socket, root: str, *, own_processes: bool) -> None:
@@ -725,4 +725,4 @@ def main(door: str, root: str, own: str) -> None:
     sys.dont_write_bytecode = True
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.connect(door)
-    Template(connection, root, own_processes=own == "own").serve()
+    WorkerTemplate(connection, root, own_processes=own == "own").serve()
