@@ -49,12 +49,14 @@ ATOMS = (
 KEYS = st.none() | st.booleans() | st.integers() | st.text() | st.binary() | st.tuples(st.integers(), st.text())
 VALUES = st.recursive(
     ATOMS,
-    lambda inner: st.lists(inner)
-    | st.lists(inner).map(tuple)
-    | st.dictionaries(KEYS, inner)
-    | st.lists(inner).map(deque)
-    | st.sets(KEYS)
-    | st.frozensets(KEYS),
+    lambda inner: (
+        st.lists(inner)
+        | st.lists(inner).map(tuple)
+        | st.dictionaries(KEYS, inner)
+        | st.lists(inner).map(deque)
+        | st.sets(KEYS)
+        | st.frozensets(KEYS)
+    ),
     max_leaves=12,
 )
 JSON = st.recursive(
@@ -157,8 +159,8 @@ def test_hostile_bytes_are_read_or_refused(data: bytes) -> None:
         (b"\x00\x00", "gone"),
         (b"\x00\x00\x00\x02{}", "not a list"),
         (b"\x00\x00\x00\x02[]", "not a list"),
-        (b"\x00\x00\x00\x03[1}", "not a message"),
-        (b"\x00\x00\xc3\x50" + b"[" * 50000, "not a message"),
+        (b"\x00\x00\x00\x03[1}", "no message"),
+        (b"\x00\x00\xc3\x50" + b"[" * 50000, "no message"),
         (b"", "gone"),
     ],
 )
