@@ -13,8 +13,7 @@ from agenttalk.rules.changes import suspicion_review as review
 from agenttalk.rules.changes.changed_files import ChangedFile
 from agenttalk.rules.changes.suspicions import Suspicion, find_suspicions
 from agenttalk.rules.core.scope import Globs
-from agenttalk.rules.proof.check_results import Confirmation
-from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
+from agenttalk.rules.proof.evidence import CheckResult, Confirmation, Fingerprint
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 PASSED = CheckResult("a", True, "executed", "", "", AT, AT, Fingerprint())

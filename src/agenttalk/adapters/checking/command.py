@@ -19,10 +19,10 @@ from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.ports.agents import Confinement, Driver, MountNamespace, ProgramTurn, SandboxSelector, TurnEnd
 from agenttalk.ports.storage import Ids
+from agenttalk.rules.checks import check_results
+from agenttalk.rules.checks.check_results import ExitKind, ProgramExit
 from agenttalk.rules.core.http_addresses import AllowedAddress
 from agenttalk.rules.core.test_progress import TestCounter
-from agenttalk.rules.proof import check_results
-from agenttalk.rules.proof.check_results import ExitKind, ProgramExit
 from agenttalk.rules.text import check_words
 
 TestProgress: TypeAlias = "Callable[[int | None, int | None], None]"
@@ -109,6 +109,8 @@ class ShellCommand:
     """Files of the checkout that must not change while it runs."""
     made: tuple[Path, ...] = ()
     """What was prepared in the checkout; it must not change either."""
+    shown: tuple[Path, ...] = ()
+    """What it may read although it lies in a folder for temporary files."""
     known_tests: int | None = None
     """How many tests there were before the work, if that is known."""
 
@@ -249,7 +251,7 @@ def _confinement(
         room.tier,
         network=room.network,
         writable=(checkout, *sorted(pinned)),
-        readonly=(*kept, *made, *context.readable),
+        readonly=(*kept, *made, *context.readable, *command.shown),
         hidden=context.masked,
         guarded=True,
         bare=True,

@@ -27,13 +27,13 @@ from agenttalk.ports.proof import NO_EXHIBIT, Baseline, Confirmer, Exhibit
 from agenttalk.ports.storage import Clock
 from agenttalk.rules.changes import suspicion_review
 from agenttalk.rules.changes.suspicions import find_suspicions
+from agenttalk.rules.checks import protection
+from agenttalk.rules.checks.check_results import hash_shown
+from agenttalk.rules.checks.protection import FileTree, Protection
 from agenttalk.rules.core import scope
 from agenttalk.rules.core.scope import Globs
-from agenttalk.rules.proof import protection
-from agenttalk.rules.proof.check_results import Confirmation, hash_shown
-from agenttalk.rules.proof.evidence import CheckResult
+from agenttalk.rules.proof.evidence import CheckResult, Confirmation
 from agenttalk.rules.proof.performance import Performance, TipMove, WorkProof
-from agenttalk.rules.proof.protection import FileTree, Protection
 from agenttalk.rules.text.message import join
 
 LOG = logging.getLogger(__name__)
@@ -194,7 +194,6 @@ class CandidateProver:
         landed: list[WorkProof] = []
         if await place.land(partial(self._advance, work, trial.proof, candidate, landed)) is None:
             return None
-        self.in_background(work.space.attempts.drop(work.taken.attempt))  # its work is kept, and merged
         return landed[0]
 
     async def _try_on(
@@ -314,6 +313,7 @@ class CandidateProver:
         if not await work.land(proof):
             return None
         landed.append(proof)
+        self.in_background(space.attempts.drop(work.taken.attempt, keep=True))  # its work is kept, and merged
         try:
             await self._tips.settle(space)
         except AgentTalkError as error:

@@ -21,8 +21,8 @@ from agenttalk.contracts.promise import (
     Watch,
 )
 from agenttalk.rules.changes.suspicions import Suspicion
-from agenttalk.rules.proof.check_results import Confirmation, judge_human
-from agenttalk.rules.proof.evidence import CheckResult
+from agenttalk.rules.checks.check_results import judge_human
+from agenttalk.rules.proof.evidence import CheckResult, Confirmation
 from agenttalk.rules.text import change_words
 from agenttalk.rules.text.message import LISTED, join
 

@@ -12,7 +12,7 @@ from agenttalk.contracts.core.base import write_time
 from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.contracts.promise import AnyCheck, ArtifactCheck, Check, CompletionPromise, RedFirst, Trust
 from agenttalk.rules.proof.done import Evidence
-from agenttalk.rules.proof.junit import Outcomes
+from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text import check_words
 from agenttalk.rules.text.message import join
 
@@ -39,6 +39,11 @@ Reason = Literal[
     "suspicious",
     "survivors",
     "no_mutants",
+    "tests_unreported",
+    "channel_silent",
+    "channel_cut",
+    "channel_garbled",
+    "harness_tampered",
     "runner_shadowed",
     "missing",
     "unsafe",
@@ -54,6 +59,9 @@ Reason = Literal[
     "fault",
 ]
 """Why a check did not pass, in a word; empty when it passed."""
+ResultSource = Literal["", "channel", "report", "exit-code only"]
+"""How a command's results came: from its test runner while it ran, from a file that it wrote, or as its exit code.
+Empty where no command was run."""
 
 _OUTSIDE: Final[frozenset[Reason]] = frozenset(
     {"not_started", "not_isolated", "stuck", "facts_missing", "unknown_kind", "fault", "check_file", "unsafe"}
@@ -84,6 +92,18 @@ class CheckFinding:
 
 
 @dataclass(frozen=True, slots=True)
+class Confirmation:
+    """What a person answered."""
+
+    by: str
+    approved: bool
+    shown: str
+    """Hash of what the person saw."""
+    trust: Trust = "attested"
+    """What it is worth: where an agent could have given it, it is only said to be a person's."""
+
+
+@dataclass(frozen=True, slots=True)
 class Fingerprint:
     """What a result rests on. The same again gives the same result."""
 
@@ -102,6 +122,8 @@ class Fingerprint:
     network: bool = False
     base: str = ""
     """Hash of the tests that were known before the work, where any were: of those none may vanish."""
+    harness: str = ""
+    """Hash of what the engine runs beside a test runner, and how results came before the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +151,8 @@ class CheckResult:
     """Whether it passed before the work began, or was not run then."""
     isolated: bool | None = None
     """Whether it ran in a sandbox; None where nothing was run."""
+    source: ResultSource = ""
+    """How its results came."""
     by: str = ENGINE
     seen_at: str = ""
     """When it was found, if that was before: nothing was run this time."""
@@ -145,6 +169,7 @@ class CheckResult:
         )
         notes += [check_words.WEAK()] if self.weak else []
         notes += [check_words.NOT_ISOLATED()] if self.isolated is False else []
+        notes += [check_words.EXIT_CODE_ONLY()] if self.source == "exit-code only" else []
         return Evidence(self.id, self.passed, fresh, self.trust, self.by, write_time(self.ended), join(notes))
 
 
@@ -185,6 +210,7 @@ def cache_key(fingerprint: Fingerprint) -> str | None:
                 "isolated": fingerprint.isolated,
                 "network": fingerprint.network,
                 "base": fingerprint.base,
+                "harness": fingerprint.harness,
             }
         )
     )
@@ -203,7 +229,12 @@ def hash_known_tests(base: Outcomes | None) -> str:
     """Hash the earlier tests that influence a later result; empty if none were seen."""
     if base is None or base == Outcomes():
         return ""
-    told = {"known": sorted(base.known), "ran": sorted(base.ran), "failed": sorted(base.failed)}
+    told = {
+        "known": sorted(base.known),
+        "ran": sorted(base.ran),
+        "failed": sorted(base.failed),
+        "whys": sorted(base.whys),
+    }
     return wire.sha256(wire.write(told))
 
 

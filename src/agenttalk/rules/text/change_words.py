@@ -153,9 +153,7 @@ SNAPSHOT_CHANGED: Final = Template(
     "{path} is a snapshot: what tests expect is what it says",
     "{path} 是快照：测试以其内容为预期",
 )
-BINARY_CODE: Final = Template(
-    "change.binary_code", "{path} is an unreadable program", "{path} 是无法阅读的程序"
-)
+BINARY_CODE: Final = Template("change.binary_code", "{path} is an unreadable program", "{path} 是无法阅读的程序")
 ASK_SUSPICIOUS: Final = Template(
     "change.ask_suspicious",
     "The checks pass, but lines of the work could deceive them ({count}): {lines}. Is the work honest?",
