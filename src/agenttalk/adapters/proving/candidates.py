@@ -188,7 +188,6 @@ class CandidateProver:
         landed: list[WorkProof] = []
         if await place.land(partial(self._advance, work, trial.proof, candidate, landed)) is None:
             return None
-        self.in_background(work.space.attempts.drop(work.taken.attempt))  # its work is kept, and merged
         return landed[0]
 
     async def _try_on(
@@ -276,6 +275,7 @@ class CandidateProver:
         if not await work.land(proof):
             return None
         landed.append(proof)
+        self.in_background(space.attempts.drop(work.taken.attempt, keep=True))  # its work is kept, and merged
         try:
             await self._tips.settle(space)
         except AgentTalkError as error:

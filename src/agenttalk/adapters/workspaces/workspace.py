@@ -272,8 +272,9 @@ class PlanWorkspace:
     # Leftovers
 
     async def release(self) -> None:
-        """Free what is kept for the next call: folders for trees, and processes of git. Both come back when needed."""
+        """Free what is kept for the next call: trees, clones, and processes of git. They come back when needed."""
         await self.checkouts.remove_idle()
+        await self.attempts.remove_spare()
         await in_thread(self._objects.close)
 
     @threaded

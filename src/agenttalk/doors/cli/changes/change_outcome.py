@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from agenttalk.adapters.workspaces.user_branch import LandingRefusal, LandingResult
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.doors.cli.core import root_access
-from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line, summarize_lines
+from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line, summarize_lines, tell_check_output
 from agenttalk.doors.cli.plans import code
 from agenttalk.doors.cli.plans.live_view import describe_usage
 from agenttalk.rules.changes.change_plan import CHECK
@@ -30,6 +30,12 @@ CODES: Final[dict[ChangeResult, int]] = {
 }
 """Result → exit code. `green`: the check succeeds before the work; `unable`: it cannot run there."""
 EXIT_WAITING: Final = 3
+_OPTIONS: Final = {
+    "workspace.prepare": "--prepare",
+    "workspace.link": "--link",
+    "write made_by_work: true": "pass --allow-tests",
+}
+"""What a plan file says → the option that says it here."""
 
 
 class ChangeOutcome:
@@ -145,6 +151,21 @@ class ChangeOutcome:
         disputed = "; ".join(f"the agent disputes the check: {each['reason']}" for each in self._disputes)
         return disputed or self._task["reason"]
 
+    @property
+    def _checks(self) -> list[dict[str, Any]]:
+        """What the engine checked at the end of the last turn; empty if that was not read."""
+        explained = self._standing.get("explained", {}).get(self._task["task_id"])
+        attempts = explained["attempts"] if explained is not None else []
+        return list(attempts[-1].get("checks", ())) if attempts else []
+
+    def _say_evidence(self) -> None:
+        """Print what the proof rests on."""
+        for each in self._checks:
+            before = "" if self._prepared.options.already_green else "it failed before the work; "
+            where = "in a sealed checkout" if each.get("isolated") else "[yellow]not isolated[/]"
+            now = sanitize_line(each.get("detail") or "it succeeds")[:160]
+            self._out.say(f"  [dim]{before}now, {where}: {now}[/]")
+
     def _read_work(self) -> BranchWork | None:
         from agenttalk.adapters.workspaces.user_folder import read_work
 
@@ -166,9 +187,20 @@ class ChangeOutcome:
             case LandingRefusal():
                 paths = "".join(f" {sanitize_line(path)}" for path in self._merge.paths[:5])
                 say(f"  [yellow]‖[/] not merged: {sanitize(self._merge.why)}{paths}")
-                say(f"  [cyan]→[/] git merge {sanitize(prepared.branch)}")
+                say(f"  [cyan]→[/] {self._describe_merge()}")
             case None:
-                say(f"  [cyan]→[/] git merge {sanitize(prepared.branch)}")
+                say(f"  [cyan]→[/] {self._describe_merge()}")
+
+    def _describe_merge(self) -> str:
+        """Describe the command that brings the work into the user's folder.
+
+        Git refuses to merge over uncommitted files, and the branch begins with them: the work alone is applied.
+        """
+        repository, branch = self._prepared.repository, sanitize(self._prepared.branch)
+        if not repository.uncommitted:
+            return f"git merge {branch}"
+        top = f"-C {'/'.join('..' for _ in repository.inside.split('/'))} " if repository.inside else ""
+        return f"git show --binary {branch} | git {top}apply"
 
     def _say(self) -> None:
         say, prepared = self._out.say, self._prepared
@@ -182,6 +214,7 @@ class ChangeOutcome:
         match self.result:
             case "proven":
                 say(f"[green]✓[/] proven: [bold]{check}[/] ({summary})")
+                self._say_evidence()
                 if work := self._work:
                     say(f"  {sanitize(prepared.branch)} {work.commit[:12]}: {sanitize(work.summary)}")
                 self._say_merged()
@@ -189,8 +222,9 @@ class ChangeOutcome:
                 say("[yellow]![/] nothing to prove: it is green before the work", err=True)
                 say("  [cyan]→[/] name a check that fails, or pass --already-green ok", err=True)
             case "unable":
+                for key, option in _OPTIONS.items():
+                    reason = reason.replace(key, option)
                 say(f"[bold red]✗[/] {reason}", err=True)
-                say("  [cyan]→[/] correct it, or see --link, --prepare and --allow-tests", err=True)
             case "waiting":
                 say(f"[yellow]‖[/] waits for a person: {reason} ({summary})")
                 say(f"  [cyan]→[/] agenttalk inbox --root {sanitize(root)}, and then the same command again")
@@ -199,4 +233,7 @@ class ChangeOutcome:
             case _:
                 say(f"[bold red]✗[/] not proven: [bold]{check}[/] ({summary})")
                 say(f"  {reason}")
+                for each in self._checks:
+                    if not each["passed"] and each.get("output"):
+                        tell_check_output(self._out, each["output"], "  ")
                 say(f"  [cyan]→[/] agenttalk explain {sanitize(task)} --root {sanitize(root)}")
