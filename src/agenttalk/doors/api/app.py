@@ -17,7 +17,7 @@ from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.api import callers, idempotency, openapi
 from agenttalk.doors.api.paging import require_known_names
-from agenttalk.doors.api.problems import to_error_response, to_problem_response
+from agenttalk.doors.api.problems import read_locale, to_error_response, to_problem_response, translate_response
 from agenttalk.doors.api.route import RouteSpec, TaskHandler
 from agenttalk.doors.api.route_table import ATTEMPT_ROUTES, DOCUMENT_ROUTES, MCP_ROUTE, ROUTES
 from agenttalk.doors.api.routes.webhooks import PATH, WebhookEndpoint
@@ -100,10 +100,11 @@ def _catch_errors(
     service: Service, work: Callable[[Request], Awaitable[Response]]
 ) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
+        locale = read_locale(request.headers)
         try:
-            return await work(request)
+            return translate_response(await work(request), locale)
         except Exception as error:  # noqa: BLE001 - answered, and logged if it is unexpected
-            return to_error_response(error, service.redact)
+            return to_error_response(error, service.redact, locale)
 
     return endpoint
 

@@ -17,6 +17,7 @@ from starlette.types import Message
 
 from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
+from agenttalk.doors.api.problems import read_locale
 from agenttalk.doors.pages.rendering import HEADERS, THEMES, PageContext, Theme, render_page
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.operation.sessions import SESSION, Session
@@ -203,7 +204,7 @@ def _language(request: Request) -> Locale:
     chosen = request.cookies.get(_LANGUAGE, "")
     if chosen in LOCALES:
         return chosen
-    return "zh" if request.headers.get("accept-language", "").lower().startswith("zh") else "en"
+    return read_locale(request.headers)
 
 
 def _theme(request: Request) -> Theme:
