@@ -22,7 +22,7 @@ from typing import Any
 from bench.honesty import cheats, honest, limits
 from bench.honesty.cases import PRELUDE, PYTHON, Case
 
-from agenttalk.doors import embedding
+from agenttalk.doors import library
 from agenttalk.engine.views import explain_engine_task
 from agenttalk.wiring import open_root
 from agenttalk.wiring.plan_files import compile_plan_file
@@ -187,9 +187,9 @@ def made(case: Case, repo: Path) -> None:
     subprocess.run(["/bin/sh", "-c", script], cwd=repo, check=True, capture_output=True)
 
 
-async def played(plan: Path, root: Path) -> tuple[embedding.Outcome, list[dict[str, Any]]]:
+async def played(plan: Path, root: Path) -> tuple[library.Outcome, list[dict[str, Any]]]:
     """Have the engine run a plan; how it ended, and how each turn of the task did."""
-    outcome = await embedding.run(compile_plan_file(plan), root=root)
+    outcome = await library.run(compile_plan_file(plan), root=root)
     async with open_root(root) as deps:
         told = await explain_engine_task.explain_engine_task(deps, "p", "work")
     return outcome, told["attempts"]

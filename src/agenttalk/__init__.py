@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, InputError, JsonError, Problem
     from agenttalk.contracts.generation import GenerateResult, Repair, ValidateResult
-    from agenttalk.doors.embedding import Outcome, Plan, Result, Turn, agent, run
+    from agenttalk.doors.library import Outcome, Plan, Result, Turn, agent, run
     from agenttalk.rules.commands.generation import generate as generate_command
     from agenttalk.rules.commands.validation import Known
     from agenttalk.rules.commands.validation import validate as validate_command
@@ -29,16 +29,16 @@ _HOMES = {
     "InputError": ("agenttalk.contracts.errors", "InputError"),
     "JsonError": ("agenttalk.contracts.errors", "JsonError"),
     "Known": ("agenttalk.rules.commands.validation", "Known"),
-    "Outcome": ("agenttalk.doors.embedding", "Outcome"),
-    "Plan": ("agenttalk.doors.embedding", "Plan"),
+    "Outcome": ("agenttalk.doors.library", "Outcome"),
+    "Plan": ("agenttalk.doors.library", "Plan"),
     "Problem": ("agenttalk.contracts.errors", "Problem"),
     "Repair": ("agenttalk.contracts.generation", "Repair"),
-    "Result": ("agenttalk.doors.embedding", "Result"),
-    "Turn": ("agenttalk.doors.embedding", "Turn"),
+    "Result": ("agenttalk.doors.library", "Result"),
+    "Turn": ("agenttalk.doors.library", "Turn"),
     "ValidateResult": ("agenttalk.contracts.generation", "ValidateResult"),
-    "agent": ("agenttalk.doors.embedding", "agent"),
+    "agent": ("agenttalk.doors.library", "agent"),
     "generate_command": ("agenttalk.rules.commands.generation", "generate"),
-    "run": ("agenttalk.doors.embedding", "run"),
+    "run": ("agenttalk.doors.library", "run"),
     "validate_command": ("agenttalk.rules.commands.validation", "validate"),
 }
 

@@ -27,15 +27,15 @@ from agenttalk.engine.inbox.ready_commands import ReadyCommand
 from agenttalk.engine.inbox.turn import TurnSetting
 from agenttalk.engine.messages import admission
 from agenttalk.engine.messages.admission import AdmissionOutcome
-from agenttalk.engine.messages.incoming import IncomingFile
+from agenttalk.engine.messages.incoming_file import IncomingFile
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.proof import regressions
 from agenttalk.engine.proof import release as proof_release
-from agenttalk.engine.proof.closing import PlanCloser
-from agenttalk.engine.runs import leasing, resume
+from agenttalk.engine.proof.plan_closer import PlanCloser
+from agenttalk.engine.runs import leases, resume
 from agenttalk.engine.runs.attempt import AttemptBuilder
 from agenttalk.engine.runs.steps import StepWriter
-from agenttalk.engine.toolchain.outgoing import ForgePoster
+from agenttalk.engine.toolchain.forge_posts import ForgePoster
 from agenttalk.ports.agents import ProgramTurn, TurnEnd
 from agenttalk.ports.statements.plans import SET_PHASE
 from agenttalk.ports.storage import Tx
@@ -130,7 +130,7 @@ def _drop_epoch_check(name: str) -> None:
 
 def _turn_before_commit() -> None:
     """A turn begins, and then it is recorded that the one before it has ended and that it has its lease."""
-    real_step, real_begin, real_grant = StepWriter.run, StepWriter.begin, leasing.lease_next_tasks
+    real_step, real_begin, real_grant = StepWriter.run, StepWriter.begin, leases.lease_next_tasks
     early: dict[int, Callable[[LeasedAttempt], None]] = {}
     begun: set[str] = set()
 
@@ -164,7 +164,7 @@ def _turn_before_commit() -> None:
             real_begin(self, board, granted)
 
     _replace(StepWriter, run=step, begin=begin_once)
-    _replace(leasing, lease_next_tasks=grant)
+    _replace(leases, lease_next_tasks=grant)
 
 
 def _length(path: Path) -> int:

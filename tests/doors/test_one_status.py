@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from agenttalk.doors.embedding import Result, Turn
+from agenttalk.doors.library import Result, Turn
 from agenttalk.engine.core import access
 from agenttalk.engine.core.boards import DEFAULT, board_of
 from agenttalk.engine.messages import published_files

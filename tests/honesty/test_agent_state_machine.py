@@ -24,9 +24,10 @@ from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import human_driver, questions
 from agenttalk.ports.agents import TurnEnd
+from agenttalk.rules.checks import check_results
 from agenttalk.rules.core.tokens import attempt_token, read_token
-from agenttalk.rules.messages import routing
-from agenttalk.rules.proof import check_results, done
+from agenttalk.rules.messages import routes
+from agenttalk.rules.proof import done
 from effort import cases, tried
 from kits.hostilekit import AGENTS, CHECK, COFFEE, HEADING, OPERATOR, OUTPUTS, PLAN, QUESTION, Program, Row, World, kept
 from kits.treekit import dumped, sha256
@@ -602,7 +603,7 @@ def plant_any_words(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def plant_any_sender(monkeypatch: pytest.MonkeyPatch) -> None:
     """Outputs are taken from every outbox."""
-    monkeypatch.setattr(routing, "_not_theirs", lambda *_: None)
+    monkeypatch.setattr(routes, "_not_theirs", lambda *_: None)
 
 
 def lies(hostile: Hostile) -> None:

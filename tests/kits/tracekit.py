@@ -8,7 +8,7 @@ from typing import Any
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.operation.tracing import SpanExportResult, TraceExporter
+from agenttalk.engine.operation.trace_export import SpanExportResult, TraceExporter
 from agenttalk.ports.storage import Tx
 
 

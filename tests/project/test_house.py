@@ -10,6 +10,8 @@ from functools import cache
 from importlib import import_module
 from typing import Final
 
+import pytest
+
 from project.sourcekit import REPOSITORY, SOURCE, modules, nodes
 
 MAP: Final = REPOSITORY / "docs" / "architecture.md"
@@ -180,3 +182,9 @@ def test_every_module_that_stands_in_a_text_can_be_loaded() -> None:
         module, _, attribute = text.partition(":")
         assert not attribute or hasattr(import_module(module), attribute), text
         assert import_module(module)
+
+
+@pytest.mark.parametrize("package", ["agenttalk", "agenttalk.testing", "agenttalk.wiring"])
+def test_every_name_that_is_loaded_at_its_first_use_is_there(package: str) -> None:
+    lazy = import_module(package)
+    assert [name for name in lazy.__all__ if not hasattr(lazy, name)] == []

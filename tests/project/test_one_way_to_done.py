@@ -125,10 +125,10 @@ def test_one_function_leases_tasks_of_plans_and_of_inboxes() -> None:
     leases = find_setters("token")
     assert leases == {"LEASE_TASK", "START_TASK", "START_FIRST", "LEASE_COMMAND", "RENEW_LEASE"}
     assert find_uses(leases) == {
-        ("engine/runs/leasing.py", "write_lease", "LEASE_TASK"),
-        ("engine/runs/leasing.py", "", "START_FIRST"),  # one of these two, for `write_lease`
-        ("engine/runs/leasing.py", "", "START_TASK"),
-        ("engine/runs/command_leasing.py", "write_lease", "LEASE_COMMAND"),
+        ("engine/runs/leases.py", "write_lease", "LEASE_TASK"),
+        ("engine/runs/leases.py", "", "START_FIRST"),  # one of these two, for `write_lease`
+        ("engine/runs/leases.py", "", "START_TASK"),
+        ("engine/runs/command_leases.py", "write_lease", "LEASE_COMMAND"),
         ("engine/runs/resume.py", "tx.run", "RENEW_LEASE"),  # the same attempt goes on, under a new epoch
     }
 

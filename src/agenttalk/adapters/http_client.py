@@ -19,9 +19,9 @@ from functools import partial
 from typing import Final, Literal, NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
+from agenttalk.rules.checks.check_results import HttpAnswer
 from agenttalk.rules.core import http_addresses
 from agenttalk.rules.core.http_addresses import AllowedAddress
-from agenttalk.rules.proof.check_results import HttpAnswer
 from agenttalk.rules.proof.evidence import CheckFinding
 from agenttalk.rules.text import check_words
 from agenttalk.rules.text.message import ABOUT

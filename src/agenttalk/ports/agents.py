@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from agenttalk.contracts.promise import CompletionPromise
     from agenttalk.rules.agents.activity import ActivityPhase
     from agenttalk.rules.agents.progress_notes import Note
+    from agenttalk.rules.checks.check_results import StoredOutput
     from agenttalk.rules.core.task_states import ProgramEnding
-    from agenttalk.rules.proof.check_results import StoredOutput
     from agenttalk.rules.proof.performance import Performance
 
 

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from agenttalk.contracts.plan import Workspace
     from agenttalk.contracts.promise import AnyCheck, CompletionPromise, HumanCheck
     from agenttalk.ports.agents import InputContent, Job
-    from agenttalk.rules.proof.check_results import Confirmation
-    from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
+    from agenttalk.rules.proof.evidence import CheckResult, Confirmation, Fingerprint
     from agenttalk.rules.proof.performance import OutputContent, Performance, TipMove, WorkProof
     from agenttalk.rules.proof.staleness import EvidenceBasis
 

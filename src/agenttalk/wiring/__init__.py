@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from agenttalk.wiring.http_door import agent_api
     from agenttalk.wiring.local_service import make_local_service
     from agenttalk.wiring.machine import RandomIds, SystemClock
-    from agenttalk.wiring.opening import open_configured_root, open_root, sweep_root
     from agenttalk.wiring.provers import find_stale_tasks
+    from agenttalk.wiring.root import open_configured_root, open_root, sweep_root
 
 __all__ = [
     "RandomIds",
@@ -39,11 +39,11 @@ _HOMES = {
     "collect_periodically": "engine",
     "find_stale_tasks": "provers",
     "make_local_service": "local_service",
-    "open_root": "opening",
-    "open_configured_root": "opening",
+    "open_root": "root",
+    "open_configured_root": "root",
     "reconcile_forges": "forges",
     "serve": "engine",
-    "sweep_root": "opening",
+    "sweep_root": "root",
 }
 
 

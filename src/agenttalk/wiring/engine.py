@@ -28,7 +28,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.engine import Engine, EngineOptions
 from agenttalk.engine.operation.service import EngineTools
 from agenttalk.engine.operation.sessions import FIRST_LINK
-from agenttalk.engine.operation.tracing import TraceExporter
+from agenttalk.engine.operation.trace_export import TraceExporter
 from agenttalk.engine.toolchain.loops import ForgeConnections
 from agenttalk.ports.agents import Performer
 from agenttalk.ports.forge import Forge
@@ -37,9 +37,9 @@ from agenttalk.wiring.forges import connect_forges
 from agenttalk.wiring.garbage_collection import GarbageCollector
 from agenttalk.wiring.http_door import engine_api
 from agenttalk.wiring.notices import make_notifier
-from agenttalk.wiring.opening import open_configured_root, sweep_root
 from agenttalk.wiring.provers import make_prover
 from agenttalk.wiring.reload import SettingsReloader
+from agenttalk.wiring.root import open_configured_root, sweep_root
 from agenttalk.wiring.schedules import make_scheduler
 from agenttalk.wiring.settings import Settings
 

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from agenttalk.adapters.telemetry import otlp_exporter
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.operation.tracing import SpanExportResult, TraceExporter
+from agenttalk.engine.operation.trace_export import SpanExportResult, TraceExporter
 from agenttalk.wiring.settings.tables import TelemetrySettings
 
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}\Z")

@@ -14,8 +14,8 @@ from adapters.checking.bench import Bench, check
 from agenttalk.adapters.checking.checker import CheckFacts
 from agenttalk.adapters.checking.command import CheckLimits
 from agenttalk.contracts.core import wire
-from agenttalk.rules.proof.check_results import Confirmation, GitFacts, StoredOutput, hash_shown
-from agenttalk.rules.proof.evidence import cache_key
+from agenttalk.rules.checks.check_results import GitFacts, StoredOutput, hash_shown
+from agenttalk.rules.proof.evidence import Confirmation, cache_key
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from agenttalk.adapters.checking.checker import CheckFacts
 from agenttalk.adapters.checking.command import CheckLimits
 from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.rules.proof import evidence
-from agenttalk.rules.proof.junit import Outcomes
+from agenttalk.rules.suites.outcomes import Outcomes
 
 TWO = "def test_a(): pass\ndef test_b(): pass\n"
 FAILING = "def test_a(): pass\ndef test_b(): assert False\n"

@@ -15,8 +15,8 @@ from agenttalk.ports.agents import Job
 from agenttalk.ports.proof import Baseline
 from agenttalk.ports.statements.proof import EVIDENCE_OF_PLAN, EVIDENCE_OF_TASK
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
-from agenttalk.rules.proof.junit import Outcomes
 from agenttalk.rules.proof.performance import WorkProof
+from agenttalk.rules.suites.outcomes import Outcomes
 from kits.storekit import Clock, Place
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 
 from adapters.workspaces.treeskit import FILES, NOW, attempt, files, git, plain, recipe, repository, run, write
-from agenttalk.adapters.workspaces.landing import LandingResult
 from agenttalk.adapters.workspaces.paths import WorkspaceSettings
 from agenttalk.adapters.workspaces.results import AttemptCommit, MergeCandidate, WorkspaceAttempt
+from agenttalk.adapters.workspaces.user_branch import LandingResult
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from agenttalk.rules.core.scope import read_globs
 from effort import DEEP, cases, some

@@ -30,9 +30,9 @@ from adapters.workspaces.treeskit import (
     work,
     write,
 )
-from agenttalk.adapters.workspaces.landing import LandingResult
 from agenttalk.adapters.workspaces.results import Author, CandidateConflict, WorkspaceAttempt
 from agenttalk.adapters.workspaces.tree_reader import TreeLimits
+from agenttalk.adapters.workspaces.user_branch import LandingResult
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from agenttalk.contracts.errors import InputError, MachineError, UsageError
 from agenttalk.rules.core.scope import read_globs

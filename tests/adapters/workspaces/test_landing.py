@@ -22,7 +22,7 @@ from adapters.workspaces.treeskit import (
     work,
     write,
 )
-from agenttalk.adapters.workspaces.landing import LandingRefusal, LandingResult
+from agenttalk.adapters.workspaces.user_branch import LandingRefusal, LandingResult
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 
 CHANGED = {"src/price.py": "new\n", "added/deep/a.txt": "a\n", "README.md": None, "src": None}

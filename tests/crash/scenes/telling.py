@@ -17,7 +17,7 @@ from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.forge import Comment, ForgeIssue, ForgeUser
 from agenttalk.contracts.toolchain import NOT_DONE
 from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard, ToolchainSetup
-from agenttalk.engine.toolchain.outgoing import ForgePoster
+from agenttalk.engine.toolchain.forge_posts import ForgePoster
 from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
 from agenttalk.ports.statements.toolchain import TOOLCHAIN_PAGE
 from agenttalk.ports.storage import Tx

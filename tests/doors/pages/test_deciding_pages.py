@@ -11,7 +11,7 @@ import pytest
 import agenttalk
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.core import wire
-from agenttalk.doors.pages import diffs, files, rendering
+from agenttalk.doors.pages import diffs, files, page
 from agenttalk.doors.pages.diffs import DiffBlock
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import releases
@@ -126,11 +126,11 @@ def test_who_decides_on_refused_work_sees_it_and_the_rounds_before(tmp_path: Pat
 def test_a_question_of_another_party_says_the_same_in_both_languages() -> None:
     message = question_words.NOT_FIT(agent="dev", task="build")
     own = catalogue.with_messages({"title": message})
-    assert rendering.translate_own("zh", own, "title") == "dev 不适合做 build"
-    assert rendering.translate_own("en", own, "title") == "dev is not fit for build"
+    assert page.translate_own("zh", own, "title") == "dev 不适合做 build"
+    assert page.translate_own("en", own, "title") == "dev is not fit for build"
     lying = own | {"title": "Shall I tidy up?"}
-    assert {rendering.translate_own(language, lying, "title") for language in LOCALES} == {"Shall I tidy up?"}
-    assert rendering.translate_own("zh", {"title": 7}, "title") == ""
+    assert {page.translate_own(language, lying, "title") for language in LOCALES} == {"Shall I tidy up?"}
+    assert page.translate_own("zh", {"title": 7}, "title") == ""
 
 
 def test_a_difference_falls_into_blocks() -> None:
@@ -182,17 +182,17 @@ def test_every_code_of_a_refusal_is_explained_in_chinese() -> None:
 
 def test_a_page_has_messages_in_chinese_and_words_of_others_as_they_are() -> None:
     reason = task_words.TASK_FAILED(task="t")
-    assert rendering.translate("zh", reason) == "t 失败"
-    assert rendering.translate("en", reason) == "t failed"
-    assert rendering.translate("zh", "t failed") == "t failed", "words of others"
-    assert rendering.translate("zh", None) == ""
+    assert page.translate("zh", reason) == "t 失败"
+    assert page.translate("en", reason) == "t failed"
+    assert page.translate("zh", "t failed") == "t failed", "words of others"
+    assert page.translate("zh", None) == ""
     stored = catalogue.with_messages({"reason": reason, "note": "t failed"})
-    assert [rendering.translate_field("zh", stored, name) for name in ("reason", "note", "more")] == [
+    assert [page.translate_field("zh", stored, name) for name in ("reason", "note", "more")] == [
         "t 失败",
         "t failed",
         "",
     ]
-    assert rendering.translate_all("zh", [reason, "odd"]) == "t 失败；odd"
+    assert page.translate_all("zh", [reason, "odd"]) == "t 失败；odd"
 
 
 def test_a_reader_of_chinese_sees_in_chinese_why_a_plan_is_not_released(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.adapters.store.root import database_path
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import wire
-from agenttalk.doors.pages.rendering import FOLDER
+from agenttalk.doors.pages.page import FOLDER
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.mail.board import MailBoard

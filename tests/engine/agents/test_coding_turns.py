@@ -154,7 +154,7 @@ def test_a_look_that_crashed_is_not_told_to_the_agent_as_something_that_it_left_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, broken: bool
 ) -> None:
     if broken:
-        monkeypatch.setattr("agenttalk.wiring.opening.OURSELVES", (sys.executable, "-m", "no_such_program"))
+        monkeypatch.setattr("agenttalk.wiring.root.OURSELVES", (sys.executable, "-m", "no_such_program"))
     found = run(tmp_path, f"LATE = {not broken}\n{LOOKED_AT}", promise=CHECKED, proving=True, outputs=NOTE)
     assert found["state"] == "COMPLETED", found["reason"]
     asked = tmp_path / "asked"

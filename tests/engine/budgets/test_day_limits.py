@@ -13,7 +13,7 @@ import pytest
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.errors import UsageError
 from agenttalk.engine.budgets import day_limit
-from agenttalk.engine.budgets.spending import Budgets
+from agenttalk.engine.budgets.used_budgets import Budgets
 from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.people import questions
 from agenttalk.engine.proof import honesty

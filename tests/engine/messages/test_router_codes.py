@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.errors import Code
-from agenttalk.rules.messages import control_files, routing
+from agenttalk.rules.messages import control_files, routes
 from kits.routerkit import Route, alerts, buried, counts, graves, sound, statuses
 from kits.treekit import Tree, dumped, node, output, sha256
 
@@ -175,7 +175,7 @@ def test_on_a_virtual_board_the_task_must_exist_and_be_the_senders(tree: Tree, r
 def test_our_own_fault_keeps_the_message_and_the_router_goes_on(
     tree: Tree, route: Route, monkeypatch: pytest.MonkeyPatch, rule: str
 ) -> None:
-    real = getattr(routing, rule)
+    real = getattr(routes, rule)
 
     def faulty(what: Any, *rest: Any, **more: Any) -> Any:
         if b"Do build." in (what if isinstance(what, bytes) else dumped(what.envelope.as_json())):
@@ -186,7 +186,7 @@ def test_our_own_fault_keeps_the_message_and_the_router_goes_on(
     data = (tree.box("lead", "outbox") / "cmd_build_001.msg.json").read_bytes()
     tree.command("lead", "design")
     with monkeypatch.context() as patch:
-        patch.setattr(routing, rule, faulty)
+        patch.setattr(routes, rule, faulty)
         report = route()
     assert (report.accepted, report.dead) == (1, 1)
     buried(tree, "lead", "cmd_build_001.msg.json", "UNHANDLED_EXCEPTION", data)

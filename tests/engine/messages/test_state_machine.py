@@ -23,7 +23,7 @@ from agenttalk.engine.messages import dead_letters, recall
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.people import questions
 from agenttalk.engine.runs import recovery
-from agenttalk.rules.messages import routing
+from agenttalk.rules.messages import routes
 from effort import cases, tried
 from kits.machinekit import (
     DAGS,
@@ -1014,12 +1014,12 @@ def _stays(file: Lying) -> bool:
 
 def plant_no_duplicates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every message is new, whatever came before."""
-    monkeypatch.setattr(routing, "check_duplicate", lambda *_: "new")
+    monkeypatch.setattr(routes, "check_duplicate", lambda *_: "new")
 
 
 def plant_no_supersession(monkeypatch: pytest.MonkeyPatch) -> None:
     """An older order is as good as a newer one."""
-    monkeypatch.setattr(routing, "is_superseded", lambda *_: False)
+    monkeypatch.setattr(routes, "is_superseded", lambda *_: False)
 
 
 def plant_no_recall(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agenttalk.engine.core.trace_context import make_parent_recorder, read_naming
-from agenttalk.engine.operation.tracing import AT_ONCE, TOGETHER, SpanExportResult
+from agenttalk.engine.operation.trace_export import AT_ONCE, TOGETHER, SpanExportResult
 from agenttalk.ports.statements.core import FACTS_OF
 from agenttalk.ports.statements.operation import TRACED
 from agenttalk.ports.statements.plans import CURSOR_VALUE, SET_CURSOR

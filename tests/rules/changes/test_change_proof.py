@@ -11,9 +11,9 @@ from agenttalk.contracts import promise
 from agenttalk.rules.changes import change_proof
 from agenttalk.rules.changes.change_proof import ChangePolicy, ChangeUnderProof, CheckRuns, count_tests, judge_change
 from agenttalk.rules.changes.changed_files import ChangedFile
+from agenttalk.rules.checks.protection import FileTree
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint, Reason
-from agenttalk.rules.proof.junit import Outcomes
-from agenttalk.rules.proof.protection import FileTree
+from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text import change_words
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

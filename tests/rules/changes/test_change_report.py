@@ -9,7 +9,8 @@ from typing import Any
 from agenttalk.rules.changes import change_report
 from agenttalk.rules.changes.change_proof import CheckRuns, judge_change
 from agenttalk.rules.changes.change_report import ChangeReport
-from agenttalk.rules.proof import junit
+from agenttalk.rules.suites import junit
+from agenttalk.rules.suites.outcomes import Outcomes
 from rules.changes.test_change_proof import NEW, TEST, WORK, change, file, plain, result
 
 
@@ -100,9 +101,9 @@ def test_sarif_has_a_result_for_each_suspicion_and_for_what_is_missing() -> None
 def test_junit_is_read_by_our_own_reader() -> None:
     hostile = "\x00 <bad> \ufffe ]]> &amp;\n"
     found = junit.parse(change_report.write_junit(make_report(output=hostile)).encode())
-    assert isinstance(found, junit.Outcomes)
+    assert isinstance(found, Outcomes)
     assert found.failed == {"agenttalk.prove::base-tests", "agenttalk.prove::protected", "agenttalk.prove::shown"}
     assert found.passed == {"agenttalk.prove::check", "agenttalk.prove::tests-kept"}
     found = junit.parse(change_report.write_junit(make_report(proven=True)).encode())
-    assert isinstance(found, junit.Outcomes)
+    assert isinstance(found, Outcomes)
     assert (len(found.passed), found.failed, found.beyond) == (4, frozenset(), False)

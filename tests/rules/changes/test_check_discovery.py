@@ -17,7 +17,7 @@ from agenttalk.rules.changes.check_discovery import (
     list_wanted,
     make_candidate,
 )
-from agenttalk.rules.proof.protection import FileTree
+from agenttalk.rules.checks.protection import FileTree
 
 JUNIT = f"--junitxml={REPORT}"
 VITEST = f"--reporter=default --reporter=junit --outputFile.junit={REPORT}"

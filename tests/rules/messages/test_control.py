@@ -10,7 +10,7 @@ import pytest
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code
 from agenttalk.rules.messages.control_files import FOLDERS, ControlFile, advance, kind_of, read
-from agenttalk.rules.messages.routing import (
+from agenttalk.rules.messages.routes import (
     CommandOrder,
     OutboxMessage,
     Rejection,

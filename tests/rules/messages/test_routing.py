@@ -15,8 +15,8 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope, lift_reexecution
 from agenttalk.contracts.errors import Code
-from agenttalk.rules.messages import routing
-from agenttalk.rules.messages.routing import (
+from agenttalk.rules.messages import routes
+from agenttalk.rules.messages.routes import (
     CommandOrder,
     MessageTally,
     OutboxMessage,
@@ -215,10 +215,10 @@ def test_an_order_by_somebody_who_may_not_is_refused() -> None:
 def test_in_an_engines_own_plan_only_the_tasks_agent_hands_in_what_no_turn_of_its_own_makes() -> None:
     own = PlanFacts(DAG, DIGEST, agents=PLAN.agents)
     node = own.nodes["build"]
-    assert routing._not_theirs(made_by(node.assigned_agent_id), node, own, ()) is None
-    assert routing._not_theirs(made_by("engine"), node, own, ()) is None
+    assert routes._not_theirs(made_by(node.assigned_agent_id), node, own, ()) is None
+    assert routes._not_theirs(made_by("engine"), node, own, ()) is None
     for sender, driven in (("lead", ()), (node.assigned_agent_id, {node.assigned_agent_id})):
-        refused = routing._not_theirs(made_by(sender), node, own, driven)
+        refused = routes._not_theirs(made_by(sender), node, own, driven)
         assert refused is not None
         assert refused.code is Code.PRODUCER_MISMATCH
 
@@ -255,10 +255,10 @@ def test_in_a_foreign_plan_outputs_come_from_whom_the_dag_names() -> None:
     )
     plan = PlanFacts(dag, DIGEST, agents={"pm", "dev", "eve"}, foreign=True)
     node = plan.nodes["task_001"]
-    assert routing._not_theirs(made_by("pm"), node, plan, ()) is None
-    assert routing._not_theirs(made_by("spare"), node, plan, ()) is None
-    assert routing._not_theirs(made_by("eve", output_name="wishes.md"), node, plan, ()) is None
-    refused = routing._not_theirs(made_by("eve"), node, plan, ())
+    assert routes._not_theirs(made_by("pm"), node, plan, ()) is None
+    assert routes._not_theirs(made_by("spare"), node, plan, ()) is None
+    assert routes._not_theirs(made_by("eve", output_name="wishes.md"), node, plan, ()) is None
+    refused = routes._not_theirs(made_by("eve"), node, plan, ())
     assert refused is not None
     assert (refused.code, refused.message) == (Code.PRODUCER_MISMATCH, "task 'task_001' is 'pm''s, not 'eve''s")
 
@@ -279,18 +279,18 @@ def test_in_a_foreign_plan_outputs_come_from_whom_the_dag_names() -> None:
 def test_what_another_router_brought_is_held_against_the_dag(
     document: dict[str, Any], receiver: str, code: Code | None
 ) -> None:
-    refused = routing.reject_arrival(parcel(document), PLAN, receiver)
+    refused = routes.reject_arrival(parcel(document), PLAN, receiver)
     assert (refused.code if refused else None) == code
 
 
 def test_a_command_of_an_earlier_dag_is_fine_only_where_a_router_brought_it() -> None:
     old = parcel(envelope(payload={"command": command(dag_ref={"sha256": OTHER_DIGEST})}))
-    assert routing.reject_arrival(old, PLAN, "pm") is None  # it is superseded then
-    refused = routing.reject_unrouted(old, PLAN)
+    assert routes.reject_arrival(old, PLAN, "pm") is None  # it is superseded then
+    refused = routes.reject_unrouted(old, PLAN)
     assert refused is not None
     assert refused.code is Code.COMMAND_DAG_MISMATCH
-    assert routing.reject_unrouted(parcel(envelope()), PLAN) is None
-    assert routing.reject_unrouted(parcel(artifact()), PLAN) is None
+    assert routes.reject_unrouted(parcel(envelope()), PLAN) is None
+    assert routes.reject_unrouted(parcel(artifact()), PLAN) is None
 
 
 orders = st.lists(

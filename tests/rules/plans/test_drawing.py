@@ -8,8 +8,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.plans import drawing
-from agenttalk.rules.plans.drawing import HEIGHT, WIDTH, Box, Drawing, draw
+from agenttalk.rules.plans import dag_layout
+from agenttalk.rules.plans.dag_layout import HEIGHT, WIDTH, Box, Drawing, draw
 
 
 @st.composite
@@ -60,7 +60,7 @@ def test_who_waits_for_another_stands_to_its_right_and_every_line_joins_its_two_
         assert line.points[0] == (begin.x + WIDTH, begin.y + HEIGHT // 2)
         assert line.points[-1] == (end.x, end.y + HEIGHT // 2)
         assert [x for x, _ in line.points] == sorted(x for x, _ in line.points)
-        assert drawing.to_svg_path(line.points).startswith(f"M{begin.x + WIDTH} {begin.y + HEIGHT // 2}C")
+        assert dag_layout.to_svg_path(line.points).startswith(f"M{begin.x + WIDTH} {begin.y + HEIGHT // 2}C")
 
 
 @given(dags())
@@ -77,7 +77,7 @@ def test_a_line_that_passes_a_layer_by_is_led_around_the_tasks_in_it() -> None:
 
 
 def test_an_empty_plan_is_a_small_drawing() -> None:
-    assert draw([], []) == Drawing({}, (), 2 * drawing.MARGIN, 2 * drawing.MARGIN)
+    assert draw([], []) == Drawing({}, (), 2 * dag_layout.MARGIN, 2 * dag_layout.MARGIN)
 
 
 def test_lines_cross_less_than_in_the_order_of_names() -> None:
@@ -91,11 +91,11 @@ def test_lines_cross_less_than_in_the_order_of_names() -> None:
 def test_a_layer_with_many_tasks_stands_in_several_columns() -> None:
     found = draw([f"t{number}" for number in range(100)], [])
     assert len({box.x for box in found.boxes.values()}) == 3
-    assert found.height < drawing.TALLEST * (HEIGHT + drawing.GAP_Y) + 2 * drawing.MARGIN
+    assert found.height < dag_layout.TALLEST * (HEIGHT + dag_layout.GAP_Y) + 2 * dag_layout.MARGIN
 
 
 def test_lines_that_pass_too_many_layers_by_are_straight() -> None:
-    chain = [f"t{number}" for number in range(drawing.BENDS + 10)]
+    chain = [f"t{number}" for number in range(dag_layout.BENDS + 10)]
     edges = [*pairwise(chain), (chain[0], chain[-1])]
     long = draw(chain, edges).lines[-1]
     assert len(long.points) == 2
@@ -128,6 +128,6 @@ def test_a_plan_of_ten_times_the_size_takes_about_ten_times_the_work() -> None:
 
 
 def test_a_line_is_soft_between_layers_and_straight_along_a_bend() -> None:
-    told = drawing.to_svg_path([(0, 0), (200, 40), (300, 40), (500, 0)])
+    told = dag_layout.to_svg_path([(0, 0), (200, 40), (300, 40), (500, 0)])
     assert [each[0] for each in re.findall(r"[MCL][^MCL]*", told)] == ["M", "C", "L", "C"]
     assert told.endswith(" 500 0")

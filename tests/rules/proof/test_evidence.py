@@ -15,7 +15,7 @@ from agenttalk.contracts.promise import AnyCheck, CompletionPromise, RedFirst
 from agenttalk.rules.proof import evidence
 from agenttalk.rules.proof.done import TRUST, Evidence, decide
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint, Reason, Redness, cache_key
-from agenttalk.rules.proof.junit import Outcomes
+from agenttalk.rules.suites.outcomes import Outcomes
 
 NOW = datetime(2026, 1, 8, 10, 30, tzinfo=UTC)
 

@@ -13,7 +13,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.promise import Trust
 from agenttalk.rules.proof import findings_json
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint, Reason
-from agenttalk.rules.proof.junit import Outcomes
+from agenttalk.rules.suites.outcomes import Outcomes
 
 TEXT = st.text(st.characters(exclude_categories=["C", "Z"]), max_size=20)
 HASHES = st.dictionaries(TEXT, TEXT, max_size=3)

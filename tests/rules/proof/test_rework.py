@@ -14,8 +14,8 @@ from agenttalk.contracts.command import Command, Reexecution, ValidationCriteria
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.contracts.validation import Issue
 from agenttalk.rules.proof import done, rework
-from agenttalk.rules.proof.check_results import Confirmation
 from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.proof.evidence import Confirmation
 from agenttalk.rules.proof.rework import RoundHistory
 from kits.samples import command
 

@@ -188,7 +188,7 @@ def test_all_messages_of_a_json_value_are_translated_and_other_texts_stay() -> N
 
 
 def test_nothing_finds_a_sentence_by_its_words() -> None:
-    for name in ("rules/text", "doors/pages/rendering.py"):
+    for name in ("rules/text", "doors/pages/page.py"):
         top = SOURCES / name
         for path in top.rglob("*.py") if top.is_dir() else [top]:
             imports = {

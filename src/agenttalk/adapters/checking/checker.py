@@ -34,10 +34,12 @@ from agenttalk.contracts.promise import (
 from agenttalk.ports.agents import Driver, ProgramTurn
 from agenttalk.ports.folders import Folder
 from agenttalk.ports.storage import Clock, Ids
-from agenttalk.rules.proof import check_results, evidence, junit
-from agenttalk.rules.proof.check_results import Confirmation, FileFacts, GitFacts, ProgramExit, StoredOutput
-from agenttalk.rules.proof.evidence import CheckFinding, CheckResult, Fingerprint
-from agenttalk.rules.proof.junit import Outcomes, UnreadableReport
+from agenttalk.rules.checks import check_results
+from agenttalk.rules.checks.check_results import FileFacts, GitFacts, ProgramExit, StoredOutput
+from agenttalk.rules.proof import evidence
+from agenttalk.rules.proof.evidence import CheckFinding, CheckResult, Confirmation, Fingerprint
+from agenttalk.rules.suites import junit
+from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
 from agenttalk.rules.text import check_words
 
 CheckoutFactory = Callable[[], Awaitable[Folder]]

@@ -19,10 +19,10 @@ from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.ports.agents import Confinement, Driver, MountNamespace, ProgramTurn, SandboxSelector, TurnEnd
 from agenttalk.ports.storage import Ids
+from agenttalk.rules.checks import check_results
+from agenttalk.rules.checks.check_results import ExitKind, ProgramExit
 from agenttalk.rules.core.http_addresses import AllowedAddress
 from agenttalk.rules.core.test_progress import TestCounter
-from agenttalk.rules.proof import check_results
-from agenttalk.rules.proof.check_results import ExitKind, ProgramExit
 from agenttalk.rules.text import check_words
 
 TestProgress: TypeAlias = "Callable[[int | None, int | None], None]"

@@ -25,12 +25,11 @@ from agenttalk.contracts.promise import CompletionPromise, HumanCheck
 from agenttalk.ports.agents import Job
 from agenttalk.ports.proof import NO_EXHIBIT, Baseline, Confirmer, Exhibit
 from agenttalk.ports.storage import Clock
+from agenttalk.rules.checks import protection
+from agenttalk.rules.checks.protection import FileTree, Protection
 from agenttalk.rules.core import scope
-from agenttalk.rules.proof import protection
-from agenttalk.rules.proof.check_results import Confirmation
-from agenttalk.rules.proof.evidence import CheckResult
+from agenttalk.rules.proof.evidence import CheckResult, Confirmation
 from agenttalk.rules.proof.performance import Performance, TipMove, WorkProof
-from agenttalk.rules.proof.protection import FileTree, Protection
 from agenttalk.rules.text.message import join
 
 LOG = logging.getLogger(__name__)
@@ -189,7 +188,6 @@ class CandidateProver:
         landed: list[WorkProof] = []
         if await place.land(partial(self._advance, work, trial.proof, candidate, landed)) is None:
             return None
-        self.in_background(work.space.attempts.drop(work.taken.attempt))  # its work is kept, and merged
         return landed[0]
 
     async def _try_on(
@@ -277,6 +275,7 @@ class CandidateProver:
         if not await work.land(proof):
             return None
         landed.append(proof)
+        self.in_background(space.attempts.drop(work.taken.attempt, keep=True))  # its work is kept, and merged
         try:
             await self._tips.settle(space)
         except AgentTalkError as error:

@@ -14,7 +14,7 @@ from agenttalk.adapters.proving.change_trees import ChangeEnds, ChangeTrees
 from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparationRun, PreparedTree
 from agenttalk.rules.changes import change_proof
 from agenttalk.rules.changes.change_proof import ChangeProof, ChangeUnderProof, CheckRuns
-from agenttalk.rules.proof import check_results, test_runners
+from agenttalk.rules.checks import check_results, test_runners
 from agenttalk.rules.proof.evidence import CheckResult
 from agenttalk.rules.text.message import Message
 

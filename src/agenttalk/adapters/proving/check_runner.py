@@ -27,9 +27,9 @@ from agenttalk.contracts.promise import AnyCheck, HumanCheck
 from agenttalk.ports.agents import Job, JobMonitor
 from agenttalk.ports.proof import Baseline, CheckResultStore, Confirmer
 from agenttalk.ports.storage import Blobs, Clock
+from agenttalk.rules.checks.check_results import hash_shown
 from agenttalk.rules.core.turn_times import TurnPart
 from agenttalk.rules.proof import evidence
-from agenttalk.rules.proof.check_results import hash_shown
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.evidence import CheckResult
 from agenttalk.rules.proof.performance import WorkProof

@@ -22,13 +22,14 @@ from agenttalk.contracts.promise import (
     TestsCheck,
 )
 from agenttalk.ports.agents import Job
+from agenttalk.rules.checks import check_results, protection, runnable_checks, test_runners
+from agenttalk.rules.checks.check_results import GitFacts, StoredOutput
+from agenttalk.rules.checks.protection import Boundary, FileTree, Protection
 from agenttalk.rules.core import scope
 from agenttalk.rules.core.scope import Scope
-from agenttalk.rules.proof import check_results, evidence, findings_json, protection, runnable_checks, test_runners
-from agenttalk.rules.proof.check_results import GitFacts, StoredOutput
+from agenttalk.rules.proof import evidence, findings_json
 from agenttalk.rules.proof.evidence import CheckResult
 from agenttalk.rules.proof.performance import OutputContent, Performance, WorkProof
-from agenttalk.rules.proof.protection import Boundary, FileTree, Protection
 from agenttalk.rules.text import check_words
 from agenttalk.rules.text.message import ABOUT, join
 

@@ -13,8 +13,8 @@ from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.plan import Workspace as Repository
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.ports.agents import Job
-from agenttalk.rules.proof import protection
-from agenttalk.rules.proof.protection import FileTree, Protection
+from agenttalk.rules.checks import protection
+from agenttalk.rules.checks.protection import FileTree, Protection
 
 FOLDER: Final = "workspaces"
 """Below the root: the clones that agents work in, and the checkouts for checks."""

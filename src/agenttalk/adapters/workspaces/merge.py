@@ -156,7 +156,7 @@ def join_trees(objects: GitObjects, ours: str, theirs: str) -> str:
         return objects.tree_of(theirs)
     before = objects.listing(ours)
     files = dict(before)
-    folders = {parent for path in before for parent in tree_reader.parents(path)}
+    folders = tree_reader.list_folders(before)
     for change in objects.changes(base, theirs):
         if change.after is None:
             files.pop(change.path, None)

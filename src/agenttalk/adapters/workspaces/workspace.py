@@ -23,13 +23,12 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Final
 
-from agenttalk.adapters.workspaces import folders, landing, merge, paths, tree_reader
+from agenttalk.adapters.workspaces import folders, merge, paths, tree_reader, user_branch
 from agenttalk.adapters.workspaces.async_methods import in_thread, threaded
 from agenttalk.adapters.workspaces.attempts import NOTHING, AttemptClones
 from agenttalk.adapters.workspaces.branch import PlanBranch
 from agenttalk.adapters.workspaces.checkouts import Checkouts
 from agenttalk.adapters.workspaces.git import Git
-from agenttalk.adapters.workspaces.landing import LandingRefusal, LandingResult
 from agenttalk.adapters.workspaces.merge import TEXT_LIMIT, MergeConflict
 from agenttalk.adapters.workspaces.objects import GitObjects, TreeChange
 from agenttalk.adapters.workspaces.paths import WorkspaceHome, WorkspaceSettings
@@ -41,6 +40,7 @@ from agenttalk.adapters.workspaces.results import (
     WorkspaceAttempt,
 )
 from agenttalk.adapters.workspaces.tree_reader import Listing
+from agenttalk.adapters.workspaces.user_branch import LandingRefusal, LandingResult
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.rules.core.scope import Globs, PathMatcher
 
@@ -124,7 +124,7 @@ class PlanWorkspace:
         objects.ensure_depot(merging="-merge" if place.plain else "!merge")
         self._branch = PlanBranch(objects, place, settings, home.temporary)
         self.branch = self._branch.name
-        self._landing = landing.Landing(objects, place, self._branch.own, home.folder, settings.limits)
+        self._landing = user_branch.Landing(objects, place, self._branch.own, home.folder, settings.limits)
         self.checkouts = Checkouts(
             objects, home.folder, home.trash, place.folder, settings.link, settings.overlay_files
         )
@@ -272,8 +272,9 @@ class PlanWorkspace:
     # Leftovers
 
     async def release(self) -> None:
-        """Free what is kept for the next call: folders for trees, and processes of git. Both come back when needed."""
+        """Free what is kept for the next call: trees, clones, and processes of git. They come back when needed."""
         await self.checkouts.remove_idle()
+        await self.attempts.remove_spare()
         await in_thread(self._objects.close)
 
     @threaded

@@ -16,8 +16,8 @@ from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.api import callers, idempotency, openapi
-from agenttalk.doors.api.paging import require_known_names
 from agenttalk.doors.api.problems import read_locale, to_error_response, to_problem_response, translate_response
+from agenttalk.doors.api.query import require_known_names
 from agenttalk.doors.api.route import RouteSpec, TaskHandler
 from agenttalk.doors.api.route_table import ATTEMPT_ROUTES, DOCUMENT_ROUTES, MCP_ROUTE, ROUTES
 from agenttalk.doors.api.routes.webhooks import PATH, WebhookEndpoint

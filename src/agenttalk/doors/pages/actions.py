@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.pages import views
-from agenttalk.doors.pages.rendering import PageContext
+from agenttalk.doors.pages.page import PageContext
 from agenttalk.doors.pages.sessions import FormResult, make_form_route
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people.questions import AnswerDecision

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agenttalk.doors.pages import actions, policy_replay, sessions, views
-from agenttalk.doors.pages.rendering import FOLDER, HEADERS
+from agenttalk.doors.pages.page import FOLDER, HEADERS
 from agenttalk.doors.pages.sessions import PageRoute
 from agenttalk.engine.operation.service import Service
 

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.doors.pages.diffs import escape_invisible
-from agenttalk.doors.pages.rendering import HEADERS
+from agenttalk.doors.pages.page import HEADERS
 from agenttalk.ports.storage import Blobs
 
 PIECE: Final = 256 * 1024

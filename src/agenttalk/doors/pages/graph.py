@@ -15,8 +15,8 @@ from typing import Any, Final
 from markupsafe import Markup, escape
 
 from agenttalk.contracts.core.vocabulary import Locale
-from agenttalk.doors.pages.rendering import badge_of, board_of, quote_part
-from agenttalk.rules.plans import drawing
+from agenttalk.doors.pages.page import badge_of, board_of, quote_part
+from agenttalk.rules.plans import dag_layout
 from agenttalk.rules.text.code_words import render_code
 
 LARGE: Final = 200
@@ -69,10 +69,10 @@ class Picture:
 @lru_cache(maxsize=8)
 def draw_plan(tasks: tuple[str, ...], edges: tuple[tuple[str, str], ...]) -> Picture:
     """Draw a plan. It is drawn again with every change of the plan."""
-    drawn = drawing.draw(tasks, edges)
+    drawn = dag_layout.draw(tasks, edges)
     paths: dict[str, list[str]] = {}
     for each in drawn.lines:
-        paths.setdefault(each.begin, []).append(f'<path d="{drawing.to_svg_path(each.points)}"/>')
+        paths.setdefault(each.begin, []).append(f'<path d="{dag_layout.to_svg_path(each.points)}"/>')
     lines = {name: Markup("".join(each)) for name, each in paths.items()}  # noqa: S704 - only numbers
     starts = _starts(sorted({box.x for box in drawn.boxes.values()}))
     held: list[list[str]] = [[] for _ in starts]
@@ -91,7 +91,7 @@ def _starts(columns: Sequence[int]) -> list[int]:
     found = [0]
     for x in columns:
         if x - found[-1] >= TILE:
-            found.append(x - drawing.GAP_Y // 2)
+            found.append(x - dag_layout.GAP_Y // 2)
     return found
 
 
@@ -128,7 +128,7 @@ def _node(
         f'data-met="{int(met)}" aria-label="{escape(f"{name}: {said}, {agent_id}")}"'
     )
     inside = (
-        f'{title}<rect class="box" width="{drawing.WIDTH}" height="{drawing.HEIGHT}" rx="9"/>'
+        f'{title}<rect class="box" width="{dag_layout.WIDTH}" height="{dag_layout.HEIGHT}" rx="9"/>'
         f'<g class="sign" transform="translate(18 22)">{_SHAPES[kind]}</g>'
         f'<text x="34" y="19">{escape(_cut(name, _NAME))}</text>'
         f'<text x="34" y="34" class="sub">{escape(f"{_cut(agent_id, _AGENT)} · {said}")}</text>'

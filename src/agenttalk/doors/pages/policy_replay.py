@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.contracts.policy import AuditPolicy, read_policy
-from agenttalk.doors.pages.rendering import PageContext, render_page
+from agenttalk.doors.pages.page import PageContext, render_page
 from agenttalk.doors.pages.sessions import make_form_route, make_page_route
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.proof import policy_replay

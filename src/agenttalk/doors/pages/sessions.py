@@ -18,7 +18,7 @@ from starlette.types import Message
 from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.doors.api.problems import read_locale
-from agenttalk.doors.pages.rendering import HEADERS, THEMES, PageContext, Theme, render_page
+from agenttalk.doors.pages.page import HEADERS, THEMES, PageContext, Theme, render_page
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.operation.sessions import SESSION, Session
 from agenttalk.engine.views.root_status import count_waiting

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from agenttalk.contracts.errors import UsageError
 from agenttalk.doors.pages import diffs, files, graph
 from agenttalk.doors.pages.files import PREVIEW
-from agenttalk.doors.pages.rendering import HEADERS, PageContext, board_of, render_page
+from agenttalk.doors.pages.page import HEADERS, PageContext, board_of, render_page
 from agenttalk.doors.pages.sessions import make_page_route
 from agenttalk.engine.agents import prompt_record
 from agenttalk.engine.core.boards import DEFAULT

@@ -18,8 +18,9 @@ from agenttalk.ports.proof import Confirmer, Exhibit, Prover
 from agenttalk.ports.statements.core import LATEST_FACT
 from agenttalk.ports.statements.people import REQUEST
 from agenttalk.ports.storage import Store
+from agenttalk.rules.checks import check_results
 from agenttalk.rules.prompts.judge_input import render_judge_prompt
-from agenttalk.rules.proof import check_results, rework
+from agenttalk.rules.proof import rework
 from agenttalk.rules.proof.rework import Judgement
 from agenttalk.rules.text import question_words, task_words
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import write_time
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.engine.budgets import spending
+from agenttalk.engine.budgets import used_budgets
 from agenttalk.engine.core.boards import SYSTEM, list_boards
 from agenttalk.ports.statements.budgets import (
     ADD_SPENDING,
@@ -31,8 +31,8 @@ from agenttalk.rules.core import usage
 from agenttalk.rules.text import budget_words
 
 if TYPE_CHECKING:
-    from agenttalk.engine.budgets.spending import Budgets
     from agenttalk.engine.budgets.turn_monitor import TurnMonitors
+    from agenttalk.engine.budgets.used_budgets import Budgets
     from agenttalk.engine.core.deps import Deps
     from agenttalk.ports.storage import Tx
 
@@ -90,7 +90,7 @@ async def reset(deps: Deps, *, by: str) -> None:
 async def describe_day(deps: Deps, configured: float | None) -> dict[str, Any]:
     """Describe what was spent today of the limit, who set it, and when paused work continues."""
     found = await read_limit(deps, configured)
-    today = await spending.describe_today(deps, found.cost_usd)
+    today = await used_budgets.describe_today(deps, found.cost_usd)
     reached = found.cost_usd is not None and today["spent_usd"] >= found.cost_usd
     midnight = (deps.now() + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
     return {
@@ -150,7 +150,7 @@ class DayLimitTracker:
             for store in await list_boards(self.deps):
                 await store.transact(partial(_recount, day=day, anew=before is None))
         if now != before and self.watches is not None:
-            await spending.refresh_day_costs(self.deps, self.purse)
+            await used_budgets.refresh_day_costs(self.deps, self.purse)
             self.watches.limit_day(self.purse, self.deps.stamp())
         return now != before or first
 
@@ -159,11 +159,11 @@ class DayLimitTracker:
         if not self._known:
             await self.refresh()
         if self.purse.day_cost_usd is not None:
-            await spending.refresh_day_costs(self.deps, self.purse)
+            await used_budgets.refresh_day_costs(self.deps, self.purse)
         self._seen = self._now()
         if self._let_go == self._seen:
             return False
-        today = await spending.describe_today(self.deps, self.purse.day_cost_usd)
+        today = await used_budgets.describe_today(self.deps, self.purse.day_cost_usd)
         if today["left_usd"] == 0.0:  # nothing is left of this day either, so the question is not repeated
             self.mark_resumed()
             return False
@@ -179,7 +179,7 @@ class DayLimitTracker:
 
 def _recount(tx: Tx, *, day: str, anew: bool) -> None:
     """Count from the ledger what was spent on a day, unless it is counted already."""
-    name = spending.make_counter_name("day", "", "", day)
+    name = used_budgets.make_counter_name("day", "", "", day)
     if tx.run(SPENDING, name=name) and not anew:
         return
     sums, before = usage.NOTHING, 2**62

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from agenttalk.engine.budgets.spending import Allowance, Budgets
 from agenttalk.engine.budgets.turn_activity import TurnActivity
+from agenttalk.engine.budgets.used_budgets import Allowance, Budgets
 from agenttalk.ports.agents import Interruption, Job
 from agenttalk.rules.agents import progress_notes
 from agenttalk.rules.agents.activity import ActivityPhase

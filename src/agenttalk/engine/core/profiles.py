@@ -11,7 +11,7 @@ from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import MissingError
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports.folders import Folder
-from agenttalk.rules.messages.routing import RESERVED
+from agenttalk.rules.messages.routes import RESERVED
 
 ProfileOverlay: TypeAlias = "Callable[[str, Mapping[str, Any]], dict[str, Any]]"
 """Merges what an agent's own profile says with the settings for it."""

@@ -28,7 +28,7 @@ from agenttalk.rules.core import artifacts
 from agenttalk.rules.core.artifacts import ArtifactFile
 from agenttalk.rules.messages import archive
 from agenttalk.rules.messages.archive import CurrentFile, PathConflict
-from agenttalk.rules.messages.routing import Rejection
+from agenttalk.rules.messages.routes import Rejection
 
 _AT_ONCE: Final = 50
 

@@ -31,9 +31,9 @@ from agenttalk.ports.statements.inbox import (
 )
 from agenttalk.ports.statements.messages import ADD_DELIVERY, ADD_MESSAGE, ADD_PLAN, NEWEST_ORDER, PLAN, WITHDRAW
 from agenttalk.ports.storage import Tx
-from agenttalk.rules.messages import routing
+from agenttalk.rules.messages import routes
 from agenttalk.rules.messages.archive import make_claimed_name, original_name
-from agenttalk.rules.messages.routing import CommandOrder, OutboxMessage, Rejection
+from agenttalk.rules.messages.routes import CommandOrder, OutboxMessage, Rejection
 
 _COPIES: Final = 10_000
 """How many copies of one message are kept."""
@@ -166,7 +166,7 @@ def _read(seat: AgentInPlan, inbox: Folder, where: str, name: str) -> list[Inbox
         return []
     except InputError as error:
         return [InboxFile(entry, where, Rejection(error.code, error.message))]
-    parcel = routing.unpack(data, owner=None, plan_id=seat.plan_id)
+    parcel = routes.unpack(data, owner=None, plan_id=seat.plan_id)
     return [InboxFile(entry, where, parcel, data, original=data)]
 
 
@@ -216,7 +216,7 @@ async def _decide_claim(
     rows = await seat.store.read(KNOWN_DELIVERY, plan_id=seat.plan_id, message_id=message_id, receiver=seat.agent_id)
     before = seen.get(message_id)
     earlier = rows[0].sha256 if rows else before and before[0]
-    judged = routing.check_duplicate(found.parcel, earlier)
+    judged = routes.check_duplicate(found.parcel, earlier)
     if isinstance(judged, Rejection):
         return judged
     if before:

@@ -18,7 +18,7 @@ from agenttalk.engine.inbox.ready_commands import build_question, hand_request_o
 from agenttalk.engine.messages import plan_journal
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
-from agenttalk.engine.runs.command_leasing import ClaimedCommand
+from agenttalk.engine.runs.command_leases import ClaimedCommand
 from agenttalk.engine.runs.conclusion import end_turn
 from agenttalk.ports.statements.inbox import DELIVERY_STATE, FINISH_DELIVERY, STOP_WAITING
 from agenttalk.ports.storage import Tx

@@ -20,7 +20,7 @@ from agenttalk.engine.inbox.ready_commands import CommandScan, ReadyCommand
 from agenttalk.engine.inbox.tick_report import TickReport
 from agenttalk.engine.inbox.turn import TurnSetting, take_turn
 from agenttalk.engine.runs import recovery
-from agenttalk.engine.runs.command_leasing import lease_command
+from agenttalk.engine.runs.command_leases import lease_command
 from agenttalk.ports.agents import Processes
 from agenttalk.ports.statements.inbox import DELIVERY_STATE
 from agenttalk.rules.core.task_states import State

@@ -22,8 +22,8 @@ from agenttalk.engine.messages.plan_journal import JournalSearch, MessageIdentit
 from agenttalk.engine.messages.plan_registry import PlanFiles
 from agenttalk.ports.statements.messages import ADD_PLAN, PLAN
 from agenttalk.ports.storage import Tx
-from agenttalk.rules.messages import routing
-from agenttalk.rules.messages.routing import OutboxMessage, PlanFacts, Rejection
+from agenttalk.rules.messages import routes
+from agenttalk.rules.messages.routes import OutboxMessage, PlanFacts, Rejection
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +89,10 @@ class OriginJudge:
             return "wait"
         brought = MessageIdentity(parcel.envelope.message_id, parcel.sha256)
         if self._deps.unrouted or await asyncio.to_thread(self._receipts.has_delivery, seat.plan_id, brought):
-            refused = routing.reject_arrival(parcel, ground.facts, self._agent_id) if ground.facts else None
-            unknown = routing.reject_unrouted(parcel, ground.facts) if ground.facts and self._deps.unrouted else None
+            refused = routes.reject_arrival(parcel, ground.facts, self._agent_id) if ground.facts else None
+            unknown = routes.reject_unrouted(parcel, ground.facts) if ground.facts and self._deps.unrouted else None
             return refused or unknown or "take"
-        refused = routing.reject_unrouted(parcel, ground.facts) if ground.facts else None
+        refused = routes.reject_unrouted(parcel, ground.facts) if ground.facts else None
         if refused:
             return refused
         self._waiting.setdefault(seat.plan_id, {})[name] = brought

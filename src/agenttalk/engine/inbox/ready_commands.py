@@ -21,7 +21,7 @@ from agenttalk.engine.inbox.archive import build_archive_path
 from agenttalk.engine.inbox.origins import PlanFileFacts
 from agenttalk.engine.messages import recall
 from agenttalk.engine.people import questions
-from agenttalk.engine.runs.command_leasing import ClaimedCommand
+from agenttalk.engine.runs.command_leases import ClaimedCommand
 from agenttalk.ports.folders import Folder
 from agenttalk.ports.statements.inbox import (
     ADD_TASK,

@@ -21,7 +21,7 @@ from agenttalk.engine.inbox.archive import show_file
 from agenttalk.engine.inbox.ready_commands import InputSource, ReadyCommand
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.runs.attempt import AttemptBuilder
-from agenttalk.engine.runs.command_leasing import ClaimedCommand
+from agenttalk.engine.runs.command_leases import ClaimedCommand
 from agenttalk.engine.runs.job_runner import JobRunner
 from agenttalk.ports.agents import InputContent
 from agenttalk.ports.statements.inbox import DELIVERY_STATE, MARK_ARTIFACT_INJECTED, MARK_INJECTED

@@ -48,7 +48,7 @@ from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.mail import letters as letters_rules
 from agenttalk.rules.mail.letters import BOARD, ReadHow
-from agenttalk.rules.messages.routing import Rejection
+from agenttalk.rules.messages.routes import Rejection
 
 LOG = logging.getLogger(__name__)
 AT_ONCE: Final = 200

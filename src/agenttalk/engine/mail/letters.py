@@ -43,7 +43,7 @@ from agenttalk.ports.storage import Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.mail import letters
 from agenttalk.rules.mail.letters import BOARD, OPERATOR, AnsweredLetter, LetterObservation
-from agenttalk.rules.messages.routing import RESERVED, Rejection
+from agenttalk.rules.messages.routes import RESERVED, Rejection
 from agenttalk.rules.prompts.mail import render_command_text
 from agenttalk.rules.text import task_words
 
@@ -347,7 +347,7 @@ def give_up(moves: PlanTransaction, row: LetterItemRow) -> None:
     if row.delivery is not None:
         reset.withdraw_command(moves, BOARD, row.addressee, row.delivery, why)
     sheet = moves.definitions.load(moves.tx, BOARD)
-    transitions.fail_idle_task(moves, sheet, row.task_id, row.state, "ABORTED", reason=why)
+    transitions.end_idle_task(moves, sheet, row.task_id, row.state, "ABORTED", reason=why)
     records.alert(
         moves.tx,
         at=moves.now,

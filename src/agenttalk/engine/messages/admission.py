@@ -15,7 +15,7 @@ from agenttalk.engine.core import plan_settings, records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.records import JournalMessage, RefusedMessage
 from agenttalk.engine.messages import recall, refusals
-from agenttalk.engine.messages.incoming import IncomingFile, output_of
+from agenttalk.engine.messages.incoming_file import IncomingFile, output_of
 from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.engine.plans import validator_verdicts
@@ -33,9 +33,9 @@ from agenttalk.ports.statements.messages import (
 )
 from agenttalk.ports.statements.plans import ADD_ARRIVED_ARTIFACT
 from agenttalk.ports.storage import Tx
-from agenttalk.rules.messages import artifact_versions, routing
+from agenttalk.rules.messages import artifact_versions, routes
 from agenttalk.rules.messages.artifact_versions import ArtifactVersion
-from agenttalk.rules.messages.routing import CommandOrder, OutboxMessage, Rejection
+from agenttalk.rules.messages.routes import CommandOrder, OutboxMessage, Rejection
 from agenttalk.rules.proof.release import VALIDATION
 
 _LONGEST_NAME: Final = 255
@@ -70,7 +70,7 @@ def judge_message(tx: Tx, arrival: IncomingFile, plan: RoutedPlan) -> AcceptDeci
         return parcel
     message_id = parcel.envelope.message_id
     rows = tx.run(MESSAGE_BY_ID, plan_id=plan.plan_id, message_id=message_id)
-    seen = routing.check_duplicate(parcel, rows[0].sha256 if rows else None)
+    seen = routes.check_duplicate(parcel, rows[0].sha256 if rows else None)
     if isinstance(seen, Rejection):
         return seen
     if seen == "duplicate":
@@ -93,7 +93,7 @@ def _judge_order(
         return Rejection(Code.COMMAND_ID_REUSED, f"the plan has a command {order.command_id!r} already")
     rows = tx.run(NEWEST_ORDER, **about, dag_sha256=plan.dag_sha256)
     newest = CommandOrder(rows[0].message_id, order.task_id, rows[0].command_id, rows[0].seq) if rows else None
-    if routing.is_superseded(order, newest):
+    if routes.is_superseded(order, newest):
         return SkipDecision("SKIPPED_SUPERSEDED", "a newer command of the task was accepted", newest)
     return AcceptDecision(targets, order=order)
 
@@ -165,9 +165,9 @@ def _targets(tx: Tx, parcel: OutboxMessage, plan: RoutedPlan) -> tuple[str, ...]
     if plan.facts is not None:
         own = not plan.facts.foreign and isinstance(parcel.envelope, ArtifactEnvelope)
         driven = plan_settings.driven_agents(tx, plan.plan_id) if own else frozenset()
-        return routing.route(parcel, plan.facts, driven)
+        return routes.route(parcel, plan.facts, driven)
     rows = tx.run(TASK, plan_id=plan.plan_id, task_id=parcel.envelope.task_id)
-    return routing.route_on_board(parcel, rows[0].agent_id if rows else None)
+    return routes.route_on_board(parcel, rows[0].agent_id if rows else None)
 
 
 def _accept(

@@ -18,8 +18,8 @@ from agenttalk.contracts.validation import ArtifactValidationResult
 from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.mail import letters
-from agenttalk.engine.messages import admission, form_notices, incoming, outbox_reader, refusals
-from agenttalk.engine.messages.incoming import IncomingFile
+from agenttalk.engine.messages import admission, form_notices, incoming_file, outbox_reader, refusals
+from agenttalk.engine.messages.incoming_file import IncomingFile
 from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.engine.people import questions
@@ -37,9 +37,9 @@ from agenttalk.ports.statements.messages import (
 )
 from agenttalk.ports.statements.plans import LAST_SEQ
 from agenttalk.ports.storage import Tx
-from agenttalk.rules.messages import control_files, routing
+from agenttalk.rules.messages import control_files, routes
 from agenttalk.rules.messages.control_files import ControlFile, Step
-from agenttalk.rules.messages.routing import Rejection
+from agenttalk.rules.messages.routes import Rejection
 from agenttalk.rules.proof import turn_outcome
 from agenttalk.rules.proof.performance import Performance
 
@@ -59,13 +59,13 @@ def read_control_file(deps: Deps, found: OutboxFile) -> tuple[bytes, ControlFile
         return None
     if isinstance(data, InputError):
         return b"", Rejection(data.code, data.message)
-    if withheld := incoming.check_secrets(deps, data):
+    if withheld := incoming_file.check_secrets(deps, data):
         return deps.secret_guard.secrets.redact_bytes(data), withheld
     try:
         return data, control_files.read(found.control or "", data, owner=found.agent_id, plan_id=found.plan_id)
     except Exception:
         LOG.exception("a control file could not be read", extra={"action": "router.collect"})
-        return data, incoming.INTERNAL_FAULT
+        return data, incoming_file.INTERNAL_FAULT
 
 
 def collect_control_file(
@@ -188,7 +188,7 @@ def _order(
     node = plan.facts.nodes.get(task_id) if plan.facts else None
     if plan.facts is None or node is None:
         return Rejection(Code.TASK_NOT_IN_DAG, f"the plan's DAG has no task {task_id!r}")
-    if refused := routing.reject_reexecution(found.agent_id, node, node.assigned_agent_id, said, plan.facts):
+    if refused := routes.reject_reexecution(found.agent_id, node, node.assigned_agent_id, said, plan.facts):
         return refused
     seq = tx.run(LAST_SEQ, plan_id=plan.plan_id, task_id=task_id)[0].seq + 1
     about = {"plan_id": plan.plan_id, "task_id": task_id, "command_id": make_command_id(task_id, seq)}
@@ -214,7 +214,7 @@ def _order(
         "payload": {"command": command},
     }
     data = wire.write(envelope)
-    parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
+    parcel = routes.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
     if isinstance(parcel, Rejection):
         return parcel
     name = f"cmd_reexecute_{task_id}_{seq:03d}{root_layout.MESSAGE}"

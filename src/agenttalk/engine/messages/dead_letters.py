@@ -17,15 +17,15 @@ from agenttalk.contracts.errors import Code, InputError, MissingError, UsageErro
 from agenttalk.engine.core import cursors, records
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.messages import admission, delivery, incoming, outbox_reader, published_files
-from agenttalk.engine.messages.incoming import IncomingFile
+from agenttalk.engine.messages import admission, delivery, incoming_file, outbox_reader, published_files
+from agenttalk.engine.messages.incoming_file import IncomingFile
 from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import PlanRegistry, RoutedPlan
 from agenttalk.ports.folders import FolderEntry
 from agenttalk.ports.statements.messages import DEADLETTER, DEADLETTERS, MESSAGE_BY_ID, TRY_DEADLETTER, DeadLetterRow
 from agenttalk.ports.storage import Blobs, Store, Tx
-from agenttalk.rules.messages import routing
-from agenttalk.rules.messages.routing import OutboxMessage, Rejection
+from agenttalk.rules.messages import routes
+from agenttalk.rules.messages.routes import OutboxMessage, Rejection
 
 PAGE: Final = 100
 LONGEST_PAGE: Final = 500
@@ -141,15 +141,15 @@ async def _rebuild_file(deps: Deps, blobs: Blobs, letter: DeadLetter, data: byte
     """Rebuild the original as a new file. Its payloads are in the outbox, among the rejected files, or stored."""
     nowhere = FolderEntry(outbox_reader.decode_name(letter.name), "regular", len(data), 0, 0, 1)
     found = OutboxFile(letter.agent_id, letter.plan_id, nowhere, None)
-    parcel = routing.unpack(data, owner=letter.agent_id, plan_id=letter.plan_id)
+    parcel = routes.unpack(data, owner=letter.agent_id, plan_id=letter.plan_id)
     arrival = IncomingFile(found, data, parcel, original=data)
     if isinstance(parcel, Rejection) or not isinstance(parcel.envelope, ArtifactEnvelope):
         return arrival
     kept = [await blobs.exists(file.sha256) for file in parcel.envelope.payload.files]
     if all(kept):
-        return await incoming.check_media_types(blobs, arrival, plan)
+        return await incoming_file.check_media_types(blobs, arrival, plan)
     try:
-        return await incoming.load_payloads(deps, blobs, arrival, plan)
+        return await incoming_file.load_payloads(deps, blobs, arrival, plan)
     except (InputError, MissingError) as error:
         return replace(arrival, parcel=Rejection(Code(error.code), error.message))
 

@@ -49,7 +49,7 @@ from agenttalk.ports.statements.messages import (
 )
 from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.messages import foreign_forms
-from agenttalk.rules.messages.routing import RESERVED, PlanFacts
+from agenttalk.rules.messages.routes import RESERVED, PlanFacts
 
 __all__ = [
     "DEFAULT",

@@ -27,7 +27,7 @@ from agenttalk.ports.statements.messages import (
     MessageTaskRow,
 )
 from agenttalk.ports.storage import Tx
-from agenttalk.rules.messages.routing import CommandOrder
+from agenttalk.rules.messages.routes import CommandOrder
 
 _WAITING: Final = frozenset({"BLOCKED_WAITING_INPUT", "BLOCKED_WAITING_HUMAN", "READY", "RUNNING"})
 _RUNNING: Final = "RUNNING"

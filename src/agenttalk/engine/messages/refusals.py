@@ -18,8 +18,8 @@ from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.ports.statements.messages import DELIVERY_OF
 from agenttalk.ports.statements.plans import ADD_REFUSAL, ENGINE_TASK, OUTPUTS_IN_FORCE, RUN_STATE
 from agenttalk.ports.storage import Tx
-from agenttalk.rules.messages import routing
-from agenttalk.rules.messages.routing import RESERVED, OutboxMessage, Rejection
+from agenttalk.rules.messages import routes
+from agenttalk.rules.messages.routes import RESERVED, OutboxMessage, Rejection
 
 
 def find_refusal(parcel: OutboxMessage) -> Reexecution | None:
@@ -76,7 +76,7 @@ def accept_refusal(
     rows = tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=said.original_task_id)
     if plan.facts is None or node is None or not rows:
         return Rejection(Code.TASK_NOT_IN_DAG, f"the plan's DAG has no task {said.original_task_id!r}")
-    refused = routing.reject_reexecution(sender, node, rows[0].agent_id, said, plan.facts)
+    refused = routes.reject_reexecution(sender, node, rows[0].agent_id, said, plan.facts)
     if refused is not None:
         return refused
     if sender in plan_settings.driven_agents(tx, plan.plan_id):

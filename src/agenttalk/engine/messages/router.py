@@ -20,11 +20,11 @@ from agenttalk.engine.core.boards import VIRTUAL, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.records import RecordSource, RefusedMessage
 from agenttalk.engine.core.unchanged_folders import UnchangedFolders
-from agenttalk.engine.messages import admission, control_files, delivery, incoming, outbox_reader, published_files
+from agenttalk.engine.messages import admission, control_files, delivery, incoming_file, outbox_reader, published_files
 from agenttalk.engine.messages.admission import AdmissionOutcome
 from agenttalk.engine.messages.control_files import CollectOutcome
 from agenttalk.engine.messages.declined_messages import DeclineCollector
-from agenttalk.engine.messages.incoming import IncomingFile
+from agenttalk.engine.messages.incoming_file import IncomingFile
 from agenttalk.engine.messages.outbox_reader import OutboxFile, OutboxProblem, OutboxRemoval
 from agenttalk.engine.messages.plan_registry import UNROUTED, PlanRegistry, RoutedPlan
 from agenttalk.engine.messages.standing_files import ReadControlFile, StandingFiles
@@ -44,7 +44,7 @@ from agenttalk.ports.statements.messages import (
 from agenttalk.ports.storage import Blobs, Store, Tx
 from agenttalk.rules.core.redaction import Secrets
 from agenttalk.rules.messages.control_files import ControlFile
-from agenttalk.rules.messages.routing import MessageTally, Rejection
+from agenttalk.rules.messages.routes import MessageTally, Rejection
 
 LOG = logging.getLogger(__name__)
 _HINT: Final = "the log says how; please report it"
@@ -210,7 +210,7 @@ class Router:
         report.left += max(0, len(files) - most)
         arrivals = await asyncio.to_thread(self._read, files[:most], report)
         blobs = await self._deps.stores.blobs(plan.board.name)
-        arrivals = incoming.sort_for_judging(arrivals)
+        arrivals = incoming_file.sort_for_judging(arrivals)
         for start in range(0, len(arrivals), AT_ONCE):
             batch = await self._load(blobs, plan, arrivals[start : start + AT_ONCE], report)
             for fate in await self._judge(plan, batch):
@@ -224,7 +224,9 @@ class Router:
         for arrival in arrivals:
             try:
                 loaded.append(
-                    await incoming.load_payloads(self._deps, blobs, arrival, plan) if _needs_files(arrival) else arrival
+                    await incoming_file.load_payloads(self._deps, blobs, arrival, plan)
+                    if _needs_files(arrival)
+                    else arrival
                 )
             except MachineError as error:
                 report.add_problem(error)
@@ -234,7 +236,7 @@ class Router:
         arrivals = []
         for file in files:
             try:
-                arrival = incoming.read_incoming(self._deps, file)
+                arrival = incoming_file.read_incoming(self._deps, file)
             except MachineError as error:
                 report.add_problem(error)
             else:
@@ -297,7 +299,7 @@ class Router:
             LOG.exception("a control file could not be taken in", extra={"action": "router.collect"})
             if len(batch) > 1:
                 return [taken for item in batch for taken in await self._collect(plan, [item])]
-            failed: list[ReadControlFile] = [(*batch[0][:2], incoming.INTERNAL_FAULT)]
+            failed: list[ReadControlFile] = [(*batch[0][:2], incoming_file.INTERNAL_FAULT)]
             return await plan.board.transact(partial(_collect, batch=failed, plan=plan, deps=self._deps, at=at))
 
     async def _with_files(
@@ -307,12 +309,12 @@ class Router:
         data, document = content
         blobs = await self._deps.stores.blobs(plan.board.name)
         if isinstance(document, Rejection):
-            return data or await incoming.keep_original(self._deps, blobs, found), document
+            return data or await incoming_file.keep_original(self._deps, blobs, found), document
         if not isinstance(document.document, HumanInterventionResponse):
             return content
         try:
             for file in document.document.provided_files:
-                payload = await incoming.load_payload(self._deps, blobs, found, file.name, file.sha256)
+                payload = await incoming_file.load_payload(self._deps, blobs, found, file.name, file.sha256)
                 if payload is not None:
                     await blobs.put(payload)
         except InputError as error:
@@ -433,7 +435,7 @@ def _take_in(tx: Tx, batch: list[IncomingFile], plan: RoutedPlan, deps: Deps, at
 
 
 def _fault(tx: Tx, arrival: IncomingFile, at: str) -> AdmissionOutcome:
-    return admission.bury(tx, arrival, incoming.INTERNAL_FAULT, at)
+    return admission.bury(tx, arrival, incoming_file.INTERNAL_FAULT, at)
 
 
 def _collect(tx: Tx, batch: list[ReadControlFile], plan: RoutedPlan, deps: Deps, at: str) -> list[CollectOutcome]:

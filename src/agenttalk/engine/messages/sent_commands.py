@@ -14,13 +14,13 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import IdempotentRequest
 from agenttalk.engine.messages import admission, delivery, published_files
 from agenttalk.engine.messages.admission import AdmissionOutcome
-from agenttalk.engine.messages.incoming import IncomingFile
+from agenttalk.engine.messages.incoming_file import IncomingFile
 from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import PlanRegistry, RoutedPlan
 from agenttalk.ports.folders import FolderEntry
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.commands import envelopes
-from agenttalk.rules.messages.routing import OutboxMessage, Rejection
+from agenttalk.rules.messages.routes import OutboxMessage, Rejection
 
 OPERATOR: Final = "operator"
 CommandLogKind = Literal["generated", "validated"]

@@ -23,7 +23,7 @@ from agenttalk.ports.statements.inbox import KNOWN_DELIVERY
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.messages.archive import make_claimed_name
 from agenttalk.rules.messages.control_files import ControlFile
-from agenttalk.rules.messages.routing import Rejection
+from agenttalk.rules.messages.routes import Rejection
 
 ReadControlFile: TypeAlias = "tuple[OutboxFile, bytes | str | None, ControlFile | Rejection]"
 """A control file: its bytes, or the hash of what was kept of it, and what it says."""

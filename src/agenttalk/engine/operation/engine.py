@@ -45,8 +45,8 @@ from agenttalk.engine.operation.notifications import Notifier
 from agenttalk.engine.operation.requested_passes import RequestedPasses
 from agenttalk.engine.operation.schedules import Scheduler
 from agenttalk.engine.operation.service import NO_TOOLS, EngineTools, Service
-from agenttalk.engine.operation.tracing import POLL as TRACE
-from agenttalk.engine.operation.tracing import TraceExporter
+from agenttalk.engine.operation.trace_export import POLL as TRACE
+from agenttalk.engine.operation.trace_export import TraceExporter
 from agenttalk.engine.people.human_driver import HumanAgents
 from agenttalk.engine.plans import board_run
 from agenttalk.engine.proof import honesty

@@ -25,7 +25,7 @@ from agenttalk.ports.statements.operation import (
     KEPT_CONTENTS,
 )
 from agenttalk.ports.storage import Blobs, Store, Tx
-from agenttalk.rules.messages.routing import MessageTally
+from agenttalk.rules.messages.routes import MessageTally
 
 _AT_ONCE: Final = 1_000
 

@@ -25,7 +25,7 @@ from agenttalk.ports.statements.messages import ADD_PLAN, COUNTED_TASKS, PLANS
 from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.messages import foreign_forms
 from agenttalk.rules.messages.control_files import ControlFile
-from agenttalk.rules.messages.routing import Rejection
+from agenttalk.rules.messages.routes import Rejection
 
 UNREADABLE: Final = "UNREADABLE"
 """The status of an agent whose sign of life cannot be read."""

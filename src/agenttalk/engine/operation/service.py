@@ -22,7 +22,7 @@ from agenttalk.engine.operation.passes import Passes, PassRunner
 from agenttalk.engine.operation.plan_service import PlanService
 from agenttalk.engine.operation.schedules import Scheduler
 from agenttalk.engine.operation.sessions import Sessions
-from agenttalk.engine.operation.tracing import TraceExporter
+from agenttalk.engine.operation.trace_export import TraceExporter
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.toolchain.receiver import DeliveryReceiver
 from agenttalk.engine.toolchain.reconciler import Reconciler

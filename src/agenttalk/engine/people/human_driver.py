@@ -20,7 +20,7 @@ from agenttalk.ports.statements.people import REQUEST
 from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.agents import results
 from agenttalk.rules.people.attestation import AnswerProof
-from agenttalk.rules.proof.check_results import Confirmation
+from agenttalk.rules.proof.evidence import Confirmation
 from agenttalk.rules.proof.performance import OutputContent, Performance
 from agenttalk.rules.text import question_words, task_words
 from agenttalk.rules.text.message import cut

@@ -25,7 +25,7 @@ from agenttalk.ports.statements.messages import ADD_DELIVERY, ADD_MESSAGE, SET_T
 from agenttalk.ports.statements.people import ADD_REQUEST, ANSWER_REQUEST, OPEN_REQUESTS, REQUEST, RequestRow
 from agenttalk.ports.statements.plans import ADD_ARRIVED_ARTIFACT, ENGINE_TASK, NOTE_REQUEST, RUN
 from agenttalk.ports.storage import Store, Tx
-from agenttalk.rules.messages.routing import Rejection
+from agenttalk.rules.messages.routes import Rejection
 from agenttalk.rules.people import choices
 from agenttalk.rules.people.attestation import UNKNOWN, AnswerProof, list_exposed_agents, read_proof
 from agenttalk.rules.text import question_words, task_words

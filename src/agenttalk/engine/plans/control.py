@@ -8,7 +8,7 @@ from typing import Any
 
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.engine.budgets import denials, spending
+from agenttalk.engine.budgets import denials, used_budgets
 from agenttalk.engine.budgets.denials import GateDenial
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import commands, dag_reviews, inputs, releases, reset, transitions
@@ -129,7 +129,7 @@ def abort(moves: PlanTransaction, plan_id: str, task_id: str, *, detail: str) ->
     decision = checkpoints.decide(
         "post-act", [("hard-deny", reason)], trace_id=f"{plan_id}/{task_id}@{moves.now}:post-act"
     )
-    transitions.fail_idle_task(moves, plan, task_id, state, "ABORTED", reason=reason, gates=[decision.as_json()])
+    transitions.end_idle_task(moves, plan, task_id, state, "ABORTED", reason=reason, gates=[decision.as_json()])
     moves.note_due_tasks()
     return {"task_id": task_id, "state": "FAILED", "reason": reason}
 
@@ -227,7 +227,7 @@ def _at_once(moves: PlanTransaction, plan: PlanDefinition, task_id: str, deliver
     """Give a failed task out again, with the inputs that it had. Return the tasks that wait for it again."""
     tx, plan_id = moves.tx, plan.plan_id
     tx.run(FRESH_START, plan_id=plan_id, task_id=task_id)
-    spending.clear_task_spending(tx, plan_id, task_id)
+    used_budgets.clear_task_spending(tx, plan_id, task_id)
     tx.run(COUNT_RUN, plan_id=plan_id, open=1, completed=0, failed=-1, skipped=0)
     inputs = commands.inputs_of(tx, delivery)
     picked = PickedInputs(inputs=inputs, sources={}, absent=())

@@ -14,7 +14,7 @@ from agenttalk.contracts.command import PRIORITIES
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.dag import FailurePolicy
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.engine.budgets import spending
+from agenttalk.engine.budgets import used_budgets
 from agenttalk.engine.core import records
 from agenttalk.engine.plans import recalls, transitions, versions
 from agenttalk.engine.plans.commands import FOLDER
@@ -135,7 +135,7 @@ def reset_tasks(moves: PlanTransaction, plan: PlanDefinition, tasks: Iterable[st
         recalls.recall_command(moves, plan, delivery, why)
         moves.move_task(plan, task_id, state, "RUN_AGAIN", reason=why)
         moves.tx.run(FRESH_START, plan_id=plan.plan_id, task_id=task_id)
-        spending.clear_task_spending(moves.tx, plan.plan_id, task_id)
+        used_budgets.clear_task_spending(moves.tx, plan.plan_id, task_id)
         _outdate(moves, plan, task_id, why)
 
 

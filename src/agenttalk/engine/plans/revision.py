@@ -16,7 +16,7 @@ from agenttalk.contracts.core.base import parse_instant
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.plan import PlanManifest
-from agenttalk.engine.budgets import spending
+from agenttalk.engine.budgets import used_budgets
 from agenttalk.engine.core import records
 from agenttalk.engine.core.plan_settings import encode_settings, store_settings
 from agenttalk.engine.core.submitted_plans import TaskLinks
@@ -121,7 +121,7 @@ def apply(
     moves.definitions.forget(plan_id)
     plan = moves.definitions.load(tx, plan_id)
     if plan.limits is not None:
-        spending.recount_plan(tx, plan_id)
+        used_budgets.recount_plan(tx, plan_id)
     links = TaskLinks.from_dag(dag)
     tx.run(DROP_EDGES, plan_id=plan_id)
     submission.put_nodes(tx, plan_id, dag.nodes, links)
@@ -133,7 +133,7 @@ def apply(
         _move(moves, plan_id, task_id, "CHANGED", None)
         versions.unpublish_outputs(moves, plan, task_id)
         tx.run(FRESH_START, plan_id=plan_id, task_id=task_id)
-        spending.clear_task_spending(tx, plan_id, task_id)
+        used_budgets.clear_task_spending(tx, plan_id, task_id)
         control.wake_stopped(moves, plan, task_id)
     for task_id in found.added:
         tx.run(DROP_TASK, plan_id=plan_id, task_id=task_id)

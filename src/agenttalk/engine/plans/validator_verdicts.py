@@ -18,9 +18,9 @@ from agenttalk.ports.statements.core import GET_BLOB
 from agenttalk.ports.statements.plans import RUN
 from agenttalk.ports.statements.proof import ARTIFACTS_NAMED, JUDGEMENTS_OF, PUT_JUDGEMENT, NamedArtifactRow
 from agenttalk.ports.storage import Blobs, Store, Tx
+from agenttalk.rules.checks.check_results import StoredOutput
 from agenttalk.rules.core.artifacts import hash_files
 from agenttalk.rules.messages.inbox_inputs import map_input_paths
-from agenttalk.rules.proof.check_results import StoredOutput
 from agenttalk.rules.proof.rework import Judgement
 
 

@@ -20,7 +20,7 @@ from agenttalk.ports.statements.plans import ENGINE_TASK, LAST_SEQ, RUN
 from agenttalk.ports.statements.proof import ADD_DISPUTE
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.core import task_states
-from agenttalk.rules.messages.routing import Rejection
+from agenttalk.rules.messages.routes import Rejection
 from agenttalk.rules.proof import disputes
 from agenttalk.rules.proof.disputes import Dispute
 from agenttalk.rules.text import question_words

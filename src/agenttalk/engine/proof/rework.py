@@ -29,10 +29,10 @@ from agenttalk.ports.statements.plans import (
     EngineTaskRow,
 )
 from agenttalk.ports.storage import Tx
+from agenttalk.rules.checks.check_results import hash_shown
 from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.plans.input_selection import PickedInputs
 from agenttalk.rules.proof import rework, turn_outcome
-from agenttalk.rules.proof.check_results import hash_shown
 from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.proof.performance import OutputContent, Performance, WorkProof
 from agenttalk.rules.proof.rework import Judgement

@@ -15,7 +15,7 @@ from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.promise import Checkpoint, CompletionPromise
 from agenttalk.engine.budgets import day_limit, denials
-from agenttalk.engine.budgets.spending import Allowance, Budgets
+from agenttalk.engine.budgets.used_budgets import Allowance, Budgets
 from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import transitions
@@ -132,7 +132,7 @@ def hold_back(
         transitions.hold_for_override(moves, sheet, node, denied)
         return
     moves.tx.run(WITHDRAW_DIRECT, id=delivery, at=moves.now, details=why)
-    transitions.fail_idle_task(moves, sheet, node.task_id, "READY", "ABORTED", reason=why, gates=[denied.as_json()])
+    transitions.end_idle_task(moves, sheet, node.task_id, "READY", "ABORTED", reason=why, gates=[denied.as_json()])
     records.alert(
         moves.tx,
         at=moves.now,

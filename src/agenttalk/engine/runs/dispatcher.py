@@ -21,8 +21,8 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, MachineError
 from agenttalk.engine.budgets import account_waits, day_limit
 from agenttalk.engine.budgets.account_waits import AccountWaits
-from agenttalk.engine.budgets.spending import Budgets
 from agenttalk.engine.budgets.turn_monitor import TurnMonitors
+from agenttalk.engine.budgets.used_budgets import Budgets
 from agenttalk.engine.core.boards import VIRTUAL, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.slots import Slots
@@ -31,7 +31,7 @@ from agenttalk.engine.proof.pending_decisions import PendingDecisions
 from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.branch_watch import BranchWatch
 from agenttalk.engine.runs.job_runner import JobRunner
-from agenttalk.engine.runs.leasing import LeaseContext
+from agenttalk.engine.runs.leases import LeaseContext
 from agenttalk.engine.runs.operator import OperatorActions
 from agenttalk.engine.runs.recovery import Recovery
 from agenttalk.engine.runs.state import BoardState, DispatcherState, make_tasks_ready

@@ -16,8 +16,8 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.access import ELSEWHERE
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import PlanTransaction
-from agenttalk.engine.runs import attempt, leasing
-from agenttalk.engine.runs.leasing import LeaseContext
+from agenttalk.engine.runs import attempt, leases
+from agenttalk.engine.runs.leases import LeaseContext
 from agenttalk.ports.agents import InputContent, Job, ProcessIdentity
 from agenttalk.ports.statements.plans import ENGINE_TASK, SET_PHASE
 from agenttalk.ports.statements.proof import LEAVE_LEASE, PERFORMANCE, PUT_PERFORMANCE, RENEW_LEASE
@@ -88,7 +88,7 @@ def _take_back(
     # The row was read before this transaction began: another end, or a newer command, may have come since.
     if task.lease != left.lease or task.cause == "SUPERSEDED":
         return None
-    granted = leasing.take_back_attempt(moves, desk, left.agent_id, left.delivery, ticket, task)
+    granted = leases.take_back_attempt(moves, desk, left.agent_id, left.delivery, ticket, task)
     if granted is None:
         return None
     _hand_on(tx, left, desk.owner)
@@ -116,7 +116,7 @@ def resume_lease(
     inputs = tuple(InputContent(*_content(each)) for each in said["inputs"])
     # A new lease with a higher epoch: the old turn can write nothing from here on. The number of the
     # attempt stays, because the agent did its part once.
-    granted = leasing.take_over_attempt(moves, desk, left.agent_id, left.delivery, inputs, ticket, task)
+    granted = leases.take_over_attempt(moves, desk, left.agent_id, left.delivery, inputs, ticket, task)
     job = granted.job
     if rows[0].command_id != job.command.command_id or not tx.run(
         RENEW_LEASE,

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from agenttalk.engine.budgets.spending import Allowance
 from agenttalk.engine.budgets.turn_monitor import TurnMonitors
+from agenttalk.engine.budgets.used_budgets import Allowance
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.slots import Slots
@@ -18,7 +18,7 @@ from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.runs import folder_agents
 from agenttalk.engine.runs.conclusion import FinishedTurn
 from agenttalk.engine.runs.job_runner import JobRunner
-from agenttalk.engine.runs.leasing import LeaseContext
+from agenttalk.engine.runs.leases import LeaseContext
 from agenttalk.ports.agents import Processes
 from agenttalk.ports.proof import Prover
 from agenttalk.ports.storage import Store

@@ -16,9 +16,9 @@ from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, Mach
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import regressions
-from agenttalk.engine.proof.closing import PlanCloser
+from agenttalk.engine.proof.plan_closer import PlanCloser
 from agenttalk.engine.proof.staleness import StalenessReport
-from agenttalk.engine.runs import conclusion, leasing
+from agenttalk.engine.runs import conclusion, leases
 from agenttalk.engine.runs.conclusion import FinishedTurn
 from agenttalk.engine.runs.state import BoardState, DispatcherState
 from agenttalk.engine.runs.turn_runner import TurnRunner
@@ -63,7 +63,7 @@ class StepWriter:
             agents |= dict.fromkeys(self._state.desk.crowds.pop_waiting_agents(each.job.plan_id for each in after))
             for each in after:
                 self._state.free(each)
-            taken[:] = leasing.lease_next_tasks(moves, self._state.desk, agents)
+            taken[:] = leases.lease_next_tasks(moves, self._state.desk, agents)
             self._state.ours.update(each.job.lease for each in taken)
             moves.finish()
             return outcome
@@ -276,7 +276,8 @@ def _is_common(end: FinishedTurn) -> bool:
     """Whether only dependants follow from the end of a turn, so that it can share a transaction with others."""
     granted, performance = end.granted, end.performance
     finished = performance.how == "finished" and performance.code is None and not performance.judgements
-    return finished and granted.watch.allowance is None and granted.job.command.command_seq == 1
+    alone = granted.watch.allowance is None and not granted.node.race
+    return finished and alone and granted.job.command.command_seq == 1
 
 
 def _conclude(end: FinishedTurn, seen: StalenessReport | None, moves: PlanTransaction) -> None:

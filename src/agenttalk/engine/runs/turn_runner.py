@@ -23,7 +23,7 @@ from agenttalk.ports.agents import Job
 from agenttalk.ports.proof import NO_EXHIBIT, Exhibit, Prover
 from agenttalk.ports.statements.plans import SET_PHASE
 from agenttalk.ports.statements.runs import SET_AWAITING
-from agenttalk.rules.proof.check_results import Confirmation
+from agenttalk.rules.proof.evidence import Confirmation
 from agenttalk.rules.proof.performance import NO_PROOF, Performance, WorkProof
 from agenttalk.rules.proof.rework import Judgement
 from agenttalk.rules.text import turn_words, verdict_words

@@ -19,7 +19,7 @@ from agenttalk.engine.toolchain.deliveries import (
     ReviewerReader,
     WriteAccessReader,
 )
-from agenttalk.engine.toolchain.outgoing import ForgePoster, Retry
+from agenttalk.engine.toolchain.forge_posts import ForgePoster, Retry
 from agenttalk.engine.toolchain.receiver import DeliveryReceiver
 from agenttalk.engine.toolchain.reconciler import Reconciler
 from agenttalk.ports.forge import EventSource, Forge

@@ -20,9 +20,9 @@ from agenttalk.ports.statements.toolchain import (
     ToolchainTaskRow,
 )
 from agenttalk.ports.storage import Tx
+from agenttalk.rules.checks import check_results
 from agenttalk.rules.prompts.context import PromptContext, PromptSection
 from agenttalk.rules.prompts.toolchain_sections import render_toolchain_sections
-from agenttalk.rules.proof import check_results
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.text import forge_words, section_words
 from agenttalk.rules.toolchain import dedup_keys, demands, read_back, report_claims

@@ -18,12 +18,13 @@ from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise, 
 from agenttalk.rules.changes import changed_files, suspicions
 from agenttalk.rules.changes.changed_files import ChangedFile
 from agenttalk.rules.changes.suspicions import Suspicion
+from agenttalk.rules.checks import protection, runnable_checks, test_runners
+from agenttalk.rules.checks.protection import FileTree, Protection
 from agenttalk.rules.core import scope
-from agenttalk.rules.proof import done, evidence, protection, runnable_checks, test_runners
+from agenttalk.rules.proof import done, evidence
 from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.proof.evidence import CheckResult
-from agenttalk.rules.proof.junit import Outcomes
-from agenttalk.rules.proof.protection import FileTree, Protection
+from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text import change_words
 from agenttalk.rules.text.message import LISTED, Message, Template, join, join_names
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from agenttalk.contracts.promise import RunCheck, TestsCheck
+from agenttalk.rules.checks import protection, test_runners
+from agenttalk.rules.checks.protection import FileTree
 from agenttalk.rules.core import scope
-from agenttalk.rules.proof import protection, test_runners
-from agenttalk.rules.proof.protection import FileTree
 from agenttalk.rules.text import change_words
 from agenttalk.rules.text.message import Message
 

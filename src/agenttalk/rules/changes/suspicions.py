@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 
 from agenttalk.rules.changes import check_discovery
 from agenttalk.rules.changes.changed_files import ChangedFile, NumberedLine
+from agenttalk.rules.checks import test_runners
 from agenttalk.rules.core import scope
 from agenttalk.rules.core.scope import PathMatcher
-from agenttalk.rules.proof import test_runners
 from agenttalk.rules.text import change_words
 from agenttalk.rules.text.message import Message, Template
 

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.mail import Mail
 from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise
-from agenttalk.rules.messages.routing import Rejection
+from agenttalk.rules.messages.routes import Rejection
 from agenttalk.rules.proof.done import Evidence
 
 BOARD: Final = "_mail"

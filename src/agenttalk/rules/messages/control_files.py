@@ -16,7 +16,7 @@ from agenttalk.contracts.mail import Mail
 from agenttalk.contracts.record import Ack, Alert, TaskStateReport
 from agenttalk.contracts.validation import ArtifactValidationResult, DecisionRecord, ReleaseManifest
 from agenttalk.rules.messages import foreign_forms
-from agenttalk.rules.messages.routing import Rejection
+from agenttalk.rules.messages.routes import Rejection
 
 _MODELS: Final[dict[str, type[Document]]] = {
     "human_intervention_request": HumanInterventionRequest,

@@ -17,7 +17,7 @@ from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.model_use import MODEL_DRIVERS, LlmUse, LocalUse
 from agenttalk.contracts.planfile.model import AgentSpec, InputSpec, PlanFile, TaskSpec
 from agenttalk.rules.agents import acp_table, cli_table, model_services
-from agenttalk.rules.messages.routing import RESERVED
+from agenttalk.rules.messages.routes import RESERVED
 from agenttalk.rules.planfile import policy_checks, promise_checks
 
 DRIVERS: Final = ("script", "folder", "cli", "acp", "llm", "local", "python", "human", "remote")

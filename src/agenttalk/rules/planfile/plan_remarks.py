@@ -8,9 +8,9 @@ from typing import Final
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise, RunCheck, TestsCheck
+from agenttalk.rules.checks import protection, test_runners
+from agenttalk.rules.checks.protection import FileTree
 from agenttalk.rules.core import scope
-from agenttalk.rules.proof import protection, test_runners
-from agenttalk.rules.proof.protection import FileTree
 from agenttalk.rules.text.message import join_names
 
 _SHOWN: Final = 10

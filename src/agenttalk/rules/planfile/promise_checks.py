@@ -19,8 +19,8 @@ from agenttalk.contracts.promise import (
     OtherCheck,
     ReportCheck,
 )
+from agenttalk.rules.checks import protection
 from agenttalk.rules.commands import promises
-from agenttalk.rules.proof import protection
 from agenttalk.rules.toolchain import forge_checks
 
 BUDGETS: Final = ("token", "time", "tool-calls", "cost")

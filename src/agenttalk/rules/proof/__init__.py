@@ -1,1 +1,1 @@
-"""What evidence proves: checks, verdicts, rework, releases, staleness. `done` is the one verdict."""
+"""What evidence proves: verdicts, rework, releases, staleness. `done` is the one verdict."""

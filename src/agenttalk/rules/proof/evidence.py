@@ -12,7 +12,7 @@ from agenttalk.contracts.core.base import write_time
 from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.contracts.promise import AnyCheck, ArtifactCheck, Check, CompletionPromise, RedFirst, Trust
 from agenttalk.rules.proof.done import Evidence
-from agenttalk.rules.proof.junit import Outcomes
+from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text import check_words
 from agenttalk.rules.text.message import join
 
@@ -76,6 +76,18 @@ class CheckFinding:
     passed: bool
     reason: Reason = ""
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """What a person answered."""
+
+    by: str
+    approved: bool
+    shown: str
+    """Hash of what the person saw."""
+    trust: Trust = "attested"
+    """What it is worth: where an agent could have given it, it is only said to be a person's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agenttalk.contracts.core.base import format_instant, parse_instant
 from agenttalk.rules.proof.evidence import ENGINE, CheckResult, Fingerprint
-from agenttalk.rules.proof.junit import Outcomes
+from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text.catalogue import read_text, with_messages
 
 _TAIL: Final = 4_000

@@ -16,8 +16,8 @@ from agenttalk.contracts.core.base import Many, Score, write_time
 from agenttalk.contracts.promise import CompletionPromise, Trust
 from agenttalk.contracts.validation import Expectations, Issue, IssueSeverity, ValidationFeedback
 from agenttalk.rules.core import media_types
-from agenttalk.rules.proof.check_results import Confirmation
 from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.proof.evidence import Confirmation
 from agenttalk.rules.text import catalogue, verdict_words
 from agenttalk.rules.text.message import WHAT_IS, Message
 

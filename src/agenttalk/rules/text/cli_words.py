@@ -385,14 +385,14 @@ CHANGE: Final = make_table(
         "proven": ("proven: {check} ({summary})", "已证明：{check}（{summary}）"),
         "not_proven": ("not proven: {check} ({summary})", "未证明：{check}（{summary}）"),
         "not_proven_by_any": ("not proven by any agent: {check}", "没有智能体能证明：{check}"),
+        "sealed": ("in a sealed checkout", "在封闭的检出中"),
+        "succeeds": ("it succeeds", "成功"),
+        "shown": ("it failed before the work; now, {where}: {now}", "工作之前它失败；现在，{where}：{now}"),
+        "shown_green": ("now, {where}: {now}", "现在，{where}：{now}"),
         "green": ("nothing to prove: the check passes before the work", "无可证明：检查在工作之前已通过"),
         "green_hint": (
             "name a check that fails, or pass --already-green ok",
             "请指定一个未通过的检查，或加上 --already-green ok",
-        ),
-        "unable_hint": (
-            "correct it, or see --link, --prepare and --allow-tests",
-            "请修正，或参阅 --link、--prepare 和 --allow-tests",
         ),
         "waiting": ("waits for a person: {why} ({summary})", "等待人处理：{why}（{summary}）"),
         "waiting_hint": (

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from agenttalk.rules.proof import junit
+from agenttalk.rules.suites import junit
+from agenttalk.rules.suites.outcomes import Outcomes
 from doors.cli.changes import shopkit
 from doors.cli.changes.shopkit import NEW_TEST, PRICE, TAXED, TESTS, Shop
 
@@ -273,7 +274,7 @@ def test_every_form_tells_the_same(tmp_path: Path) -> None:
     report = tmp_path / "report.xml"
     assert shop.call(*check, "--format", "junit", "--output", str(report)).out == ""
     found = junit.parse(report.read_bytes())
-    assert isinstance(found, junit.Outcomes)
+    assert isinstance(found, Outcomes)
     assert found.failed == {"agenttalk.prove::protected"}
     assert "agenttalk.prove::base-tests" in found.passed
     sarif = json.loads(shop.call(*check, "--format", "sarif").out)

@@ -19,7 +19,7 @@ from agenttalk.engine.people import questions
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.toolchain import failures
 from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard, ToolchainLimits, ToolchainSetup
-from agenttalk.engine.toolchain.outgoing import ForgePoster
+from agenttalk.engine.toolchain.forge_posts import ForgePoster
 from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
 from agenttalk.engine.views import toolchain
 from agenttalk.ports.agents import Job

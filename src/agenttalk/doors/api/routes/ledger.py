@@ -13,8 +13,8 @@ from agenttalk.contracts.core.base import Text
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.contracts.policy import policy_of
 from agenttalk.doors.api import bodies
-from agenttalk.doors.api.paging import read_number
 from agenttalk.doors.api.problems import to_json_response
+from agenttalk.doors.api.query import read_number
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.boards import DEFAULT
 from agenttalk.engine.operation.service import Service

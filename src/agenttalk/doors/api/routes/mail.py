@@ -9,8 +9,8 @@ from starlette.responses import Response
 from agenttalk.contracts.core.base import AgentIdText, Instant, Many, MessageIdText, Text
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.api import bodies
-from agenttalk.doors.api.paging import read_flag, read_number
 from agenttalk.doors.api.problems import to_json_response
+from agenttalk.doors.api.query import read_flag, read_number
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.mail.letters import LetterDraft
 from agenttalk.engine.operation.service import Service

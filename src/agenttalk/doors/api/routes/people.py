@@ -6,8 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agenttalk.doors.api import bodies
-from agenttalk.doors.api.paging import read_page_position
 from agenttalk.doors.api.problems import to_json_response
+from agenttalk.doors.api.query import read_page_position
 from agenttalk.doors.pages.files import respond_with_blob
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.messages import dead_letters as refused

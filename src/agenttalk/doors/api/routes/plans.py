@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from agenttalk.contracts.core.base import is_hash
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.doors.api.paging import read_number
 from agenttalk.doors.api.problems import to_json_response
+from agenttalk.doors.api.query import read_number
 from agenttalk.doors.pages.files import respond_with_blob
 from agenttalk.engine.agents import prompt_record
 from agenttalk.engine.core.access import Caller

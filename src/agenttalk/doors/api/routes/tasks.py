@@ -20,8 +20,8 @@ from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.api import bodies
 from agenttalk.doors.api.bodies import Body
-from agenttalk.doors.api.paging import read_number
 from agenttalk.doors.api.problems import to_json_response
+from agenttalk.doors.api.query import read_number
 from agenttalk.engine.core import boards, task_comments
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.task_comments import TaskContribution, TaskName

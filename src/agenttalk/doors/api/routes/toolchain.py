@@ -9,8 +9,8 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.doors.api import bodies
-from agenttalk.doors.api.paging import read_number
 from agenttalk.doors.api.problems import to_json_response
+from agenttalk.doors.api.query import read_number
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.views import forge_audit, toolchain

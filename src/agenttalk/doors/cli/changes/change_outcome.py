@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from agenttalk.adapters.workspaces.landing import LandingRefusal, LandingResult
+from agenttalk.adapters.workspaces.user_branch import LandingRefusal, LandingResult
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.doors.cli.core import root_access
-from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line, summarize_lines
+from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line, summarize_lines, tell_check_output
 from agenttalk.doors.cli.plans import code
 from agenttalk.doors.cli.plans.live_view import describe_usage
 from agenttalk.rules.changes.change_plan import CHECK
@@ -32,6 +32,12 @@ CODES: Final[dict[ChangeResult, int]] = {
 }
 """Result → exit code. `green`: the check succeeds before the work; `unable`: it cannot run there."""
 EXIT_WAITING: Final = 3
+_OPTIONS: Final = {
+    "workspace.prepare": "--prepare",
+    "workspace.link": "--link",
+    "write made_by_work: true": "pass --allow-tests",
+}
+"""What a plan file says → the option that says it here."""
 
 
 class ChangeOutcome:
@@ -149,6 +155,24 @@ class ChangeOutcome:
         reason: str | None = self._task["reason"]
         return join(disputes) if disputes else reason
 
+    @property
+    def _checks(self) -> list[dict[str, Any]]:
+        """What the engine checked at the end of the last turn; empty if that was not read."""
+        explained = self._standing.get("explained", {}).get(self._task["task_id"])
+        attempts = explained["attempts"] if explained is not None else []
+        return list(attempts[-1].get("checks", ())) if attempts else []
+
+    def _say_evidence(self) -> None:
+        """Print what the proof rests on."""
+        out = self._out
+        for check in self._checks:
+            where = out.text(CHANGE["sealed"])
+            if not check.get("isolated"):
+                where = f"[yellow]{out.text(REMARKS['not_isolated'])}[/]"
+            now = sanitize_line(out.translate(check.get("detail") or CHANGE["succeeds"]()))[:160]
+            key = "shown_green" if self._prepared.options.already_green else "shown"
+            out.say(f"  [dim]{out.text(CHANGE[key], where=where, now=now)}[/]")
+
     def _read_work(self) -> BranchWork | None:
         from agenttalk.adapters.workspaces.user_folder import read_work
 
@@ -173,9 +197,20 @@ class ChangeOutcome:
                 paths = "".join(f" {sanitize_line(path)}" for path in self._merge.paths[:5])
                 why = sanitize(out.translate(self._merge.why))
                 say(f"  [yellow]‖[/] {out.text(CHANGE['not_merged'], why=why, paths=paths)}")
-                say(f"  [cyan]→[/] git merge {sanitize(prepared.branch)}")
+                say(f"  [cyan]→[/] {self._describe_merge()}")
             case None:
-                say(f"  [cyan]→[/] git merge {sanitize(prepared.branch)}")
+                say(f"  [cyan]→[/] {self._describe_merge()}")
+
+    def _describe_merge(self) -> str:
+        """Describe the command that brings the work into the user's folder.
+
+        Git refuses to merge over uncommitted files, and the branch begins with them: the work alone is applied.
+        """
+        repository, branch = self._prepared.repository, sanitize(self._prepared.branch)
+        if not repository.uncommitted:
+            return f"git merge {branch}"
+        top = f"-C {'/'.join('..' for _ in repository.inside.split('/'))} " if repository.inside else ""
+        return f"git show --binary {branch} | git {top}apply"
 
     def _say(self) -> None:
         out, say, prepared = self._out, self._out.say, self._prepared
@@ -189,6 +224,7 @@ class ChangeOutcome:
         match self.result:
             case "proven":
                 say(f"[green]✓[/] {out.text(CHANGE['proven'], check=check, summary=summary)}")
+                self._say_evidence()
                 if work := self._work:
                     say(f"  {sanitize(prepared.branch)} {work.commit[:12]}: {sanitize(work.summary)}")
                 self._say_merged()
@@ -196,8 +232,9 @@ class ChangeOutcome:
                 say(f"[yellow]![/] {out.text(CHANGE['green'])}", err=True)
                 say(f"  [cyan]→[/] {out.text(CHANGE['green_hint'])}", err=True)
             case "unable":
+                for key, option in _OPTIONS.items():
+                    reason = reason.replace(key, option)
                 say(f"[bold red]✗[/] {reason}", err=True)
-                say(f"  [cyan]→[/] {out.text(CHANGE['unable_hint'])}", err=True)
             case "waiting":
                 say(f"[yellow]‖[/] {out.text(CHANGE['waiting'], why=reason, summary=summary)}")
                 say(f"  [cyan]→[/] {out.text(CHANGE['waiting_hint'], root=root)}")
@@ -206,4 +243,7 @@ class ChangeOutcome:
             case _:
                 say(f"[bold red]✗[/] {out.text(CHANGE['not_proven'], check=check, summary=summary)}")
                 say(f"  {reason}")
+                for check_result in self._checks:
+                    if not check_result["passed"] and check_result.get("output"):
+                        tell_check_output(self._out, check_result["output"], "  ")
                 say(f"  [cyan]→[/] agenttalk explain {sanitize(task)} --root {root}")

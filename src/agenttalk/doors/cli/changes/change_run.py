@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shlex
 import shutil
 import stat
+import subprocess
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -81,6 +83,7 @@ class ChangeRun:
         """Let several agents work on the same, each in a run of its own."""
         from agenttalk.doors.cli.changes.agent_race import AgentRace
 
+        _require_usable(self._options)
         self._require_outcome(repository)
         if folder == repository.top / repository.inside:
             self._require_folder(repository)
@@ -90,7 +93,7 @@ class ChangeRun:
 
     def change(self, repository: UserRepository, agent: AgentCommand, check: ChangeCheck) -> int:
         """Run an agent until the check that was chosen is proven. Returns the exit code."""
-        _require_variables(self._options.env)
+        _require_usable(self._options)
         if not agent.is_known or (check.candidate is not None and check.candidate.cwd == repository.inside):
             self._require_folder(repository)
         target = self._require_outcome(repository)
@@ -210,9 +213,18 @@ class ChangeRun:
 
 
 def _require_text(check: str) -> str:
-    if not check.strip():
+    """Return the check without spaces around it. Raises UsageError when it is empty, or no shell can read it."""
+    check = check.strip()
+    if not check:
         raise UsageError(Code.OPTION_INVALID, "the check is empty", hint="name a command, such as 'pytest -q'")
-    return check.strip()
+    read = subprocess.run(  # noqa: S603 - `-n` only reads it
+        ["/bin/sh", "-n", "-c", check], stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    if read.returncode:
+        why = sanitize_line(read.stderr.decode(errors="replace"))[:160]
+        hint = "correct its quotes; in a shell, the whole check is one argument, such as 'pytest -q'"
+        raise UsageError(Code.OPTION_INVALID, f"the shell cannot read the check: {why}", hint=hint)
+    return check
 
 
 def _read_agent(command: Sequence[str], repository: UserRepository) -> AgentCommand:
@@ -428,6 +440,25 @@ def _describe_sandbox(out: CommandOutput, tier: Tier | None) -> str:
     except ValueError as error:
         raise UsageError(Code.OPTION_INVALID, f"--sandbox {tier}: {error}") from error
     return f"[yellow]{out.text(CHANGE['no_sandbox'])}[/]" if chosen == "plain" else chosen
+
+
+def _require_usable(options: ChangeOptions) -> None:
+    """Raise UsageError for a value that cannot be used, before anything is prepared."""
+    from agenttalk.rules.core import scope
+
+    for name, value in (("--usd", options.limits.cost_usd), ("--minutes", options.limits.minutes)):
+        if value is not None and not 0 < value < math.inf:
+            raise UsageError(Code.OPTION_INVALID, f"{name} {value:g} allows no work", hint=f"write e.g. {name} 5")
+    for name, globs in (("--protect", options.protect), ("--scope", options.scope)):
+        for glob in globs:
+            try:
+                scope.read_globs([glob])
+            except AgentTalkError as error:
+                raise UsageError(error.code, f"{name}: {error.message}", hint=error.hint) from error
+    if options.take != "first" and not options.race:
+        hint = "name the agents, such as --race claude,codex"
+        raise UsageError(Code.OPTION_INVALID, f"--take {options.take} needs --race", hint=hint)
+    _require_variables(options.env)
 
 
 def _require_variables(names: Sequence[str]) -> None:

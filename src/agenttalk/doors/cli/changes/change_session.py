@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agenttalk.rules.changes.change_proof import ChangePolicy
     from agenttalk.rules.changes.change_report import ChangeReport
     from agenttalk.rules.changes.check_discovery import CheckCandidate
-    from agenttalk.rules.proof.protection import FileTree
+    from agenttalk.rules.checks.protection import FileTree
     from agenttalk.rules.text.message import Message
 
 _FOLDER: Final = "prove"
@@ -78,7 +78,7 @@ class ChangeSession:
         """Prove the change. Raises NothingToProveError when it is empty, and UsageError for bad input."""
         from agenttalk.rules.changes.change_proof import ChangeUnderProof
         from agenttalk.rules.changes.change_report import ChangeReport
-        from agenttalk.rules.proof.protection import FileTree
+        from agenttalk.rules.checks.protection import FileTree
         from agenttalk.wiring.provers import make_change_prover
 
         files = self._trees.read_change(self.ends.base, self.ends.head)

@@ -37,7 +37,7 @@ def find_checks(repository: UserRepository) -> tuple[CheckCandidate, ...]:
 def make_check(repository: UserRepository, command: str) -> CheckCandidate:
     """Make the check of a command that a person named in the folder where they are."""
     from agenttalk.rules.changes import check_discovery
-    from agenttalk.rules.proof.protection import FileTree
+    from agenttalk.rules.checks.protection import FileTree
 
     return check_discovery.make_candidate(command, FileTree.from_paths(repository.paths), cwd=repository.inside)
 

@@ -16,7 +16,7 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption
 
 if TYPE_CHECKING:
-    from agenttalk.doors.embedding import Turn
+    from agenttalk.doors.library import Turn
 
 app = typer.Typer(add_completion=False)
 SIDE_BY_SIDE = 16
@@ -71,7 +71,7 @@ def _syncs(folder: Path) -> float:
 
 async def _measured(root: Path, steps: int, *, chain: bool) -> dict[str, float]:
     """Run a plan of steps that do nothing, and return their speed."""
-    from agenttalk.doors.embedding import Plan, run
+    from agenttalk.doors.library import Plan, run
 
     calls: list[tuple[float, float, float]] = []
     """For each step: its start, its end, and the CPU time of the process by then."""

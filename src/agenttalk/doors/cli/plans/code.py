@@ -13,7 +13,7 @@ from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
-    from agenttalk.adapters.workspaces.landing import LandingRefusal, LandingResult
+    from agenttalk.adapters.workspaces.user_branch import LandingRefusal, LandingResult
     from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 
 diff_app = typer.Typer(add_completion=False)
@@ -63,7 +63,7 @@ def merge(
     The merge is a fast-forward, or a merge without conflicts, and needs a clean work tree. Before it, the plan's proof
     is checked at the tip of its branch: checks with stale evidence run again, and if one fails, nothing is merged.
     """
-    from agenttalk.adapters.workspaces.landing import LandingResult
+    from agenttalk.adapters.workspaces.user_branch import LandingResult
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     report = {} if stale else verify_plan(folder, plan)
@@ -88,7 +88,7 @@ def land_plan(
     """Merge a commit of a plan's branch, or its tip, into a branch of the user, and record who did that."""
     import asyncio
 
-    from agenttalk.adapters.workspaces.landing import LandingResult
+    from agenttalk.adapters.workspaces.user_branch import LandingResult
     from agenttalk.wiring import SystemClock
 
     space, tip = asyncio.run(_open_workspace(folder, plan))

@@ -151,14 +151,15 @@ def follow_compiled(
 ) -> dict[str, Any]:
     """Run a plan whose warnings were shown, and show its progress. With `quiet`, the caller prints the result.
 
-    With `until_asked` it also ends at a question to a person that would not keep its tasks from going on.
+    With `until_asked` it also ends at a question to a person that would not keep its tasks from going on. The status
+    has the explanations of the tasks that ended, by their ids, under `explained`.
     """
     from agenttalk.rules.planfile.compiler import compute_waves
 
     order = [task_id for wave in compute_waves(compiled.dag) for task_id in wave]
     without_program = {name for name, profile in compiled.profiles.items() if profile.driver == "folder"}
     with LivePlanView(out, compiled.dag.plan_id, order=order, without_program=without_program, root=folder) as live:
-        live.explains = not quiet and not out.as_json
+        live.explains = (not quiet or until_asked) and not out.as_json
         over = partial(_is_over, watch=watch, until_asked=until_asked)
         standing = _run_until_settled(
             folder, compiled, live, over, watch=watch, sandbox=sandbox, locale="en" if quiet else out.locale
@@ -170,7 +171,7 @@ def follow_compiled(
             changed = run_evidence.tell_changes(out, compiled)
             for command in run_evidence.list_next(standing, folder, changed=changed):
                 out.say(f"  [cyan]→[/] {sanitize(command)}", err=True)
-    return standing
+    return {**standing, "explained": live.explained} if until_asked else standing
 
 
 def tell_refused(out: CommandOutput, compiled: CompiledPlan) -> int:

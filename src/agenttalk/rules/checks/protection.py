@@ -18,9 +18,9 @@ from itertools import pairwise
 from typing import Final
 
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise, RunCheck, TestsCheck
+from agenttalk.rules.checks import test_runners
 from agenttalk.rules.core import scope
 from agenttalk.rules.core.scope import Globs
-from agenttalk.rules.proof import test_runners
 
 _READERS: Final = frozenset(
     {

@@ -17,12 +17,11 @@ from agenttalk.contracts.promise import (
     JsonCheck,
     RunCheck,
     TestsCheck,
-    Trust,
 )
 from agenttalk.rules.core import scope
 from agenttalk.rules.core.task_states import ProgramEnding
-from agenttalk.rules.proof.evidence import CheckFinding, Reason
-from agenttalk.rules.proof.junit import Outcomes, UnreadableReport
+from agenttalk.rules.proof.evidence import CheckFinding, Confirmation, Reason
+from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
 from agenttalk.rules.text import check_words
 from agenttalk.rules.text.message import ABOUT, LISTED, join, join_names
 
@@ -81,18 +80,6 @@ class StoredOutput:
     """Hash of what is stored."""
     accepted: Mapping[str, str] = field(default_factory=dict)
     """Agent → hash of what it accepted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Confirmation:
-    """What a person answered."""
-
-    by: str
-    approved: bool
-    shown: str
-    """Hash of what the person saw."""
-    trust: Trust = "attested"
-    """What it is worth: where an agent could have given it, it is only said to be a person's."""
 
 
 @dataclass(frozen=True, slots=True)

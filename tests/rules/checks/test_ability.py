@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise
-from agenttalk.rules.proof import runnable_checks
+from agenttalk.rules.checks import runnable_checks
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint, Reason
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -12,7 +12,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine.agents import inputs as plan_inputs
 from agenttalk.engine.budgets.account_waits import AccountWaits
-from agenttalk.engine.budgets.spending import Budgets
+from agenttalk.engine.budgets.used_budgets import Budgets
 from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.plans import commands, transitions
 from agenttalk.engine.plans.commands import PreparedCommand

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from agenttalk.rules.checks import test_runners
 from agenttalk.rules.core import scope
-from agenttalk.rules.proof import test_runners
 
 NODE: dict[str, Any] = {"name": "shop", "scripts": {"test": "jest"}, "devDependencies": {"jest": "^29.0.0"}}
 POM = b"<project xmlns='http://maven.apache.org/POM/4.0.0'><version>1</version>%s<build><a>1</a></build></project>"

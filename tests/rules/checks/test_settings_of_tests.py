@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from agenttalk.contracts import promise
+from agenttalk.rules.checks import check_results, test_runners
+from agenttalk.rules.checks.check_results import ProgramExit
 from agenttalk.rules.core import scope
-from agenttalk.rules.proof import check_results, test_runners
-from agenttalk.rules.proof.check_results import ProgramExit
-from agenttalk.rules.proof.junit import Outcomes
+from agenttalk.rules.suites.outcomes import Outcomes
 
 SUITE = promise.TestsCheck.model_validate({"id": "t", "kind": "tests", "run": "python3 -m pytest", "junit": "r.xml"})
 TABLE = b'[project]\nname = "shop"\n\n[tool.pytest.ini_options]\naddopts = "-q"\n'

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts import promise as contracts
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.rules.proof import check_results
-from agenttalk.rules.proof.check_results import (
-    Confirmation,
+from agenttalk.rules.checks import check_results
+from agenttalk.rules.checks.check_results import (
     ExitKind,
     FileFacts,
     GitFacts,
@@ -21,8 +20,8 @@ from agenttalk.rules.proof.check_results import (
     ProgramExit,
     StoredOutput,
 )
-from agenttalk.rules.proof.evidence import CheckFinding
-from agenttalk.rules.proof.junit import Outcomes, UnreadableReport
+from agenttalk.rules.proof.evidence import CheckFinding, Confirmation
+from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
 
 GREEN = ProgramExit("finished", 0)
 RED = ProgramExit("finished", 1)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.proof.junit import Outcomes, UnreadableReport, parse
+from agenttalk.rules.suites.junit import parse
+from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
 
 
 def suite(*cases: str, attributes: str = "") -> bytes:

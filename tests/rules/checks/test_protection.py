@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise
+from agenttalk.rules.checks import protection, test_runners
+from agenttalk.rules.checks.protection import Boundary, FileTree
 from agenttalk.rules.core import scope
-from agenttalk.rules.proof import protection, test_runners
-from agenttalk.rules.proof.protection import Boundary, FileTree
 
 FILES = (
     "calc.py",

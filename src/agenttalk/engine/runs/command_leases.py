@@ -1,4 +1,4 @@
-"""Leases tasks of foreign plans, for commands in inboxes, as `leasing.py` leases tasks of plans of the engine."""
+"""Leases tasks of foreign plans, for commands in inboxes, as `leases.py` leases tasks of plans of the engine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.outbox_writer import ReceiptSubject
 from agenttalk.engine.runs.attempt import AttemptBuilder, prepare_foreign_attempt
-from agenttalk.engine.runs.leasing import write_lease
+from agenttalk.engine.runs.leases import write_lease
 from agenttalk.ports.agents import Processes
 from agenttalk.ports.statements.inbox import ADD_TASK, DELIVERY_STATE
 from agenttalk.ports.statements.plans import ENGINE_TASK

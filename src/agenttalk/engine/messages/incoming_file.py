@@ -23,9 +23,9 @@ from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.ports.storage import Blobs
 from agenttalk.rules.core import media_types
-from agenttalk.rules.messages import routing
+from agenttalk.rules.messages import routes
 from agenttalk.rules.messages.control_files import kind_of
-from agenttalk.rules.messages.routing import CommandOrder, OutboxMessage, Rejection
+from agenttalk.rules.messages.routes import CommandOrder, OutboxMessage, Rejection
 
 LOG = logging.getLogger(__name__)
 INTERNAL_FAULT: Final = Rejection(
@@ -72,7 +72,7 @@ def read_incoming(deps: Deps, found: OutboxFile) -> IncomingFile | None:
         _withhold_payloads(deps, found, data)
         return IncomingFile(found, clean, withheld, original=clean)
     try:
-        parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
+        parcel = routes.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
     except Exception:
         LOG.exception("a message could not be read", extra={"action": "router.read"})
         parcel = INTERNAL_FAULT
@@ -89,7 +89,7 @@ def check_secrets(deps: Deps, data: bytes) -> Rejection | None:
 
 def _withhold_payloads(deps: Deps, found: OutboxFile, data: bytes) -> None:
     """Refuse the payloads beside a message with a secret if they contain one, too."""
-    parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
+    parcel = routes.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
     envelope = parcel.envelope if isinstance(parcel, OutboxMessage) else None
     for file in envelope.payload.files if isinstance(envelope, ArtifactEnvelope) else ():
         with suppress(AgentTalkError):
@@ -99,7 +99,7 @@ def _withhold_payloads(deps: Deps, found: OutboxFile, data: bytes) -> None:
 
 def sort_for_judging(arrivals: Sequence[IncomingFile]) -> list[IncomingFile]:
     """Sort messages: commands first, the newest of each task before its older ones; then the others as found."""
-    return routing.sort_newest_first(arrivals, lambda arrival: arrival.order)
+    return routes.sort_newest_first(arrivals, lambda arrival: arrival.order)
 
 
 async def load_payloads(deps: Deps, blobs: Blobs, arrival: IncomingFile, plan: RoutedPlan) -> IncomingFile:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final, Literal
+from typing import Final
 from xml.parsers import expat
 
+from agenttalk.rules.suites.outcomes import Outcome, Outcomes, UnreadableReport
 from agenttalk.rules.text import check_words
-
-Outcome = Literal["passed", "skipped", "failed"]
 
 _WORSE: Final[tuple[Outcome, ...]] = ("passed", "skipped", "failed")
 _SUITES: Final = frozenset({"testsuites", "testsuite"})
@@ -24,36 +23,6 @@ _SAID_FAILED: Final = frozenset({"fail", "failed", "failure", "error"})
 _SAID_SKIPPED: Final = frozenset({"notrun", "skipped", "suppressed", "disabled", "ignored", "pending"})
 _MAX_DEPTH: Final = 64
 _NUMBER: Final = re.compile(r"[0-9]{1,9}\Z")
-
-
-@dataclass(frozen=True, slots=True)
-class Outcomes:
-    """Tests by their ids: `<classname>::<name>`, or the name alone."""
-
-    passed: frozenset[str] = frozenset()
-    failed: frozenset[str] = frozenset()
-    skipped: frozenset[str] = frozenset()
-    repeated: frozenset[str] = frozenset()
-    """Ids that stand in the report more than once; they count once."""
-    beyond: bool = False
-    """Whether a suite counts failures that no test shows."""
-
-    @property
-    def ran(self) -> frozenset[str]:
-        """Those that were not skipped."""
-        return self.passed | self.failed
-
-    @property
-    def known(self) -> frozenset[str]:
-        """All of them."""
-        return self.ran | self.skipped
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadableReport:
-    """A report that says nothing, and why."""
-
-    why: str
 
 
 def parse(data: bytes) -> Outcomes | UnreadableReport:

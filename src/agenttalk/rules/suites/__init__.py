@@ -1,0 +1,1 @@
+"""Test suites: which program runs one, and what it reports."""
