@@ -122,18 +122,20 @@ class RunCheck(Check):
     """Additional environment variables."""
     protect_config: bool = True
     """Whether the configuration of its program is protected, too. Not needed if it only reads files."""
+    may_vanish: Many[Text] | None = None
+    """Names of tests, or globs over them, that may disappear: tests that are renamed, moved or removed."""
     made_by_work: bool = False
     """Whether the work creates what it runs, such as a program or the tests: then it need not start before the work."""
 
 
 class TestsCheck(Check):
-    """Runs a test suite and reads its JUnit report."""
+    """Runs a test suite, and sees how each of its tests ends."""
 
     kind: Literal["tests"]
     run: Text
     """Command line for `sh -c`."""
-    junit: RelativePath
-    """Path of the report."""
+    junit: RelativePath | None = None
+    """Path of its JUnit report. Not needed where the runner reports to the engine while it runs."""
     min_tests: Positive | None = None
     """Fewest tests that must have run."""
     cwd: RelativePath | None = None

@@ -36,6 +36,11 @@ Reason = Literal[
     "tests_none",
     "tests_vanished",
     "tests_skipped",
+    "tests_unreported",
+    "channel_silent",
+    "channel_cut",
+    "channel_garbled",
+    "harness_tampered",
     "runner_shadowed",
     "missing",
     "unsafe",
@@ -51,6 +56,9 @@ Reason = Literal[
     "fault",
 ]
 """Why a check did not pass, in a word; empty when it passed."""
+ResultSource = Literal["", "channel", "report", "exit-code only"]
+"""How a command's results came: from its test runner while it ran, from a file that it wrote, or as its exit code.
+Empty where no command was run."""
 
 _OUTSIDE: Final[frozenset[Reason]] = frozenset(
     {"not_started", "not_isolated", "stuck", "facts_missing", "unknown_kind", "fault", "check_file", "unsafe"}
@@ -109,6 +117,8 @@ class Fingerprint:
     network: bool = False
     base: str = ""
     """Hash of the tests that were known before the work, where any were: of those none may vanish."""
+    harness: str = ""
+    """Hash of what the engine runs beside a test runner, and how results came before the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +146,8 @@ class CheckResult:
     """Whether it passed before the work began, or was not run then."""
     isolated: bool | None = None
     """Whether it ran in a sandbox; None where nothing was run."""
+    source: ResultSource = ""
+    """How its results came."""
     by: str = ENGINE
     seen_at: str = ""
     """When it was found, if that was before: nothing was run this time."""
@@ -152,6 +164,7 @@ class CheckResult:
         )
         notes += [check_words.WEAK()] if self.weak else []
         notes += [check_words.NOT_ISOLATED()] if self.isolated is False else []
+        notes += [check_words.EXIT_CODE_ONLY()] if self.source == "exit-code only" else []
         return Evidence(self.id, self.passed, fresh, self.trust, self.by, write_time(self.ended), join(notes))
 
 
@@ -192,6 +205,7 @@ def cache_key(fingerprint: Fingerprint) -> str | None:
                 "isolated": fingerprint.isolated,
                 "network": fingerprint.network,
                 "base": fingerprint.base,
+                "harness": fingerprint.harness,
             }
         )
     )
@@ -210,7 +224,12 @@ def hash_known_tests(base: Outcomes | None) -> str:
     """Hash the earlier tests that influence a later result; empty if none were seen."""
     if base is None or base == Outcomes():
         return ""
-    told = {"known": sorted(base.known), "ran": sorted(base.ran), "failed": sorted(base.failed)}
+    told = {
+        "known": sorted(base.known),
+        "ran": sorted(base.ran),
+        "failed": sorted(base.failed),
+        "whys": sorted(base.whys),
+    }
     return wire.sha256(wire.write(told))
 
 

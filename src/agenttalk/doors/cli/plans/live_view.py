@@ -55,8 +55,12 @@ class LivePlanView:
         order: Sequence[str] = (),
         without_program: Collection[str] = (),
         root: Path | None = None,
+        explains: bool = False,
     ) -> None:
-        """`order` is the order of the tasks, and `without_program` names agents that no program runs."""
+        """`order` is the order of the tasks, and `without_program` names agents that no program runs.
+
+        `explains`: whether the evidence is shown at the end.
+        """
         from agenttalk.wiring import SystemClock
 
         self._out = out
@@ -74,8 +78,7 @@ class LivePlanView:
         self._has_drawn = False
         self._notice = ""
         """A line below the tasks."""
-        self.explains = False
-        """Whether the evidence is shown at the end."""
+        self._explains = explains
         self.explained: dict[str, dict[str, Any]] = {}
         """Task → its explanation, for the evidence at the end."""
         self._waits: set[str] = set()
@@ -112,7 +115,7 @@ class LivePlanView:
 
     def list_explained(self, standing: dict[str, Any] | None) -> list[str]:
         """Return the tasks whose explanations are needed at the end."""
-        return run_evidence.list_explained(standing["tasks"]) if self.explains and standing is not None else []
+        return run_evidence.list_explained(standing["tasks"]) if self._explains and standing is not None else []
 
     def describe_done(self, standing: dict[str, Any]) -> dict[str, str]:
         """Return what each task that is done took. Nothing where plain lines said so already."""

@@ -158,8 +158,15 @@ def follow_compiled(
 
     order = [task_id for wave in compute_waves(compiled.dag) for task_id in wave]
     without_program = {name for name, profile in compiled.profiles.items() if profile.driver == "folder"}
-    with LivePlanView(out, compiled.dag.plan_id, order=order, without_program=without_program, root=folder) as live:
-        live.explains = (not quiet or until_asked) and not out.as_json
+    live_view = LivePlanView(
+        out,
+        compiled.dag.plan_id,
+        order=order,
+        without_program=without_program,
+        root=folder,
+        explains=(not quiet or until_asked) and not out.as_json,
+    )
+    with live_view as live:
         over = partial(_is_over, watch=watch, until_asked=until_asked)
         standing = _run_until_settled(
             folder, compiled, live, over, watch=watch, sandbox=sandbox, locale="en" if quiet else out.locale
