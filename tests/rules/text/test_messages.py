@@ -44,6 +44,7 @@ from agenttalk.rules.text.message import (
     join,
     join_names,
     mentions,
+    read_locale,
     render,
     render_all,
 )
@@ -175,6 +176,13 @@ def test_every_sentence_of_the_command_line_is_used() -> None:
     assert {key for key in keys if not re.search(rf"[\"']{key}[\"']", used)} == set()
     names = {name for name, entry in vars(cli_words).items() if name.isupper() and isinstance(entry, Template)}
     assert {name for name in names if not re.search(rf"\b{name}\b", used)} == set()
+
+
+@pytest.mark.parametrize(
+    ("accepted", "locale"), [("", "en"), ("zh-CN,zh;q=0.9,en;q=0.5", "zh"), ("ZH", "zh"), ("en,zh", "en"), ("fr", "en")]
+)
+def test_the_language_that_comes_first_is_that_of_the_answer(accepted: str, locale: str) -> None:
+    assert read_locale(accepted) == locale
 
 
 def test_all_messages_of_a_json_value_are_translated_and_other_texts_stay() -> None:

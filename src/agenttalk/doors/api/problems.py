@@ -61,11 +61,6 @@ def to_json_response(value: wire.JsonValue | Mapping[str, object], status: int =
     return ValueResponse(value, status)
 
 
-def read_locale(headers: Mapping[str, str]) -> Locale:
-    """Return the language that a request asks for: English, unless Chinese comes first in its `Accept-Language`."""
-    return "zh" if headers.get("accept-language", "").lower().startswith("zh") else "en"
-
-
 def translate_response(response: Response, locale: Locale) -> Response:
     """Return an answer in which the sentences of the engine are in a language."""
     if locale == "en" or not isinstance(response, ValueResponse):

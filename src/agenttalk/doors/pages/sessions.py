@@ -17,13 +17,12 @@ from starlette.types import Message
 
 from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
-from agenttalk.doors.api.problems import read_locale
 from agenttalk.doors.pages.page import HEADERS, THEMES, PageContext, Theme, render_page
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.operation.sessions import SESSION, Session
 from agenttalk.engine.views.root_status import count_waiting
 from agenttalk.rules.operation import feed
-from agenttalk.rules.text.message import LOCALES
+from agenttalk.rules.text.message import LOCALES, read_locale
 from agenttalk.rules.text.page_words import FORM_ERRORS
 
 LOG = logging.getLogger(__name__)
@@ -204,7 +203,7 @@ def _language(request: Request) -> Locale:
     chosen = request.cookies.get(_LANGUAGE, "")
     if chosen in LOCALES:
         return chosen
-    return read_locale(request.headers)
+    return read_locale(request.headers.get("accept-language", ""))
 
 
 def _theme(request: Request) -> Theme:

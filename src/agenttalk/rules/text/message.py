@@ -135,6 +135,11 @@ def render(text: str, locale: Locale) -> str:
     return text.render(locale) if isinstance(text, Message) else text
 
 
+def read_locale(accepted: str) -> Locale:
+    """Return the language that an `Accept-Language` header asks for: English, unless Chinese comes first in it."""
+    return "zh" if accepted.lower().startswith("zh") else "en"
+
+
 def render_all(value: Any, locale: Locale) -> Any:
     """Return a JSON value in which each message is its sentence in a language. All other texts stay as they are."""
     if isinstance(value, str):
