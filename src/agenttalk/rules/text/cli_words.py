@@ -183,7 +183,7 @@ EXPLAIN: Final = make_table(
         "made": ("made {name}, {message}", "已产出 {name}，{message}"),
     },
 )
-"""What `agenttalk explain` says of a task."""
+"""The state of a task, as `agenttalk explain` prints it."""
 ROUNDS: Final = make_table(
     "rounds",
     {
@@ -228,7 +228,7 @@ STATUS: Final = make_table(
         "details": ("(details: 'agenttalk honesty')", "（详情：'agenttalk honesty'）"),
     },
 )
-"""What `agenttalk status` says of plans."""
+"""The state of plans, as `agenttalk status` prints it."""
 HONESTY: Final = make_table(
     "honesty",
     {
