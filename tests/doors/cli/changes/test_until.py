@@ -181,7 +181,7 @@ def test_only_the_scope_may_change(shop: Repo) -> None:
 def test_what_is_green_before_the_work_proves_nothing(shop: Repo) -> None:
     ran = f"{writes('', str(shop.folder / 'ran'))}"
     told = shop.until("true", shop.agent(ran), code=2)
-    assert "nothing to prove: it is green before the work" in told
+    assert "nothing to prove: the check passes before the work" in told
     assert not (shop.folder / "ran").exists()
     assert shop.json("test -f price.py", shop.agent(FIXES), "--already-green", "ok")["result"] == "proven"
 

@@ -333,7 +333,7 @@ def test_ctrl_c_asks_the_agent_to_stop_keeps_its_work_and_the_next_run_goes_on_t
         seen.until_seen("stopping … (Ctrl-C again ends it now)")
         assert seen.end() == 130
     assert (shop.folder / "interrupted").exists()
-    assert any("shop: interrupted; run it again to go on" in row for row in seen.screen.rows)
+    assert any("shop: interrupted; run the plan again to go on" in row for row in seen.screen.rows)
     assert "fix dev the turn before was interrupted; what it did is kept" in " ".join(seen.screen.rows)
     assert shop.alive() == []
     task = shop.status()

@@ -10,6 +10,7 @@ import typer
 
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
+from agenttalk.rules.text.cli_words import PROVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
     from agenttalk.rules.changes.change_report import ChangeReport
 
 prove_app = typer.Typer(add_completion=False)
-
-_RUNS = {
-    "work": "checking the work",
-    "held": "checking the work with the tests as they were",
-    "base": "checking the base",
-    "red": "checking the base with the tests of the work",
-}
 
 
 @prove_app.command("prove")
@@ -86,7 +80,10 @@ def prove(
         list[str] | None,
         typer.Option("--also", metavar="FORMAT=FILE", help="Another form of the result, in a file; repeatable."),
     ] = None,
-    locale: Annotated[Literal["en", "zh"], typer.Option("--locale", help="Language of the result.")] = "en",
+    locale: Annotated[
+        Literal["en", "zh"] | None,
+        typer.Option("--locale", help="Language of the result. Default: that of all messages."),
+    ] = None,
     hook: Annotated[
         Literal["claude-start", "claude-stop", "pre-push"] | None,
         typer.Option("--hook", help="Answer as a hook of Claude Code or git, which gives its input on standard input."),
@@ -112,7 +109,8 @@ def prove(
     from agenttalk.doors.cli.core import agent_permissions
 
     common = CommonOptions.merge(ctx, root, as_json)
-    out = CommandOutput(as_json=common.as_json)
+    out = CommandOutput.from_options(common)
+    language = locale or common.locale
     here = Path.cwd()
     claude = hook in {"claude-start", "claude-stop"}
     if claude and agent_permissions.is_agent():
@@ -128,23 +126,23 @@ def prove(
             message = "name one work: --head, --pr, or the folder"
             raise UsageError(Code.OPTION_INVALID, message, hint="see 'agenttalk prove --help'")
         policy = _make_policy(scope, protect, allow_tests=allow_tests, already_green=already_green == "ok")
-        variables = tuple(_read_variable(each) for each in env or ())
+        variables = tuple(_read_variable(text) for text in env or ())
         links = tuple(link or ())
         return ChangeRequest(policy, head, base, check, links, variables, prepare.strip(), timeout)
 
     if hook == "claude-stop":
-        return prove_hooks.answer_claude(here, make_request, blocks, locale)
+        return prove_hooks.answer_claude(here, make_request, blocks, language)
     request = make_request()
     if hook == "pre-push":
-        return prove_hooks.answer_push(out, here, request, locale)
+        return prove_hooks.answer_push(out, here, request, language)
     if pull is not None:
         request = pull_request.resolve(here, common.root, pull, source, request)
     form = "json" if common.as_json else shape
-    others = [_read_form(each) for each in also or ()]
+    others = [_read_form(text) for text in also or ()]
     report = prove_one(here, request, _make_announcer(out, quiet=form != "text" and output is None))
     for other, path in others:
-        _deliver(render(report, other, locale), path)
-    _deliver(render(report, form, locale), output)
+        _deliver(render(report, other, language), path)
+    _deliver(render(report, form, language), output)
     return 0 if report.proof.proven else 1
 
 
@@ -170,7 +168,8 @@ def _read_variable(text: str) -> tuple[str, str]:
 def _make_announcer(out: CommandOutput, *, quiet: bool) -> Callable[[str], None]:
     def announce(text: str) -> None:
         if not quiet:
-            out.say(f"[dim]· {sanitize(_RUNS.get(text, text))}[/]", err=True)
+            words = out.text(PROVE[text]) if text in PROVE else sanitize(out.translate(text))
+            out.say(f"[dim]· {words}[/]", err=True)
 
     return announce
 

@@ -181,4 +181,4 @@ def do(
 def _make_run(ctx: typer.Context, as_json: bool, options: ChangeOptions) -> ChangeRun:  # noqa: FBT001 - as given
     from agenttalk.doors.cli.changes.change_run import ChangeRun
 
-    return ChangeRun(CommandOutput(as_json=CommonOptions.merge(ctx, None, as_json).as_json), options)
+    return ChangeRun(CommandOutput.from_options(CommonOptions.merge(ctx, None, as_json)), options)
