@@ -6,6 +6,7 @@ import datetime as dt
 import socket
 import uuid
 from collections import Counter, OrderedDict, deque
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import PosixPath
@@ -145,10 +146,8 @@ def test_hostile_messages_are_read_or_refused(data: object) -> None:
 @settings(max_examples=cases(60), deadline=None)
 @given(st.binary())
 def test_hostile_bytes_are_read_or_refused(data: bytes) -> None:
-    try:
+    with suppress(WireError):
         assert unpack(data)
-    except WireError:
-        pass
 
 
 @pytest.mark.parametrize(
