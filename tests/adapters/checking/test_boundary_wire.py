@@ -13,11 +13,11 @@ from pathlib import PosixPath
 from typing import Any
 
 import pytest
-from effort import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenttalk.adapters.checking.boundary.wire import LARGEST, Wire, WireError, decode, encode, pack, unpack
+from effort import cases
 
 
 class NoReferences:
@@ -105,7 +105,7 @@ def test_an_odd_value_crosses(value: object) -> None:
 
 def test_not_a_number_crosses() -> None:
     found = crossed([float("nan")])
-    assert found[0] != found[0]  # noqa: PLR0124 - that is how it is known
+    assert found[0] != found[0]
 
 
 class Lying(int):

@@ -1,8 +1,8 @@
 """The worker: it runs the work, and answers what the judge asks about it over the wire.
 
-`WorkerTemplate` is a process in which no code of the work ever runs: it keeps compiled code, and forks a `Worker` for each
-test. What a worker leaves, processes and temporary files, is removed before the next one. The judge judges all that a
-worker says: nothing here has to resist the work, except the template.
+`WorkerTemplate` is a process in which no code of the work ever runs: it keeps compiled code, and forks a `Worker` for
+each test. What a worker leaves, processes and temporary files, is removed before the next one. The judge judges all
+that a worker says: nothing here has to resist the work, except the template.
 
 This module runs in the interpreter of the project that is checked. It imports the standard library alone.
 """
