@@ -16,6 +16,7 @@ from agenttalk.rules.changes import change_proof
 from agenttalk.rules.changes.change_proof import ChangeProof, ChangeUnderProof, CheckRuns
 from agenttalk.rules.checks import check_results, test_runners
 from agenttalk.rules.proof.evidence import CheckResult
+from agenttalk.rules.suites import crossing
 from agenttalk.rules.text.message import Message
 
 Announce = Callable[[str], None]
@@ -61,9 +62,13 @@ class ChangeProver:
         async def run(name: str, tree: str) -> CheckResult:
             if tree not in self._results:
                 announce(name)
-                self._results[tree] = await self._run(change, tree, base)
+                known = tree in {base, held_tree}
+                before = self._results.get(base)
+                self._results[tree] = await self._run(change, tree, base, before, judged=known)
             return self._results[tree]
 
+        if change.check.boundary != "off" and crossing.runs_over_boundary(change.check.run):
+            await run("base", base)
         after = await run("work", work)
         kept = await run("held", held_tree) if held_tree != work else None
         before = await run("base", base)
@@ -71,11 +76,20 @@ class ChangeProver:
         runs = CheckRuns(after, before, kept, tested)
         return ProvenChange(change_proof.judge_change(change, runs, remarks), runs)
 
-    async def _run(self, change: ChangeUnderProof, tree: str, base: str) -> CheckResult:
-        """Run the check in a sealed checkout of a tree."""
+    async def _run(
+        self, change: ChangeUnderProof, tree: str, base: str, before: CheckResult | None, *, judged: bool
+    ) -> CheckResult:
+        """Run the check in a sealed checkout of a tree. `judged` says whether its tests are those of the base."""
         paths = await asyncio.to_thread(self._trees.list_paths, tree)
         held = sorted((path for path in paths if change.protection.covers(path)), key=test_runners.is_test)
-        facts = CheckFacts(tree=tree, protected=tuple(held), standing=self._standing(change))
+        facts = CheckFacts(
+            tree=tree,
+            protected=tuple(held),
+            standing=self._standing(change),
+            judged=tuple(held) if judged else (),
+            surveys=tree == base,
+            crossed=before.crossed if before is not None else None,
+        )
         prepared = await self._make_prepared(tree, base)
         async with self._trees.checkouts.open_sealed(tree, prepared=prepared) as sealed:
             context = replace(

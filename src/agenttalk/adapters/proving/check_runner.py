@@ -90,7 +90,12 @@ class CheckRunner:
         """Run a check, and compare it with its result before the work."""
         job.enter("checking", check.id)
         before = base.results.get(check.id)
-        facts = replace(facts, base=before.tests if before is not None else None, base_source=_source_of(before))
+        facts = replace(
+            facts,
+            base=before.tests if before is not None else None,
+            base_source=_source_of(before),
+            crossed=before.crossed if before is not None else None,
+        )
         result = await self._run_cached(job, check, facts, checkout, "checks")
         return evidence.apply_redness(result, evidence.judge_baseline(check.red_first, check.kind, before))
 
@@ -241,8 +246,10 @@ class CheckRunner:
         if missing or (base is None and space is not None and checks):
             prepared = await self.prepare(space, job, onto) if missing and space is not None else None
             standing: frozenset[str] = frozenset()
+            judged: tuple[str, ...] = ()
             if space is not None:
                 standing = await inputs.find_runner_paths(space, await space.base(), job.command.promise)
+                judged = await inputs.find_standing(space, onto, job.command.promise)
             facts = CheckFacts(
                 tree=onto or "empty",
                 files=inputs.files_of_checks(job.command.promise),
@@ -250,6 +257,8 @@ class CheckRunner:
                 required=job.profile.isolated_only,
                 standing=standing,
                 before_work=True,
+                surveys=True,
+                judged=judged,
             )
             checkout = open_tree(space, onto, prepared) if space is not None else self.open_files(_NO_FILES)
             for check in missing:
