@@ -614,3 +614,30 @@ HAS_NO_ADDRESS: Final = Template(
     "it has no address",
     "它没有地址",
 )
+MUTANTS_OF_FAILED: Final = Template(
+    "check.mutants_of_failed",
+    "the check {of!r}, which has to notice the faults, did not pass without one",
+    "应发现错误的检查 {of!r} 在没有错误时未通过",
+)
+NO_MUTANTS: Final = Template(
+    "check.no_mutants",
+    "the work changed no line of Python in which a fault could be put, so this shows nothing",
+    "改动中没有可以植入错误的 Python 代码行，因此不能说明任何问题",
+)
+MUTANTS_UNSTEADY: Final = Template(
+    "check.mutants_unsteady",
+    "the check {of!r} also fails when the text of the code changes and its behaviour does not; name one of tests alone",
+    "只改变代码文本而不改变其行为时，检查 {of!r} 也失败；请指定只运行测试的检查",
+)
+MUTANTS_SLOW: Final = Template(
+    "check.mutants_slow",
+    "only {tried} of {chosen} mutants could be tried in the time; give more time (timeout) or a quicker check",
+    "在限定时间内只试验了 {chosen} 个变异中的 {tried} 个；请延长时间（timeout）或使用更快的检查",
+)
+MUTANTS_NOTICED: Final = Template(
+    "check.mutants_noticed",
+    "{of!r} noticed {noticed} of {tried} mutants ({chosen} chosen)",
+    "{of!r} 发现了 {tried} 个变异中的 {noticed} 个（选定 {chosen} 个）",
+)
+SURVIVORS: Final = Template("check.survivors", "not noticed: {names}", "未发现：{names}")
+MUTANTS_ASKED: Final = Template("check.mutants_asked", "at least {share} % are asked for", "要求至少 {share} %")
