@@ -91,7 +91,7 @@ def run(
         if out.as_json:
             out.write_json({"ok": True, "plan_id": compiled.dag.plan_id, "tasks": tasks})
         else:
-            out.say(f"[green]✓[/] [bold]{sanitize(compiled.dag.plan_id)}[/]: {len(tasks)} tasks; nothing was run")
+            out.say(f"[green]✓[/] [bold]{sanitize(compiled.dag.plan_id)}[/]: {format_count(len(tasks), 'task')}; nothing was run")
         return 0
     warnings.require_repository(compiled)
     warnings.tell_of_repository(out, compiled)
