@@ -79,6 +79,8 @@ def test_checks_and_turns_are_as_many_as_they_must(repo: Path, ran: Counter[str]
     for name in names:
         assert git(repo, "show", f"agenttalk/p:{name}.txt") == "done"
     assert len(git(repo, "log", "--first-parent", "--format=%H", "main..agenttalk/p").split()) == 6
+    left = repo.parent / "root/workspaces/p"
+    assert [path for folder in ("attempts", "sealed", "temporary", "trash") for path in (left / folder).glob("*")] == []
 
 
 def test_checks_at_the_close_run_side_by_side(repo: Path) -> None:

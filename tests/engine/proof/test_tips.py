@@ -215,6 +215,7 @@ def test_work_that_a_person_accepts_lands_on_a_tip_that_moved_meanwhile(
         agents = {"t0": program(repo.parent, "t0", text)}
         await engine.submit(plan(fix, agents=agents, workspace={"repo": str(repo)}))
         assert states(await engine.ended("p")) == {"t0": "FAILED"}
+        assert (repo.parent / "root/workspaces/p/attempts/t0/tree/t0.txt").exists()  # for a person to look at
         assert line(repo) == []
         prover, space = engine.dispatcher._state.prover, Workspace.from_values(repo=str(repo))
         assert prover is not None
