@@ -14,6 +14,7 @@ from typing import Final
 from agenttalk.adapters import http_client
 from agenttalk.adapters.checking import schema_check
 from agenttalk.adapters.checking.command import CheckContext, CommandOutcome, CommandRunner, ShellCommand
+from agenttalk.adapters.checking.suite_run import SuiteRun, hash_harness
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
@@ -34,10 +35,11 @@ from agenttalk.contracts.promise import (
 from agenttalk.ports.agents import Driver, ProgramTurn
 from agenttalk.ports.folders import Folder
 from agenttalk.ports.storage import Clock, Ids
-from agenttalk.rules.checks import check_results
+from agenttalk.rules.checks import check_results, suite_results, test_runners
 from agenttalk.rules.checks.check_results import FileFacts, GitFacts, ProgramExit, StoredOutput
+from agenttalk.rules.checks.suite_results import SuiteFacts, SuiteJudgement
 from agenttalk.rules.proof import evidence
-from agenttalk.rules.proof.evidence import CheckFinding, CheckResult, Confirmation, Fingerprint
+from agenttalk.rules.proof.evidence import CheckFinding, CheckResult, Confirmation, Fingerprint, ResultSource
 from agenttalk.rules.suites import junit
 from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
 from agenttalk.rules.text import check_words
@@ -67,6 +69,10 @@ class CheckFacts:
     """Inputs of the task and lock files → hashes."""
     base: Outcomes | None = None
     """Tests of the check at the baseline."""
+    base_source: ResultSource = ""
+    """How its results came there, if that was seen."""
+    before_work: bool = False
+    """Whether the tree is that from before the work."""
     git: GitFacts | None = None
     artifacts: Mapping[str, StoredOutput] = field(default_factory=dict)
     """Output → what is stored."""
@@ -97,6 +103,7 @@ class _CheckOutcome:
     by: str = evidence.ENGINE
     trust: Trust | None = None
     """Its trust, where that does not follow from the check."""
+    source: ResultSource = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +179,7 @@ class Checker:
             tests=outcome.tests,
             flaky=outcome.flaky,
             isolated=done.isolated if done else None,
+            source=outcome.source,
             by=outcome.by,
         )
 
@@ -196,7 +204,8 @@ class Checker:
             ("sh", "-c", check.run) if isinstance(check, RunCheck | TestsCheck) else (),
             isolated=await self._runner.isolates(_demanding(context, facts)) if runs else None,
             network=runs and context.network,
-            base=evidence.hash_known_tests(facts.base) if isinstance(check, TestsCheck) else "",
+            base=evidence.hash_known_tests(facts.base) if runs else "",
+            harness=f"{hash_harness()} {facts.base_source}".rstrip() if runs else "",
         )
 
     async def _find(
@@ -230,51 +239,56 @@ class Checker:
                 return _CheckOutcome(await self._document(check, checkout, context))
 
     async def _command(self, check: RunCheck, sealed: _CommandSite) -> _CheckOutcome:
-        done = await self._once(check, sealed.checkout, sealed)
-        finding = check_results.judge_run(done.ran)
+        done, judged = await self._judged(check, sealed.checkout, sealed)
         left = check.retries
-        while left and sealed.again is not None and check_results.is_worth_another_run(finding, done.ran):
+        while left and sealed.again is not None and check_results.is_worth_another_run(judged.finding, done.ran):
             left -= 1
-            done = await self._once(check, await sealed.again(), sealed)
-            finding = check_results.judge_run(done.ran)
-        flaky = (check.id,) if finding.passed and left < check.retries else ()
-        return _CheckOutcome(finding, done, flaky=flaky)
+            done, judged = await self._judged(check, await sealed.again(), sealed)
+        flaky = (check.id,) if judged.finding.passed and left < check.retries else ()
+        return _CheckOutcome(judged.finding, done, judged.tests, flaky, source=judged.source)
 
     async def _suite(self, check: TestsCheck, sealed: _CommandSite) -> _CheckOutcome:
-        done, report = await self._reported(check, sealed.checkout, sealed)
-        ran, base = done.ran, sealed.facts.base
-        finding = check_results.judge_tests(check, ran, report, base)
+        done, judged = await self._judged(check, sealed.checkout, sealed)
+        finding, ran, tests, source = judged.finding, done.ran, judged.tests, judged.source
         flaky: frozenset[str] = frozenset()
         left = check.retries
         while (
-            left
-            and sealed.again is not None
-            and isinstance(report, Outcomes)
-            and check_results.is_worth_another_run(finding, ran)
+            left and sealed.again is not None and tests is not None and check_results.is_worth_another_run(finding, ran)
         ):
             left -= 1
-            done, other = await self._reported(check, await sealed.again(), sealed)
-            finding = check_results.judge_tests(check, done.ran, other, base)
-            if not isinstance(other, Outcomes) or finding.reason not in {"", "tests_failed"}:
+            done, judged = await self._judged(check, await sealed.again(), sealed)
+            finding = judged.finding
+            if judged.tests is None or finding.reason not in {"", "tests_failed"}:
                 break
-            report, recovered = check_results.merge_rerun(report, other)
+            tests, recovered = suite_results.merge_rerun(tests, judged.tests)
             flaky |= recovered
-            ran = ProgramExit("finished", 1 if report.failed or report.beyond else 0)
-            finding = check_results.judge_tests(check, ran, report, base)
-        tests = report if isinstance(report, Outcomes) else None
-        return _CheckOutcome(finding, done, tests, tuple(sorted(flaky)))
+            ran = ProgramExit("finished", 1 if tests.failed or tests.beyond else 0)
+            finding = suite_results.judge_merged(check, ran, tests, sealed.facts.base)
+        return _CheckOutcome(finding, done, tests, tuple(sorted(flaky)), source=source)
 
-    async def _reported(
-        self, check: TestsCheck, checkout: Folder, sealed: _CommandSite
-    ) -> tuple[CommandOutcome, Outcomes | UnreadableReport | None]:
-        """Run a suite. Its report is read when no process of the run is left."""
-        await asyncio.to_thread(checkout.remove, check.junit)  # a report that exists already
-        done = await self._once(check, checkout, sealed)
-        if done.ran.how != "finished":
-            return done, None
-        return done, await asyncio.to_thread(_report, check, checkout, sealed.context.limits.report_bytes)
+    async def _judged(
+        self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _CommandSite
+    ) -> tuple[CommandOutcome, SuiteJudgement]:
+        """Run a command once, and judge it. A report that it writes is read when no process of the run is left."""
+        path = check.junit if isinstance(check, TestsCheck) else None
+        if path is not None:
+            await asyncio.to_thread(checkout.remove, path)  # a report that exists already
+        if isinstance(check, TestsCheck) or test_runners.runs_tests(check.run):
+            async with SuiteRun.open(sealed.context) as suite:
+                done = await self._once(check, checkout, sealed, suite)
+                sessions = suite.read_sessions()
+        else:
+            done, sessions = await self._once(check, checkout, sealed), ()
+        report = None
+        if path is not None and done.ran.how == "finished":
+            report = await asyncio.to_thread(_report, path, checkout, sealed.context.limits.report_bytes)
+        facts = sealed.facts
+        seen = SuiteFacts(done.ran, sessions, report, facts.base, facts.base_source, facts.before_work)
+        return done, suite_results.judge_suite(check, seen)
 
-    async def _once(self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _CommandSite) -> CommandOutcome:
+    async def _once(
+        self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _CommandSite, suite: SuiteRun | None = None
+    ) -> CommandOutcome:
         await asyncio.to_thread(_own_files, check, checkout, sealed.facts)
         await asyncio.to_thread(_unshadowed, check, checkout, sealed.facts.standing)
         if check.cwd is not None:
@@ -293,6 +307,7 @@ class Checker:
             made=_present(checkout, context.made),
             known_tests=len(facts.base.known) if facts.base is not None else None,
         )
+        command = suite.prepare(command) if suite is not None else command
         return await self._runner.run(command, _demanding(context, facts))
 
     async def _asked(self, check: HttpCheck, context: CheckContext) -> CheckFinding:
@@ -387,9 +402,9 @@ def _unshadowed(check: RunCheck | TestsCheck, checkout: Folder, standing: Collec
             raise _ShadowError(Code.FILE_UNSAFE, check_words.SHADOWS_RUNNER(path=folder + path))
 
 
-def _report(check: TestsCheck, checkout: Folder, limit: int) -> Outcomes | UnreadableReport | None:
+def _report(path: str, checkout: Folder, limit: int) -> Outcomes | UnreadableReport | None:
     try:
-        return junit.parse(checkout.read(check.junit, limit))
+        return junit.parse(checkout.read(path, limit))
     except MissingError:
         return None
     except AgentTalkError as error:

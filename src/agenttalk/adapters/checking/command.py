@@ -109,6 +109,8 @@ class ShellCommand:
     """Files of the checkout that must not change while it runs."""
     made: tuple[Path, ...] = ()
     """What was prepared in the checkout; it must not change either."""
+    shown: tuple[Path, ...] = ()
+    """What it may read although it lies in a folder for temporary files."""
     known_tests: int | None = None
     """How many tests there were before the work, if that is known."""
 
@@ -249,7 +251,7 @@ def _confinement(
         room.tier,
         network=room.network,
         writable=(checkout, *sorted(pinned)),
-        readonly=(*kept, *made, *context.readable),
+        readonly=(*kept, *made, *context.readable, *command.shown),
         hidden=context.masked,
         guarded=True,
         bare=True,

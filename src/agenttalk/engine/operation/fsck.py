@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Final
 
 from agenttalk.contracts.core import wire
@@ -14,7 +15,7 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports.statements.core import FACTS_OF
-from agenttalk.ports.statements.messages import COUNTED_DEADLETTERS, COUNTED_MESSAGES, PLAN, PLANS
+from agenttalk.ports.statements.messages import COUNTED_DEADLETTERS, COUNTED_MESSAGES, PLAN, PLANS, PlanRow
 from agenttalk.ports.statements.operation import (
     ARTIFACTS_OF,
     FSCK_ACKS,
@@ -24,7 +25,7 @@ from agenttalk.ports.statements.operation import (
     FSCK_UNDELIVERED,
     KEPT_CONTENTS,
 )
-from agenttalk.ports.storage import Blobs, Store, Tx
+from agenttalk.ports.storage import Blobs, Snapshot, Store
 from agenttalk.rules.messages.routes import MessageTally
 
 _AT_ONCE: Final = 1_000
@@ -54,17 +55,16 @@ async def check_root(deps: Deps) -> list[IntegrityFault]:
 
 async def _board(board: Store, blobs: Blobs) -> AsyncIterator[IntegrityFault]:
     name = board.name
-    for plan_id, *_ in await board.read(PLANS):
-        async for what in _plan(board, blobs, plan_id):
-            yield IntegrityFault(name, plan_id, what)
+    for plan in await board.read(PLANS):
+        async for what in _plan(board, blobs, plan.plan_id):
+            yield IntegrityFault(name, plan.plan_id, what)
     for plan_id, message_id, state in await board.read(FSCK_UNDELIVERED):
         yield IntegrityFault(name, plan_id, f"message {message_id} is {state}, but its deliveries say otherwise")
-    for plan_id, message_id, receiver, state, ack in await board.read(FSCK_ACKS):
-        yield IntegrityFault(
-            name, plan_id, f"message {message_id} is {state} at {receiver} with the receipt {ack or 'none'}"
-        )
-    for plan_id, task_id, state, _ in await board.read(FSCK_LEASES):
-        yield IntegrityFault(name, plan_id, f"task {task_id} is {state}, which its lease contradicts")
+    for ack in await board.read(FSCK_ACKS):
+        what = f"message {ack.message_id} is {ack.state} at {ack.receiver} with the receipt {ack.ack or 'none'}"
+        yield IntegrityFault(name, ack.plan_id, what)
+    for task in await board.read(FSCK_LEASES):
+        yield IntegrityFault(name, task.plan_id, f"task {task.task_id} is {task.state}, which its lease contradicts")
     for agent_id, count in await board.read(FSCK_BUSY_AGENTS):
         yield IntegrityFault(name, "", f"agent {agent_id} runs {count} tasks at once")
     for plan_id, receiver, path, state in await board.read(FSCK_PAYLOADS):
@@ -75,30 +75,30 @@ async def _board(board: Store, blobs: Blobs) -> AsyncIterator[IntegrityFault]:
 
 
 async def _plan(board: Store, blobs: Blobs, plan_id: str) -> AsyncIterator[str]:
-    counts, states, buried = await board.transact(lambda tx: _counted(tx, plan_id))
-    sent, delivered, superseded, duplicate, dead = counts
-    tally = MessageTally(sent, delivered, superseded, duplicate, dead, states.get("stored", 0))
+    plan, states, buried = await board.read_together(partial(_counted, plan_id=plan_id))
+    in_flight = states.get("stored", 0)
+    tally = MessageTally(plan.sent, plan.delivered, plan.superseded, plan.duplicate, plan.dead, in_flight)
     if tally.lost:
-        yield f"{tally.lost} of {sent} messages are in no state: {asdict(tally)}"
+        yield f"{tally.lost} of {plan.sent} messages are in no state: {asdict(tally)}"
     for word, counted, real in (
-        ("delivered", delivered, states.get("delivered", 0)),
-        ("superseded", superseded, states.get("superseded", 0)),
-        ("dead", dead, buried),
+        ("delivered", plan.delivered, states.get("delivered", 0)),
+        ("superseded", plan.superseded, states.get("superseded", 0)),
+        ("dead", plan.dead, buried),
     ):
         if counted != real:
             yield f"{counted} messages are counted as {word}, but {real} are"
-    async for what in _journal(board, plan_id, duplicate):
+    async for what in _journal(board, plan_id, plan.duplicate):
         yield what
     async for what in _payloads(board, blobs, plan_id):
         yield what
 
 
-def _counted(tx: Tx, plan_id: str) -> tuple[tuple[int, ...], dict[str, int], int]:
+def _counted(committed: Snapshot, plan_id: str) -> tuple[PlanRow, dict[str, int], int]:
     """Compare the counts of a plan's messages with the messages at one moment: messages may travel meanwhile."""
-    [row] = tx.run(PLAN, plan_id=plan_id)
-    states: dict[str, int] = dict(tx.run(COUNTED_MESSAGES, plan_id=plan_id))
-    [(buried,)] = tx.run(COUNTED_DEADLETTERS, plan_id=plan_id)
-    return row[5:], states, buried
+    [row] = committed.run(PLAN, plan_id=plan_id)
+    states: dict[str, int] = dict(committed.run(COUNTED_MESSAGES, plan_id=plan_id))
+    [(buried,)] = committed.run(COUNTED_DEADLETTERS, plan_id=plan_id)
+    return row, states, buried
 
 
 async def _journal(board: Store, plan_id: str, duplicates: int) -> AsyncIterator[str]:

@@ -143,7 +143,6 @@ class StepWriter:
         state = self._state
         return PlanCloser(
             board.store,
-            board.sheets,
             state.prover,
             partial(self.run, board),
             plan_id,

@@ -138,19 +138,19 @@ class ForgePoster:
 
     async def _answers(self, store: Store) -> int:
         rows = await store.read(ANSWERED_OUTGOING, limit=_TOGETHER)
-        for number, kind, task_id, response, by in rows:
-            answer = HumanInterventionResponse.from_bytes(bytes(response))
+        for row in rows:
+            answer = HumanInterventionResponse.from_bytes(bytes(row.response))
             chosen = [str(choice) for choice in answer.decision_answers]
-            if kind == "question":
+            if row.kind == "question":
                 if RETRY_CHOICES[0] in chosen:
-                    await self._try_again(task_id, by)
+                    await self._try_again(row.task_id, row.answered_by)
                 if UNSEEN_REPOSITORY_CHOICES[1] in chosen:
-                    await self._end_repository(store, task_id)
-                await self._end(store, number, "answered", by)
+                    await self._end_repository(store, row.task_id)
+                await self._end(store, row.id, "answered", row.answered_by)
             elif answer.decision == "APPROVE" or POST_CHOICES[0] in chosen:
-                await self._release(store, number)
+                await self._release(store, row.id)
             else:
-                await self._end(store, number, "dropped", by)
+                await self._end(store, row.id, "dropped", row.answered_by)
         return len(rows)
 
     async def _release(self, store: Store, number: int) -> None:
@@ -165,7 +165,7 @@ class ForgePoster:
 
     async def _end_repository(self, store: Store, task_id: str) -> None:
         """Process a person's answer that a repository was deleted, like the forge's own event."""
-        task = await store.transact(lambda tx: self._deps.kinds[BOARD].task(tx, task_id))
+        task = await store.read_together(lambda now: self._deps.kinds[BOARD].task(now, task_id))
         place = self._board.setup.places.get(task.source) if task is not None else None
         if task is not None and place is not None:
             where = Repository(full_name=str(task.context.get("repo", "")))
