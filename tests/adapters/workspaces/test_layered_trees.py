@@ -16,7 +16,7 @@ from adapters.workspaces.treeskit import git, opened, repository, run, write
 from agenttalk.adapters import overlay_process, overlays
 from agenttalk.adapters.overlays import OverlayMounts
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
-from kits.userkit import run_tests_as_another_user
+from kits.sandboxkit import run_tests_as_another_user
 
 
 @pytest.fixture

@@ -28,8 +28,7 @@ from agenttalk.engine.operation import fsck
 from agenttalk.wiring import open_root
 from kits.attackkit import ATTACKS, BEGIN, CHECKED, FORGED_OBJECT, FORGED_REFS, LIMITS, LOGINS, TIERS, add_key, expected
 from kits.provekit import repository
-from kits.sandboxkit import needs
-from kits.userkit import NOBODY, another_user, run_tests_as_another_user
+from kits.sandboxkit import NOBODY, another_user, needs, run_tests_as_another_user
 
 CANARY = "canary-0815-4711"
 SHOWN = (
