@@ -543,3 +543,26 @@ def test_a_question_after_the_last_round_is_the_end_only_when_the_plan_has_ended
     assert not over(asked | {"closing": "the proofs of the plan are checked once more"})
     assert over(asked | {"result": "failed", "state": "ENDED"})
     assert not over(asked | {"questions": []})
+
+
+DECEIVES = RIGHT + "\n\nclass Any(int):\n    def __eq__(self, other):\n        return True\n"
+
+
+def test_a_person_sees_lines_that_could_deceive_the_check(shop: Repo) -> None:
+    cheat = shop.agent(writes(DECEIVES))
+    told = shop.json(CHECK, cheat, code=3)
+    assert (told["result"], told["branch"]) == ("waiting", None)
+    [question] = json.loads(shop.run("inbox", "--json", "--root", told["root"], code=0)[0])["requests"]
+    assert "price.py:6 [always-equal]" in question["request"]["title"]
+    assert "return True" in json.dumps(question["request"]["needed"]["criteria"])
+    said = (question["request"]["request_id"], "--seen", question["sha256"], "--root", told["root"])
+    shop.run("approve", *said, code=0)
+    assert shop.json(CHECK, cheat)["result"] == "proven"
+
+
+@pytest.mark.rest
+def test_lines_that_could_deceive_the_check_are_refused_or_noted_as_said(shop: Repo) -> None:
+    cheat = shop.agent(writes(DECEIVES))
+    told = shop.json(CHECK, cheat, "--suspicion", "refuse", "--rounds", "1", code=1)
+    assert "price.py:6 [always-equal]" in told["reason"]
+    assert shop.json(CHECK, cheat, "--suspicion", "note")["result"] == "proven"

@@ -211,6 +211,7 @@ def to_arguments(options: ChangeOptions) -> list[str]:
     for name, values in (*lists, ("--link", ("none",) if options.links == () else options.links or ())):
         found += [part for value in values for part in (name, value)]
     found += ["--allow-tests"] if options.allow_tests else []
+    found += ["--suspicion", options.suspicion] if options.suspicion else []
     found += ["--already-green", "ok"] if options.already_green else []
     found += ["--prepare", options.prepare] if options.prepare else []
     found += ["--sandbox", options.sandbox] if options.sandbox else []
