@@ -217,7 +217,7 @@ class _SourceText:
 
 
 def _list_faults(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
-    """List what can be replaced by what, but not where tests could ask for nothing: types, documentation, names of modules."""
+    """List what can be replaced by what, but nothing that tests could not ask for, such as types."""
     for node in _walk(tree):
         if isinstance(node, ast.stmt):
             yield from ((node, text) for text in _break_statement(node))
