@@ -193,6 +193,7 @@ def _tell_check(out: CommandOutput, check: dict[str, Any]) -> None:
     notes = [check["trust"] if check["passed"] else check.get("reason", "failed")]
     notes += [word for word in ("weak", "flaky") if check.get(word)]
     notes += ["not isolated"] if check.get("isolated") is False else []
+    notes += [f"picture {picture['name']}: {picture['sha256']}" for picture in check.get("pictures") or ()]
     notes += [f"as seen at {check['seen_at']} for {check['seen_for']}"] if check.get("seen_at") else []
     detail = f": {sanitize(check['detail'][:160])}" if check.get("detail") else ""
     out.say(f"    {mark} {sanitize(check['id'])} ({sanitize(', '.join(notes))}){detail}")
