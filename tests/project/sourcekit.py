@@ -11,8 +11,8 @@ import agenttalk
 
 SOURCE: Final = Path(agenttalk.__file__).parent
 REPOSITORY: Final = SOURCE.parent.parent
-SCRIPTS: Final = ("demo/team", "demo/proof", "demo/forge_team", "skills", "templates")
-"""Programs that agents of the demo and users run, and that nothing imports."""
+SCRIPTS: Final = (*("demo/team", "demo/proof", "demo/forge_team", "skills", "templates", "adapters/checking/harness"),)
+"""Programs that agents of the demo, users and test runners run, and that nothing imports."""
 
 
 @cache

@@ -235,6 +235,8 @@ class Node(Part):
     """Local notice on failure."""
     workspace: Literal["repo"] | None = None
     """Where it works: `repo` is a private clone of the plan's repository. Default: an empty folder of its own."""
+    race: Many[TaskIdText] = ()
+    """Tasks that do the same with other agents. The first of them that is completed ends the others."""
 
     @property
     def needs(self) -> tuple[Input, ...]:

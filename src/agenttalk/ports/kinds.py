@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from agenttalk.contracts.promise import CompletionPromise
     from agenttalk.ports.proof import Confirmer
     from agenttalk.ports.statements.statement import Statement
-    from agenttalk.ports.storage import R, Tx, Value
+    from agenttalk.ports.storage import R, Snapshot, Tx, Value
     from agenttalk.rules.prompts.context import PromptContext, PromptSection
     from agenttalk.rules.proof.done import Evidence
     from agenttalk.rules.proof.performance import Performance
@@ -135,7 +135,7 @@ class TaskKind(Protocol):
     def board(self) -> str:
         """The board on which its tasks live. Its run has the same name and never ends."""
 
-    def task(self, tx: Tx, task_id: str) -> KindTask | None:
+    def task(self, tx: Snapshot, task_id: str) -> KindTask | None:
         """Read a task of its board; None if the task belongs to another kind."""
 
     def wants_run(self, task: KindTask) -> bool:

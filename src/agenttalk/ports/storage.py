@@ -17,7 +17,18 @@ Value: TypeAlias = "str | bytes | int | float | None"
 """What a column holds."""
 
 
-class Tx(Protocol):
+class Snapshot(Protocol):
+    """The committed state of a board at one moment. It is over when the work that reads it returns; do not keep it."""
+
+    @property
+    def board(self) -> str:
+        """The board that is read."""
+
+    def run(self, statement: Statement[R], /, **params: Value) -> list[R]:
+        """Run one query and return its rows."""
+
+
+class Tx(Snapshot, Protocol):
     """An open transaction, as a work sees it. It is over when the work returns; do not keep it."""
 
     @property
@@ -105,6 +116,13 @@ class Store(Protocol):
 
     async def read(self, query: Statement[R], /, **params: Value) -> list[R]:
         """Run one query on the committed state. It sees every work whose `transact` has returned."""
+
+    async def read_together(self, work: Callable[[Snapshot], T]) -> T:
+        """Run a work of several queries on the committed state at one moment; return what it returns.
+
+        It sees what `read` sees, holds up no transaction, and cannot write. It must be short and synchronous, and
+        runs in another thread.
+        """
 
     async def wait_for_effects(self, seen: int) -> int:
         """Wait until effects were queued since the state `seen` (0 at first), and return the new state.

@@ -43,7 +43,7 @@ class FakeGitea:
         self.url = ""
         """Its address, such as `http://127.0.0.1:40000`."""
         self.deliveries = HookDeliveries(kind)
-        """The deliveries to hooks: `copies`, `held`, `release`, `replay`, `settled`."""
+        """The deliveries to hooks: `copies`, `hold`, `release`, `replay`, `settled`."""
         self.state = GiteaState(folder, self._emit, reviewers_first=version >= (1, 25))
         """Its data, and the actions on them."""
         self._app = FaultyApp(make_application(GiteaApi(self.state, self.shapes, page)))
@@ -124,7 +124,7 @@ class FakeGitea:
         """Make a repository with one commit, and give some accounts the right to write to it."""
         owner, _, name = full_name.partition("/")
         made = self.state.make_repository(owner, name)
-        made.writers |= {self.state.user(login).login for login in writers}
+        made.writers.update(self.state.user(login).login for login in writers)
         return made
 
     def hook(
@@ -224,7 +224,7 @@ class FakeGitea:
     @contextmanager
     def hold_deliveries(self, order: Sequence[int] | None = None) -> Iterator[None]:
         """Hold the webhooks of the block back, and then deliver them in another order."""
-        self.deliveries.held = True
+        self.deliveries.hold()
         try:
             yield
         finally:

@@ -47,7 +47,7 @@ class HookDeliveries:
         self.all: list[HookDelivery] = []
         self.copies = 1
         """How often each delivery is made, with its own id each time, as with hooks of organisation and repository."""
-        self.held = False
+        self._held = False
         """Whether they wait until `release`."""
 
     def send_event(self, hooks: Sequence[GiteaHook], coarse: str, exact: str, body: dict[str, Any]) -> None:
@@ -85,9 +85,13 @@ class HookDeliveries:
         self._queue(again)
         return again
 
+    def hold(self) -> None:
+        """Have deliveries wait until `release`."""
+        self._held = True
+
     def release(self, order: Sequence[int] | None = None) -> None:
         """Deliver what waits: in the order in which it happened, or in another one. Who is not named is lost."""
-        waiting, self._waiting, self.held = self._waiting, [], False
+        waiting, self._waiting, self._held = self._waiting, [], False
         for at in order if order is not None else range(len(waiting)):
             self._start(waiting[at])
 
@@ -102,7 +106,7 @@ class HookDeliveries:
 
     def _queue(self, delivery: HookDelivery) -> None:
         self.all.append(delivery)
-        if self.held:
+        if self._held:
             self._waiting.append(delivery)
         else:
             self._start(delivery)

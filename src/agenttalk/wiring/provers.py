@@ -13,7 +13,6 @@ from agenttalk.adapters.proving import WorkspaceProver
 from agenttalk.adapters.proving.change_prover import ChangeProver
 from agenttalk.adapters.proving.change_trees import ChangeTrees
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.proof import watched_branches
 from agenttalk.engine.proof.evidence_store import StoredFindings
 from agenttalk.engine.proof.plan_tips import StoredTips
@@ -28,7 +27,7 @@ from agenttalk.wiring.settings.tables import CheckSettings
 async def find_stale_tasks(root: Path, deps: Deps, settings: Settings, plan_id: str | None = None) -> StaleTasks:
     """Return the tasks of ended plans that are stale because a branch has moved, where no engine watches it."""
     prover = make_prover(root, deps, ScriptDriver(LocalProcesses()), settings.checks)
-    return await watched_branches.find_stale_tasks(deps, prover, lambda _: DefinitionCache(), plan_id)
+    return await watched_branches.find_stale_tasks(deps, prover, plan_id)
 
 
 def make_prover(

@@ -69,8 +69,8 @@ def test_fewer_tests_than_are_asked_for_do_not_pass(plain: Bench) -> None:
 
 
 TRICKS: dict[str, tuple[str, str]] = {
-    "ends before any test": ("import sys\nsys.exit(0)\n", "report_missing"),
-    "ends at once": ("import os\nos._exit(0)\n", "report_missing"),
+    "ends before any test": ("import sys\nsys.exit(0)\n", "channel_cut"),
+    "ends at once": ("import os\nos._exit(0)\n", "channel_cut"),
     "takes all tests away": ("def pytest_collection_modifyitems(items): items.clear()\n", "tests_none"),
     "calls failures successes": (
         """

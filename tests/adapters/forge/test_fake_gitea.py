@@ -127,7 +127,7 @@ def test_a_days_work_comes_to_the_same_tasks(tmp_path: Path, kind: Kind, version
 @pytest.mark.parametrize("turn", [1, 2, 5])
 def test_in_another_order_it_is_the_same(tmp_path: Path, turn: int) -> None:
     async def scene(forge: FakeGitea, door: Door) -> None:
-        forge.deliveries.held = True
+        forge.deliveries.hold()
         await work(forge, door)
         count = len(forge.deliveries.waiting())
         order = [*range(turn, count), *range(turn)][::-1]

@@ -18,7 +18,8 @@ from agenttalk.adapters.store.root import RootStores
 from agenttalk.adapters.store.writer import Work
 from agenttalk.contracts.errors import Code, ConflictError, JsonError, MachineError, UsageError
 from agenttalk.ports.statements.core import FACTS_OF, NEXT_EFFECT_AT, SEAL_FACT
-from agenttalk.ports.storage import Store, Tx
+from agenttalk.ports.statements.plans import CURSOR_VALUE, SET_CURSOR
+from agenttalk.ports.storage import Snapshot, Store, Tx
 from kits.storekit import Place, fact
 
 CHILD = Path(__file__).parent / "acknowledging_child.py"
@@ -279,3 +280,44 @@ def test_a_work_that_raises_stop_iteration_does_not_hang(sqlite: Place) -> None:
             await board.transact(lambda _: next(iter(())))
 
     sqlite.play(scenario)
+
+
+def test_queries_that_are_read_together_see_one_state_and_hold_up_no_writer(place: Place) -> None:
+    async def scenario(stores: RootStores) -> None:
+        board, loop = await stores.board("shop"), asyncio.get_running_loop()
+        await board.transact(fact("first"))
+
+        def look(committed: Snapshot) -> tuple[int, int]:
+            before = committed.run(FACTS_OF, subject="second", after=0, limit=9)
+            asyncio.run_coroutine_threadsafe(board.transact(fact("second")), loop).result(300)
+            return len(before), len(committed.run(FACTS_OF, subject="second", after=0, limit=9))
+
+        assert await board.read_together(look) == (0, 0)
+        assert await subjects(board, "first", "second") == ["first", "second"]
+
+    place.play(scenario)
+
+
+def test_a_work_that_only_reads_cannot_write(place: Place) -> None:
+    async def scenario(stores: RootStores) -> None:
+        board = await stores.board("shop")
+        with pytest.raises(MachineError) as refused:
+            await board.read_together(lambda committed: committed.run(SET_CURSOR, name="here", value=2))
+        assert refused.value.code == Code.STORE_UNAVAILABLE
+        assert await board.read_together(lambda committed: committed.run(CURSOR_VALUE, name="here")) == []
+
+    place.play(scenario)
+
+
+def test_an_error_of_a_work_that_reads_is_raised_and_the_next_one_is_answered(place: Place) -> None:
+    def fail(_: Snapshot) -> None:
+        raise UsageError(Code.NAME_UNKNOWN, "there is none")
+
+    async def scenario(stores: RootStores) -> None:
+        board = await stores.board("shop")
+        with pytest.raises(UsageError, match="there is none"):
+            await board.read_together(fail)
+        assert await board.read_together(lambda committed: committed.board) == "shop"
+        assert await subjects(board, "t") == []
+
+    place.play(scenario)

@@ -12,7 +12,7 @@ import pytest
 
 from adapters.workspaces.treeskit import NOW, git, opened, repository
 from agenttalk.adapters.workspaces.objects import GitObjects
-from agenttalk.adapters.workspaces.tree_reader import FileStatus, FolderRecord, TreeEntry
+from agenttalk.adapters.workspaces.tree_reader import FolderRecord, TreeEntry
 from agenttalk.contracts.errors import MachineError
 from effort import cases
 
@@ -139,10 +139,10 @@ def test_an_index_is_read_as_git_wrote_it(tmp_path: Path, algorithm: str) -> Non
         name: item.oid for name, item in objects.listing(tip).items()
     }
     for name in (*files, "link"):
-        seen = FileStatus.from_stat((top / name).lstat())
+        seen = (top / name).lstat()
         assert record.find_known(name, seen) == objects.listing(tip)[name].oid
     (top / "a").chmod(0o600)
-    assert record.find_known("a", FileStatus.from_stat((top / "a").lstat())) is None
+    assert record.find_known("a", (top / "a").lstat()) is None
 
 
 def test_names_that_are_no_names_and_objects_that_are_missing_are_told(objects: GitObjects) -> None:

@@ -37,8 +37,8 @@ def space(repo: Path) -> PlanWorkspace:
 
 
 def content(top: Path) -> dict[str, tuple[int, bytes | str]]:
-    """Everything below a folder: rights, and what is in it."""
-    found: dict[str, tuple[int, bytes | str]] = {}
+    """A folder and everything below it: rights, and what is in it."""
+    found: dict[str, tuple[int, bytes | str]] = {".": (top.lstat().st_mode, "")}
     for path in sorted(top.rglob("*")):
         mode = path.lstat().st_mode
         text: bytes | str = ""
@@ -130,7 +130,49 @@ def swap_for_equal(top: Path) -> None:
     os.link(other, path)
 
 
+def swap_files(top: Path) -> None:
+    """Two files change their names: neither was written."""
+    swap(top / "many/4.txt", top / "many/5.txt")
+
+
+def swap_folders(top: Path) -> None:
+    swap(top / "src/deep", top / "tests")
+
+
+def swap(one: Path, other: Path) -> None:
+    spare = one.with_name("spare")
+    one.rename(spare)
+    other.rename(one)
+    spare.rename(other)
+
+
+def forget_times(top: Path) -> None:
+    """Every file is from 1970, and one was changed before."""
+    (top / "many/7.txt").write_text("8\n")
+    for path in top.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            os.utime(path, ns=(0, 0))
+
+
+def make_device(top: Path) -> None:
+    (top / "many/6.txt").unlink()
+    for where in (top / "many/6.txt", top / "src/device"):
+        try:
+            os.mknod(where, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        except OSError:
+            where.write_text("no device can be made here")
+
+
+def open_top(top: Path) -> None:
+    top.chmod(0o777)
+
+
 HOSTILE = (
+    open_top,
+    swap_files,
+    swap_folders,
+    forget_times,
+    make_device,
     hide_change,
     swap_folder,
     link_file,
@@ -151,6 +193,7 @@ def test_nothing_that_a_check_left_reaches_the_next(
 ) -> None:
     base = run(space.ensure())
     write(repo, {"src/price.py": "changed\n", "added/here.txt": "new\n", "README.md": "other\n", "many/3.txt": None})
+    (repo / "bin/run").chmod(0o644)
     git(repo, "add", "-A")
     git(repo, "commit", "-q", "-m", "next")
     trees = [base, git(repo, "rev-parse", "HEAD"), base]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -220,3 +221,125 @@ def test_an_approval_holds_for_as_long_as_the_task_s_own_changes_are_the_same(tm
     assert set(states(found).values()) == {"COMPLETED"}, [each["reason"] for each in found.tasks]
     assert "five" in git(repo, "show", "agenttalk/p:notes.txt")
     assert asked == (1 if others == "far" else 2)
+
+
+def test_who_waits_for_a_person_again_leaves_the_train(tmp_path: Path) -> None:
+    """What a person approved is not what would land, so the person is asked again; meanwhile another task lands."""
+    text = "".join(f"{number}\n" for number in range(40))
+    repo = repository(tmp_path / "repo", {"notes.txt": text, "far.txt": "0\n"})
+    swap = "path = pathlib.Path('{}'); path.write_text(path.read_text().replace('{}\\n', '{}\\n'))"
+
+    def wait(name: str) -> str:
+        return f"import time\nwhile not pathlib.Path(r'{tmp_path}', '{name}').exists():\n    time.sleep(0.01)\n"
+
+    agents = {
+        "shown": program(tmp_path, "shown", swap.format("notes.txt", "\\n5", "\\nfive")),
+        "near": program(tmp_path, "near", wait("near") + swap.format("notes.txt", "\\n8", "\\neight")),
+        "far": program(tmp_path, "far", wait("far") + swap.format("far.txt", "0", "done")),
+    }
+    human = {"id": "liked", "kind": "human", "question": "Is it good?"}
+    tasks = [
+        task("shown", "shown", workspace="repo", promise=promise(human)),
+        task(
+            "near",
+            "near",
+            workspace="repo",
+            promise=promise({"id": "ok", "kind": "run", "run": "grep -q eight notes.txt"}),
+        ),
+        task(
+            "far", "far", workspace="repo", promise=promise({"id": "ok", "kind": "run", "run": "grep -q done far.txt"})
+        ),
+    ]
+
+    async def use(engine: Engine) -> Any:
+        await engine.submit(plan(*tasks, agents=agents, workspace={"repo": str(repo)}))
+        await engine.asked()
+        (tmp_path / "near").touch()
+        await engine.until(lambda found: states(found)["near"] == "COMPLETED")
+        await engine.answer("APPROVE")
+        await engine.until(lambda found: bool(found.questions))
+        assert git(repo, "show", "agenttalk/p:notes.txt").count("five") == 0
+        (tmp_path / "far").touch()
+        await engine.until(lambda found: states(found)["far"] == "COMPLETED")
+        await engine.answer("APPROVE")
+        return await engine.until(lambda found: found.result in {"done", "failed"} or bool(found.questions))
+
+    found = play(tmp_path / "root", use, proving=True)
+    assert set(states(found).values()) == {"COMPLETED"}, [each["reason"] for each in found.tasks]
+    assert git(repo, "show", "agenttalk/p:notes.txt").count("five") == 1
+
+
+def test_a_failure_is_final_only_when_everything_before_it_has_landed(repo: Path) -> None:
+    """The second fails only beside the first, which then fails itself: the second passes without another turn."""
+    place = repo.parent
+    wait = "import time\nwhile not pathlib.Path(r'{}').exists():\n    time.sleep(0.01)\n"
+    script = place / "first.py"
+    script.write_text(
+        "import pathlib, sys\n"
+        "text = pathlib.Path('t0.txt').read_text()\n"
+        "if text == 'wrong\\n':\n"
+        f"    pathlib.Path(r'{place}', 'first-is-checked').touch()\n"
+        + "".join(f"    {line}\n" for line in wait.format(place / "second-failed").splitlines())
+        + "sys.exit(text != 'done\\n')\n"
+    )
+    checks = {
+        "t0": f"python3 {script}",
+        "t1": f"grep -q done t1.txt && if grep -q wrong t0.txt; then touch {place}/second-failed; exit 1; fi",
+    }
+    note = "pathlib.Path(r'{}', 'turns-{}').open('a').write('turn\\n')\n"
+    does = {
+        "t0": "pathlib.Path('t0.txt').write_text('done\\n' if attempt > 1 else 'wrong\\n')",
+        "t1": wait.format(place / "first-is-checked") + change("t1"),
+    }
+    tasks = [
+        task(name, name, workspace="repo", promise=promise({"id": "ok", "kind": "run", "run": checks[name]}))
+        for name in does
+    ]
+    agents = {name: program(place, name, note.format(place, name) + text) for name, text in does.items()}
+    found = run(place, plan(*tasks, agents=agents, workspace={"repo": str(repo)}))
+    assert set(states(found).values()) == {"COMPLETED"}, [each["reason"] for each in found.tasks]
+    assert turns(repo, does) == [2, 1]
+
+
+def test_an_attempt_after_a_conflict_cannot_conflict_again(repo: Path) -> None:
+    """While it works, what others have ready waits behind it, even if that was checked before."""
+    place = repo.parent
+    wait = "import time\nwhile not pathlib.Path(r'{}').exists():\n    time.sleep(0.01)\n"
+    add = (
+        "for name in {1!r}:\n"
+        "    path = pathlib.Path(name + '.txt')\n"
+        "    path.write_text(path.read_text() + '{0} was here\\n')"
+    )
+    files = {"a": ["shared"], "b": ["shared", "t0"], "c": ["t0"]}
+    note = f"pathlib.Path(r'{place}', 'turns-{{0}}').open('a').write('turn\\n')\n"
+    again = f"pathlib.Path(r'{place}', 'again').touch()\n" + wait.format(place / "c-checked")
+    before = {
+        "a": "",
+        "b": "if attempt == 1:\n"
+        + textwrap.indent(wait.format(place / "a-checked"), "    ")
+        + f"else:\n{textwrap.indent(again, '    ')}",
+        "c": wait.format(place / "again"),
+    }
+    agents = {
+        name: program(place, name, note.format(name) + text + add.format(name, files[name]))
+        for name, text in before.items()
+    }
+    tasks = [
+        task(
+            name,
+            name,
+            workspace="repo",
+            promise=promise(
+                {
+                    "id": "ok",
+                    "kind": "run",
+                    "run": f"grep -q {name}.was {files[name][0]}.txt && touch {place}/{name}-checked",
+                }
+            ),
+        )
+        for name in before
+    ]
+    found = run(place, plan(*tasks, agents=agents, workspace={"repo": str(repo)}))
+    assert set(states(found).values()) == {"COMPLETED"}, [each["reason"] for each in found.tasks]
+    assert turns(repo, before) == [1, 2, 2]
+    assert git(repo, "show", "agenttalk/p:t0.txt").split("\n") == ["todo", "b was here", "c was here"]

@@ -234,6 +234,7 @@ def test_work_that_a_person_accepts_lands_on_a_tip_that_moved_meanwhile(
 
     found, tip, facts = play(repo.parent / "root", use, proving=True)
     assert (states(found), turns(repo), line(repo)) == ({"t0": "COMPLETED"}, 1, ["by hand", "t0"])
+    assert list((repo.parent / "root/workspaces/p/attempts").iterdir()) == []
     assert (git(repo, "rev-parse", BRANCH), facts.count("tip.taken")) == (tip, 1)
 
 

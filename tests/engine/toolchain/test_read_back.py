@@ -152,7 +152,7 @@ def play(
             for name in (REPO, "acme/other"):
                 forge.repository(name, writers=[*AGENTS.values(), "maintainer", "somebody"])
                 forge.hook(name, "http://127.0.0.1:9/", "s", ("pull_request", "issues", "issue_comment", "status"))
-            forge.deliveries.held = True  # the test itself brings them
+            forge.deliveries.hold()  # the test itself brings them
             kind = ToolchainTaskKind(
                 verify={SOURCE: verify},
                 read_back=ReadBack({SOURCE: client}, registry, patience=0.0, settling=0.0),

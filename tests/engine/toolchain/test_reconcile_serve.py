@@ -62,7 +62,7 @@ def test_an_engine_makes_good_what_it_missed(tmp_path: Path, monkeypatch: pytest
 
 def played(root: Path, story: Story) -> None:
     forge = story.forge
-    forge.deliveries.held = True
+    forge.deliveries.hold()
     story.do(forge.hook, "acme/widgets", "http://127.0.0.1:9/nobody", SECRET, EVENTS)
     missed = story.issue("Missed while nobody listened", "agent-dev")
     begun = story.issue("Under way", "agent-reviewer")

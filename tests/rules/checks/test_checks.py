@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts import promise as contracts
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.rules.checks import check_results
+from agenttalk.rules.checks import check_results, suite_results
 from agenttalk.rules.checks.check_results import (
     ExitKind,
     FileFacts,
@@ -20,6 +20,7 @@ from agenttalk.rules.checks.check_results import (
     ProgramExit,
     StoredOutput,
 )
+from agenttalk.rules.checks.suite_results import SuiteFacts
 from agenttalk.rules.proof.evidence import CheckFinding, Confirmation
 from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
 
@@ -35,13 +36,19 @@ def check(kind: str, **fields: Any) -> Any:
 
 
 def suite(**fields: Any) -> contracts.TestsCheck:
-    found = check("tests", **{"run": "python3 -m pytest", "junit": "r.xml", **fields})
+    found = check("tests", **{"run": "./suite", "junit": "r.xml", **fields})
     assert isinstance(found, contracts.TestsCheck)
     return found
 
 
 def outcomes(passed: str = "", failed: str = "", skipped: str = "", **fields: Any) -> Outcomes:
     return Outcomes(frozenset(passed), frozenset(failed), frozenset(skipped), **fields)
+
+
+def judge_tests(
+    suite: contracts.TestsCheck, ran: ProgramExit, report: Outcomes | UnreadableReport | None, base: Outcomes | None
+) -> CheckFinding:
+    return suite_results.judge_suite(suite, SuiteFacts(ran, report=report, base=base)).finding
 
 
 # Programs
@@ -62,9 +69,9 @@ def test_only_ending_with_0_of_its_own_accord_passes() -> None:
 
 
 def test_a_suite_whose_tests_ran_and_passed_passes() -> None:
-    assert check_results.judge_tests(
-        suite(), GREEN, outcomes("ab", skipped="c"), outcomes("a", skipped="c")
-    ) == CheckFinding(True, "", "2 passed, 1 skipped")
+    assert judge_tests(suite(), GREEN, outcomes("ab", skipped="c"), outcomes("a", skipped="c")) == CheckFinding(
+        True, "", "2 passed, 1 skipped"
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,14 +101,14 @@ def test_each_way_of_not_passing_has_its_reason(
     base: Outcomes | None,
     reason: str,
 ) -> None:
-    finding = check_results.judge_tests(suite(**fields), ran, report, base)
+    finding = judge_tests(suite(**fields), ran, report, base)
     assert (finding.passed, finding.reason) == (False, reason)
     assert finding.detail
 
 
 def test_everything_that_is_wrong_with_a_suite_is_told_at_once() -> None:
     report = outcomes("a", "b", "c", repeated=frozenset("a"))
-    detail = check_results.judge_tests(suite(min_tests=9), GREEN, report, outcomes("acde")).detail
+    detail = judge_tests(suite(min_tests=9), GREEN, report, outcomes("acde")).detail
     for words in (
         "1 failed: 'b'",
         "at least 9 are required",
@@ -122,7 +129,7 @@ reports = st.builds(Outcomes, ids, ids, ids, st.just(frozenset()), st.booleans()
 def test_a_suite_passes_only_when_all_rules_hold(
     report: Outcomes, code: int | None, base: Outcomes, least: int
 ) -> None:
-    passed = check_results.judge_tests(suite(min_tests=least), ProgramExit("finished", code), report, base).passed
+    passed = judge_tests(suite(min_tests=least), ProgramExit("finished", code), report, base).passed
     green = code == 0 and not report.failed and not report.beyond and len(report.ran) >= least
     assert passed is (green and base.known <= report.known and not base.ran & report.skipped)
 
@@ -144,7 +151,7 @@ def test_only_failures_are_tried_again(finding: CheckFinding, ran: ProgramExit, 
 
 @given(reports, reports)
 def test_running_again_looks_only_at_what_had_failed(before: Outcomes, again: Outcomes) -> None:
-    merged, recovered = check_results.merge_rerun(before, again)
+    merged, recovered = suite_results.merge_rerun(before, again)
     assert merged.failed | recovered == before.failed
     assert not merged.failed & recovered
     assert recovered <= again.passed

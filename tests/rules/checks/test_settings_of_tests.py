@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from agenttalk.contracts import promise
-from agenttalk.rules.checks import check_results, test_runners
+from agenttalk.rules.checks import check_results, suite_results, test_runners
 from agenttalk.rules.checks.check_results import ProgramExit
 from agenttalk.rules.core import scope
 from agenttalk.rules.suites.outcomes import Outcomes
 
-SUITE = promise.TestsCheck.model_validate({"id": "t", "kind": "tests", "run": "python3 -m pytest", "junit": "r.xml"})
+SUITE = promise.TestsCheck.model_validate({"id": "t", "kind": "tests", "run": "./suite", "junit": "r.xml"})
 TABLE = b'[project]\nname = "shop"\n\n[tool.pytest.ini_options]\naddopts = "-q"\n'
 
 
 def found(base: Outcomes, now: Outcomes) -> str:
-    return check_results.judge_tests(SUITE, ProgramExit("finished", 0), now, base).reason
+    return suite_results.judge_merged(SUITE, ProgramExit("finished", 0), now, base).reason
 
 
 def test_a_module_that_could_not_be_loaded_is_no_test_that_vanished() -> None:
@@ -41,11 +41,11 @@ def test_tests_that_a_plan_lets_go_may_be_renamed_or_moved() -> None:
     base = Outcomes(passed=frozenset({"tests.test_old::test_a", "tests.test_old::test_b"}))
     now = Outcomes(passed=frozenset({"tests.test_new::test_a"}))
     renaming = SUITE.model_copy(update={"may_vanish": ("tests.test_old::*",)})
-    found = check_results.judge_tests(renaming, ProgramExit("finished", 0), now, base)
+    found = suite_results.judge_merged(renaming, ProgramExit("finished", 0), now, base)
     assert found.passed
     assert "gone, as the plan permits: 'tests.test_old::test_a', 'tests.test_old::test_b'" in found.detail
     partly = SUITE.model_copy(update={"may_vanish": ("tests.test_old::test_a",)})
-    refused = check_results.judge_tests(partly, ProgramExit("finished", 0), now, base)
+    refused = suite_results.judge_merged(partly, ProgramExit("finished", 0), now, base)
     assert (refused.reason, "may_vanish" in refused.detail) == ("tests_vanished", True)
 
 

@@ -69,7 +69,7 @@ def test_whoever_waits_can_be_let_go_in_every_way() -> None:
         assert move(state, "WAIT_TIMEOUT") == "BLOCKED_WAITING_HUMAN"
         assert move(state, "GIVEN_UP") == move(state, "ABORTED") == "FAILED"
         assert move(state, "DEPENDENCY_RETRIED") == "PENDING"
-        assert move(state, "DEPENDENCY_SKIP") == "SKIPPED"
+        assert move(state, "DEPENDENCY_SKIP") == move(state, "RACE_LOST") == "SKIPPED"
         assert move(state, "DEPENDENCY_BLOCK") == "BLOCKED_WAITING_REVIEW"
         assert move(state, "DEPENDENCY_REPLAN") == "BLOCKED_WAITING_HUMAN"
 
@@ -77,6 +77,7 @@ def test_whoever_waits_can_be_let_go_in_every_way() -> None:
 @pytest.mark.parametrize("state", ["PENDING", "READY", "RUNNING"])
 def test_what_has_not_ended_can_be_stopped(state: State) -> None:
     assert move(state, "ABORTED") == "FAILED"
+    assert move(state, "RACE_LOST") == "SKIPPED"
 
 
 @given(st.lists(st.sampled_from(CAUSES), max_size=30))

@@ -18,6 +18,7 @@ from agenttalk.rules.plans.failure import (
     SkipConsequence,
     decide_consequence,
     decide_consequences,
+    is_race_lost,
     judge_dependency,
 )
 
@@ -112,6 +113,24 @@ def test_every_dependant_gets_a_consequence_and_nobody_else(
 )
 def test_what_a_dependency_means_to_those_that_wait(state: State, cause: Cause | None, means: str) -> None:
     assert judge_dependency(state, cause) == means
+
+
+@pytest.mark.parametrize(
+    ("state", "others", "lost"),
+    [
+        ("COMPLETED", ["RUNNING", "READY"], False),
+        ("COMPLETED", ["SKIPPED", "COMPLETED"], True),
+        ("READY", ["COMPLETED"], True),
+        ("READY", ["RUNNING"], False),
+        ("FAILED", ["BLOCKED_WAITING_HUMAN", "SKIPPED"], True),
+        ("FAILED", ["SKIPPED", "FAILED"], False),
+        ("FAILED", [], False),
+    ],
+)
+def test_a_race_is_lost_to_a_winner_or_by_failing_before_the_others(
+    state: State, others: list[State], lost: bool
+) -> None:
+    assert is_race_lost(state, others) is lost
 
 
 @given(st.sampled_from(get_args(State)), st.none() | st.sampled_from(get_args(Cause)))

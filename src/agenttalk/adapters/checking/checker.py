@@ -15,6 +15,7 @@ from agenttalk.adapters import http_client
 from agenttalk.adapters.checking import schema_check, served_checks
 from agenttalk.adapters.checking.command import CheckContext, CommandOutcome, CommandRunner, ShellCommand
 from agenttalk.adapters.checking.served_checks import ServedChecks
+from agenttalk.adapters.checking.suite_run import SuiteRun, hash_harness
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
@@ -37,10 +38,18 @@ from agenttalk.contracts.promise import (
 from agenttalk.ports.agents import Driver, ProgramTurn
 from agenttalk.ports.folders import Folder
 from agenttalk.ports.storage import Clock, Ids
-from agenttalk.rules.checks import check_results
+from agenttalk.rules.checks import check_results, suite_results, test_runners
 from agenttalk.rules.checks.check_results import FileFacts, GitFacts, ProgramExit, StoredOutput
+from agenttalk.rules.checks.suite_results import SuiteFacts, SuiteJudgement
 from agenttalk.rules.proof import evidence
-from agenttalk.rules.proof.evidence import CheckFinding, CheckResult, Confirmation, Fingerprint, Screenshot
+from agenttalk.rules.proof.evidence import (
+    CheckFinding,
+    CheckResult,
+    Confirmation,
+    Fingerprint,
+    ResultSource,
+    Screenshot,
+)
 from agenttalk.rules.suites import junit
 from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
 from agenttalk.rules.text import check_words
@@ -70,6 +79,10 @@ class CheckFacts:
     """Inputs of the task and lock files → hashes."""
     base: Outcomes | None = None
     """Tests of the check at the baseline."""
+    base_source: ResultSource = ""
+    """How its results came there, if that was seen."""
+    before_work: bool = False
+    """Whether the tree is that from before the work."""
     git: GitFacts | None = None
     artifacts: Mapping[str, StoredOutput] = field(default_factory=dict)
     """Output → what is stored."""
@@ -101,6 +114,7 @@ class _CheckOutcome:
     trust: Trust | None = None
     """Its trust, where that does not follow from the check."""
     pictures: tuple[Screenshot, ...] = ()
+    source: ResultSource = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +191,7 @@ class Checker:
             tests=outcome.tests,
             flaky=outcome.flaky,
             isolated=done.isolated if done else None,
+            source=outcome.source,
             by=outcome.by,
             pictures=outcome.pictures,
         )
@@ -192,7 +207,8 @@ class Checker:
 
     async def fingerprint(self, check: AnyCheck, facts: CheckFacts, context: CheckContext) -> Fingerprint:
         """Compute what a check's result would rest on; `evidence.cache_key` says whether the result is known."""
-        runs = evidence.runs_work(check)
+        runs = evidence.can_be_red(check)
+        reports = isinstance(check, RunCheck | TestsCheck)
         return Fingerprint(
             evidence.to_relevant_json(check),
             facts.tree,
@@ -202,7 +218,8 @@ class Checker:
             ("sh", "-c", _command_of(check)) if runs else (),
             isolated=await self._runner.isolates(_demanding(context, facts)) if runs else None,
             network=runs and context.network,
-            base=evidence.hash_known_tests(facts.base) if isinstance(check, TestsCheck) else "",
+            base=evidence.hash_known_tests(facts.base) if reports else "",
+            harness=f"{hash_harness()} {facts.base_source}".rstrip() if reports else "",
         )
 
     async def _find(
@@ -241,51 +258,56 @@ class Checker:
         return await self._forge(check)
 
     async def _command(self, check: RunCheck, sealed: _CommandSite) -> _CheckOutcome:
-        done = await self._once(check, sealed.checkout, sealed)
-        finding = check_results.judge_run(done.ran)
+        done, judged = await self._judged(check, sealed.checkout, sealed)
         left = check.retries
-        while left and sealed.again is not None and check_results.is_worth_another_run(finding, done.ran):
+        while left and sealed.again is not None and check_results.is_worth_another_run(judged.finding, done.ran):
             left -= 1
-            done = await self._once(check, await sealed.again(), sealed)
-            finding = check_results.judge_run(done.ran)
-        flaky = (check.id,) if finding.passed and left < check.retries else ()
-        return _CheckOutcome(finding, done, flaky=flaky)
+            done, judged = await self._judged(check, await sealed.again(), sealed)
+        flaky = (check.id,) if judged.finding.passed and left < check.retries else ()
+        return _CheckOutcome(judged.finding, done, judged.tests, flaky, source=judged.source)
 
     async def _suite(self, check: TestsCheck, sealed: _CommandSite) -> _CheckOutcome:
-        done, report = await self._reported(check, sealed.checkout, sealed)
-        ran, base = done.ran, sealed.facts.base
-        finding = check_results.judge_tests(check, ran, report, base)
+        done, judged = await self._judged(check, sealed.checkout, sealed)
+        finding, ran, tests, source = judged.finding, done.ran, judged.tests, judged.source
         flaky: frozenset[str] = frozenset()
         left = check.retries
         while (
-            left
-            and sealed.again is not None
-            and isinstance(report, Outcomes)
-            and check_results.is_worth_another_run(finding, ran)
+            left and sealed.again is not None and tests is not None and check_results.is_worth_another_run(finding, ran)
         ):
             left -= 1
-            done, other = await self._reported(check, await sealed.again(), sealed)
-            finding = check_results.judge_tests(check, done.ran, other, base)
-            if not isinstance(other, Outcomes) or finding.reason not in {"", "tests_failed"}:
+            done, judged = await self._judged(check, await sealed.again(), sealed)
+            finding = judged.finding
+            if judged.tests is None or finding.reason not in {"", "tests_failed"}:
                 break
-            report, recovered = check_results.merge_rerun(report, other)
+            tests, recovered = suite_results.merge_rerun(tests, judged.tests)
             flaky |= recovered
-            ran = ProgramExit("finished", 1 if report.failed or report.beyond else 0)
-            finding = check_results.judge_tests(check, ran, report, base)
-        tests = report if isinstance(report, Outcomes) else None
-        return _CheckOutcome(finding, done, tests, tuple(sorted(flaky)))
+            ran = ProgramExit("finished", 1 if tests.failed or tests.beyond else 0)
+            finding = suite_results.judge_merged(check, ran, tests, sealed.facts.base)
+        return _CheckOutcome(finding, done, tests, tuple(sorted(flaky)), source=source)
 
-    async def _reported(
-        self, check: TestsCheck, checkout: Folder, sealed: _CommandSite
-    ) -> tuple[CommandOutcome, Outcomes | UnreadableReport | None]:
-        """Run a suite. Its report is read when no process of the run is left."""
-        await asyncio.to_thread(checkout.remove, check.junit)  # a report that exists already
-        done = await self._once(check, checkout, sealed)
-        if done.ran.how != "finished":
-            return done, None
-        return done, await asyncio.to_thread(_report, check, checkout, sealed.context.limits.report_bytes)
+    async def _judged(
+        self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _CommandSite
+    ) -> tuple[CommandOutcome, SuiteJudgement]:
+        """Run a command once, and judge it. A report that it writes is read when no process of the run is left."""
+        path = check.junit if isinstance(check, TestsCheck) else None
+        if path is not None:
+            await asyncio.to_thread(checkout.remove, path)  # a report that exists already
+        if isinstance(check, TestsCheck) or test_runners.runs_tests(check.run):
+            async with SuiteRun.open(sealed.context) as suite:
+                done = await self._once(check, checkout, sealed, suite)
+                sessions = suite.read_sessions()
+        else:
+            done, sessions = await self._once(check, checkout, sealed), ()
+        report = None
+        if path is not None and done.ran.how == "finished":
+            report = await asyncio.to_thread(_report, path, checkout, sealed.context.limits.report_bytes)
+        facts = sealed.facts
+        seen = SuiteFacts(done.ran, sessions, report, facts.base, facts.base_source, facts.before_work)
+        return done, suite_results.judge_suite(check, seen)
 
-    async def _once(self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _CommandSite) -> CommandOutcome:
+    async def _once(
+        self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _CommandSite, suite: SuiteRun | None = None
+    ) -> CommandOutcome:
         await asyncio.to_thread(_own_files, check, checkout, sealed.facts)
         await asyncio.to_thread(_unshadowed, check, checkout, sealed.facts.standing)
         cwd = _folder_of(check, checkout)
@@ -300,6 +322,7 @@ class Checker:
             made=_present(checkout, context.made),
             known_tests=len(facts.base.known) if facts.base is not None else None,
         )
+        command = suite.prepare(command) if suite is not None else command
         return await self._runner.run(command, _demanding(context, facts))
 
     async def _served_work(self, check: ServiceCheck | BrowserCheck, sealed: _CommandSite) -> _CheckOutcome:
@@ -432,9 +455,9 @@ def _unshadowed(check: RunCheck | TestsCheck, checkout: Folder, standing: Collec
             raise _ShadowError(Code.FILE_UNSAFE, check_words.SHADOWS_RUNNER(path=folder + path))
 
 
-def _report(check: TestsCheck, checkout: Folder, limit: int) -> Outcomes | UnreadableReport | None:
+def _report(path: str, checkout: Folder, limit: int) -> Outcomes | UnreadableReport | None:
     try:
-        return junit.parse(checkout.read(check.junit, limit))
+        return junit.parse(checkout.read(path, limit))
     except MissingError:
         return None
     except AgentTalkError as error:

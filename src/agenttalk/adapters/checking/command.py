@@ -116,6 +116,8 @@ class ShellCommand:
     """Files of the checkout that must not change while it runs."""
     made: tuple[Path, ...] = ()
     """What was prepared in the checkout; it must not change either."""
+    shown: tuple[Path, ...] = ()
+    """What it may read although it lies in a folder for temporary files."""
     known_tests: int | None = None
     """How many tests there were before the work, if that is known."""
     port: int | None = None
@@ -304,7 +306,7 @@ def _confinement(
         room.tier,
         network=room.network,
         writable=(checkout, *sorted(pinned)),
-        readonly=(*kept, *made, *context.readable),
+        readonly=(*kept, *made, *context.readable, *command.shown),
         hidden=context.masked,
         guarded=True,
         bare=True,

@@ -67,9 +67,10 @@ class ServedChecks:
         """Start the service of a check, look at it, and end it."""
         faults = [why for _, why in service_results.find_faults(check)]
         if faults:  # a promise need not come from a plan file, whose checks are examined when it is submitted
-            finding = CheckFinding(False, "facts_missing", "; ".join(faults))
-            return ServedOutcome(finding, CommandOutcome(ProgramExit("not_started", None), isolated=False))
+            refusal = CheckFinding(False, "facts_missing", "; ".join(faults))
+            return ServedOutcome(refusal, CommandOutcome(ProgramExit("not_started", None), isolated=False))
         pictures: tuple[Screenshot, ...] = ()
+        finding: CheckFinding | None
         async with self._runner.start_service(command, context) as service:
             if service.socket is None:
                 finding = None

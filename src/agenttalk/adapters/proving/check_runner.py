@@ -27,11 +27,12 @@ from agenttalk.contracts.promise import AnyCheck, HumanCheck
 from agenttalk.ports.agents import Job, JobMonitor
 from agenttalk.ports.proof import Baseline, CheckResultStore, Confirmer
 from agenttalk.ports.storage import Blobs, Clock
+from agenttalk.rules.checks import suite_results
 from agenttalk.rules.checks.check_results import hash_shown
 from agenttalk.rules.core.turn_times import TurnPart
 from agenttalk.rules.proof import evidence
 from agenttalk.rules.proof.done import Evidence
-from agenttalk.rules.proof.evidence import CheckResult
+from agenttalk.rules.proof.evidence import CheckResult, ResultSource
 from agenttalk.rules.proof.performance import WorkProof
 from agenttalk.rules.text import check_words
 
@@ -89,7 +90,7 @@ class CheckRunner:
         """Run a check, and compare it with its result before the work."""
         job.enter("checking", check.id)
         before = base.results.get(check.id)
-        facts = replace(facts, base=before.tests if before is not None else None)
+        facts = replace(facts, base=before.tests if before is not None else None, base_source=_source_of(before))
         result = await self._run_cached(job, check, facts, checkout, "checks")
         return evidence.apply_redness(result, evidence.judge_baseline(check, before))
 
@@ -222,10 +223,7 @@ class CheckRunner:
         questions = inputs.human_checks_of(job.command.promise)
         if not questions:
             return []
-        at = write_time(self._clock.now())
-        approvals = [Evidence(check.id, True, True, "confirmed", "", at) for check in questions]
-        proof = inputs.proof_of(results)
-        is_worth_asking = done(replace(proof, evidence=(*proof.evidence, *approvals)))
+        is_worth_asking = self.is_worth_asking(job, results, done)
         artifacts = {name: artifact.found for name, artifact in facts.artifacts.items()}
         answers = []
         for check in questions:
@@ -234,6 +232,14 @@ class CheckRunner:
             about = replace(facts, confirmation=confirmation, shown=shown)
             answers.append(await self._checker.check(check, None, about, self._context))
         return answers
+
+    def is_worth_asking(self, job: Job, results: Sequence[CheckResult], done: DonePredicate) -> bool:
+        """Return whether approvals are all that is missing."""
+        at = write_time(self._clock.now())
+        questions = inputs.human_checks_of(job.command.promise)
+        approvals = [Evidence(check.id, True, True, "confirmed", "", at) for check in questions]
+        proof = inputs.proof_of(results)
+        return done(replace(proof, evidence=(*proof.evidence, *approvals)))
 
     async def record_baseline(self, job: Job, onto: str, space: PlanWorkspace | None) -> None:
         """Run the checks before the work, once for a task. Raises InputError if one passes that must fail."""
@@ -253,6 +259,7 @@ class CheckRunner:
                 inputs=inputs.inputs_of(None, prepared),
                 required=job.profile.isolated_only,
                 standing=standing,
+                before_work=True,
             )
             checkout = open_tree(space, onto, prepared) if space is not None else self.open_files(_NO_FILES)
             for check in missing:
@@ -311,6 +318,15 @@ class CheckRunner:
                 for path, data in files.items():
                     folder.write(path, data, parents=True)
             yield ProofCheckout(SealedCheckout(Path(name)))
+
+
+def _source_of(before: CheckResult | None) -> ResultSource:
+    """Return how the results of a check came before the work; empty if that was not seen."""
+    if before is None or not suite_results.is_settled(
+        before.source, passed=before.passed, seen=before.tests is not None
+    ):
+        return ""
+    return before.source
 
 
 def open_tree(space: PlanWorkspace, tree: str, prepared: PreparedTree | None) -> CheckoutOpener:

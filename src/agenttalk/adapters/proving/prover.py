@@ -229,6 +229,7 @@ class WorkspaceProver:
                 raise InputError(Code.FILE_UNSAFE, f"it conflicts with what other tasks merged meanwhile: {paths}")
             if await land(TipMove(tip, candidate.commit)):
                 await self._tips.settle(space)
+                self._candidates.in_background(space.attempts.drop(taken.attempt))
                 return
 
     async def _check_outputs(self, job: Job, performance: Performance) -> tuple[CheckFacts, list[CheckResult]]:

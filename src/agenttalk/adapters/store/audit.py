@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agenttalk.adapters.store import ledger, queries
-from agenttalk.adapters.store.dialect import DatabaseConnection, Dialect, DialectName, ErrorTranslator
+from agenttalk.adapters.store.dialect import DatabaseConnection, Dialect, ErrorTranslator
 from agenttalk.adapters.store.ledger import START, ChainBreak, ChainHead, ChainVerdict
 from agenttalk.adapters.store.root import HEAD_SEALED, SYSTEM, list_databases, open_postgres
 from agenttalk.adapters.store.sqlite import Sqlite
@@ -23,8 +23,6 @@ from agenttalk.ports.statements.statement import Statement
 from agenttalk.ports.storage import R, Value
 
 PAGE: Final = 2_000
-_ONE_VIEW: Final[dict[DialectName, str]] = {"sqlite": "BEGIN", "postgres": "BEGIN ISOLATION LEVEL REPEATABLE READ"}
-"""Begins one view of it all, though an engine may be writing."""
 Witnesses = dict[str, dict[int, bytes]]
 """Chain → place → hash, as an anchor or the system's chain has it."""
 
@@ -226,7 +224,7 @@ def _opened(dialect: Dialect) -> Iterator[LedgerReader]:
     connection = dialect.connect(readonly=True)
     try:
         with ErrorTranslator(dialect):
-            connection.execute(_ONE_VIEW[dialect.name], {})
+            connection.begin_view()
             yield LedgerReader(connection, statements)
     finally:
         connection.close()

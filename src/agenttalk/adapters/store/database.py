@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 from agenttalk.adapters.store import queries, schema
-from agenttalk.adapters.store.dialect import Columns, DatabaseConnection, Dialect, ErrorTranslator, Listener, Params
+from agenttalk.adapters.store.dialect import DatabaseConnection, Dialect, ErrorTranslator, Listener
 from agenttalk.adapters.store.ledger import ChainHead
 from agenttalk.adapters.store.wake_signal import WakeSignal
 from agenttalk.adapters.store.worker import BatchWorker, WorkItem
 from agenttalk.adapters.store.writer import CommitHooks, DatabaseWriter
+from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.ports.statements.statement import Statement
-from agenttalk.ports.storage import Clock, R, Tx, UncancellableFuture, Value
+from agenttalk.ports.storage import Clock, R, Snapshot, Tx, UncancellableFuture, Value
 
 T = TypeVar("T")
-Question: TypeAlias = tuple[Statement[Any], dict[str, Value]]
+Question: TypeAlias = "tuple[Statement[Any], dict[str, Value]] | Callable[[Snapshot], Any]"
+"""One query, or a work of several on one state."""
 
 
 class Database:
@@ -93,6 +95,11 @@ class BoardStore:
         rows: list[R] = await self.database.reader.ask(self.name, (query, params))
         return rows
 
+    async def read_together(self, work: Callable[[Snapshot], T]) -> T:
+        """Run a work of several queries on one committed state."""
+        result: T = await self.database.reader.ask(self.name, work)
+        return result
+
     async def wait_for_effects(self, seen: int) -> int:
         """Wait for effects."""
         self.database.listen()
@@ -115,10 +122,8 @@ class DatabaseReader(BatchWorker[Question]):
     def answer(self, jobs: list[WorkItem[Question]]) -> None:
         """Answer each query by itself. A lost connection is made anew once."""
         for job in jobs:
-            query, params = job.ask
             try:
-                rows = self._ask(self._queries[query.name], {**params, "board": job.board})
-                job.value = list(map(query.make_row, rows))
+                job.value = self._answer(job.board, job.ask)
             except Exception as error:  # noqa: BLE001 - the caller gets it
                 job.error = self._dialect.translate_error(error) or error
 
@@ -127,16 +132,43 @@ class DatabaseReader(BatchWorker[Question]):
         if self._connection:
             self._connection.close()
 
-    def _ask(self, statement: str, params: Params) -> list[Columns]:
+    def _answer(self, board: str, question: Question) -> Any:
         if self._connection is None:
             self._connection = self._dialect.connect(readonly=True)
-            return self._connection.execute(statement, params)
+            return self._ask(self._connection, board, question)
         try:
-            return self._connection.execute(statement, params)
+            return self._ask(self._connection, board, question)
+        except AgentTalkError:
+            raise  # a work raised it
         except Exception:
             self.end()
             self._connection = None
             if not self._dialect.shared:
                 raise
             self._connection = self._dialect.connect(readonly=True)
-            return self._connection.execute(statement, params)
+            return self._ask(self._connection, board, question)
+
+    def _ask(self, connection: DatabaseConnection, board: str, question: Question) -> Any:
+        view = DatabaseView(connection, self._queries, board)
+        if isinstance(question, tuple):
+            statement, params = question
+            return view.run(statement, **params)
+        connection.begin_view()
+        try:
+            return question(view)
+        finally:
+            connection.rollback()
+
+
+class DatabaseView:
+    """The port `Snapshot`: queries on a connection that cannot write."""
+
+    def __init__(self, connection: DatabaseConnection, statements: Mapping[str, str], board: str) -> None:
+        self.board = board
+        self._connection = connection
+        self._statements = statements
+
+    def run(self, statement: Statement[R], /, **params: Value) -> list[R]:
+        """Run a query."""
+        rows = self._connection.execute(self._statements[statement.name], {**params, "board": self.board})
+        return list(map(statement.make_row, rows))

@@ -20,6 +20,9 @@ class DatabaseConnection(Protocol):
     def begin(self) -> None:
         """Begin a transaction that writes. SQLite lets no other connection write until its end."""
 
+    def begin_view(self) -> None:
+        """Begin a transaction that reads one state of it all, though others may be writing."""
+
     def commit(self) -> None:
         """Make it durable: returns when it is synced."""
 

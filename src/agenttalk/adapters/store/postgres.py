@@ -34,6 +34,10 @@ class PostgresConnection:
         """READ COMMITTED: works take the row locks they need."""
         self._command(b"BEGIN")
 
+    def begin_view(self) -> None:
+        """REPEATABLE READ: every query sees the state that the first one saw."""
+        self._command(b"BEGIN ISOLATION LEVEL REPEATABLE READ")
+
     def commit(self) -> None:
         """Returns when the log is synced (synchronous_commit is on). A COMMIT that rolled back is an error."""
         if self._command(b"COMMIT") != b"COMMIT":

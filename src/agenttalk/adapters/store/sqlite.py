@@ -37,6 +37,10 @@ class SqliteConnection:
         """Take the write lock at once: a deferred one could fail later in spite of the busy timeout."""
         self._cursor.execute("BEGIN IMMEDIATE")
 
+    def begin_view(self) -> None:
+        """Begin a transaction that takes no lock which a writer waits for."""
+        self._cursor.execute("BEGIN")
+
     def commit(self) -> None:
         """Write and sync the log."""
         self._cursor.execute("COMMIT")

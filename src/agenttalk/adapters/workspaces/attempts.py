@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agenttalk.adapters.workspaces import folders, merge, paths, preparation, snapshots, tree_reader
 from agenttalk.adapters.workspaces.async_methods import threaded
@@ -17,11 +19,24 @@ from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.adapters.workspaces.paths import WorkspaceFolder, WorkspaceHome
 from agenttalk.adapters.workspaces.preparation import PreparedTree
 from agenttalk.adapters.workspaces.results import AttemptCommit, Clone, TreeRefusal, WorkspaceAttempt
-from agenttalk.adapters.workspaces.tree_reader import TreeLimits
+from agenttalk.adapters.workspaces.sealed_trees import WarmTree, clean_warm, folder_rights
+from agenttalk.adapters.workspaces.tree_reader import FolderRecord, Listing, TreeLimits
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.rules.core.scope import Globs, PathMatcher
 
 NOTHING: Final = Globs()
+_SPARE: Final = 4
+"""Clones of landed work that are kept for the next attempts."""
+
+
+class FreshClone(NamedTuple):
+    """How we made a clone. Only our memory keeps that, so no program that can write our folders can forge it."""
+
+    attempt: str
+    rights: tuple[object, ...]
+    """The rights of its folders."""
+    digest: bytes
+    """The hash of the index that says how each file was when it was written."""
 
 
 class AttemptClones:
@@ -42,6 +57,11 @@ class AttemptClones:
         self._place = place
         self._home = home
         self._limits = limits
+        self._guard = threading.Lock()
+        self._fresh: dict[str, FreshClone] = {}
+        """By task."""
+        self._spare: list[tuple[Path, FreshClone]] = []
+        """Clones of landed work, which the next attempts can have."""
 
     @threaded
     def begin(
@@ -64,10 +84,9 @@ class AttemptClones:
         onto = onto or self._branch.tip()
         start, patch = self._resume(attempt, onto, previous, protected, at) if previous else (onto, "")
         listing = self._objects.listing(start)
-        top = folders.make_fresh_folder(self._home.temporary)
+        top, rights = self._reuse(start, listing) or self._check_out(start)
         tree = top / "tree"
-        tree.mkdir()
-        self._objects.checkout(start, tree, top / "index")
+        fresh = FreshClone(attempt.key, rights, sha256((top / "index").read_bytes()).digest())
         if not self._place.plain:
             paths.clone_dir(self._objects, self._home, tree, self._branch.name, start, top / "index", attempt.author)
         shared = None if prepared and prepared.bound else prepared
@@ -79,8 +98,40 @@ class AttemptClones:
         folders.remove(folder, self._home.trash)
         folder.parent.mkdir(exist_ok=True)
         top.rename(folder)
+        with self._guard:
+            self._fresh[attempt.task] = fresh
         borrowed = () if self._place.plain else (self._place.objects,)
         return Clone(attempt, folder / "tree", onto, start, patch, (*borrowed, *links.values()))
+
+    def _check_out(self, start: str) -> tuple[Path, tuple[object, ...]]:
+        """Check a commit out in a new folder; return where, and the rights of a folder there."""
+        top = folders.make_fresh_folder(self._home.temporary)
+        tree = top / "tree"
+        tree.mkdir()
+        rights = folder_rights(tree)
+        self._objects.checkout(start, tree, top / "index")
+        return top, rights
+
+    def _reuse(self, start: str, listing: Listing) -> tuple[Path, tuple[object, ...]] | None:
+        """Check a commit out in a clone whose work has landed, after proving it clean; None if that is not worth it.
+
+        Only files that were not touched since git wrote them stay; everything else goes, the .git folder as well.
+        """
+        with self._guard:
+            if not self._spare:
+                return None
+            top, fresh = self._spare.pop()
+        try:
+            index = (top / "index").read_bytes()
+            if sha256(index).digest() == fresh.digest:
+                record = FolderRecord.read(top / "index", self._objects.algorithm)
+                if clean_warm(WarmTree(top, fresh.rights, record), listing) is not None:
+                    self._objects.checkout(start, top / "tree", top / "index")
+                    return top, fresh.rights
+        except OSError:  # what was left there cannot be removed
+            pass
+        folders.remove(top, self._home.trash)
+        return None
 
     def _resume(
         self, attempt: WorkspaceAttempt, onto: str, previous: str, protected: PathMatcher, at: datetime
@@ -168,10 +219,29 @@ class AttemptClones:
         return AttemptCommit(attempt, commit, tree, onto, self._objects.changes(onto, tree))
 
     @threaded
-    def drop(self, attempt: WorkspaceAttempt) -> None:
-        """Remove an attempt's clone. Its commit stays."""
-        if self._read_state(attempt) is not None:
-            folders.remove(self._folder(attempt), self._home.trash)
+    def drop(self, attempt: WorkspaceAttempt, *, keep: bool = False) -> None:
+        """Remove an attempt's clone. Its commit stays. With `keep`, the next attempt may have the files."""
+        if self._read_state(attempt) is None:
+            return
+        folder = self._folder(attempt)
+        with self._guard:
+            fresh = self._fresh.pop(attempt.task, None)
+            is_spare = keep and len(self._spare) < _SPARE
+        if not is_spare or fresh is None or fresh.attempt != attempt.key:
+            folders.remove(folder, self._home.trash)
+            return
+        top = self._home.temporary / folders.new_name()
+        folder.rename(top)
+        with self._guard:
+            self._spare.append((top, fresh))
+
+    @threaded
+    def remove_spare(self) -> None:
+        """Remove the clones that are kept for the next attempts."""
+        with self._guard:
+            spare, self._spare = self._spare, []
+        for top, _ in spare:
+            folders.remove(top, self._home.trash)
 
     def sweep(self, keep: Collection[WorkspaceAttempt]) -> None:
         """Remove all clones but those of `keep`."""

@@ -62,7 +62,7 @@ class PlanBranch:
 
     def base(self) -> str:
         """Return the commit that it began at."""
-        return self._begun(self._objects.refs.resolve(self.ref))
+        return self._began or self._begun(self._objects.refs.resolve(self.ref))
 
     def _begun(self, tip: str | None) -> str:
         """Return where it began, or begin now. Raises UsageError when the branch exists and we did not make it."""

@@ -172,7 +172,7 @@ class Checkouts:
         """Raise UsageError when a path is part of a tree."""
         if not (paths := list(paths)):
             return
-        folders_of = {parent for path in listing for parent in tree_reader.parents(path)}
+        folders_of = tree_reader.list_folders(listing)
         for path in paths:
             if path in listing or path in folders_of or any(parent in listing for parent in tree_reader.parents(path)):
                 message = f"{path!r} is part of the tree and cannot be linked into it"

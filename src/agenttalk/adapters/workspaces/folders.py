@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -12,14 +13,20 @@ from typing import Final
 
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _ROUNDS: Final = 20
+_ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 
 
 def make_fresh_folder(parent: Path) -> Path:
     """Make a new folder under an unused name."""
     parent.mkdir(parents=True, exist_ok=True)
-    path = parent / secrets.token_hex(8)
+    path = parent / new_name()
     path.mkdir()
     return path
+
+
+def new_name() -> str:
+    """Return an unused name."""
+    return secrets.token_hex(8)
 
 
 def write(path: Path, data: bytes) -> None:
@@ -78,13 +85,35 @@ def _clear(top: int, name: str) -> None:
             found = list(entries)
         for inner in found:
             if inner.is_dir(follow_symlinks=False):
-                os.close(_opened(here, inner.name))
-                os.rename(inner.name, secrets.token_hex(8), src_dir_fd=here, dst_dir_fd=top)
+                _move(here, inner.name, top)
             else:
                 os.unlink(inner.name, dir_fd=here)
     finally:
         os.close(here)
     os.rmdir(name, dir_fd=top)
+
+
+def _move(here: int, name: str, top: int) -> None:
+    """Move a folder, which gets the rights for that if it lacks them. What is mounted here stays as it is."""
+    try:
+        os.rename(name, new_name(), src_dir_fd=here, dst_dir_fd=top)
+    except PermissionError:
+        os.close(_opened(here, name))
+        os.rename(name, new_name(), src_dir_fd=here, dst_dir_fd=top)
+
+
+def has_mounts(path: Path) -> bool:
+    """Return whether something is mounted below a folder. Who removes files there would remove those of others."""
+    try:
+        lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    except OSError:  # no Linux
+        return False
+    below = os.fsencode(path.resolve()) + b"/"
+    return any((_ESCAPED.sub(_unescape, line.split()[4]) + b"/").startswith(below) for line in lines)
+
+
+def _unescape(found: re.Match[bytes]) -> bytes:
+    return bytes([int(found[1], 8)])
 
 
 def _opened(parent: int, name: str) -> int:

@@ -48,11 +48,13 @@ def find_bare_repositories(paths: Collection[str], known: Collection[str]) -> li
         heads = _folders_of_heads(among)
         return heads and heads & _holding(among, "objects") & _holding(among, "refs")
 
-    return sorted(found(paths) - found(known))
+    there = found(paths)
+    return sorted(there - found(known)) if there else []
 
 
 def _folders_of_heads(paths: Collection[str]) -> set[str]:
-    return {path.rpartition("/")[0] or "." for path in paths if path.rpartition("/")[2].casefold() == "head"}
+    ends = [path for path in paths if path[-4:].casefold() == "head"]
+    return {path.rpartition("/")[0] or "." for path in ends if path.rpartition("/")[2].casefold() == "head"}
 
 
 def _holding(paths: Collection[str], name: str) -> set[str]:

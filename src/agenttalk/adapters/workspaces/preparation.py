@@ -201,7 +201,7 @@ def refuse_failure(ran: PreparationRun) -> None:
 
 def clear_environment(environment: PreparedEnvironment, trash: Path) -> None:
     """Remove everything from an environment but what its command made."""
-    ways = {parent for path in environment.paths for parent in tree_reader.parents(path)}
+    ways = tree_reader.list_folders(environment.paths)
     for entry in list(_others(environment.folder, "", frozenset(environment.paths), ways)):
         folders.remove(entry, trash) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
 
@@ -218,7 +218,7 @@ def _others(top: Path, path: str, kept: frozenset[str], ways: set[str]) -> Itera
 
 def list_new_paths(top: Path, listing: Listing) -> list[str]:
     """List what a folder contains beside a tree."""
-    known = {parent for path in listing for parent in tree_reader.parents(path)}
+    known = tree_reader.list_folders(listing)
     return sorted(_walk_new_paths(top, "", listing, known))
 
 

@@ -50,10 +50,28 @@ def lay_over_warm(objects: GitObjects, warm: WarmTree, listing: Listing) -> Warm
     Only files that were not touched since we wrote them stay. Their time of change shows that: no program can set it.
     Everything else that is there is removed. Folders must have the rights and attributes of those that we make.
     """
-    above = {parent for path, item in listing.items() for parent in tree_reader.parents(path)}
-    if folder_rights(warm.path) != warm.rights:
+    kept = clean_warm(warm, listing)
+    if kept is None:
         return None
+    missing = {path: item for path, item in listing.items() if path not in kept}
+    write_files(objects, warm.path, warm.top / "index", missing)
+    return WarmTree(
+        warm.top,
+        warm.rights,
+        tree_reader.record_files(warm.path, listing, warm.top / "mark", FolderRecord(warm.record.noted, kept)),
+    )
+
+
+def clean_warm(warm: WarmTree, listing: Listing) -> dict[str, tuple[str, FileStatus]] | None:
+    """Remove all but files of a tree that were not touched since we wrote them; return those.
+
+    None when so little is left that a fresh folder is cheaper, or when the folder itself is not as we make it.
+    """
+    if folder_rights(warm.path) != warm.rights or folders.has_mounts(warm.top):
+        return None
+    above = tree_reader.list_folders(listing)
     kept: dict[str, tuple[str, FileStatus]] = {}
+    find_known = warm.record.find_known
 
     def clean(folder: Path, prefix: str) -> None:
         with os.scandir(folder) as entries:
@@ -67,23 +85,14 @@ def lay_over_warm(objects: GitObjects, warm: WarmTree, listing: Listing) -> Warm
                 else:
                     folders.remove(Path(entry.path), warm.top / "trash")
                 continue
-            item, seen = listing.get(path), FileStatus.from_stat(status)
-            oid = warm.record.find_known(path, seen)
-            if item is not None and oid == item.oid and is_mode_of(item, status.st_mode):
-                kept[path] = (oid, seen)
+            item = listing.get(path)
+            if item is not None and find_known(path, status) == item.oid and is_mode_of(item, status.st_mode):
+                kept[path] = warm.record.files[path]
             else:
                 Path(entry.path).unlink()
 
     clean(warm.path, "")
-    missing = {path: item for path, item in listing.items() if path not in kept}
-    if len(missing) > max(_FEW, len(listing) // 2):
-        return None
-    write_files(objects, warm.path, warm.top / "index", missing)
-    return WarmTree(
-        warm.top,
-        warm.rights,
-        tree_reader.record_files(warm.path, listing, warm.top / "mark", FolderRecord(warm.record.noted, kept)),
-    )
+    return kept if len(listing) - len(kept) <= max(_FEW, len(listing) // 2) else None
 
 
 def folder_rights(path: Path) -> tuple[object, ...]:
@@ -166,7 +175,7 @@ def write_pristine(objects: GitObjects, tree: str, home: Path) -> PristineTree:
     an entry that is not as git wrote it is left out of the record, so that the tree does not count as untouched.
     """
     warm, listing = write_fresh(objects, tree, home), objects.listing(tree)
-    mark, known = warm.top / "mark", warm.record
+    mark, top, known = warm.top / "mark", str(warm.path), warm.record
     newest = max((status.ctime for _, status in known.files.values()), default=0)
     while True:
         mark.unlink(missing_ok=True)
@@ -176,16 +185,16 @@ def write_pristine(objects: GitObjects, tree: str, home: Path) -> PristineTree:
         time.sleep(_TICK)
     files = {}
     for path, (oid, status) in known.files.items():
-        where = warm.path / path
-        found = where.lstat()
-        if FileStatus.from_stat(found) != status:
+        found = os.lstat(f"{top}/{path}")
+        if not status.is_of(found):
             continue
         if status.ctime >= known.noted:
+            where = warm.path / path
             data = os.fsencode(where.readlink()) if where.is_symlink() else where.read_bytes()
             if objects.blob_id(data) != oid:
                 continue
         files[path] = (status.ctime, found.st_ino)
-    above = frozenset(parent for path in listing for parent in tree_reader.parents(path))
+    above = frozenset(tree_reader.list_folders(listing))
     empty = frozenset(path for path, item in listing.items() if item.mode == tree_reader.SUBMODULE)
     if len(files) < len(listing) - len(empty):
         files[""] = (0, 0)  # never found
@@ -295,7 +304,7 @@ class LayeredTrees:
         """Make one tree of another."""
         changes = self._objects.changes(before, after)
         listing = self._objects.listing(after)
-        kept = {parent for path in listing for parent in tree_reader.parents(path)} if changes else set()
+        kept = tree_reader.list_folders(listing) if changes else set()
         emptied: set[str] = set()
         for change in changes:
             if change.before is not None:

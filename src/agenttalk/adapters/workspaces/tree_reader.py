@@ -10,10 +10,11 @@ of change (ctime). A ctime that equals the time of the record is not trusted.
 from __future__ import annotations
 
 import hashlib
+import operator
 import os
 import stat
 import struct
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -75,6 +76,20 @@ class FileStatus(NamedTuple):
             status.st_dev & _SHORT,
         )
 
+    def is_of(self, status: os.stat_result) -> bool:
+        """Return whether the system's answer is the same; as `from_stat`, but quick, because trees are large."""
+        return (
+            self.ctime == status.st_ctime_ns
+            and self.inode == status.st_ino & _SHORT
+            and self.mtime == status.st_mtime_ns
+            and self.size == status.st_size & _SHORT
+            and self.device == status.st_dev & _SHORT
+        )
+
+
+_UNKNOWN: Final = ("", FileStatus(-1, -1, -1, -1, -1))
+"""What no file is recognised by."""
+
 
 @dataclass(frozen=True, slots=True)
 class FolderRecord:
@@ -83,10 +98,10 @@ class FolderRecord:
     noted: int = 0
     files: Mapping[str, tuple[str, FileStatus]] = field(default_factory=dict)
 
-    def find_known(self, path: str, status: FileStatus) -> str | None:
+    def find_known(self, path: str, status: os.stat_result) -> str | None:
         """Return the content of a file that was not touched since."""
-        oid, then = self.files.get(path, ("", None))
-        return oid if then == status and status.ctime < self.noted else None
+        oid, then = self.files.get(path, _UNKNOWN)
+        return oid if then.ctime < self.noted and then.is_of(status) else None
 
     @classmethod
     def read(cls, index: Path, algorithm: str) -> FolderRecord:
@@ -145,6 +160,7 @@ def record_files(top: Path, listing: Listing, mark: Path, before: FolderRecord) 
     return FolderRecord(mark.stat().st_mtime_ns, files)
 
 
+_name_of: Final = operator.attrgetter("name")
 BlobSink = Callable[[bytes], None]
 """Takes the content of a new file."""
 
@@ -179,7 +195,9 @@ class FolderWalk:
     def __init__(self, rules: TreeRules, keep: BlobSink) -> None:
         self._rules = rules
         self._keep = keep
-        self._folders = {parent for path in rules.known for parent in parents(path)}
+        self._known = rules.known
+        self._find_known = rules.record.find_known
+        self._folders = list_folders(rules.known)
         self._links: dict[str, str] = {}
         self._inodes: dict[tuple[int, int], list[str]] = {}
         self._nlinks: dict[tuple[int, int], int] = {}
@@ -209,11 +227,13 @@ class FolderWalk:
             self._refuse(path, check_words.TOO_NESTED(depth=MAX_DEPTH))
             return
         met: dict[str, str] = {}
+        foreign = self._rules.foreign
         with os.scandir(descriptor) as entries:
-            children = sorted((entry.name, entry) for entry in entries)
-        for name, entry in children:
+            children = sorted(entries, key=_name_of)
+        for entry in children:
+            name = entry.name
             here = f"{path}/{name}" if path else name
-            if here == ".git" or here in self._rules.foreign:
+            if here == ".git" or here in foreign:
                 continue
             try:
                 status = entry.stat(follow_symlinks=False)
@@ -228,13 +248,13 @@ class FolderWalk:
 
     def _take_known(self, path: str, status: os.stat_result) -> bool:
         """Take a file of the tree of which nothing was touched; return whether it is one."""
-        item = self._rules.known.get(path)
-        if item is None or not stat.S_ISREG(status.st_mode) or len(self.listing) >= self._rules.limits.paths:
+        item, mode = self._known.get(path), status.st_mode
+        if item is None or self._find_known(path, status) != item.oid:
             return False
-        if self._rules.record.find_known(path, FileStatus.from_stat(status)) != item.oid:
+        if not stat.S_ISREG(mode) or len(self.listing) >= self._rules.limits.paths:
             return False
-        mode = PROGRAM if status.st_mode & stat.S_IXUSR else FILE
-        self.listing[path] = item if item.mode == mode else TreeEntry(mode, item.oid)
+        kind = PROGRAM if mode & stat.S_IXUSR else FILE
+        self.listing[path] = item if item.mode == kind else TreeEntry(kind, item.oid)
         return True
 
     def _collide(self, met: dict[str, str], here: str, name: str) -> None:
@@ -300,7 +320,7 @@ class FolderWalk:
             self._refuse(path, check_words.NO_PLAIN_FILE())
             return False
         mode = PROGRAM if status.st_mode & stat.S_IXUSR else FILE
-        oid = self._rules.record.find_known(path, FileStatus.from_stat(status))
+        oid = self._rules.record.find_known(path, status)
         if oid is not None:
             self.listing[path] = TreeEntry(mode, oid)
             return True
@@ -376,3 +396,14 @@ def parents(path: str) -> Iterator[str]:
     while above:
         yield above
         above = above.rpartition("/")[0]
+
+
+def list_folders(paths: Iterable[str]) -> set[str]:
+    """Return the folders on the way to paths."""
+    found: set[str] = set()
+    for path in paths:
+        for above in parents(path):
+            if above in found:
+                break
+            found.add(above)
+    return found

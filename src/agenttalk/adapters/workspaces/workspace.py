@@ -42,6 +42,7 @@ from agenttalk.adapters.workspaces.results import (
 from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.adapters.workspaces.user_branch import LandingRefusal, LandingResult
 from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.rules.changes.changed_files import ChangedFile
 from agenttalk.rules.core.scope import Globs, PathMatcher
 
 EVERYTHING: Final = Globs(otherwise=True)
@@ -80,6 +81,11 @@ class PlanTrees:
     def hash_own_changes(self, before: str, after: str) -> str:
         """Hash the lines of a change and those next to them. Other changes of the same files do not matter."""
         return merge.hash_patch(self._objects, before, after)
+
+    @threaded
+    def read_changes(self, before: str, after: str) -> tuple[ChangedFile, ...]:
+        """Read the files that differ between two trees or commits, with their contents before and after."""
+        return merge.read_changed_files(self._objects, self._objects.changes(before, after))
 
     @threaded
     def find_covered(self, tree: str, globs: PathMatcher = EVERYTHING) -> CoveredFiles:
@@ -272,8 +278,9 @@ class PlanWorkspace:
     # Leftovers
 
     async def release(self) -> None:
-        """Free what is kept for the next call: folders for trees, and processes of git. Both come back when needed."""
+        """Free what is kept for the next call: trees, clones, and processes of git. They come back when needed."""
         await self.checkouts.remove_idle()
+        await self.attempts.remove_spare()
         await in_thread(self._objects.close)
 
     @threaded

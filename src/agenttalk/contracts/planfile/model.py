@@ -134,6 +134,8 @@ class TaskSpec(PlanFilePart):
     """Its name, for people."""
     agent: AgentIdText
     """Its agent."""
+    race: Many[AgentIdText] = ()
+    """Agents that do it at the same time as its own agent, each in a clone of its own. The first proven work counts."""
     needs: Many[TaskIdText] = ()
     """Tasks that must be done before it."""
     inputs: Many[InputSpec] = ()

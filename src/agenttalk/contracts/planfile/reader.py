@@ -54,6 +54,7 @@ from agenttalk.contracts.promise import (
     HttpCheck,
     HumanCheck,
     JsonCheck,
+    MutantsCheck,
     ReportCheck,
     RunCheck,
     ServiceCheck,
@@ -168,6 +169,7 @@ _KEYS: Final = {
 _CHECKS: Final[dict[str, type[Check]]] = {
     "run": RunCheck,
     "tests": TestsCheck,
+    "mutants": MutantsCheck,
     "file": FileCheck,
     "json": JsonCheck,
     "git": GitCheck,

@@ -347,7 +347,7 @@ def give_up(moves: PlanTransaction, row: LetterItemRow) -> None:
     if row.delivery is not None:
         reset.withdraw_command(moves, BOARD, row.addressee, row.delivery, why)
     sheet = moves.definitions.load(moves.tx, BOARD)
-    transitions.fail_idle_task(moves, sheet, row.task_id, row.state, "ABORTED", reason=why)
+    transitions.end_idle_task(moves, sheet, row.task_id, row.state, "ABORTED", reason=why)
     records.alert(
         moves.tx,
         at=moves.now,

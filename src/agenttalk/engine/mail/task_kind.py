@@ -18,7 +18,7 @@ from agenttalk.ports.statements.mail import (
     LetterItemRow,
     UnreadNoteRow,
 )
-from agenttalk.ports.storage import Tx
+from agenttalk.ports.storage import Snapshot, Tx
 from agenttalk.rules.mail import letters
 from agenttalk.rules.prompts.context import PromptContext, PromptSection
 from agenttalk.rules.prompts.mail import render_mail_sections
@@ -53,7 +53,7 @@ class MailTaskKind:
     settles: bool = True
     """Whether tasks of agents that work by hand end by what the board sees, and not by their receipts."""
 
-    def task(self, tx: Tx, task_id: str) -> KindTask | None:
+    def task(self, tx: Snapshot, task_id: str) -> KindTask | None:
         """Read the task of a letter for one addressee, with that addressee's other unread letters."""
         rows = tx.run(MAIL_ITEM, task_id=task_id)
         if not rows:

@@ -102,6 +102,10 @@ class RouterReport:
         self.plans += [plan_id for plan_id in later.plans if plan_id not in self.plans]
         self.problems += [problem for problem in later.problems if problem not in self.problems]
 
+    def count(self, fate: AdmissionOutcome) -> None:
+        """Count a message."""
+        setattr(self, fate, getattr(self, fate) + 1)
+
     def add_problem(self, error: AgentTalkError) -> None:
         """Add a problem for people; the pass continues."""
         self.problems.append({"code": str(error.code), "message": error.message, "hint": error.hint})
@@ -214,7 +218,7 @@ class Router:
         for start in range(0, len(arrivals), AT_ONCE):
             batch = await self._load(blobs, plan, arrivals[start : start + AT_ONCE], report)
             for fate in await self._judge(plan, batch):
-                _count(report, fate)
+                report.count(fate)
 
     async def _load(
         self, blobs: Blobs, plan: RoutedPlan, arrivals: list[IncomingFile], report: RouterReport
@@ -424,10 +428,6 @@ def _tally(plan: PlanRow, in_flight: int) -> MessageTally:
 
 def _needs_files(arrival: IncomingFile) -> bool:
     return isinstance(arrival.parcel, Rejection) or arrival.order is None
-
-
-def _count(report: RouterReport, fate: AdmissionOutcome) -> None:
-    setattr(report, fate, getattr(report, fate) + 1)
 
 
 def _take_in(tx: Tx, batch: list[IncomingFile], plan: RoutedPlan, deps: Deps, at: str) -> list[AdmissionOutcome]:

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Final
 
 from agenttalk.contracts.core import wire
@@ -14,7 +15,7 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports.statements.core import FACTS_OF
-from agenttalk.ports.statements.messages import COUNTED_DEADLETTERS, COUNTED_MESSAGES, PLAN, PLANS
+from agenttalk.ports.statements.messages import COUNTED_DEADLETTERS, COUNTED_MESSAGES, PLAN, PLANS, PlanRow
 from agenttalk.ports.statements.operation import (
     ARTIFACTS_OF,
     FSCK_ACKS,
@@ -24,7 +25,7 @@ from agenttalk.ports.statements.operation import (
     FSCK_UNDELIVERED,
     KEPT_CONTENTS,
 )
-from agenttalk.ports.storage import Blobs, Store, Tx
+from agenttalk.ports.storage import Blobs, Snapshot, Store
 from agenttalk.rules.messages.routes import MessageTally
 
 _AT_ONCE: Final = 1_000
@@ -75,30 +76,30 @@ async def _board(board: Store, blobs: Blobs) -> AsyncIterator[IntegrityFault]:
 
 
 async def _plan(board: Store, blobs: Blobs, plan_id: str) -> AsyncIterator[str]:
-    counts, states, buried = await board.transact(lambda tx: _counted(tx, plan_id))
-    sent, delivered, superseded, duplicate, dead = counts
-    tally = MessageTally(sent, delivered, superseded, duplicate, dead, states.get("stored", 0))
+    plan, states, buried = await board.read_together(partial(_counted, plan_id=plan_id))
+    in_flight = states.get("stored", 0)
+    tally = MessageTally(plan.sent, plan.delivered, plan.superseded, plan.duplicate, plan.dead, in_flight)
     if tally.lost:
-        yield f"{tally.lost} of {sent} messages are in no state: {asdict(tally)}"
+        yield f"{tally.lost} of {plan.sent} messages are in no state: {asdict(tally)}"
     for word, counted, real in (
-        ("delivered", delivered, states.get("delivered", 0)),
-        ("superseded", superseded, states.get("superseded", 0)),
-        ("dead", dead, buried),
+        ("delivered", plan.delivered, states.get("delivered", 0)),
+        ("superseded", plan.superseded, states.get("superseded", 0)),
+        ("dead", plan.dead, buried),
     ):
         if counted != real:
             yield f"{counted} messages are counted as {word}, but {real} are"
-    async for what in _journal(board, plan_id, duplicate):
+    async for what in _journal(board, plan_id, plan.duplicate):
         yield what
     async for what in _payloads(board, blobs, plan_id):
         yield what
 
 
-def _counted(tx: Tx, plan_id: str) -> tuple[tuple[int, ...], dict[str, int], int]:
+def _counted(committed: Snapshot, plan_id: str) -> tuple[PlanRow, dict[str, int], int]:
     """Compare the counts of a plan's messages with the messages at one moment: messages may travel meanwhile."""
-    [row] = tx.run(PLAN, plan_id=plan_id)
-    states: dict[str, int] = dict(tx.run(COUNTED_MESSAGES, plan_id=plan_id))
-    [(buried,)] = tx.run(COUNTED_DEADLETTERS, plan_id=plan_id)
-    return row[5:], states, buried
+    [row] = committed.run(PLAN, plan_id=plan_id)
+    states: dict[str, int] = dict(committed.run(COUNTED_MESSAGES, plan_id=plan_id))
+    [(buried,)] = committed.run(COUNTED_DEADLETTERS, plan_id=plan_id)
+    return row, states, buried
 
 
 async def _journal(board: Store, plan_id: str, duplicates: int) -> AsyncIterator[str]:

@@ -32,9 +32,10 @@ from agenttalk.ports.statements.plans import (
     UNQUEUE_AGENT,
     UNQUEUE_PLAN,
     EngineTaskRow,
+    RunRow,
 )
 from agenttalk.ports.statements.proof import DROP_REVIEWS
-from agenttalk.ports.storage import Tx
+from agenttalk.ports.storage import Snapshot, Tx
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.core import task_states
 from agenttalk.rules.plans.input_selection import PickedInputs
@@ -129,7 +130,7 @@ def abort(moves: PlanTransaction, plan_id: str, task_id: str, *, detail: str) ->
     decision = checkpoints.decide(
         "post-act", [("hard-deny", reason)], trace_id=f"{plan_id}/{task_id}@{moves.now}:post-act"
     )
-    transitions.fail_idle_task(moves, plan, task_id, state, "ABORTED", reason=reason, gates=[decision.as_json()])
+    transitions.end_idle_task(moves, plan, task_id, state, "ABORTED", reason=reason, gates=[decision.as_json()])
     moves.note_due_tasks()
     return {"task_id": task_id, "state": "FAILED", "reason": reason}
 
@@ -292,7 +293,7 @@ def wake_stopped(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> 
     return woken
 
 
-def require_engine_plan(tx: Tx, plan_id: str, task_id: str | None = None) -> None:
+def require_engine_plan(tx: Snapshot, plan_id: str, task_id: str | None = None) -> None:
     """Raise UsageError unless the engine runs such a plan, and it has such a task."""
     _run(tx, plan_id)
     if task_id is not None and not tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id):
@@ -305,7 +306,7 @@ def make_no_task_error(plan_id: str, task_id: str) -> UsageError:
     return UsageError(Code.TASK_NOT_FOUND, f"plan {plan_id!r} has no task {task_id!r}", hint=hint)
 
 
-def _run(tx: Tx, plan_id: str) -> Any:
+def _run(tx: Snapshot, plan_id: str) -> RunRow:
     rows = tx.run(RUN, plan_id=plan_id)
     if not rows:
         raise UsageError(Code.NAME_UNKNOWN, f"the engine runs no plan {plan_id!r}", hint="'agenttalk status' lists all")

@@ -25,7 +25,7 @@ from agenttalk.engine.core.trace_context import Trace, trace_of
 from agenttalk.ports.statements.messages import PLAN_MANIFEST
 from agenttalk.ports.statements.plans import NODE, NODES_OF, RUN, RunRow
 from agenttalk.ports.statements.proof import JOINED_CHECKS, JoinedCheckRow
-from agenttalk.ports.storage import Tx
+from agenttalk.ports.storage import Snapshot, Tx
 from agenttalk.rules.commands import promises
 from agenttalk.rules.core.isolation import IsolationSettings
 from agenttalk.rules.proof import done, staleness
@@ -65,7 +65,7 @@ class PlanDefinition:
             return ""
         return f'"correlation":{{"trace_id":"{self.trace.trace_id_of(self.plan_id, task_id)}"}},'
 
-    def spec(self, tx: Tx, task_id: str) -> TaskDefinition:
+    def spec(self, tx: Snapshot, task_id: str) -> TaskDefinition:
         """Return a task with its links to conditional tasks."""
         spec = self.specs.get(task_id)
         if spec is not None:
@@ -83,11 +83,11 @@ class PlanDefinition:
         self.specs[task_id] = spec
         return spec
 
-    def node(self, tx: Tx, task_id: str) -> Node:
+    def node(self, tx: Snapshot, task_id: str) -> Node:
         """Return the node of a task."""
         return self.spec(tx, task_id).node
 
-    def promises(self, tx: Tx) -> dict[str, CompletionPromise]:
+    def promises(self, tx: Snapshot) -> dict[str, CompletionPromise]:
         """Map the tasks that work on the plan's repository to their promises. They are read once for a revision."""
         if self._promises is None:
             nodes = [Node.model_validate_json(bytes(data)) for _, data in tx.run(NODES_OF, plan_id=self.plan_id)]
@@ -98,7 +98,7 @@ class PlanDefinition:
             }
         return self._promises
 
-    def other_promises(self, tx: Tx, task_id: str) -> dict[str, CompletionPromise]:
+    def other_promises(self, tx: Snapshot, task_id: str) -> dict[str, CompletionPromise]:
         """Return the same without one task's own."""
         return {name: promise for name, promise in self.promises(tx).items() if name != task_id}
 
@@ -147,7 +147,7 @@ def _read_names(data: Any) -> tuple[str, ...]:
 
 
 class DefinitionCache:
-    """The definitions of a board's plans. Only one thread uses it at a time: the one that writes to the board."""
+    """The definitions of a board's plans. One thread uses it: the one that writes to the board."""
 
     def __init__(self, submitted: SubmittedPlans | None = None, *, traced: bool = False) -> None:
         self._submitted = submitted or SubmittedPlans()
@@ -158,27 +158,27 @@ class DefinitionCache:
         """Return the definition of a plan."""
         definition = self._definitions.get(plan_id)
         if definition is None:
-            definition = self._definitions[plan_id] = self._read(tx, plan_id)
+            definition = read_plan(tx, plan_id)
+            definition.submitted = self._submitted.find_tasks(definition.dag_sha256)
+            definition.trace = trace_of(tx, plan_id) if self._traced else None
+            self._definitions[plan_id] = definition
         return definition
-
-    def _read(self, tx: Tx, plan_id: str) -> PlanDefinition:
-        [run] = tx.run(RUN, plan_id=plan_id)
-        [(data,)] = tx.run(PLAN_MANIFEST, plan_id=plan_id)
-        manifest = PlanManifest.model_validate_json(bytes(data)) if data else None
-        workspace = manifest.workspace if manifest else None
-        # Only tasks that share a repository can break what others made.
-        joined = tx.run(JOINED_CHECKS, plan_id=plan_id) if workspace is not None else []
-        return replace(
-            read_definition(plan_id, run, joined),
-            workspace=workspace,
-            limits=manifest.limits if manifest else None,
-            trace=trace_of(tx, plan_id) if self._traced else None,
-            submitted=self._submitted.find_tasks(run.dag_sha256),
-        )
 
     def forget(self, plan_id: str) -> None:
         """Have a definition that changed read again."""
         self._definitions.pop(plan_id, None)
+
+
+def read_plan(committed: Snapshot, plan_id: str) -> PlanDefinition:
+    """Read the definition of a plan, without its trace."""
+    [run] = committed.run(RUN, plan_id=plan_id)
+    [(data,)] = committed.run(PLAN_MANIFEST, plan_id=plan_id)
+    manifest = PlanManifest.model_validate_json(bytes(data)) if data else None
+    workspace = manifest.workspace if manifest else None
+    # Only tasks that share a repository can break what others made.
+    joined = committed.run(JOINED_CHECKS, plan_id=plan_id) if workspace is not None else []
+    definition = read_definition(plan_id, run, joined)
+    return replace(definition, workspace=workspace, limits=manifest.limits if manifest else None)
 
 
 def read_definition(plan_id: str, run: RunRow, joined: Sequence[JoinedCheckRow] = ()) -> PlanDefinition:

@@ -52,7 +52,7 @@ from agenttalk.ports.statements.plans import (
     STANDINGS,
 )
 from agenttalk.ports.statements.proof import DROP_EVIDENCE, DROP_JOINED
-from agenttalk.ports.storage import Tx, Value
+from agenttalk.ports.storage import Snapshot, Tx, Value
 from agenttalk.rules.commands import promises
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause, State
@@ -78,7 +78,7 @@ class Difference:
         return asdict(self)
 
 
-def compare_dag(tx: Tx, dag: TaskDag) -> Difference:
+def compare_dag(tx: Snapshot, dag: TaskDag) -> Difference:
     """Compare a DAG with the one in force. Raises UsageError when the engine runs no such plan."""
     rows = tx.run(RUN, plan_id=dag.plan_id)
     if not rows or rows[0].state == "SUBMITTED":
@@ -95,7 +95,7 @@ def compare_dag(tx: Tx, dag: TaskDag) -> Difference:
     )
 
 
-def name_promises(tx: Tx, dag: TaskDag) -> TaskDag:
+def name_promises(tx: Snapshot, dag: TaskDag) -> TaskDag:
     """Return a DAG for a running plan, in which promises keep the ids that they have there."""
     began_at: str = tx.run(RUN, plan_id=dag.plan_id)[0].began_at
     return promises.assign_promise_ids(dag, int(parse_instant(began_at).timestamp() * 1000))

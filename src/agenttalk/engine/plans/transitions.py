@@ -108,7 +108,7 @@ def mark_completed(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -
     _settle_all(moves, plan, deque([(task_id, "fine", ())]))
 
 
-def fail_idle_task(
+def end_idle_task(
     moves: PlanTransaction,
     plan: PlanDefinition,
     task_id: str,
@@ -118,10 +118,10 @@ def fail_idle_task(
     reason: str,
     gates: Sequence[dict[str, Any]] = (),
 ) -> None:
-    """Fail a task that no turn runs, and have its dependants follow their policies."""
-    moves.move_task(plan, task_id, state, cause, reason=reason, gates=gates)
-    moves.count(plan.plan_id, "failed")
-    _settle(moves, plan, task_id, "FAILED", cause)
+    """End a task that no turn runs. If it fails, its dependants follow their policies."""
+    ended = moves.move_task(plan, task_id, state, cause, reason=reason, gates=gates)
+    moves.count(plan.plan_id, _COUNTED.get(ended, "failed"))
+    _settle(moves, plan, task_id, ended, cause)
 
 
 def fail_dependants_of(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> None:
@@ -373,14 +373,19 @@ def _begin_again(
     if row.state == "RUNNING" and not running:
         return
     if row.lease is not None:
-        for (lease,) in moves.tx.run(REVOKE_TURN, plan_id=plan.plan_id, task_id=task_id):
-            moves.revoked.append(lease)
-            moves.tx.record("turn.revoked", f"{plan.plan_id}/{task_id}", {"lease": lease, "reason": WHY_REPLACED})
+        revoke_turn(moves, plan, task_id, WHY_REPLACED)
         return
     if row.state == "RUNNING":  # without a lease: its agent works in a folder
         moves.move_task(plan, task_id, "RUNNING", "SUPERSEDED", reason=WHY_REPLACED)
     recalls.recall_command(moves, plan, row.delivery, WHY_REPLACED)
     _wait_again(moves, plan, task_id, failed)
+
+
+def revoke_turn(moves: PlanTransaction, plan: PlanDefinition, task_id: str, why: str) -> None:
+    """Have the turn of a task ended. The task goes on once nothing of the turn runs any more."""
+    for (lease,) in moves.tx.run(REVOKE_TURN, plan_id=plan.plan_id, task_id=task_id):
+        moves.revoked.append(lease)
+        moves.tx.record("turn.revoked", f"{plan.plan_id}/{task_id}", {"lease": lease, "reason": why})
 
 
 def return_to_waiting(moves: PlanTransaction, plan: PlanDefinition, task_id: str, delivery: int) -> None:
@@ -483,7 +488,7 @@ def _use_answer(moves: PlanTransaction, plan: PlanDefinition, row: AnsweredTaskR
             return
         tx.run(WITHDRAW_DIRECT, id=row.delivery, at=moves.now, details=f"{response.decision} by {by}")
     if gives_up:
-        fail_idle_task(
+        end_idle_task(
             moves, plan, task_id, row.state, "GIVEN_UP", reason=task_words.DECIDED_BY(decision=response.decision, by=by)
         )
     elif "skip" in chosen:

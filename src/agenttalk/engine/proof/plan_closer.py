@@ -18,7 +18,6 @@ from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.contracts.plan import Workspace
 from agenttalk.engine.core import records
 from agenttalk.engine.plans import control
-from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import regressions, staleness, watched_branches
 from agenttalk.engine.proof.staleness import EvidenceRecheck, StalenessReport
@@ -49,7 +48,6 @@ class PlanCloser:
     """Checks the proofs of a plan once more."""
 
     store: Store
-    definitions: DefinitionCache
     prover: Prover | None
     step: TransactionRunner
     plan_id: str
@@ -108,7 +106,7 @@ class PlanCloser:
             return False
         if self.prover is not None:
             head = await self.prover.settle(self.plan_id, repo)
-        found = await staleness.find_stale(self.store, self.definitions, self.prover, self.plan_id, self.operator.words)
+        found = await staleness.find_stale(self.store, self.prover, self.plan_id, self.operator.words)
         await self.step(partial(_mark_and_watch, plan_id=self.plan_id, review=found, head=head))
         return any(each.why for each in found.seen)
 
@@ -117,7 +115,6 @@ class PlanCloser:
         try:
             return await staleness.find_stale(
                 self.store,
-                self.definitions,
                 self.prover,
                 self.plan_id,
                 self.operator.words,
@@ -129,9 +126,7 @@ class PlanCloser:
             return None
 
     async def _reverify(self, task_id: str | None) -> StalenessReport:
-        found = await staleness.find_stale(
-            self.store, self.definitions, self.prover, self.plan_id, self.operator.words, task_id=task_id
-        )
+        found = await staleness.find_stale(self.store, self.prover, self.plan_id, self.operator.words, task_id=task_id)
         if self.prover is None or not any(each.why for each in found.seen):
             return found
         await self.step(partial(regressions.mark_freshness, plan_id=self.plan_id, review=found))

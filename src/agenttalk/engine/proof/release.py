@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from agenttalk.contracts.core import root_layout, wire
@@ -19,7 +20,7 @@ from agenttalk.contracts.validation import DecisionRecord, ReleaseManifest
 from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import releases, validator_verdicts
-from agenttalk.engine.plans.definition import DefinitionCache, PlanDefinition
+from agenttalk.engine.plans.definition import PlanDefinition, read_plan
 from agenttalk.engine.plans.releases import Release
 from agenttalk.ports.proof import Prover, Shipment, ShipmentReport
 from agenttalk.ports.statements.plans import RUN
@@ -34,7 +35,7 @@ from agenttalk.ports.statements.proof import (
     RELEASE_TASK,
 )
 from agenttalk.ports.statements.views import UNISOLATED_IN
-from agenttalk.ports.storage import Store, Tx
+from agenttalk.ports.storage import Snapshot, Store, Tx
 from agenttalk.rules.core.artifacts import hash_files
 from agenttalk.rules.proof import checkpoints
 from agenttalk.rules.proof import release as rules
@@ -100,7 +101,7 @@ async def decide_release(
         at = deps.stamp()
         await store.transact(lambda tx: _ask_again(tx, plan_id, by=by, at=at))
     for _ in range(_TRIES):
-        ground = await store.transact(lambda tx: _read_basis(tx, plan_id))
+        ground = await store.read_together(partial(_read_basis, plan_id=plan_id))
         if ground is None:
             return None
         if not ground.over:
@@ -145,8 +146,8 @@ def _not_due(tx: Tx, plan_id: str) -> None:
         tx.run(DROP_DUE_RELEASE, plan_id=plan_id, number=known.number)
 
 
-def _read_basis(tx: Tx, plan_id: str) -> _ReleaseBasis | None:
-    plan = DefinitionCache().load(tx, plan_id)
+def _read_basis(tx: Snapshot, plan_id: str) -> _ReleaseBasis | None:
+    plan = read_plan(tx, plan_id)
     policy = plan.policies.release
     if policy is None:
         return None
@@ -171,7 +172,9 @@ def _read_basis(tx: Tx, plan_id: str) -> _ReleaseBasis | None:
     )
 
 
-def _read_deliverable(tx: Tx, plan: PlanDefinition, task_id: str, name: str) -> tuple[DeliverableState, dict[str, str]]:
+def _read_deliverable(
+    tx: Snapshot, plan: PlanDefinition, task_id: str, name: str
+) -> tuple[DeliverableState, dict[str, str]]:
     """Return the state of a deliverable."""
     rows = tx.run(RELEASE_TASK, plan_id=plan.plan_id, task_id=task_id)
     if not rows:
@@ -206,7 +209,7 @@ def _is_needed(node: Node, name: str) -> bool:
     return any(each.name == name and each.when is None and not each.optional for each in node.outputs)
 
 
-def _documents(tx: Tx, plan: PlanDefinition) -> list[_Document]:
+def _documents(tx: Snapshot, plan: PlanDefinition) -> list[_Document]:
     """List the newest results of gates that tasks delivered, and whether they saw all that was merged."""
     merged = _merged_at(tx, plan)
     found: dict[tuple[str, str], _Document] = {}
@@ -227,7 +230,7 @@ def _documents(tx: Tx, plan: PlanDefinition) -> list[_Document]:
     return list(found.values())
 
 
-def _merged_at(tx: Tx, plan: PlanDefinition) -> dict[str, str]:
+def _merged_at(tx: Snapshot, plan: PlanDefinition) -> dict[str, str]:
     """Map tasks that work on the repository to when their work was merged last."""
     if plan.workspace is None:
         return {}
@@ -238,7 +241,7 @@ def _merged_at(tx: Tx, plan: PlanDefinition) -> dict[str, str]:
     }
 
 
-def _began(tx: Tx, plan_id: str, task_id: str) -> str:
+def _began(tx: Snapshot, plan_id: str, task_id: str) -> str:
     """Return when a task got the command that it ended with. Unknown is empty, which sorts before everything."""
     rows = tx.run(COMMAND_TAKEN_AT, plan_id=plan_id, task_id=task_id)
     return str(rows[0].consumed_at or "") if rows else ""

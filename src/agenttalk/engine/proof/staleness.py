@@ -16,12 +16,12 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
 from agenttalk.contracts.promise import AnyCheck
 from agenttalk.engine.plans import commands
-from agenttalk.engine.plans.definition import DefinitionCache, PlanDefinition
+from agenttalk.engine.plans.definition import PlanDefinition, read_plan
 from agenttalk.ports.agents import Job
 from agenttalk.ports.proof import BranchTip, Prover
 from agenttalk.ports.statements.plans import ENGINE_TASK
 from agenttalk.ports.statements.proof import EVIDENCE_OF_PLAN, PlanEvidenceRow
-from agenttalk.ports.storage import Store, Tx
+from agenttalk.ports.storage import Snapshot, Store
 from agenttalk.rules.core.isolation import IsolationSettings
 from agenttalk.rules.proof import findings_json, staleness
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint, is_about_work
@@ -89,7 +89,6 @@ class StalenessReport:
 
 async def find_stale(
     store: Store,
-    definitions: DefinitionCache,
     prover: Prover | None,
     plan_id: str,
     words: IsolationSettings,
@@ -109,11 +108,7 @@ async def find_stale(
         for row in rows
         if row.commit_id is not None and task_id in {None, row.task_id} and (row.fresh or not fresh_only)
     ]
-    kept = (
-        await store.transact(partial(_read_evidence, definitions=definitions, plan_id=plan_id, rows=rows, words=words))
-        if rows
-        else []
-    )
+    kept = await store.read_together(partial(_read_evidence, plan_id=plan_id, rows=rows, words=words)) if rows else []
     if not kept:
         return StalenessReport("")
     if prover is None:
@@ -187,44 +182,45 @@ async def _passes_at(prover: Prover, kept: StoredEvidence, commit: str) -> bool 
 
 
 def _read_evidence(
-    tx: Tx, definitions: DefinitionCache, plan_id: str, rows: Sequence[PlanEvidenceRow], words: IsolationSettings
+    committed: Snapshot, plan_id: str, rows: Sequence[PlanEvidenceRow], words: IsolationSettings
 ) -> list[StoredEvidence]:
     """Read the evidence of done tasks (`rows`). Checks that no promise has any more are left out."""
-    plan = definitions.load(tx, plan_id)
+    plan = read_plan(committed, plan_id)
     found: list[StoredEvidence] = []
     known: dict[str, dict[str, tuple[Job, AnyCheck, str]]] = {}
-    for name, check_id, command_id, commit, _, body, _, fresh, _ in rows:
-        if name not in known:
-            known[name] = _checks(tx, plan, name, words)
-        if check_id in known[name]:
-            job, check, owner = known[name][check_id]
-            said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
+    for row in rows:
+        if row.task_id not in known:
+            known[row.task_id] = _checks(committed, plan, row.task_id, words)
+        if row.check_id in known[row.task_id]:
+            job, check, owner = known[row.task_id][row.check_id]
+            said: Any = wire.read(bytes(row.result), limit=wire.DOCUMENT_LIMIT)
             fingerprint = findings_json.read_fingerprint(said["fingerprint"])
-            found.append(StoredEvidence(job, check, owner, command_id, commit or "", fingerprint, bool(fresh)))
+            commit = row.commit_id or ""
+            found.append(StoredEvidence(job, check, owner, row.command_id, commit, fingerprint, bool(row.fresh)))
     return found
 
 
 def _checks(
-    tx: Tx, plan: PlanDefinition, task_id: str, words: IsolationSettings
+    committed: Snapshot, plan: PlanDefinition, task_id: str, words: IsolationSettings
 ) -> dict[str, tuple[Job, AnyCheck, str]]:
     """Return the checks of a done task by id, each with the task whose check it is; none if it is not done."""
-    row = tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0]
+    row = committed.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0]
     if row.state != "COMPLETED" or plan.workspace is None:
         return {}
-    job = _job(tx, plan, task_id, plan.confined_profile(row.agent_id, words))
+    job = _job(committed, plan, task_id, plan.confined_profile(row.agent_id, words))
     owners = {each.id: each.owner for each in plan.joined_checks.get(task_id, ())}
     checks: Sequence[AnyCheck] = job.command.promise.checks if job.command.promise else ()
     return {check.id: (job, check, owners.get(check.id, task_id)) for check in checks}
 
 
-def _job(tx: Tx, plan: PlanDefinition, task_id: str, profile: AgentProfile) -> Job:
+def _job(committed: Snapshot, plan: PlanDefinition, task_id: str, profile: AgentProfile) -> Job:
     """Make a job that is not run, for the port that runs checks."""
-    _, command = commands.compose(plan, plan.node(tx, task_id), (), _SEQ)
+    _, command = commands.compose(plan, plan.node(committed, task_id), (), _SEQ)
     return Job(
         plan_id=plan.plan_id,
         task_id=task_id,
         agent_id=profile.agent_id,
-        board=tx.board,
+        board=committed.board,
         lease="",
         epoch=0,
         attempt=0,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Final
 
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.contracts.plan import PlanManifest, Workspace
 from agenttalk.engine.core.boards import board_of, list_boards
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.proof import staleness
 from agenttalk.ports.proof import Prover
 from agenttalk.ports.statements.messages import PLAN_MANIFEST
@@ -27,7 +26,6 @@ StaleTasks = dict[str, frozenset[str]]
 async def find_stale_tasks(
     deps: Deps,
     prover: Prover | None,
-    open_definitions: Callable[[Store], DefinitionCache],
     plan_id: str | None = None,
 ) -> StaleTasks:
     """Return the tasks that are stale and not stored as such yet, of one plan or of all.
@@ -44,7 +42,7 @@ async def find_stale_tasks(
             if not head:
                 continue
             words = deps.operator.words
-            report = await staleness.find_stale(store, open_definitions(store), prover, name, words, commit=head)
+            report = await staleness.find_stale(store, prover, name, words, commit=head)
         except AgentTalkError as error:
             log_unreadable_branch(name, error)
         else:

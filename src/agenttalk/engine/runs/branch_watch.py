@@ -64,7 +64,4 @@ class BranchWatch:
 
     async def find_stale_tasks(self, plan_id: str | None = None) -> StaleTasks:
         """Return the tasks that are stale and not stored as such yet, of one plan or of all. Writes nothing."""
-        state = self._state
-        return await watched_branches.find_stale_tasks(
-            state.deps, state.prover, lambda store: state.board(store).sheets, plan_id
-        )
+        return await watched_branches.find_stale_tasks(self._state.deps, self._state.prover, plan_id)

@@ -132,7 +132,7 @@ def hold_back(
         transitions.hold_for_override(moves, sheet, node, denied)
         return
     moves.tx.run(WITHDRAW_DIRECT, id=delivery, at=moves.now, details=why)
-    transitions.fail_idle_task(moves, sheet, node.task_id, "READY", "ABORTED", reason=why, gates=[denied.as_json()])
+    transitions.end_idle_task(moves, sheet, node.task_id, "READY", "ABORTED", reason=why, gates=[denied.as_json()])
     records.alert(
         moves.tx,
         at=moves.now,

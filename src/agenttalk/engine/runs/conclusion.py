@@ -23,6 +23,7 @@ from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import evidence_store as kept
 from agenttalk.engine.proof import plan_tips, rework
+from agenttalk.engine.runs import task_race
 from agenttalk.engine.runs.resume import UNCOUNTED, VERIFYING, OrphanedLease
 from agenttalk.engine.runs.turn_fact import decide_receipt, render_fact
 from agenttalk.engine.runs.turn_outcome import decide_outcome, model_of
@@ -78,18 +79,20 @@ def conclude(moves: PlanTransaction, ends: Sequence[FinishedTurn], *, lightly: b
 def _is_plainly_done(end: FinishedTurn, outcome: TurnOutcome) -> bool:
     """Whether dependants becoming ready is all that follows from a turn."""
     chosen = outcome.gate is not None and outcome.gate.activate
-    return outcome.cause == "FULFILLED" and not chosen and end.granted.job.command.command_seq == 1
+    plain = not end.granted.node.race and end.granted.job.command.command_seq == 1
+    return outcome.cause == "FULFILLED" and not chosen and plain
 
 
 def _write_end(moves: PlanTransaction, end: FinishedTurn) -> TurnOutcome:
     """Decide the outcome of a turn and write its end."""
     granted, performance, proof = end.granted, end.performance, end.proof
     job = granted.job
-    if proof.move is not None:
-        plan_tips.move_tip(moves.tx, job.plan_id, proof.move)
     sheet = moves.definitions.load(moves.tx, job.plan_id)
     node = sheet.node(moves.tx, job.task_id)
+    if proof.move is not None and not (node.race and task_race.is_won(moves.tx, sheet, node)):
+        plan_tips.move_tip(moves.tx, job.plan_id, proof.move)
     outcome = decide_outcome(moves, sheet, node, granted, performance, proof)
+    outcome = task_race.decide_end(moves.tx, sheet, node, outcome) if node.race else outcome
     if outcome.cause == "ACCOUNT_LIMIT" and performance.limited is not None:
         wait = account_waits.begin_wait(
             moves.tx, performance.limited, plan_id=job.plan_id, task_id=job.task_id, now=moves.deps.now()
@@ -138,12 +141,7 @@ def _follow(moves: PlanTransaction, end: FinishedTurn, outcome: TurnOutcome) -> 
     sheet = moves.definitions.load(moves.tx, job.plan_id)
     node = sheet.node(moves.tx, job.task_id)
     if outcome.cause == "FULFILLED":
-        transitions.mark_ended(
-            moves, sheet, job.task_id, outcome.cause, activated=outcome.gate.activate if outcome.gate else ()
-        )
-        if job.command.command_seq > 1:  # it may have made another version before
-            transitions.recheck_waiting(moves, sheet, job.task_id)
-            transitions.update_consumers(moves, sheet, job.task_id)
+        _follow_success(moves, sheet, node, outcome, is_first=job.command.command_seq == 1)
     elif outcome.cause == "GATE_UNMET":
         transitions.ask_person(moves, sheet, node, task_words.GATE_UNMET(task=job.task_id, why=outcome.reason))
     elif outcome.cause == "INPUT_REJECTED":
@@ -166,7 +164,7 @@ def _follow(moves: PlanTransaction, end: FinishedTurn, outcome: TurnOutcome) -> 
         request_id = transitions.ask_person(moves, sheet, node, title)
         if performance.how == "unfit":
             questions.request_new_plan(moves.tx, sheet, request_id, "AGENT_UNFIT", title, failed=job.task_id)
-    elif outcome.cause == "MOOT":
+    elif outcome.cause in {"MOOT", "RACE_LOST"}:
         transitions.mark_ended(moves, sheet, job.task_id, outcome.cause)
     else:
         _alert(moves, granted, outcome)
@@ -184,6 +182,20 @@ def _follow(moves: PlanTransaction, end: FinishedTurn, outcome: TurnOutcome) -> 
                 evidence=outcome.evidence,
                 stuck=outcome.stuck,
             )
+
+
+def _follow_success(
+    moves: PlanTransaction, sheet: PlanDefinition, node: Node, outcome: TurnOutcome, *, is_first: bool
+) -> None:
+    """Write what follows from a task that is done."""
+    if node.race:
+        task_race.end_others(moves, sheet, node)
+    transitions.mark_ended(
+        moves, sheet, node.task_id, outcome.cause, activated=outcome.gate.activate if outcome.gate else ()
+    )
+    if not is_first:  # it may have made another version before
+        transitions.recheck_waiting(moves, sheet, node.task_id)
+        transitions.update_consumers(moves, sheet, node.task_id)
 
 
 def end_orphaned_lease(
@@ -219,7 +231,9 @@ def end_orphaned_lease(
     if left.phase in VERIFYING:
         tx.run(DROP_PERFORMANCE, plan_id=plan_id, task_id=task_id)
     if revoked:
-        transitions.return_to_waiting(moves, sheet, task_id, left.delivery)
+        node = sheet.node(tx, task_id)
+        if not node.race or not task_race.skip_if_won(moves, sheet, node, left.delivery):
+            transitions.return_to_waiting(moves, sheet, task_id, left.delivery)
     elif state == "READY":
         moves.agents[left.agent_id] = None
     else:

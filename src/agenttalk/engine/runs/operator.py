@@ -18,6 +18,7 @@ from agenttalk.engine.budgets import account_waits
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import control, dag_reviews, revision
+from agenttalk.engine.plans.definition import read_plan
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import plan_tips, rework_decisions
 from agenttalk.engine.proof import release as proof_release
@@ -52,7 +53,7 @@ class OperatorActions:
     async def verify(self, plan_id: str, task_id: str | None = None) -> dict[str, Any]:
         """Check now whether the proofs of a plan, or of one task, still hold; also of a plan that has ended."""
         board = await self._state.board_of(plan_id)
-        await board.store.transact(partial(control.require_engine_plan, plan_id=plan_id, task_id=task_id))
+        await board.store.read_together(partial(control.require_engine_plan, plan_id=plan_id, task_id=task_id))
         return await self._steps.closer_of(board, plan_id).verify(task_id)
 
     async def record_merge(self, plan_id: str, *, by: str, commit: str, into: str | None, stale: bool) -> None:
@@ -149,7 +150,7 @@ class OperatorActions:
         """Override a checkpoint that holds a task, in an operator's name, for exactly the reasons that it gave."""
         board = await self._state.board_of(plan_id)
         await self.adopt_plan(plan_id)
-        await board.store.transact(lambda tx: control.require_engine_plan(tx, plan_id, task_id))
+        await board.store.read_together(partial(control.require_engine_plan, plan_id=plan_id, task_id=task_id))
         rows = await board.store.read(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
         found = await board.store.read(OBJECTIONS_TO, plan_id=plan_id, task_id=task_id)
         request_id, denial = control.find_override_question(plan_id, task_id, rows, found, checkpoint)
@@ -165,7 +166,7 @@ class OperatorActions:
         """Decide about a task without rounds of rework: grant rounds, accept the work as it is, or abort."""
         board = await self._state.board_of(plan_id)
         await self.adopt_plan(plan_id)
-        await board.store.transact(lambda tx: control.require_engine_plan(tx, plan_id, task_id))
+        await board.store.read_together(partial(control.require_engine_plan, plan_id=plan_id, task_id=task_id))
         await self._apply_decision(board, plan_id, task_id, decision, by)
 
     async def _apply_decision(
@@ -244,7 +245,7 @@ class OperatorActions:
         board = await self._state.board_of(dag.plan_id)
         await self.adopt_plan(dag.plan_id)
         at = self._state.deps.stamp()
-        found = await board.store.transact(lambda tx: revision.compare_dag(tx, dag))
+        found = await board.store.read_together(partial(revision.compare_dag, dag=dag))
         review = await dag_reviews.read_latest_committed(board.store, dag.plan_id)
         state = await board.store.transact(lambda tx: control.pause_if_running(tx, dag.plan_id, by=by, at=at))
         paused = review.held if review is not None and review.is_undecided else state == "PAUSED"
@@ -281,7 +282,7 @@ async def _end_account_wait(state: DispatcherState, board: BoardState, plan_id: 
         return False
     agent_id = rows[0].agent_id
     await accounts.refresh()
-    profile = await board.store.transact(lambda tx: board.sheets.load(tx, plan_id).profile(agent_id))
+    profile = await board.store.read_together(lambda now: read_plan(now, plan_id).profile(agent_id))
     wait = accounts.find(profile)
     if wait is None:
         return False

@@ -143,7 +143,6 @@ class StepWriter:
         state = self._state
         return PlanCloser(
             board.store,
-            board.sheets,
             state.prover,
             partial(self.run, board),
             plan_id,
@@ -276,7 +275,8 @@ def _is_common(end: FinishedTurn) -> bool:
     """Whether only dependants follow from the end of a turn, so that it can share a transaction with others."""
     granted, performance = end.granted, end.performance
     finished = performance.how == "finished" and performance.code is None and not performance.judgements
-    return finished and granted.watch.allowance is None and granted.job.command.command_seq == 1
+    alone = granted.watch.allowance is None and not granted.node.race
+    return finished and alone and granted.job.command.command_seq == 1
 
 
 def _conclude(end: FinishedTurn, seen: StalenessReport | None, moves: PlanTransaction) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Repository
 from agenttalk.ports.statements.toolchain import PUT_SIGHTING, SIGHTING
-from agenttalk.ports.storage import Tx
+from agenttalk.ports.storage import Snapshot, Tx
 from agenttalk.rules.toolchain import dedup_keys
 from agenttalk.rules.toolchain.accounts import ForgeRegistry
 
@@ -25,7 +25,7 @@ def resolve_repository_name(tx: Tx, event: ForgeEvent) -> ForgeEvent:
     return event.model_copy(update={"repository": event.repository.model_copy(update={"known_as": known_as})})
 
 
-def find_stored_name(tx: Tx, source: str, repository: Repository) -> str:
+def find_stored_name(tx: Snapshot, source: str, repository: Repository) -> str:
     """Find the name under which the tasks of a repository are stored. Empty if it is the repository's own name."""
     stored, _ = _find_stored_name(tx, source, repository)
     return "" if stored == repository.full_name.lower() else stored
@@ -51,7 +51,7 @@ def remember_names(tx: Tx, event: ForgeEvent, registry: ForgeRegistry) -> None:
 
 def is_repository_deleted(tx: Tx, event: ForgeEvent) -> bool:
     """Whether the repository of an event was deleted before it. A later event shows that the repository is back."""
-    gone = _read(tx, dedup_keys.repository_gone(event.source, event.repository.key))
+    gone = read_sighting(tx, dedup_keys.repository_gone(event.source, event.repository.key))
     return bool(gone) and not event.first_hand and event.at <= str(gone["at"])
 
 
@@ -59,15 +59,15 @@ def note_deletion(tx: Tx, event: ForgeEvent, at: str) -> None:
     """Remember that a repository was deleted and by which account, or that it is back."""
     key = dedup_keys.repository_gone(event.source, event.repository.key)
     if event.name != "repository_deleted":
-        if _read(tx, key) and not is_repository_deleted(tx, event):
+        if read_sighting(tx, key) and not is_repository_deleted(tx, event):
             _write(tx, key, {})
     elif not event.first_hand:
         _write(tx, key, {"at": at, "by": event.sender.login.lower() if event.sender else ""})
 
 
-def is_repository_known(tx: Tx, source: str, name: str) -> bool:
+def is_repository_known(tx: Snapshot, source: str, name: str) -> bool:
     """Whether an event of the repository whose tasks are stored under a name was ever seen."""
-    return bool(_read(tx, dedup_keys.repository_kept_as(source, name)))
+    return bool(read_sighting(tx, dedup_keys.repository_kept_as(source, name)))
 
 
 def apply_renames(tx: Tx, source: str, registry: ForgeRegistry) -> ForgeRegistry:
@@ -75,22 +75,22 @@ def apply_renames(tx: Tx, source: str, registry: ForgeRegistry) -> ForgeRegistry
     return registry.with_names(source, _logins(tx, source))
 
 
-def _find_stored_name(tx: Tx, source: str, repository: Repository) -> tuple[str, bool]:
+def _find_stored_name(tx: Snapshot, source: str, repository: Repository) -> tuple[str, bool]:
     """Find the name under which tasks are stored, and whether the names of the repository have to be written."""
     name = repository.full_name.lower()
-    named = _read(tx, dedup_keys.repository_named(source, name))
+    named = read_sighting(tx, dedup_keys.repository_named(source, name))
     number = repository.id if repository.id is not None else named.get("id")
     if number is None:
         return name, False
-    row = _read(tx, dedup_keys.repository(source, number))
+    row = read_sighting(tx, dedup_keys.repository(source, number))
     if row:
         return str(row["known_as"]), row["name"] != repository.full_name or named.get("id") != number
-    kept = _read(tx, dedup_keys.repository_kept_as(source, name))
+    kept = read_sighting(tx, dedup_keys.repository_kept_as(source, name))
     return (f"{name}~{number}" if kept else name), True
 
 
 def _logins(tx: Tx, source: str) -> dict[int, str]:
-    return {int(number): login for number, login in _read(tx, dedup_keys.accounts(source)).items()}
+    return {int(number): login for number, login in read_sighting(tx, dedup_keys.accounts(source)).items()}
 
 
 def _users(event: ForgeEvent) -> Iterator[ForgeUser]:
@@ -104,7 +104,8 @@ def _users(event: ForgeEvent) -> Iterator[ForgeUser]:
     yield from (each for each in (*single, *listed) if each is not None)
 
 
-def _read(tx: Tx, key: str) -> Mapping[str, Any]:
+def read_sighting(tx: Snapshot, key: str) -> Mapping[str, Any]:
+    """Read what is known of an object of a forge; empty if it was never seen."""
     for _, body in tx.run(SIGHTING, object=key):
         value: Any = wire.read(bytes(body))
         return value if isinstance(value, dict) else {}

@@ -165,7 +165,7 @@ class ForgePoster:
 
     async def _end_repository(self, store: Store, task_id: str) -> None:
         """Process a person's answer that a repository was deleted, like the forge's own event."""
-        task = await store.transact(lambda tx: self._deps.kinds[BOARD].task(tx, task_id))
+        task = await store.read_together(lambda now: self._deps.kinds[BOARD].task(now, task_id))
         place = self._board.setup.places.get(task.source) if task is not None else None
         if task is not None and place is not None:
             where = Repository(full_name=str(task.context.get("repo", "")))

@@ -204,7 +204,7 @@ class Reconciler:
         if not self._deps.stores.has_board(BOARD):
             return
         store = await self._deps.stores.board(BOARD)
-        if not await store.transact(lambda tx: forge_names.is_repository_known(tx, looked.source, name)):
+        if not await store.read_together(lambda now: forge_names.is_repository_known(now, looked.source, name)):
             return
         kind = self._board.setup.places[looked.source].kind
         where = Repository(full_name=name.partition("~")[0], known_as=name)
@@ -222,7 +222,7 @@ class Reconciler:
         if not self._deps.stores.has_board(BOARD):
             return ""
         store = await self._deps.stores.board(BOARD)
-        return await store.transact(lambda tx: forge_names.find_stored_name(tx, source, repository))
+        return await store.read_together(lambda now: forge_names.find_stored_name(now, source, repository))
 
     async def _entitled(self, found: ForgeSnapshot) -> ForgeSnapshot:
         """Add which authors of comments may write, and so may call agents."""

@@ -11,6 +11,7 @@ from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise, HumanCheck
 from agenttalk.contracts.toolchain import NOTICES
 from agenttalk.engine.core import prompt_context
+from agenttalk.engine.toolchain.forge_names import read_sighting
 from agenttalk.ports.kinds import FollowUp, KindOutcome, KindTask, KindTurn
 from agenttalk.ports.statements.toolchain import (
     CLOSE_TOOLCHAIN_TASK,
@@ -19,7 +20,7 @@ from agenttalk.ports.statements.toolchain import (
     TOOLCHAIN_TASK,
     ToolchainTaskRow,
 )
-from agenttalk.ports.storage import Tx
+from agenttalk.ports.storage import Snapshot, Tx
 from agenttalk.rules.checks import check_results
 from agenttalk.rules.prompts.context import PromptContext, PromptSection
 from agenttalk.rules.prompts.toolchain_sections import render_toolchain_sections
@@ -57,7 +58,7 @@ class ToolchainTaskKind:
     name: str = "toolchain"
     board: str = BOARD
 
-    def task(self, tx: Tx, task_id: str) -> KindTask | None:
+    def task(self, tx: Snapshot, task_id: str) -> KindTask | None:
         """Read a task."""
         rows = tx.run(TOOLCHAIN_TASK, task_id=task_id)
         return _placed(tx, read_task(self.board, rows[0])) if rows else None
@@ -169,20 +170,13 @@ class ToolchainTaskKind:
             tx.run(REOPEN_TOOLCHAIN_TASK, task_id=task_id, at=at)
 
 
-def _placed(tx: Tx, task: KindTask) -> KindTask:
+def _placed(tx: Snapshot, task: KindTask) -> KindTask:
     """Give a task the current name of its repository."""
     name = str(task.context.get("repo", ""))
     thing = dedup_keys.read_object(task.object)
-    kept = _read_sighting(tx, dedup_keys.repository_kept_as(task.source, thing[1])) if thing else {}
-    now = _read_sighting(tx, dedup_keys.repository(task.source, kept["id"])).get("name", name) if kept else name
+    kept = read_sighting(tx, dedup_keys.repository_kept_as(task.source, thing[1])) if thing else {}
+    now = read_sighting(tx, dedup_keys.repository(task.source, kept["id"])).get("name", name) if kept else name
     return task if now == name else replace(task, context={**task.context, "repo": now})
-
-
-def _read_sighting(tx: Tx, key: str) -> Mapping[str, Any]:
-    for _, body in tx.run(SIGHTING, object=key):
-        value: Any = wire.read(bytes(body))
-        return value if isinstance(value, dict) else {}
-    return {}
 
 
 def read_report_claims(task: KindTask, turn: KindTurn) -> report_claims.ReportClaims:

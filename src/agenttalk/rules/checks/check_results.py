@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any, Final, Literal
 
 from agenttalk.contracts.core import wire
@@ -21,9 +20,8 @@ from agenttalk.contracts.promise import (
 from agenttalk.rules.core import scope
 from agenttalk.rules.core.task_states import ProgramEnding
 from agenttalk.rules.proof.evidence import CheckFinding, Confirmation, Reason
-from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
 from agenttalk.rules.text import check_words
-from agenttalk.rules.text.message import ABOUT, LISTED, join, join_names
+from agenttalk.rules.text.message import ABOUT, join, join_names
 
 ExitKind = Literal[ProgramEnding, "output_limit", "not_isolated", "stuck", "tampered"]
 
@@ -113,83 +111,10 @@ def judge_run(ran: ProgramExit) -> CheckFinding:
     return CheckFinding(True)
 
 
-def judge_tests(
-    check: TestsCheck, ran: ProgramExit, report: Outcomes | UnreadableReport | None, base: Outcomes | None
-) -> CheckFinding:
-    """Judge a suite: tests ran, all that ran passed, and none of the baseline is missing or skipped."""
-    if ran.how != "finished":
-        return judge_run(ran)
-    if report is None:
-        return CheckFinding(False, "report_missing", check_words.NO_REPORT(path=check.junit, code=ran.exit_code))
-    if isinstance(report, UnreadableReport):
-        return CheckFinding(False, "report_unreadable", check_words.BAD_REPORT(path=check.junit, why=report.why))
-    gone, permitted = _find_gone_tests(check, report, base or Outcomes())
-    faults = [*_test_faults(check, ran, report), *_denominator(report, base or Outcomes(), gone)]
-    if not faults:
-        also = [check_words.GONE_AS_PERMITTED(names=join_names(permitted))] if permitted else []
-        return CheckFinding(True, "", join([_counts(report), *also], LISTED))
-    return CheckFinding(False, faults[0][0], join([*(text for _, text in faults), _counts(report)]))
-
-
-def _test_faults(check: TestsCheck, ran: ProgramExit, report: Outcomes) -> Iterable[tuple[Reason, str]]:
-    if report.failed:
-        yield "tests_failed", check_words.THESE_FAILED(count=len(report.failed), names=join_names(report.failed))
-    if report.beyond:
-        yield "tests_failed", check_words.FAILURES_BEYOND()
-    if not report.ran:
-        yield "tests_none", check_words.NO_TEST_RAN()
-    if check.min_tests is not None and len(report.ran) < check.min_tests:
-        yield "tests_none", check_words.TOO_FEW_TESTS(count=len(report.ran), least=check.min_tests)
-    red = bool(report.failed) or report.beyond
-    if (ran.exit_code != 0) != red:
-        contradicts = check_words.REPORT_SHOWS if red else check_words.REPORT_SHOWS_NONE
-        yield "report_contradicts", contradicts(code=ran.exit_code)
-
-
-def _find_gone_tests(check: TestsCheck, report: Outcomes, base: Outcomes) -> tuple[set[str], set[str]]:
-    """Tests of the baseline that are not there any more: those that must be, and those that the plan lets go."""
-    gone = {name for name in base.known - report.known if not (name in base.failed and _is_loaded_now(name, report))}
-    permitted = {name for name in gone if any(fnmatchcase(name, glob) for glob in check.may_vanish or ())}
-    return gone - permitted, permitted
-
-
-def _denominator(report: Outcomes, base: Outcomes, gone: Collection[str]) -> Iterable[tuple[Reason, str]]:
-    if gone:
-        yield "tests_vanished", check_words.TESTS_GONE(count=len(gone), names=join_names(gone))
-    spared = base.ran & report.skipped
-    if spared:
-        yield "tests_skipped", check_words.TESTS_SPARED(count=len(spared), names=join_names(spared))
-
-
-def _is_loaded_now(name: str, report: Outcomes) -> bool:
-    """Whether what failed at the baseline was a module that could not be loaded, and whose tests are known by now."""
-    return "::" not in name and any(other.startswith((f"{name}::", f"{name}.")) for other in report.known)
-
-
-def _counts(report: Outcomes) -> str:
-    parts = [check_words.COUNT_PASSED(count=len(report.passed))]
-    parts += [check_words.COUNT_FAILED(count=len(report.failed))] if report.failed else []
-    parts += [check_words.COUNT_SKIPPED(count=len(report.skipped))] if report.skipped else []
-    parts += [check_words.COUNT_REPEATED(count=len(report.repeated))] if report.repeated else []
-    return join(parts, LISTED)
-
-
 def is_worth_another_run(finding: CheckFinding, ran: ProgramExit) -> bool:
     """Whether running again can tell something: only failures are tried again, never what is wrong otherwise."""
     alone = finding.reason == "exit_code" or (finding.reason == "tests_failed" and ran.exit_code != 0)
     return not finding.passed and alone
-
-
-def merge_rerun(before: Outcomes, again: Outcomes) -> tuple[Outcomes, frozenset[str]]:
-    """Merge a rerun of failed tests into the outcomes; returns them with the tests that passed now.
-
-    Only tests that had failed count: those that had passed cannot get better or worse, and a failed test that is not
-    there any more has still failed.
-    """
-    recovered = before.failed & again.passed
-    left = before.failed - recovered
-    merged = Outcomes(before.passed | recovered, left, before.skipped, before.repeated, before.beyond or again.beyond)
-    return merged, recovered
 
 
 def list_shadowing_files(check: RunCheck | TestsCheck) -> tuple[str, ...]:

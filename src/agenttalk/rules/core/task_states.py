@@ -39,6 +39,7 @@ Cause = Literal[
     "FULFILLED",  # the promise is fulfilled, and the work is merged
     "GATE_UNMET",  # a gate is not met and no branch applies
     "MOOT",  # the work is no longer needed
+    "RACE_LOST",  # another agent was proven first, or this one failed and others go on
     "NOT_FULFILLED",  # the promise is not fulfilled, and rounds are left
     "REWORK_EXHAUSTED",  # the promise is not fulfilled, and no round is left
     "RETRY",  # crash, timeout or driver error with retries left
@@ -77,7 +78,7 @@ BLOCKED: Final[frozenset[State]] = frozenset(
 
 _ANYTIME: Final[dict[Cause, State]] = {"CHANGED": "PENDING", "REMOVED": "SKIPPED", "RUN_AGAIN": "PENDING"}
 """Causes that apply in every state: a new DAG that changes a task, and an operator who restarts it."""
-_OPEN: Final[dict[Cause, State]] = {**_ANYTIME, "CANCELLED": "FAILED", "ABORTED": "FAILED"}
+_OPEN: Final[dict[Cause, State]] = {**_ANYTIME, "CANCELLED": "FAILED", "ABORTED": "FAILED", "RACE_LOST": "SKIPPED"}
 _DEPENDENCY_FAILED: Final[dict[Cause, State]] = {
     "DEPENDENCY_SKIP": "SKIPPED",
     "DEPENDENCY_BLOCK": "BLOCKED_WAITING_REVIEW",

@@ -26,7 +26,7 @@ _EVALUATION: Final = "gen_ai.evaluation.result"
 _MODELS: Final = frozenset({"llm", "local"})
 """The names in the usage of agents that are only a model."""
 _PROVIDERS: Final = {"google": "gcp.gemini"}
-_FINE: Final = frozenset({"FULFILLED", "MOOT", "INPUT_REJECTED", "GATE_UNMET", "NEEDS_PERSON"})
+_FINE: Final = frozenset({"FULFILLED", "MOOT", "RACE_LOST", "INPUT_REJECTED", "GATE_UNMET", "NEEDS_PERSON"})
 """Causes that are not a failure of the turn."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?\Z")

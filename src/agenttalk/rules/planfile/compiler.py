@@ -34,7 +34,7 @@ from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.plan import Deliverable, ManifestAgent, PlanLimits, PlanManifest, Policies, Workspace
 from agenttalk.contracts.planfile.model import AgentSpec, InputSpec, OutputSpec, PlanFile, TaskSpec
 from agenttalk.rules.core.globs import match_names
-from agenttalk.rules.planfile import policy_checks
+from agenttalk.rules.planfile import policy_checks, races
 from agenttalk.rules.planfile.plan_checks import USUAL, PlanExamination, gives_score
 from agenttalk.rules.plans import dag_checks
 from agenttalk.rules.text.message import join_names
@@ -127,7 +127,8 @@ class _Compiler:
     """The compilation of one plan."""
 
     def __init__(self, plan: PlanFile, agents: Mapping[str, AgentProfile]) -> None:
-        self.plan = plan
+        self._raced = races.expand(plan, {*plan.agents, *agents})
+        self.plan = plan = self._raced.plan
         self._settled = agents
         self._budget = GLOB_BUDGET
         self._at: dict[str, int] = {}
@@ -162,7 +163,9 @@ class _Compiler:
         report = dag_checks.check(dag, agents=profiles)
         found.problems += [renamed for problem in report.problems if (renamed := found.translate_problem(problem))]
         found.examine()
-        return CompiledPlan(dag, self._manifest(profiles), profiles, tuple(found.problems), tuple(found.warnings))
+        problems = (*self._raced.problems, *self._raced.translate(found.problems))
+        warnings = tuple(self._raced.translate(found.warnings))
+        return CompiledPlan(dag, self._manifest(profiles), profiles, problems, warnings)
 
     # Receivers, dependencies and policies that follow from the rest.
 
@@ -330,7 +333,7 @@ class _Compiler:
             values["outputs"] = tuple([self._output(at, number, each) for number, each in enumerate(outputs)])
         given = _ASKED[bool(inputs), bool(outputs)]
         if not USUAL.issuperset(task.__pydantic_fields_set__):
-            rare = _rarely_said(task)
+            rare = _rarely_said(task) | ({"race": self._raced.others[task.id]} if task.race else {})
             return make_part(Node, values | rare, given | rare.keys())
         return make_part(Node, values, given)
 

@@ -97,6 +97,8 @@ def _unknown_tasks(graph: DagGraph) -> Iterator[Problem]:
 def _task_references(node: Node) -> Iterator[tuple[str, str]]:
     for at, task_id in enumerate(node.depends_on):
         yield f"depends_on[{at}]", task_id
+    for at, task_id in enumerate(node.race):
+        yield f"race[{at}]", task_id
     if node.failure_policy and node.failure_policy.fallback_task_id:
         yield "failure_policy.fallback_task_id", node.failure_policy.fallback_task_id
     if node.gates:

@@ -19,7 +19,7 @@ def is_plain(dag: TaskDag, agents: Collection[str] | None) -> bool:
     team = frozenset(agents) if agents is not None else None
     receivers = team | {EVERYONE} if team is not None else None
     for node in dag.nodes:
-        if node.failure_policy or node.gates or node.task_id in known:
+        if node.failure_policy or node.gates or node.race or node.task_id in known:
             return False
         if team is not None and node.assigned_agent_id not in team:
             return False

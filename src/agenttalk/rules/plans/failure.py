@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -70,6 +70,11 @@ def decide_consequences(dependants: Iterable[Node], failed: str) -> dict[str, Co
         task_id: own if isinstance(own, FallbackConsequence) or task_id == fallback.task_id else fallback
         for task_id, own in alone.items()
     }
+
+
+def is_race_lost(state: State, others: Collection[State]) -> bool:
+    """Whether a task of a race that comes to a state is out: another is completed, or it failed and others go on."""
+    return "COMPLETED" in others or (state == "FAILED" and any(other not in FINAL for other in others))
 
 
 def judge_dependency(state: State, cause: Cause | None) -> DependencyStanding:

@@ -36,6 +36,14 @@ Reason = Literal[
     "tests_none",
     "tests_vanished",
     "tests_skipped",
+    "suspicious",
+    "survivors",
+    "no_mutants",
+    "tests_unreported",
+    "channel_silent",
+    "channel_cut",
+    "channel_garbled",
+    "harness_tampered",
     "runner_shadowed",
     "missing",
     "unsafe",
@@ -51,6 +59,9 @@ Reason = Literal[
     "fault",
 ]
 """Why a check did not pass, in a word; empty when it passed."""
+ResultSource = Literal["", "channel", "report", "exit-code only"]
+"""How a command's results came: from its test runner while it ran, from a file that it wrote, or as its exit code.
+Empty where no command was run."""
 
 _OUTSIDE: Final[frozenset[Reason]] = frozenset(
     {"not_started", "not_isolated", "stuck", "facts_missing", "unknown_kind", "fault", "check_file", "unsafe"}
@@ -58,14 +69,16 @@ _OUTSIDE: Final[frozenset[Reason]] = frozenset(
 """Reasons that tell of the machine or the set-up, and nothing of the work."""
 _MACHINE: Final = _OUTSIDE - {"check_file", "unsafe"}
 """Those that no work can cause."""
-_EXECUTED: Final = frozenset({"run", "tests"})
+_EXECUTED: Final = frozenset({"run", "tests", "mutants"})
+_RED: Final = frozenset({"run", "tests"})
+"""Kinds that can fail before the work."""
 _LASTING: Final = frozenset({"run", "tests", "file", "json"})
 """Kinds whose answer depends on the tree alone. The others look at a world that changes by itself."""
 _CLAIMS: Final = 100
 """How many claims of an agent are read."""
 _CLAIM: Final = 500
 """Characters of one."""
-_NO_MATTER: Final = frozenset({"id", "minTrust", "red_first", "made_by_work"})
+_NO_MATTER: Final = frozenset({"id", "minTrust", "red_first", "made_by_work", "suspicion", "hidden"})
 """What a check says that has no influence on what it finds."""
 
 
@@ -109,6 +122,8 @@ class Fingerprint:
     network: bool = False
     base: str = ""
     """Hash of the tests that were known before the work, where any were: of those none may vanish."""
+    harness: str = ""
+    """Hash of what the engine runs beside a test runner, and how results came before the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +162,8 @@ class CheckResult:
     """Whether it passed before the work began, or was not run then."""
     isolated: bool | None = None
     """Whether it ran in a sandbox; None where nothing was run."""
+    source: ResultSource = ""
+    """How its results came."""
     by: str = ENGINE
     seen_at: str = ""
     """When it was found, if that was before: nothing was run this time."""
@@ -164,6 +181,7 @@ class CheckResult:
         )
         notes += [check_words.WEAK()] if self.weak else []
         notes += [check_words.NOT_ISOLATED()] if self.isolated is False else []
+        notes += [check_words.EXIT_CODE_ONLY()] if self.source == "exit-code only" else []
         return Evidence(self.id, self.passed, fresh, self.trust, self.by, write_time(self.ended), join(notes))
 
 
@@ -181,6 +199,11 @@ def trust_of(check: AnyCheck) -> Trust:
 def runs_work(check: AnyCheck) -> bool:
     """Whether a check runs a program of the work."""
     return check.kind in _EXECUTED or isinstance(check, ServedCheck)
+
+
+def can_be_red(check: AnyCheck) -> bool:
+    """Whether a check can fail before the work, and so show that the work made it pass."""
+    return check.kind in _RED or isinstance(check, ServedCheck)
 
 
 def depends_on_tree(check: AnyCheck) -> bool:
@@ -215,6 +238,7 @@ def cache_key(fingerprint: Fingerprint) -> str | None:
                 "isolated": fingerprint.isolated,
                 "network": fingerprint.network,
                 "base": fingerprint.base,
+                "harness": fingerprint.harness,
             }
         )
     )
@@ -233,7 +257,12 @@ def hash_known_tests(base: Outcomes | None) -> str:
     """Hash the earlier tests that influence a later result; empty if none were seen."""
     if base is None or base == Outcomes():
         return ""
-    told = {"known": sorted(base.known), "ran": sorted(base.ran), "failed": sorted(base.failed)}
+    told = {
+        "known": sorted(base.known),
+        "ran": sorted(base.ran),
+        "failed": sorted(base.failed),
+        "whys": sorted(base.whys),
+    }
     return wire.sha256(wire.write(told))
 
 
@@ -255,7 +284,7 @@ def judge_baseline(check: AnyCheck, base: CheckResult | None) -> Redness:
 
     Only a check that ran there and failed by itself was red. One that did not run, or could not, was not seen.
     """
-    if check.red_first == "off" or not runs_work(check):
+    if check.red_first == "off" or not can_be_red(check):
         return "fine"
     if base is not None and not base.passed and base.reason not in _OUTSIDE:
         return "fine"

@@ -32,6 +32,7 @@ def to_json(result: CheckResult) -> dict[str, Any]:
         "flaky": list(result.flaky) or None,
         "weak": result.weak or None,
         "isolated": result.isolated,
+        "source": result.source or None,
         "by": result.by if result.by != ENGINE else None,
         "seen_at": result.seen_at or None,
         "seen_for": result.seen_for or None,
@@ -61,6 +62,7 @@ def fingerprint_to_json(of: Fingerprint) -> dict[str, Any]:
         "isolated": of.isolated,
         "network": of.network,
         "base": of.base,
+        "harness": of.harness,
     }
 
 
@@ -76,6 +78,7 @@ def read_fingerprint(said: dict[str, Any]) -> Fingerprint:
         said["isolated"],
         said["network"],
         said["base"],
+        said["harness"],
     )
 
 
@@ -97,6 +100,7 @@ def to_cache_entry(result: CheckResult) -> dict[str, Any]:
         "tests": _tests(result.tests) if result.tests is not None else None,
         "flaky": list(result.flaky),
         "isolated": result.isolated,
+        "source": result.source,
         "by": result.by,
         "pictures": [_picture_to_json(picture) for picture in result.pictures],
     }
@@ -121,6 +125,7 @@ def read_cache_entry(said: dict[str, Any]) -> CheckResult:
         tests=_read_tests(tests) if tests is not None else None,
         flaky=tuple(said["flaky"]),
         isolated=said["isolated"],
+        source=said["source"],
         by=said["by"],
         pictures=tuple(Screenshot(**picture) for picture in said["pictures"]),
     )
@@ -138,9 +143,11 @@ def _tests(tests: Outcomes) -> dict[str, Any]:
         "skipped": sorted(tests.skipped),
         "repeated": sorted(tests.repeated),
         "beyond": tests.beyond,
+        "whys": sorted(tests.whys),
     }
 
 
 def _read_tests(said: dict[str, Any]) -> Outcomes:
     passed, failed, skipped, repeated = (frozenset(said[each]) for each in ("passed", "failed", "skipped", "repeated"))
-    return Outcomes(passed, failed, skipped, repeated, said["beyond"])
+    whys = frozenset((name, why) for name, why in said["whys"])
+    return Outcomes(passed, failed, skipped, repeated, said["beyond"], whys)

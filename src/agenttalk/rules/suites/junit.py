@@ -13,10 +13,9 @@ from functools import reduce
 from typing import Final
 from xml.parsers import expat
 
-from agenttalk.rules.suites.outcomes import Outcome, Outcomes, UnreadableReport
+from agenttalk.rules.suites.outcomes import WORSE, Outcome, Outcomes, UnreadableReport
 from agenttalk.rules.text import check_words
 
-_WORSE: Final[tuple[Outcome, ...]] = ("passed", "skipped", "failed")
 _SUITES: Final = frozenset({"testsuites", "testsuite"})
 _FAILED: Final = frozenset({"failure", "error"})
 _SAID_FAILED: Final = frozenset({"fail", "failed", "failure", "error"})
@@ -94,7 +93,7 @@ class _ReportReader:
         self._outcomes[case.id] = _worse(before or case.outcome, case.outcome)
 
     def tests(self) -> Outcomes:
-        groups: dict[Outcome, set[str]] = {outcome: set() for outcome in _WORSE}
+        groups: dict[Outcome, set[str]] = {outcome: set() for outcome in WORSE}
         for name, outcome in self._outcomes.items():
             groups[outcome].add(name)
         return Outcomes(
@@ -114,7 +113,7 @@ class _ReportReader:
 
 
 def _worse(one: Outcome, other: Outcome) -> Outcome:
-    return max(one, other, key=_WORSE.index)
+    return max(one, other, key=WORSE.index)
 
 
 def _id(attributes: dict[str, str]) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 Outcome = Literal["passed", "skipped", "failed"]
+WORSE: Final[tuple[Outcome, ...]] = ("passed", "skipped", "failed")
+"""From the best to the worst."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,8 @@ class Outcomes:
     """Ids that stand in the report more than once; they count once."""
     beyond: bool = False
     """Whether a suite counts failures that no test shows."""
+    whys: frozenset[tuple[str, str]] = frozenset()
+    """Skipped tests, each with the reason that its runner gave, where it gave one."""
 
     @property
     def ran(self) -> frozenset[str]:

@@ -22,6 +22,59 @@ NO_REPORT: Final = Template(
     "there is no report at {path} (exit code {code})",
     "{path} 处没有报告（退出码 {code}）",
 )
+NO_CHANNEL: Final = Template(
+    "check.no_channel",
+    "no test runner reported to the engine (exit code {code}); name the path of its JUnit report as junit",
+    "没有测试运行器向引擎报告（退出码 {code}）；请用 junit 指明其 JUnit 报告的路径",
+)
+CHANNEL_SILENT: Final = Template(
+    "check.channel_silent",
+    "the test runner reported nothing to the engine before it ended with {code}: something ended it before its first "
+    "test, or the command does not let it load what the engine adds (PYTHONPATH); call the runner directly",
+    "测试运行器在以退出码 {code} 结束之前没有向引擎报告任何内容：它在第一个测试之前就被结束，"
+    "或者该命令不让它加载引擎添加的内容（PYTHONPATH）；请直接调用该运行器",
+)
+CHANNEL_CUT: Final = Template(
+    "check.channel_cut",
+    "the test runner was ended in the middle, with exit code {code}; let it run to its end: the code under test must "
+    "not exit",
+    "测试运行器在中途被结束，退出码 {code}；请让它运行到结束：被测代码不得退出进程",
+)
+CHANNEL_GARBLED: Final = Template(
+    "check.channel_garbled",
+    "what arrived from the test runner is not a report: {why}; nothing but the runner may write to the engine",
+    "从测试运行器收到的内容不是报告：{why}；只有运行器可以向引擎写入",
+)
+TESTS_PENDING: Final = Template(
+    "check.tests_pending",
+    "these began and never ended: {names}",
+    "这些测试开始后从未结束：{names}",
+)
+TESTS_UNRUN: Final = Template(
+    "check.tests_unrun",
+    "{count} were to run and did not, although nothing failed: {names}",
+    "没有任何失败，但有 {count} 个应运行的测试没有运行：{names}",
+)
+TESTS_HIDDEN: Final = Template(
+    "check.tests_hidden",
+    "these failed and were called passed afterwards: {names}; nothing may change what the runner reports",
+    "这些测试失败后被改称通过：{names}；不得更改运行器报告的内容",
+)
+TESTS_SKIPPED_NOW: Final = Template(
+    "check.tests_skipped_now",
+    "skipped for another reason than at the baseline: {names} ({why})",
+    "跳过的原因与基线不同：{names}（{why}）",
+)
+OTHER_CODE: Final = Template(
+    "check.other_code",
+    "the test runner was about to end with {said}, and ended with {code}",
+    "测试运行器将以 {said} 结束，实际以 {code} 结束",
+)
+EXIT_CODE_ONLY: Final = Template(
+    "check.exit_code_only",
+    "exit-code only",
+    "仅凭退出码",
+)
 BAD_REPORT: Final = Template(
     "check.bad_report",
     "the report {path}: {why}",

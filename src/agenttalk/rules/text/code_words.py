@@ -58,6 +58,7 @@ CODES: Final = make_table(
         "cause.ENGINE_ENDED": ("the engine ended meanwhile", "引擎中途停止"),
         "cause.ENGINE_ENDED_TOO_OFTEN": ("the engine ended over it too often", "引擎多次因此停止"),
         "cause.MOOT": ("not needed any more", "已无需处理"),
+        "cause.RACE_LOST": ("another agent won the race", "其他智能体先完成"),
         "cause.NEEDS_PERSON": ("needs a person", "需要人工处理"),
         "cause.INPUT_REJECTED": ("it refused its inputs", "拒绝了输入"),
         "cause.INPUT_ARRIVED": ("its missing input is there", "等待的输入已到"),

@@ -53,6 +53,10 @@ MACHINE_FINDS_NOTHING: Final = Template(
 RESTS_ON_REFUSED: Final = Template(
     "task.rests_on_refused", "it rests on what {task} made, which was refused", "它依赖 {task} 的产出，而该产出被拒绝"
 )
+RACE_WON: Final = Template("task.race_won", "{task} was proven first", "{task} 先通过了证明")
+RACE_LEFT: Final = Template(
+    "task.race_left", "out of the race, and others go on: {why}", "退出竞赛，其他智能体继续：{why}"
+)
 SKIPPED_BY: Final = Template("task.skipped_by", "skipped by {by}", "由 {by} 跳过")
 TRIED_AGAIN: Final = Template("task.tried_again", "tried again by {by}", "由 {by} 重试")
 REVISED: Final = Template("task.revised", "revision {number} of the plan is in force", "计划的第 {number} 版已生效")

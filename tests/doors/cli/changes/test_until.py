@@ -47,6 +47,7 @@ def test_a_red_check_is_proven_on_a_branch_of_its_own(shop: Repo) -> None:
     assert f"→ git merge {branch}" in told
     assert shop.show(branch, "price.py") == RIGHT.strip()
     assert git(shop.top, "rev-list", "--count", f"main..{branch}") == "1"
+    assert "  it failed before the work; now, in a sealed checkout: " in told
     assert untouched(shop)
 
 
@@ -61,6 +62,7 @@ def test_programs_read_the_end_as_json(shop: Repo) -> None:
 def test_who_lies_is_not_believed(shop: Repo) -> None:
     told = shop.until(CHECK, shop.agent(LIES), code=1)
     assert "✗ not proven" in told
+    assert "│ AssertionError: 0 != 80" in told.split("✗ not proven")[1]
     assert "agenttalk explain" in told
     assert told.count("✗ round 1: refused: 'check' failed (it ended with 1)\n") == 1
     assert untouched(shop)
@@ -179,7 +181,7 @@ def test_only_the_scope_may_change(shop: Repo) -> None:
 def test_what_is_green_before_the_work_proves_nothing(shop: Repo) -> None:
     ran = f"{writes('', str(shop.folder / 'ran'))}"
     told = shop.until("true", shop.agent(ran), code=2)
-    assert "nothing to prove: it is green before the work" in told
+    assert "nothing to prove: the check passes before the work" in told
     assert not (shop.folder / "ran").exists()
     assert shop.json("test -f price.py", shop.agent(FIXES), "--already-green", "ok")["result"] == "proven"
 
@@ -187,7 +189,10 @@ def test_what_is_green_before_the_work_proves_nothing(shop: Repo) -> None:
 def test_a_check_that_cannot_run_is_bad_usage(shop: Repo) -> None:
     told = shop.until("no-such-program --all", shop.agent(FIXES), code=2)
     assert "cannot run before the work" in told
-    assert "no-such-program" in told
+    assert "'no-such-program --all' printed:" in told
+    said = told.split("✗ the check")[-1]
+    assert "--prepare" in said
+    assert "workspace." not in said
 
 
 def test_an_agent_that_is_not_installed_is_named_with_how_to_install_it(shop: Repo) -> None:
@@ -208,6 +213,15 @@ def test_an_agent_that_is_not_installed_is_named_with_how_to_install_it(shop: Re
         (["until", CHECK, "--link", "gone", "--", "true"], "gone"),
         (["until", CHECK, "--env", "RATE=40", "--", "true"], "cannot be handed over"),
         (["until", CHECK, "--env", "NOT_THERE", "--", "true"], "is not set"),
+        (["until", "pytest 'x", "--", "true"], "the shell cannot read the check"),
+        (["until", CHECK, "--usd", "0", "--", "true"], "--usd 0 allows no work"),
+        (["until", CHECK, "--usd", "inf", "--", "true"], "--usd inf allows no work"),
+        (["until", CHECK, "--minutes", "0", "--", "true"], "--minutes 0 allows no work"),
+        (["until", CHECK, "--protect", "", "--", "true"], "--protect: '' is not a glob: it is empty"),
+        (["until", CHECK, "--scope", "../x", "--", "true"], "--scope: '../x' is not a glob"),
+        (["until", CHECK, "--take", "cheapest", "--", "true"], "--take cheapest needs --race"),
+        (["until", CHECK, "--already-green", "no", "--", "true"], "--already-green"),
+        (["until", CHECK, "--sandbox", "none", "--", "true"], "--sandbox"),
     ],
 )
 def test_bad_usage_is_told_in_a_sentence(shop: Repo, arguments: list[str], why: str) -> None:
@@ -232,6 +246,22 @@ def test_uncommitted_work_is_taken_along_and_told(shop: Repo) -> None:
     assert "with 1 uncommitted file" in told
     assert "proven" in told
     assert git(shop.top, "status", "--porcelain") == "?? rate.py"
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize("inside", ["", "lib/deep"])
+def test_the_next_command_works_beside_uncommitted_work(tmp_path: Path, inside: str) -> None:
+    shop = make_repo(tmp_path, files={"lib/deep/note.txt": "a"})
+    (shop.top / "rate.py").write_text("RATE = 40\n")
+    (shop.top / "test_price.py").write_text(f"{SUITE}# mine\n")
+    up = "/".join(".." for part in inside.split("/") if part) or "."
+    fixes = writes("from rate import RATE\n\n\ndef price(n):\n    return RATE * n\n", f"{up}/price.py")
+    told = shop.until(f"cd {up} && {CHECK}", shop.agent(fixes), cwd=shop.top / inside)
+    command = told.split("→ ")[1].splitlines()[0]
+    assert command.startswith("git show --binary agenttalk/")
+    subprocess.run(["/bin/sh", "-c", command], cwd=shop.top / inside, check=True)
+    assert "RATE * n" in (shop.top / "price.py").read_text()
+    assert git(shop.top, "status", "--porcelain").split("\n") == ["M price.py", " M test_price.py", "?? rate.py"]
 
 
 @pytest.mark.rest
@@ -501,3 +531,26 @@ while not pathlib.Path({str(go)!r}).exists():
     assert list_branches(shop) == ["main"]
     go.touch()
     assert shop.json(CHECK, shop.agent(slow), "--sandbox", "plain")["result"] == "proven"
+
+
+DECEIVES = RIGHT + "\n\nclass Any(int):\n    def __eq__(self, other):\n        return True\n"
+
+
+def test_a_person_sees_lines_that_could_deceive_the_check(shop: Repo) -> None:
+    cheat = shop.agent(writes(DECEIVES))
+    told = shop.json(CHECK, cheat, code=3)
+    assert (told["result"], told["branch"]) == ("waiting", None)
+    [question] = json.loads(shop.run("inbox", "--json", "--root", told["root"], code=0)[0])["requests"]
+    assert "price.py:6 [always-equal]" in question["request"]["title"]
+    assert "return True" in json.dumps(question["request"]["needed"]["criteria"])
+    said = (question["request"]["request_id"], "--seen", question["sha256"], "--root", told["root"])
+    shop.run("approve", *said, code=0)
+    assert shop.json(CHECK, cheat)["result"] == "proven"
+
+
+@pytest.mark.rest
+def test_lines_that_could_deceive_the_check_are_refused_or_noted_as_said(shop: Repo) -> None:
+    cheat = shop.agent(writes(DECEIVES))
+    told = shop.json(CHECK, cheat, "--suspicion", "refuse", "--rounds", "1", code=1)
+    assert "price.py:6 [always-equal]" in told["reason"]
+    assert shop.json(CHECK, cheat, "--suspicion", "note")["result"] == "proven"

@@ -256,7 +256,7 @@ def test_schemas_are_listed_shown_and_exported(tmp_path: Path) -> None:
 @pytest.mark.rest
 def test_the_demo_checks_itself_and_ends_green() -> None:
     code, body = answer("demo")  # what it tells people is run as docs/reference/command-line.md shows it
-    assert (code, body["ok"], len(body["scenes"])) == (0, True, 11)
+    assert (code, body["ok"], len(body["scenes"])) == (0, True, 12)
 
 
 def test_root_and_json_may_stand_before_the_command(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ class Scene:
     def lost(self) -> None:
         """The webhooks that wait never come."""
         self.forge.deliveries.release(())
-        self.forge.deliveries.held = True
+        self.forge.deliveries.hold()
 
     async def reconcile(self, *, dry_run: bool = False) -> dict[str, Any]:
         found = await self.reconciler.pass_(dry_run=dry_run)
@@ -165,7 +165,7 @@ async def scene(folder: Path, *, page: int = 50, registry: ForgeRegistry = REGIS
             forge.user(login)
         forge.repository(REPO, writers=[*LOGINS, "root", "alice"])
         forge.hook(REPO, "http://127.0.0.1:9/nobody", SECRET, EVENTS)
-        forge.deliveries.held = True
+        forge.deliveries.hold()
         await asyncio.to_thread((folder / "root").mkdir)
         clock = HandClock()
         quick = RetryPolicy(connect=2, answer=10, tries=2, pause=0.01, longest_pause=0.05)

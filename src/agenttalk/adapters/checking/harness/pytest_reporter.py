@@ -1,0 +1,182 @@
+"""A plugin of pytest that reports every test over the engine's channel. PYTEST_DONT_REWRITE
+
+It is loaded before anything of the work, and binds what it needs at once, so that what the work patches later does not
+change what is reported. See `rules/suites/channel.py` for what it sends.
+"""
+
+import fcntl
+import json
+import os
+import socket
+import sys
+
+import pytest
+
+_PYTHON_PATH = "PYTHONPATH"
+_PLUGINS = "PYTEST_PLUGINS"
+_HIGH = 400
+"""From which number on the descriptor of the channel is: programs that close all low ones leave it open."""
+
+
+def _open(place):
+    """Open the channel; None where there is none."""
+    try:
+        end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        end.connect(os.path.join(place, "s"))
+    except (OSError, AttributeError):
+        return None
+    low = end.detach()
+    try:
+        high = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+    except (OSError, ValueError):
+        return low
+    os.close(low)
+    return high
+
+
+def _forget(place):
+    """Keep what this process starts from reporting: what pytest runs inside a test is not part of the suite."""
+    name = __name__.rpartition(".")[2]
+    for variable, word, mark in ((_PYTHON_PATH, place, os.pathsep), (_PLUGINS, name, ",")):
+        left = [part for part in os.environ.get(variable, "").split(mark) if part and part != word]
+        if left:
+            os.environ[variable] = mark.join(left)
+        else:
+            os.environ.pop(variable, None)
+    sys.path[:] = [path for path in sys.path if path != place]
+
+
+def _connect(place):
+    """Return the functions that add a frame and send what was added."""
+    descriptor = _open(place)
+    owner = os.getpid()
+    waiting = []
+    encode = json.JSONEncoder(separators=(",", ":")).encode
+    write, process = os.write, os.getpid
+    broken = [descriptor is None]
+
+    def say(*frame):
+        data = encode(frame).encode("ascii")
+        waiting.append(len(data).to_bytes(4, "big") + data)
+
+    def send():
+        data = b"".join(waiting)
+        del waiting[:]
+        if broken[0] or process() != owner:  # a fork of the runner is not the runner
+            return
+        try:
+            while data:
+                data = data[write(descriptor, data) :]
+        except OSError:
+            broken[0] = True
+
+    return say, send
+
+
+def _explain(report):
+    """Return the reason that a report gives for a skip."""
+    if hasattr(report, "wasxfail"):
+        return "xfail: %s" % (report.wasxfail,)
+    where = report.longrepr
+    return str(where[2]) if isinstance(where, tuple) and len(where) == 3 else str(where or "")
+
+
+class _Run:
+    """What became of one test so far."""
+
+    __slots__ = ("called", "failed", "raised", "skipped", "why")
+
+    def __init__(self):
+        self.called = self.failed = self.raised = self.skipped = False
+        self.why = ""
+
+    def add(self, report):
+        if report.outcome == "failed":
+            self.failed = True
+        elif report.outcome == "skipped":
+            if not hasattr(report, "context"):  # a part of a test that was skipped leaves the others
+                self.skipped = True
+                self.why = _explain(report)
+        elif report.outcome == "passed":
+            self.called = self.called or (report.when == "call" and not hasattr(report, "context"))
+        else:  # it is run again
+            self.__init__()
+
+    def end(self):
+        if self.failed:
+            return "failed"
+        if self.skipped or not self.called:
+            return "skipped"
+        return "hidden" if self.raised else "passed"
+
+
+def _make_hooks():
+    """Make the hooks. What they share is in no namespace that a module could be asked for."""
+    place = os.path.dirname(os.path.abspath(__file__))
+    say, send = _connect(place)
+    _forget(place)
+    runs = {}
+    known = set()
+    ending = {"session": None}
+
+    def announce(names):
+        fresh = [name for name in names if name not in known]
+        known.update(fresh)
+        for start in range(0, len(fresh), 200):
+            say("tests", fresh[start : start + 200])
+        send()
+
+    def pytest_sessionstart(session):
+        ending["session"] = session
+
+    def pytest_collectreport(report):
+        if report.outcome != "passed":
+            say("begin", report.nodeid or ".")
+            failed = report.outcome == "failed"
+            say("end", report.nodeid or ".", "failed" if failed else "skipped", "" if failed else _explain(report))
+
+    def pytest_collection_finish(session):
+        announce([item.nodeid for item in session.items])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(node, ids):
+        announce(ids)
+
+    def pytest_runtest_logstart(nodeid, location):
+        runs[nodeid] = _Run()
+        say("begin", nodeid)
+        send()
+
+    @pytest.hookimpl(hookwrapper=True, trylast=True)
+    def pytest_runtest_call(item):
+        run = runs.get(item.nodeid)
+        if run is not None:
+            run.raised = False
+        outcome = yield
+        if run is not None and outcome.excinfo is not None:
+            run.raised = not issubclass(outcome.excinfo[0], (pytest.skip.Exception, pytest.exit.Exception))
+
+    def pytest_runtest_logreport(report):
+        run = runs.get(report.nodeid)
+        if run is None:
+            pytest_runtest_logstart(report.nodeid, None)
+            run = runs[report.nodeid]
+        run.add(report)
+
+    def pytest_runtest_logfinish(nodeid, location):
+        run = runs.pop(nodeid, None)
+        if run is not None:
+            say("end", nodeid, run.end(), run.why if run.skipped else "")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(config):
+        session = ending["session"]
+        say("over", int(session.exitstatus) if session is not None else 0)
+        send()
+
+    say("hello", 1, "pytest")
+    send()
+    return {name: hook for name, hook in locals().items() if name.startswith("pytest_")}
+
+
+globals().update(_make_hooks())

@@ -1,0 +1,138 @@
+"""One run of a command whose test runners report over a channel that the engine opens.
+
+The channel is a socket in a folder of its own, outside the tree and read-only for the command, beside a copy of what
+the runners load. The folder leads every Python of the run there by PYTHONPATH, and the module in it has a name that
+nothing of the work can foresee. A runner connects before it loads a test, and reports while it runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shutil
+import socket
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from agenttalk.adapters.checking.command import CheckContext, ShellCommand
+from agenttalk.contracts.core import wire
+from agenttalk.rules.suites.channel import ChannelReader, SuiteSession
+from agenttalk.rules.suites.runner_calls import add_python_path
+
+HARNESS: Final = Path(__file__).parent / "harness"
+_SOCKET: Final = "s"
+_LONGEST_PATH: Final = 100
+"""Bytes of a socket's path, at most."""
+_MOST_RUNNERS: Final = 64
+"""Runners that may report in one run."""
+_CHUNK: Final = 1 << 16
+_PYTHON_PATH: Final = "PYTHONPATH"
+
+
+class SuiteRun:
+    """A command that is about to run, and what its test runners report meanwhile."""
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        self._folder = folder
+        self._limit = limit
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        self._readers: dict[socket.socket, ChannelReader] = {}
+        self._closed: list[ChannelReader] = []
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, context: CheckContext) -> AsyncIterator[SuiteRun]:
+        """Open a channel for one run. What it was given is removed afterwards."""
+        folder = await asyncio.to_thread(_lay_out, context.temporary)
+        run = cls(folder, context.limits.report_bytes)
+        try:
+            run._listen()
+            yield run
+        finally:
+            run._close()
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    def prepare(self, command: ShellCommand) -> ShellCommand:
+        """Return the command with what leads its runners to the channel."""
+        given = dict(command.env or {})
+        given[_PYTHON_PATH] = ":".join(filter(None, [str(self._folder), given.get(_PYTHON_PATH, "")]))
+        run = add_python_path(command.run, str(self._folder))
+        return replace(command, run=run, env=given, shown=(*command.shown, self._folder))
+
+    def read_sessions(self) -> tuple[SuiteSession, ...]:
+        """Return what was reported, when no process of the run is left: all of it has arrived by then."""
+        self._accept()
+        for end in list(self._readers):
+            while end in self._readers and self._read(end):
+                pass
+        readers = [*self._closed, *self._readers.values()]
+        sessions = [each.read_session() for each in readers]
+        return tuple(session for session in sessions if session.runner or session.fault)
+
+    def _listen(self) -> None:
+        self._listener.bind(str(self._folder / _SOCKET))
+        self._listener.listen(_MOST_RUNNERS)
+        asyncio.get_running_loop().add_reader(self._listener, self._accept)
+
+    def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        with suppress(BlockingIOError):
+            while True:
+                end, _ = self._listener.accept()
+                if len(self._readers) + len(self._closed) >= _MOST_RUNNERS:
+                    end.close()
+                    continue
+                end.setblocking(False)
+                self._readers[end] = ChannelReader(self._limit)
+                loop.add_reader(end, self._read, end)
+
+    def _read(self, end: socket.socket) -> bool:
+        """Read what has arrived. False when nothing is left now."""
+        reader = self._readers[end]
+        try:
+            data = end.recv(_CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        reader.add_piece(data)
+        if not data or reader.fault is not None:  # a runner that cannot send any more goes on without us
+            self._closed.append(self._readers.pop(end))
+            asyncio.get_running_loop().remove_reader(end)
+            end.close()
+        return bool(data)
+
+    def _close(self) -> None:
+        loop = asyncio.get_running_loop()
+        for end in (self._listener, *self._readers):
+            loop.remove_reader(end)
+            end.close()
+        self._readers.clear()
+
+
+@cache
+def hash_harness() -> str:
+    """Hash what runs beside the runners: with another harness a result may be another one."""
+    return wire.sha256(b"\0".join(path.name.encode() + b"\0" + path.read_bytes() for path in _list_files()))
+
+
+def _list_files() -> Iterator[Path]:
+    return iter(sorted(path for path in HARNESS.iterdir() if path.is_file()))
+
+
+def _lay_out(temporary: Path | None) -> Path:
+    """Make the folder of a run. Its name, and that of the module in it, tell nothing."""
+    folder = Path(tempfile.mkdtemp(prefix="run-", dir=temporary))
+    if len(str(folder)) > _LONGEST_PATH:
+        folder.rmdir()
+        folder = Path(tempfile.mkdtemp(prefix="run-"))
+    plugin = f"_{secrets.token_hex(6)}"
+    shutil.copyfile(HARNESS / "pytest_reporter.py", folder / f"{plugin}.py")
+    startup = (HARNESS / "python_startup.py").read_text(encoding="utf-8")
+    (folder / "sitecustomize.py").write_text(f"{startup}\n\n_start({plugin!r})\n", encoding="utf-8")
+    return folder
