@@ -20,9 +20,10 @@ from agenttalk.contracts.promise import (
     OtherCheck,
     ReportCheck,
     RunCheck,
+    ServedCheck,
     TestsCheck,
 )
-from agenttalk.rules.checks import protection
+from agenttalk.rules.checks import protection, service_results
 from agenttalk.rules.commands import promises
 from agenttalk.rules.toolchain import forge_checks
 
@@ -165,6 +166,9 @@ def _checks(promise: CompletionPromise) -> Iterator[PromiseFinding]:
             yield False, Problem(Code.PLAN_DOUBTFUL, f"checks[{at}].kind", message, "check the spelling")
         if isinstance(check, MutantsCheck):
             yield from _mutants(f"checks[{at}].of", check, promise)
+        if isinstance(check, ServedCheck):
+            for name, why in service_results.find_faults(check):
+                yield True, Problem(Code.PROMISE_INVALID, f"checks[{at}].{name}", why, "see docs/reference/checks.md")
         if isinstance(check, ForgeCheck):
             for name, why in forge_checks.find_faults(check):
                 yield True, Problem(Code.PROMISE_INVALID, f"checks[{at}].{name}", why, "see docs/reference/checks.md")
