@@ -14,8 +14,12 @@ Checkpoint = Literal["pre-plan", "pre-act", "post-act", "pre-verify", "pre-ship"
 Severity = Literal["hard-deny", "soft-deny", "warning"]
 DoneType = Literal["acceptance-met", "gate-passed", "evidence-present", "user-confirmed"]
 AbortType = Literal["budget-exhausted", "unsafe", "scope-drift", "stuck", "user-aborted"]
-CHECK_KINDS = frozenset({"run", "tests", "file", "json", "git", "http", "artifact", "report", "human", "forge"})
+CHECK_KINDS = frozenset(
+    {"run", "tests", "mutants", "file", "json", "git", "http", "artifact", "report", "human", "forge"}
+)
 RedFirst = Literal["required", "record", "off"]
+Watch = Literal["note", "ask", "refuse"]
+Hiding = bool | Literal["count"]
 
 
 class PromisePart(Part):
@@ -126,6 +130,12 @@ class RunCheck(Check):
     """Names of tests, or globs over them, that may disappear: tests that are renamed, moved or removed."""
     made_by_work: bool = False
     """Whether the work creates what it runs, such as a program or the tests: then it need not start before the work."""
+    suspicion: Watch | None = None
+    """What follows from suspicious lines of the work: `note` them, `ask` a person who sees them, or `refuse` the work.
+    Default: `ask` where nothing but what runs inside the work's own process judges it, and `note` otherwise."""
+    hidden: Hiding = False
+    """Whether the check is kept from the agent: it learns only that it passed or failed, or with `count` how many tests
+    did. People see everything."""
 
 
 class TestsCheck(Check):
@@ -148,6 +158,26 @@ class TestsCheck(Check):
     """Whether the configuration of the test runner is protected, too."""
     may_vanish: Many[Text] | None = None
     """Names of tests, or globs over them, that may disappear: tests that are renamed, moved or removed."""
+    suspicion: Watch | None = None
+    """What follows from suspicious lines of the work: `note` them, `ask` a person who sees them, or `refuse` the work.
+    Default: `ask` where nothing but what runs inside the work's own process judges it, and `note` otherwise."""
+    hidden: Hiding = False
+    """Whether the check is kept from the agent: it learns only that it passed or failed, or with `count` how many tests
+    did. People see everything."""
+
+
+class MutantsCheck(Check):
+    """Breaks the lines of Python that the work changed, one at a time, and has another check notice."""
+
+    kind: Literal["mutants"]
+    of: Text
+    """Id of the `run` or `tests` check that has to fail on each broken tree."""
+    kill: Annotated[float, Field(gt=0, le=1)] = 0.8
+    """Least share of the mutants that it must notice."""
+    most: Annotated[Positive, Field(le=1000)] = 40
+    """Most mutants that are tried. The engine chooses them by the hash of the tree. `timeout` is the time for all."""
+    none: Literal["refuse", "ok"] = "refuse"
+    """What follows when the work changed no line that can be broken: the check fails, or passes with a note."""
 
 
 class FileCheck(Check):
@@ -265,6 +295,7 @@ def _check_tag(value: Any) -> str:
 AnyCheck = Annotated[
     Annotated[RunCheck, Tag("run")]
     | Annotated[TestsCheck, Tag("tests")]
+    | Annotated[MutantsCheck, Tag("mutants")]
     | Annotated[FileCheck, Tag("file")]
     | Annotated[JsonCheck, Tag("json")]
     | Annotated[GitCheck, Tag("git")]

@@ -26,7 +26,7 @@ def demo(
     from agenttalk.demo import scenes  # not at the top: --help must stay quick
 
     settings = CommonOptions.merge(ctx, root, as_json)
-    out = CommandOutput(as_json=settings.as_json)
+    out = CommandOutput.from_options(settings)
     if serve:
         return _served(out, port)
     results = scenes.play_all(out)

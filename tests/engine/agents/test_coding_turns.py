@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 import pytest
 
+import preloaded
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import FIXES, RUNS, promise
 from kits.standingkit import PlanStanding, explain_json
@@ -166,7 +167,7 @@ def test_a_look_that_crashed_is_not_told_to_the_agent_as_something_that_it_left_
 
 def explained(root: Path) -> str:
     """What explain says of the task."""
-    command = [sys.executable, "-m", "agenttalk", "explain", "p/t", "--root", str(root)]
+    command = [preloaded.program(), "explain", "p/t", "--root", str(root)]
     environ = {**os.environ, "COLUMNS": "400"}
     return subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stdout
 

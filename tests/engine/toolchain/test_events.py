@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import preloaded
 from adapters.forge.test_webhooks import NAMES, sample
 from doors.api.enginekit import agenttalk, until
 from engine.toolchain.kits.bench import DOES_IT, REPORTS, WAITS, Bench, served, signed, written
@@ -274,7 +275,7 @@ def test_people_report_and_hand_in_from_the_command_line(tmp_path: Path) -> None
     program = f"""{REPORTS}
 import subprocess
 for what, text in (("report", "Step 1: done."), ("output", "the log")):
-    subprocess.run([sys.executable, "-m", "agenttalk", what, task, text], check=True, stdout=sys.stderr)
+    subprocess.run([{preloaded.program()!r}, what, task, text], check=True, stdout=sys.stderr)
 """
     root = written(tmp_path / "root", {"agent-reviewer": program})
     with served(root) as bench:

@@ -19,16 +19,17 @@ import agenttalk
 from agenttalk.contracts.command import Command, Reexecution
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.rules.prompts import reexecution
 from agenttalk.rules.proof import done, rework
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.text import (
     catalogue,
     check_words,
+    cli_words,
     code_words,
     forge_words,
     page_words,
     question_words,
-    reexecution,
     verdict_words,
 )
 from agenttalk.rules.text.catalogue import CATALOGUE, from_json, to_json
@@ -43,7 +44,9 @@ from agenttalk.rules.text.message import (
     join,
     join_names,
     mentions,
+    read_locale,
     render,
+    render_all,
 )
 
 SOURCES = Path(agenttalk.__file__).parent
@@ -93,6 +96,19 @@ def test_the_catalogue_names_every_module_of_sentences() -> None:
     assert with_sentences == {module.__name__.rpartition(".")[2] for module in catalogue.MODULES} - {"message"}
 
 
+def calls_of_text(path: Path, node: ast.Call) -> list[tuple[str, Template, set[str | None]]]:
+    """The sentence of `out.text(TABLE["key"], ...)`, where that is written out; or of any key, if it is computed."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="text"), args=[ast.Name(id=name)]):
+            table = [vars(cli_words).get(name)]
+        case ast.Call(func=ast.Attribute(attr="text"), args=[ast.Subscript(ast.Name(id=name), ast.Constant(key))]):
+            table = [vars(cli_words).get(name, {}).get(key)]
+        case _:
+            return []
+    given = {each.arg for each in node.keywords}
+    return [(f"{path.name}:{node.lineno}", each, given) for each in table if type(each) is Template]
+
+
 def calls() -> list[tuple[str, Template, set[str | None]]]:
     """Every place that makes or renders a text by its name: file, sentence, and what it fills in."""
     modules = {module.__name__.rpartition(".")[2]: vars(module) for module in catalogue.MODULES}
@@ -116,6 +132,7 @@ def calls() -> list[tuple[str, Template, set[str | None]]]:
                     table = [entry[key]] if key and isinstance(entry, MappingProxyType) else table
                     given = {each.arg for each in node.keywords}
                     found += [(f"{path.name}:{node.lineno}", each, given) for each in table if type(each) is Template]
+            found += calls_of_text(path, node)
     return found
 
 
@@ -133,9 +150,49 @@ def test_every_sentence_is_used() -> None:
     used = "".join(
         path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.py") if not path.stem.endswith("_words")
     )
-    modules = [module for module in catalogue.MODULES[1:] if module not in (page_words, code_words)]
+    modules = [module for module in catalogue.MODULES[1:] if module not in (page_words, code_words, cli_words)]
     names = [(module.__name__.rpartition(".")[2], name) for module in modules for name in vars(module)]
     assert {f"{module}.{name}" for module, name in names if name.isupper() and f"{module}.{name}" not in used} == set()
+
+
+def test_every_sentence_of_the_command_line_is_used() -> None:
+    """By its name or its key; keys that are computed stand in the documents that they come from."""
+    computed = {
+        *cli_words.COUNTS,
+        *cli_words.DECISIONS,
+        "done",
+        "failed",
+        "waiting",
+        "paused",
+        "running",
+        "interrupted",
+    }
+    computed |= {name for name in cli_words.CHANGE if name.startswith("race.")}
+    computed |= {"sent", "delivered", "superseded", "duplicate", "dead", "in_flight"}
+    texts = (path.read_text(encoding="utf-8") for path in (SOURCES / "doors" / "cli").rglob("*.py"))
+    used = "".join(texts)
+    tables = [entry for entry in vars(cli_words).values() if isinstance(entry, MappingProxyType)]
+    keys = {key for table in tables for key in table} - computed
+    assert {key for key in keys if not re.search(rf"[\"']{key}[\"']", used)} == set()
+    names = {name for name, entry in vars(cli_words).items() if name.isupper() and isinstance(entry, Template)}
+    assert {name for name in names if not re.search(rf"\b{name}\b", used)} == set()
+
+
+@pytest.mark.parametrize(
+    ("accepted", "locale"), [("", "en"), ("zh-CN,zh;q=0.9,en;q=0.5", "zh"), ("ZH", "zh"), ("en,zh", "en"), ("fr", "en")]
+)
+def test_the_language_that_comes_first_is_that_of_the_answer(accepted: str, locale: str) -> None:
+    assert read_locale(accepted) == locale
+
+
+def test_all_messages_of_a_json_value_are_translated_and_other_texts_stay() -> None:
+    stale = verdict_words.STALE()
+    value = {"reason": stale, "reasons": (stale, "as I said"), "round": 2, "ok": None, "tasks": [{"reason": stale}]}
+    assert render_all(value, "zh") == {
+        "reason": "已过期", "reasons": ["已过期", "as I said"], "round": 2, "ok": None, "tasks": [{"reason": "已过期"}],
+    }  # fmt: skip
+    assert type(render_all(value, "zh")["reason"]) is str
+    assert render_all(value, "en")["reason"] == "is stale"
 
 
 def test_nothing_finds_a_sentence_by_its_words() -> None:

@@ -217,10 +217,7 @@ class CheckRunner:
         questions = inputs.human_checks_of(job.command.promise)
         if not questions:
             return []
-        at = write_time(self._clock.now())
-        approvals = [Evidence(check.id, True, True, "confirmed", "", at) for check in questions]
-        proof = inputs.proof_of(results)
-        is_worth_asking = done(replace(proof, evidence=(*proof.evidence, *approvals)))
+        is_worth_asking = self.is_worth_asking(job, results, done)
         artifacts = {name: artifact.found for name, artifact in facts.artifacts.items()}
         answers = []
         for check in questions:
@@ -229,6 +226,14 @@ class CheckRunner:
             about = replace(facts, confirmation=confirmation, shown=shown)
             answers.append(await self._checker.check(check, None, about, self._context))
         return answers
+
+    def is_worth_asking(self, job: Job, results: Sequence[CheckResult], done: DonePredicate) -> bool:
+        """Return whether approvals are all that is missing."""
+        at = write_time(self._clock.now())
+        questions = inputs.human_checks_of(job.command.promise)
+        approvals = [Evidence(check.id, True, True, "confirmed", "", at) for check in questions]
+        proof = inputs.proof_of(results)
+        return done(replace(proof, evidence=(*proof.evidence, *approvals)))
 
     async def record_baseline(self, job: Job, onto: str, space: PlanWorkspace | None) -> None:
         """Run the checks before the work, once for a task. Raises InputError if one passes that must fail."""

@@ -52,6 +52,7 @@ from agenttalk.contracts.promise import (
     HttpCheck,
     HumanCheck,
     JsonCheck,
+    MutantsCheck,
     ReportCheck,
     RunCheck,
     TestsCheck,
@@ -164,6 +165,7 @@ _KEYS: Final = {
 _CHECKS: Final[dict[str, type[Check]]] = {
     "run": RunCheck,
     "tests": TestsCheck,
+    "mutants": MutantsCheck,
     "file": FileCheck,
     "json": JsonCheck,
     "git": GitCheck,

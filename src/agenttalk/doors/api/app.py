@@ -16,7 +16,7 @@ from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.api import callers, idempotency, openapi
-from agenttalk.doors.api.problems import to_error_response, to_problem_response
+from agenttalk.doors.api.problems import to_error_response, to_problem_response, translate_response
 from agenttalk.doors.api.query import require_known_names
 from agenttalk.doors.api.route import RouteSpec, TaskHandler
 from agenttalk.doors.api.route_table import ATTEMPT_ROUTES, DOCUMENT_ROUTES, MCP_ROUTE, ROUTES
@@ -28,6 +28,7 @@ from agenttalk.engine.core.boards import VIRTUAL
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.operation.service import Service
 from agenttalk.rules.core.tokens import TokenSubject
+from agenttalk.rules.text.message import read_locale
 
 
 class ApiRoute(Route):
@@ -100,10 +101,11 @@ def _catch_errors(
     service: Service, work: Callable[[Request], Awaitable[Response]]
 ) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
+        locale = read_locale(request.headers.get("accept-language", ""))
         try:
-            return await work(request)
+            return translate_response(await work(request), locale)
         except Exception as error:  # noqa: BLE001 - answered, and logged if it is unexpected
-            return to_error_response(error, service.redact)
+            return to_error_response(error, service.redact, locale)
 
     return endpoint
 
@@ -146,7 +148,7 @@ def _read_task_name(request: Request, caller: Caller) -> TaskName:
     board, name = request.path_params["board"], request.path_params["task"]
     plan_id, colon, task_id = (board, ":", name) if board in VIRTUAL else name.partition(":")
     task = TaskName(board, plan_id, task_id)
-    if caller.attempt is not None and tuple(task) != tuple(caller.attempt[:3]):
+    if caller.attempt is not None and task != caller.attempt.task:
         raise UsageError(
             Code.NOT_ALLOWED,
             "this token belongs to another task",

@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 from starlette.responses import Response
 
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.errors import (
     MEANINGS,
     AgentTalkError,
@@ -18,6 +19,7 @@ from agenttalk.contracts.errors import (
     JsonError,
     MachineError,
 )
+from agenttalk.rules.text.message import render, render_all
 
 LOG = logging.getLogger(__name__)
 JSON: Final = "application/json"
@@ -44,15 +46,34 @@ STATUS: Final = {
 """Codes that have a status of their own."""
 
 
-def to_json_response(value: wire.JsonValue | Mapping[str, object], status: int = 200) -> Response:
+class ValueResponse(Response):
+    """A JSON value as an answer. No cache stores it."""
+
+    def __init__(self, value: wire.JsonValue | Mapping[str, object], status: int = 200) -> None:
+        """Write the value with its texts in English."""
+        self.value = value
+        data = wire.write(cast("wire.JsonValue", value))
+        super().__init__(data, status, headers={"Cache-Control": "no-store"}, media_type=JSON)
+
+
+def to_json_response(value: wire.JsonValue | Mapping[str, object], status: int = 200) -> ValueResponse:
     """Make an answer of a JSON value. No cache stores it."""
-    return Response(
-        wire.write(cast("wire.JsonValue", value)), status, headers={"Cache-Control": "no-store"}, media_type=JSON
-    )
+    return ValueResponse(value, status)
+
+
+def translate_response(response: Response, locale: Locale) -> Response:
+    """Return an answer in which the sentences of the engine are in a language."""
+    if locale == "en" or not isinstance(response, ValueResponse):
+        return response
+    return ValueResponse(render_all(response.value, locale), response.status_code)
 
 
 def to_problem_response(
-    error: AgentTalkError, status: int | None = None, *, hide: Callable[[Any], Any] = lambda said: said
+    error: AgentTalkError,
+    status: int | None = None,
+    *,
+    hide: Callable[[Any], Any] = lambda body: body,
+    locale: Locale = "en",
 ) -> Response:
     """Return an error as an answer; the status follows from its code. `hide` removes secrets from its texts."""
     code = Code(error.code)
@@ -62,25 +83,30 @@ def to_problem_response(
         "title": MEANINGS[code].text,
         "status": status,
         "code": str(code),
-        "detail": error.message,
-        "hint": error.hint,
+        "detail": render(error.message, locale),
+        "hint": render(error.hint, locale),
     }
     if isinstance(error, ContractError):
         body["problems"] = [
-            {"code": str(each.code), "field": each.field, "message": each.message, "hint": each.hint}
-            for each in error.problems
+            {
+                "code": str(problem.code),
+                "field": problem.field,
+                "message": render(problem.message, locale),
+                "hint": render(problem.hint, locale),
+            }
+            for problem in error.problems
         ]
     headers = {"Cache-Control": "no-store", **({"WWW-Authenticate": "Bearer"} if status == 401 else {})}
     # Text that came from outside may hold half characters, which JSON in UTF-8 cannot.
     return Response(wire.write(_whole(hide(body))), status, headers=headers, media_type=PROBLEM)
 
 
-def to_error_response(error: Exception, hide: Callable[[Any], Any]) -> Response:
+def to_error_response(error: Exception, hide: Callable[[Any], Any], locale: Locale = "en") -> Response:
     """Return the answer to a request that raised an error; the details go to the log."""
     if isinstance(error, AgentTalkError):
-        return to_problem_response(error, hide=hide)
+        return to_problem_response(error, hide=hide, locale=locale)
     LOG.error("a request failed", extra={"action": "api.request"}, exc_info=error)
-    message = "our own code failed on it; the log of the engine says how"
+    message = "an error in AgentTalk itself ended the request; the log of the engine has the traceback"
     return to_problem_response(MachineError(Code.UNHANDLED_EXCEPTION, message))
 
 

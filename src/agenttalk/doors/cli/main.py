@@ -11,7 +11,7 @@ import sys
 from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -20,6 +20,7 @@ from typer.exceptions import TyperException
 from agenttalk import __version__
 from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, InputError
 from agenttalk.doors.cli.core import agent_permissions, option_values
+from agenttalk.doors.cli.core.language import choose_locale
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -173,21 +174,32 @@ def main(
         typer.Option("--root", help="The root: the folder with agents/ and system_runtime/.", envvar="AGENTTALK_ROOT"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON on standard output.")] = False,
+    language: Annotated[
+        Literal["en", "zh"] | None,
+        typer.Option(
+            "--language",
+            help="Language of messages. Default: that of LANGUAGE, LC_ALL, LC_MESSAGES or LANG, if it is one of these.",
+            envvar="AGENTTALK_LANGUAGE",
+        ),
+    ] = None,
     version: Annotated[  # noqa: ARG001 - handled by its callback
         bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
     """The work engine for teams of AI agents in which done is proven, not claimed."""
-    ctx.obj = CommonOptions(root=root, as_json=as_json)
+    errors: CommandOutput = ctx.obj  # of `call`, which prints errors in the same language
+    locale = language or choose_locale(os.environ)
+    errors.locale = "en" if errors.as_json else locale
+    ctx.obj = CommonOptions(root, as_json, locale)
 
 
 def call(arguments: list[str]) -> int:
     """Run the command line and return its exit code. Nothing is raised."""
-    out = CommandOutput(as_json="--json" in arguments)
+    out = CommandOutput(as_json="--json" in arguments, locale=choose_locale(os.environ))
     _tolerate_plain_terminals()
     try:
         code = drop_slow_parts(typer.main.get_command(app)).main(
-            arguments, prog_name="agenttalk", standalone_mode=False
+            arguments, prog_name="agenttalk", standalone_mode=False, obj=out
         )
     except TyperException as error:
         return _usage(out, error)

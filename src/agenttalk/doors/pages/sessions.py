@@ -22,7 +22,7 @@ from agenttalk.engine.operation.service import Service
 from agenttalk.engine.operation.sessions import SESSION, Session
 from agenttalk.engine.views.root_status import count_waiting
 from agenttalk.rules.operation import feed
-from agenttalk.rules.text.message import LOCALES
+from agenttalk.rules.text.message import LOCALES, read_locale
 from agenttalk.rules.text.page_words import FORM_ERRORS
 
 LOG = logging.getLogger(__name__)
@@ -203,7 +203,7 @@ def _language(request: Request) -> Locale:
     chosen = request.cookies.get(_LANGUAGE, "")
     if chosen in LOCALES:
         return chosen
-    return "zh" if request.headers.get("accept-language", "").lower().startswith("zh") else "en"
+    return read_locale(request.headers.get("accept-language", ""))
 
 
 def _theme(request: Request) -> Theme:

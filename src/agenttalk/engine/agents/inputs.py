@@ -16,9 +16,9 @@ from agenttalk.ports.statements.plans import VERSIONS_FROM
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.messages.inbox_inputs import map_input_paths
 from agenttalk.rules.plans.input_selection import InputCandidate
+from agenttalk.rules.prompts import reexecution
 from agenttalk.rules.prompts.execute import InputText
 from agenttalk.rules.proof import rework
-from agenttalk.rules.text import reexecution
 
 _TEXT: Final = 32 * 1024
 """Up to this size the text of an input stands in the prompt."""

@@ -31,6 +31,7 @@ from agenttalk.rules.agents import results
 from agenttalk.rules.budgets import stuck
 from agenttalk.rules.core.tokens import attempt_token, token_hash
 from agenttalk.rules.messages.leases import NO_TURNS, TurnHistory, time_limit
+from agenttalk.rules.prompts import reexecution
 from agenttalk.rules.prompts.execute import (
     Handover,
     WorkLimits,
@@ -40,7 +41,6 @@ from agenttalk.rules.prompts.execute import (
     render_tools_note,
 )
 from agenttalk.rules.proof import rework
-from agenttalk.rules.text import reexecution
 from agenttalk.rules.text.catalogue import read_column
 from agenttalk.rules.text.message import render
 

@@ -36,6 +36,9 @@ Reason = Literal[
     "tests_none",
     "tests_vanished",
     "tests_skipped",
+    "suspicious",
+    "survivors",
+    "no_mutants",
     "tests_unreported",
     "channel_silent",
     "channel_cut",
@@ -66,14 +69,16 @@ _OUTSIDE: Final[frozenset[Reason]] = frozenset(
 """Reasons that tell of the machine or the set-up, and nothing of the work."""
 _MACHINE: Final = _OUTSIDE - {"check_file", "unsafe"}
 """Those that no work can cause."""
-_EXECUTED: Final = frozenset({"run", "tests"})
+_EXECUTED: Final = frozenset({"run", "tests", "mutants"})
+_RED: Final = frozenset({"run", "tests"})
+"""Kinds that can fail before the work."""
 _LASTING: Final = frozenset({"run", "tests", "file", "json"})
 """Kinds whose answer depends on the tree alone. The others look at a world that changes by itself."""
 _CLAIMS: Final = 100
 """How many claims of an agent are read."""
 _CLAIM: Final = 500
 """Characters of one."""
-_NO_MATTER: Final = frozenset({"id", "minTrust", "red_first", "made_by_work"})
+_NO_MATTER: Final = frozenset({"id", "minTrust", "red_first", "made_by_work", "suspicion", "hidden"})
 """What a check says that has no influence on what it finds."""
 
 
@@ -251,7 +256,7 @@ def judge_baseline(setting: RedFirst, kind: str, base: CheckResult | None) -> Re
 
     Only a check that ran there and failed by itself was red. One that did not run, or could not, was not seen.
     """
-    if setting == "off" or kind not in _EXECUTED:
+    if setting == "off" or kind not in _RED:
         return "fine"
     if base is not None and not base.passed and base.reason not in _OUTSIDE:
         return "fine"

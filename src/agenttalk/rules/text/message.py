@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from string import Formatter
 from types import MappingProxyType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.core.wire import MAX_INTEGER
@@ -133,6 +133,20 @@ def _fill_in(value: object, locale: Locale, separator: str) -> object:
 def render(text: str, locale: Locale) -> str:
     """Return a text in a language. One that is not a message is shown as it is."""
     return text.render(locale) if isinstance(text, Message) else text
+
+
+def read_locale(accepted: str) -> Locale:
+    """Return the language that an `Accept-Language` header asks for: English, unless Chinese comes first in it."""
+    return "zh" if accepted.lower().startswith("zh") else "en"
+
+
+def render_all(value: Any, locale: Locale) -> Any:
+    """Return a JSON value in which each message is its sentence in a language. All other texts stay as they are."""
+    if isinstance(value, str):
+        return render(value, locale)
+    if isinstance(value, Mapping):
+        return {name: render_all(part, locale) for name, part in value.items()}
+    return [render_all(part, locale) for part in value] if isinstance(value, list | tuple) else value
 
 
 def mentions(text: str, template: Template) -> bool:

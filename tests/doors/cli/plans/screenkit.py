@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PATIENCE = 40.0
+PATIENCE = 300.0
 _ESCAPE = re.compile(r"\x1b\[(?P<given>[?\d;]*)(?P<what>[A-Za-z])")
 
 

@@ -33,7 +33,7 @@ def standing(*tasks: dict[str, Any], result: str = "done", usage: dict[str, Any]
     ],
 )
 def test_time_and_cost_are_told_in_words(usage: dict[str, Any] | None, words: str) -> None:
-    assert describe_usage(usage) == words
+    assert describe_usage(CommandOutput(as_json=False), usage) == words
 
 
 def test_each_task_and_the_whole_plan_tell_what_they_took(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import preloaded
 from agenttalk.engine.agents.coding_cli import MAX_REMINDERS
 from doors.cli.plans.screenkit import PATIENCE, Terminal, terminal
 from kits.provekit import git, repository
@@ -84,7 +85,7 @@ class Shop:
 
     @property
     def argv(self) -> list[str]:
-        return [sys.executable, "-m", "agenttalk", "run", "plan.json", "--root", str(self.root), "--sandbox", "plain"]
+        return [preloaded.program(), "run", "plan.json", "--root", str(self.root), "--sandbox", "plain"]
 
     def behave(self, behaviour: str) -> None:
         (self.folder / "agent.py").write_text(AGENT + behaviour)
@@ -124,7 +125,7 @@ class Shop:
         return found
 
     def status(self) -> dict[str, Any]:
-        command = [sys.executable, "-m", "agenttalk", "status", "--json", "--root", str(self.root)]
+        command = [preloaded.program(), "status", "--json", "--root", str(self.root)]
         done = subprocess.run(command, env=self.variables, capture_output=True, text=True, check=True)
         task: dict[str, Any] = json.loads(done.stdout)["plans"][0]["tasks"][0]
         return task
@@ -332,7 +333,7 @@ def test_ctrl_c_asks_the_agent_to_stop_keeps_its_work_and_the_next_run_goes_on_t
         seen.until_seen("stopping … (Ctrl-C again ends it now)")
         assert seen.end() == 130
     assert (shop.folder / "interrupted").exists()
-    assert any("shop: interrupted; run it again to go on" in row for row in seen.screen.rows)
+    assert any("shop: interrupted; run the plan again to go on" in row for row in seen.screen.rows)
     assert "fix dev the turn before was interrupted; what it did is kept" in " ".join(seen.screen.rows)
     assert shop.alive() == []
     task = shop.status()
@@ -384,9 +385,7 @@ def test_ctrl_c_only_stops_following_an_engine(shop: Shop) -> None:
     for name in ("agents", "system_runtime"):
         (shop.root / name).mkdir(parents=True)
     command = [
-        sys.executable,
-        "-m",
-        "agenttalk",
+        preloaded.program(),
         "serve",
         "--port",
         "0",

@@ -11,7 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,10 +80,10 @@ class Desk:
         path.write_text(json.dumps(said), encoding="utf-8")
         return str(path)
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """The program itself, for whoever wants to see or end it while it works."""
+    def start(self, *arguments: str, program: Sequence[str] = ()) -> subprocess.Popen[str]:
+        """A program that is seen or ended while it works; `program` is another than the one that is preloaded."""
         return subprocess.Popen(
-            [sys.executable, "-m", "agenttalk", *arguments, "--root", str(self.root)],
+            [*(program or [preloaded.program()]), *arguments, "--root", str(self.root)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -157,7 +157,7 @@ class Desk:
             engine.communicate(timeout=PATIENCE)
             assert engine.returncode == 0
         finally:
-            engine.kill()
+            engine.send_signal(preloaded.KILL)
             engine.communicate()
 
 
@@ -261,7 +261,7 @@ def test_who_is_killed_while_it_checks_checks_again_and_does_not_start_the_agent
     plan = desk.plan(task("one", promise=suite(red_first="off"), outputs=outputs))
     child = desk.start("run", plan)
     waited(lambda: desk.ran and desk.phase() == "verifying")
-    child.kill()
+    child.send_signal(preloaded.KILL)
     child.communicate()
     assert desk.json("run", plan)["result"] == "done"
     assert desk.ran == ["once"]
@@ -411,7 +411,7 @@ def test_ctrl_c_before_anything_began_is_130_too(desk: Desk) -> None:
     for name in ("agents", "system_runtime"):
         (desk.root / name).mkdir(parents=True)
     with RootLock.acquire(desk.root, "part"):
-        child = desk.start("run", plan)
+        child = desk.start("run", plan, program=[sys.executable, "-m", "agenttalk"])
         status = Path(f"/proc/{child.pid}/status")
         waited(lambda: _catches(status.read_text(), signal.SIGTERM))  # it waits for the root now
         child.send_signal(signal.SIGINT)
@@ -430,7 +430,7 @@ def test_what_is_killed_leaves_nothing_and_the_next_run_goes_on_there(desk: Desk
     plan = desk.plan(*SLOW)
     child = desk.start("run", plan)
     waited(lambda: len(desk.ran) == 2)
-    child.kill()
+    child.send_signal(preloaded.KILL)
     child.communicate()
     waited(lambda: not desk.alive())
     desk.let("go")

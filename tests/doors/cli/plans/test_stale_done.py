@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import preloaded
 from doors.api.enginekit import engine
 from kits.provekit import CALC, RUNS, SUITE, git, repository
 
@@ -49,7 +50,7 @@ class Desk:
         self.env = {key: value for key, value in os.environ.items() if not key.startswith("AGENTTALK")}
 
     def agenttalk(self, *words: str, code: int = 0) -> Any:
-        command = [sys.executable, "-m", "agenttalk", *words, "--root", str(self.root), "--json"]
+        command = [preloaded.program(), *words, "--root", str(self.root), "--json"]
         done = subprocess.run(command, check=False, env=self.env, capture_output=True, text=True, timeout=600)
         assert done.returncode == code, done.stdout + done.stderr
         return json.loads(done.stdout)

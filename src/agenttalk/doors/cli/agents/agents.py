@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, format_count, sanitize
+from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 from agenttalk.doors.cli.core.root_discovery import find_root
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def list_agents(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
     """List the supported coding agents, and whether they are installed here."""
     from agenttalk.rules.agents import acp_table, cli_table
 
-    out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
+    out = CommandOutput.from_options(CommonOptions.merge(ctx, root, as_json))
     tables: dict[str, Mapping[str, CodingAgent]] = {"cli": cli_table.TABLE, "acp": acp_table.TABLE}
     found = [
         {"agent": name, "driver": driver, "program": shutil.which(entry.program), "install": entry.install}
@@ -82,7 +82,7 @@ def try_agent(
     import asyncio
 
     given = CommonOptions.merge(ctx, root, as_json)
-    out = CommandOutput(as_json=given.as_json)
+    out = CommandOutput.from_options(given)
     profile = _profile(name, given.root or find_root(Path.cwd()), driver)
     for key, use in (("cli", profile.cli), ("acp", profile.acp), ("llm", profile.llm)):
         if model and use is not None:
@@ -348,7 +348,7 @@ def _conclude(out: CommandOutput, tried: TrialResult, left: list[str]) -> None:
     used = [f"{trial['seconds']:g} s", f"sandbox {trial['sandbox']}"]
     used += [f"{trial['tokens']:,} tokens"] if trial["tokens"] else []
     used += [f"${trial['cost_usd']:g}"] if trial["cost_usd"] else []
-    used += [format_count(trial["tool_calls"], "tool call")]
+    used += [out.count(trial["tool_calls"], "tool call")]
     if trial["text"]:
         out.say(sanitize(trial["text"]))
     if left:

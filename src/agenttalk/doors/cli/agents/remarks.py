@@ -128,7 +128,7 @@ def _as_attempt(ctx: typer.Context, root: Any, as_json: bool) -> tuple[CommandOu
     from agenttalk.adapters.store.root_lock import RunningEngine
     from agenttalk.doors.cli.core.engine_client import EngineClient
 
-    out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
+    out = CommandOutput.from_options(CommonOptions.merge(ctx, root, as_json))
     engine = RunningEngine(pid=0, http=environ.get("AGENTTALK_API", ""), socket=environ.get("AGENTTALK_SOCKET", ""))
     return out, EngineClient(engine, token)
 

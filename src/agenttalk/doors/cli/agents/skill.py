@@ -39,7 +39,7 @@ SCHEMAS: dict[str, tuple[str, ...]] = {
 def list_skills(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """List the skills."""
     settings = CommonOptions.merge(ctx, root, as_json)
-    out = CommandOutput(as_json=settings.as_json)
+    out = CommandOutput.from_options(settings)
     if out.as_json:
         out.write_json(sorted(SCHEMAS))
     else:
@@ -62,7 +62,7 @@ def install(
     )
 
     settings = CommonOptions.merge(ctx, root, as_json)
-    out = CommandOutput(as_json=settings.as_json)
+    out = CommandOutput.from_options(settings)
     wanted = names or sorted(SCHEMAS)
     for name in wanted:
         if name not in SCHEMAS:

@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize, summarize_lines
 from agenttalk.doors.cli.plans.live_view import describe_usage
+from agenttalk.rules.text.cli_words import CHANGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -148,11 +149,12 @@ class AgentRace:
     def _conclude(self, winner: RaceRunner) -> int:
         """Have the run of the winner tell its result once more, and merge it if that is wanted."""
         ends = [*(["--merge"] if self._options.merge else []), *(["--pr"] if self._options.pull_request else [])]
-        roots = ["--root", str(self._options.root)] if self._options.root else []
+        roots = ["--language", self._out.locale]
+        roots += ["--root", str(self._options.root)] if self._options.root else []
         arguments = [*ends, *to_arguments(self._options), self._check, "--", *winner.command.to_argv()]
         ours = [*OURSELVES[:-1], *roots, OURSELVES[-1]]
         if not self._out.as_json:
-            self._out.say(f"[green]✓[/] taken: {sanitize(winner.name)}", err=True)
+            self._out.say(f"[green]✓[/] {self._out.text(CHANGE['taken'], agent=sanitize(winner.name))}", err=True)
             return subprocess.run(  # noqa: S603 - no shell, and the program is our own
                 [*ours, *arguments], cwd=self._folder, stderr=subprocess.DEVNULL, check=False
             ).returncode
@@ -170,15 +172,16 @@ class AgentRace:
             race = [each.as_json() for each in self._runners]
             self._out.write_json({"ok": False, "result": result, "check": self._check, "race": race})
         else:
-            self._out.say(f"[bold red]✗[/] not proven by any agent: [bold]{sanitize(self._check)}[/]")
+            check = f"[bold]{sanitize(self._check)}[/]"
+            self._out.say(f"[bold red]✗[/] {self._out.text(CHANGE['not_proven_by_any'], check=check)}")
         return 3 if waiting else 1
 
     def _tell(self, runner: RaceRunner) -> None:
         if self._out.as_json:
             return
         told = runner.as_json()
-        took = describe_usage(runner.usage)
-        word = "stopped" if runner.result == "interrupted" else runner.result
+        took = describe_usage(self._out, runner.usage)
+        word = self._out.text(CHANGE[f"race.{runner.result}"])
         reason = summarize_lines(told["reason"] or "") if runner.result not in {"proven", "interrupted"} else ""
         parts = " [dim]·[/] ".join(part for part in (word, took, reason) if part)
         mark = _MARKS.get(runner.result, "[bold red]✗[/]")
@@ -208,6 +211,7 @@ def to_arguments(options: ChangeOptions) -> list[str]:
     for name, values in (*lists, ("--link", ("none",) if options.links == () else options.links or ())):
         found += [part for value in values for part in (name, value)]
     found += ["--allow-tests"] if options.allow_tests else []
+    found += ["--suspicion", options.suspicion] if options.suspicion else []
     found += ["--already-green", "ok"] if options.already_green else []
     found += ["--prepare", options.prepare] if options.prepare else []
     found += ["--sandbox", options.sandbox] if options.sandbox else []

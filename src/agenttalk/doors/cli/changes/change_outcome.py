@@ -13,6 +13,8 @@ from agenttalk.doors.cli.plans import code
 from agenttalk.doors.cli.plans.live_view import describe_usage
 from agenttalk.rules.changes.change_plan import CHECK
 from agenttalk.rules.text import check_words
+from agenttalk.rules.text.cli_words import CHANGE, REMARKS
+from agenttalk.rules.text.message import join
 
 if TYPE_CHECKING:
     from agenttalk.adapters.workspaces.user_folder import BranchWork
@@ -64,6 +66,7 @@ class ChangeOutcome:
         if result == "done":
             return "proven" if self._task.get("proven") is True else "not proven"
         reason = self._task["reason"] or ""
+        # A running engine answers with the English text alone, so this compares whole sentences of the catalogue.
         if check_words.GREEN_BEFORE(id=CHECK) in reason:
             return "green"
         if check_words.CANNOT_RUN_BEFORE(id=CHECK, why="") in reason:
@@ -83,7 +86,7 @@ class ChangeOutcome:
         explained = root_access.ask_root(
             root, f"/api/plans/{plan}/tasks/{task}/explanation", lambda local: local.plans.explain_task(plan, task)
         )
-        return [each for each in explained["disputes"] if each["state"] == "open"]
+        return [dispute for dispute in explained["disputes"] if dispute["state"] == "open"]
 
     def tell(self) -> int:
         """Merge the work if that is wanted, print the end, and return the exit code."""
@@ -148,8 +151,9 @@ class ChangeOutcome:
         return {}
 
     def _reason(self) -> str | None:
-        disputed = "; ".join(f"the agent disputes the check: {each['reason']}" for each in self._disputes)
-        return disputed or self._task["reason"]
+        disputes = [CHANGE["disputes"](why=dispute["reason"]) for dispute in self._disputes]
+        reason: str | None = self._task["reason"]
+        return join(disputes) if disputes else reason
 
     @property
     def _checks(self) -> list[dict[str, Any]]:
@@ -160,11 +164,14 @@ class ChangeOutcome:
 
     def _say_evidence(self) -> None:
         """Print what the proof rests on."""
-        for each in self._checks:
-            before = "" if self._prepared.options.already_green else "it failed before the work; "
-            where = "in a sealed checkout" if each.get("isolated") else "[yellow]not isolated[/]"
-            now = sanitize_line(each.get("detail") or "it succeeds")[:160]
-            self._out.say(f"  [dim]{before}now, {where}: {now}[/]")
+        out = self._out
+        for check in self._checks:
+            where = out.text(CHANGE["sealed"])
+            if not check.get("isolated"):
+                where = f"[yellow]{out.text(REMARKS['not_isolated'])}[/]"
+            now = sanitize_line(out.translate(check.get("detail") or CHANGE["succeeds"]()))[:160]
+            key = "shown_green" if self._prepared.options.already_green else "shown"
+            out.say(f"  [dim]{out.text(CHANGE[key], where=where, now=now)}[/]")
 
     def _read_work(self) -> BranchWork | None:
         from agenttalk.adapters.workspaces.user_folder import read_work
@@ -172,21 +179,24 @@ class ChangeOutcome:
         return read_work(self._prepared.repository.top, self._prepared.branch) if self.result == "proven" else None
 
     def _say_merged(self) -> None:
-        say, prepared = self._out.say, self._prepared
+        out, say, prepared = self._out, self._out.say, self._prepared
         if self._address:
-            say(f"  pull request: {sanitize(self._address)}")
+            say(f"  {out.text(CHANGE['pull_request'], address=sanitize(self._address))}")
             return
         if self._fault is not None:
-            say(f"  [yellow]‖[/] no pull request was opened: {sanitize(self._fault.message)}")
+            why = sanitize(out.translate(self._fault.message))
+            say(f"  [yellow]‖[/] {out.text(CHANGE['no_pull_request'], why=why)}")
             if self._fault.hint:
-                say(f"  [cyan]→[/] {sanitize(self._fault.hint)}")
+                say(f"  [cyan]→[/] {sanitize(out.translate(self._fault.hint))}")
             return
         match self._merge:
             case LandingResult():
-                say(f"  merged into {sanitize(prepared.repository.branch)} as {self._merge.commit[:12]}")
+                branch, commit = sanitize(prepared.repository.branch), self._merge.commit[:12]
+                say(f"  {out.text(CHANGE['merged'], branch=branch, commit=commit)}")
             case LandingRefusal():
                 paths = "".join(f" {sanitize_line(path)}" for path in self._merge.paths[:5])
-                say(f"  [yellow]‖[/] not merged: {sanitize(self._merge.why)}{paths}")
+                why = sanitize(out.translate(self._merge.why))
+                say(f"  [yellow]‖[/] {out.text(CHANGE['not_merged'], why=why, paths=paths)}")
                 say(f"  [cyan]→[/] {self._describe_merge()}")
             case None:
                 say(f"  [cyan]→[/] {self._describe_merge()}")
@@ -203,37 +213,37 @@ class ChangeOutcome:
         return f"git show --binary {branch} | git {top}apply"
 
     def _say(self) -> None:
-        say, prepared = self._out.say, self._prepared
-        check = sanitize(prepared.check.text)
-        took = describe_usage({**(self._standing.get("usage") or {}), "duration_s": self._seconds})
-        rounds = self._task["rounds"] + 1
-        summary = "; ".join(part for part in (f"round {rounds} of {prepared.options.limits.rounds}", took) if part)
-        reason = summarize_lines(self._reason() or "a question is open", 600)
-        root = shlex.quote(str(prepared.root))
+        out, say, prepared = self._out, self._out.say, self._prepared
+        check = f"[bold]{sanitize(prepared.check.text)}[/]"
+        took = describe_usage(out, {**(self._standing.get("usage") or {}), "duration_s": self._seconds})
+        rounds = out.text(REMARKS["round_of"], number=self._task["rounds"] + 1, most=prepared.options.limits.rounds)
+        summary = "; ".join(part for part in (rounds, took) if part)
+        reason = summarize_lines(out.translate(self._reason() or CHANGE["question"]()), 600)
+        root = sanitize(shlex.quote(str(prepared.root)))
         task = f"{prepared.plan_id}/{self._task['task_id']}"
         match self.result:
             case "proven":
-                say(f"[green]✓[/] proven: [bold]{check}[/] ({summary})")
+                say(f"[green]✓[/] {out.text(CHANGE['proven'], check=check, summary=summary)}")
                 self._say_evidence()
                 if work := self._work:
                     say(f"  {sanitize(prepared.branch)} {work.commit[:12]}: {sanitize(work.summary)}")
                 self._say_merged()
             case "green":
-                say("[yellow]![/] nothing to prove: it is green before the work", err=True)
-                say("  [cyan]→[/] name a check that fails, or pass --already-green ok", err=True)
+                say(f"[yellow]![/] {out.text(CHANGE['green'])}", err=True)
+                say(f"  [cyan]→[/] {out.text(CHANGE['green_hint'])}", err=True)
             case "unable":
                 for key, option in _OPTIONS.items():
                     reason = reason.replace(key, option)
                 say(f"[bold red]✗[/] {reason}", err=True)
             case "waiting":
-                say(f"[yellow]‖[/] waits for a person: {reason} ({summary})")
-                say(f"  [cyan]→[/] agenttalk inbox --root {sanitize(root)}, and then the same command again")
+                say(f"[yellow]‖[/] {out.text(CHANGE['waiting'], why=reason, summary=summary)}")
+                say(f"  [cyan]→[/] {out.text(CHANGE['waiting_hint'], root=root)}")
             case "interrupted":
-                say("[yellow]![/] stopped; run the same command again to go on")
+                say(f"[yellow]![/] {out.text(CHANGE['interrupted'])}")
             case _:
-                say(f"[bold red]✗[/] not proven: [bold]{check}[/] ({summary})")
+                say(f"[bold red]✗[/] {out.text(CHANGE['not_proven'], check=check, summary=summary)}")
                 say(f"  {reason}")
-                for each in self._checks:
-                    if not each["passed"] and each.get("output"):
-                        tell_check_output(self._out, each["output"], "  ")
-                say(f"  [cyan]→[/] agenttalk explain {sanitize(task)} --root {sanitize(root)}")
+                for check_result in self._checks:
+                    if not check_result["passed"] and check_result.get("output"):
+                        tell_check_output(self._out, check_result["output"], "  ")
+                say(f"  [cyan]→[/] agenttalk explain {sanitize(task)} --root {root}")

@@ -20,9 +20,10 @@ from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, Mach
 from agenttalk.doors.cli.changes import check_selection
 from agenttalk.doors.cli.changes.change_outcome import ChangeOutcome
 from agenttalk.doors.cli.changes.prepared_change import ChangeCheck, ChangeOptions, PreparedChange
-from agenttalk.doors.cli.core.output import CommandOutput, format_count, sanitize, sanitize_line
+from agenttalk.doors.cli.core.output import CommandOutput, pad, sanitize, sanitize_line
 from agenttalk.rules.changes import change_plan
 from agenttalk.rules.changes.change_plan import ChangeLimits, ChangeOrder
+from agenttalk.rules.text.cli_words import AND_MORE, CHANGE, TIMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,6 +151,7 @@ class ChangeRun:
                 protected=options.protect,
                 scope=options.scope,
                 tests_allowed=options.allow_tests,
+                suspicion=options.suspicion,
                 already_green=options.already_green,
                 links=links,
                 prepare=options.prepare,
@@ -179,29 +181,27 @@ class ChangeRun:
         if self._out.as_json:
             return
         repository, options = prepared.repository, prepared.options
-        self._line("check", _describe_check(prepared.check))
-        self._line("agent", _describe_agent(prepared.agent))
-        self._line("from", _describe_base(repository))
+        out = self._out
+        self._line("check", _describe_check(out, prepared.check))
+        self._line("agent", _describe_agent(out, prepared.agent))
+        self._line("from", _describe_base(out, repository))
         if (candidate := prepared.check.candidate) is not None:
             kept = change_plan.list_protected(candidate, options.protect, tests_allowed=options.allow_tests)
-            self._line("protected", _shorten(kept) or "nothing")
+            self._line("protected", _shorten(out, kept) or out.text(CHANGE["nothing"]))
         if options.scope:
-            self._line("scope", _shorten(options.scope))
+            self._line("scope", _shorten(out, options.scope))
         if prepared.links:
-            self._line("read-only", _shorten(prepared.links))
+            self._line("read-only", _shorten(out, prepared.links))
         if options.prepare:
             self._line("prepare", sanitize_line(options.prepare))
-        self._line("sandbox", _describe_sandbox(options.sandbox))
-        self._line("limits", _describe_limits(options.limits))
-        for paths, what in (
-            (repository.submodules, "the clone has no files of submodules"),
-            (repository.pointers, "the clone has pointers instead of files of Git LFS"),
-        ):
+        self._line("sandbox", _describe_sandbox(out, options.sandbox))
+        self._line("limits", _describe_limits(out, options.limits))
+        for paths, template in ((repository.submodules, CHANGE["submodules"]), (repository.pointers, CHANGE["lfs"])):
             if paths:
-                self._out.say(f"[yellow]![/] {what}: {_shorten(paths)}", err=True)
+                out.say(f"[yellow]![/] {out.text(template, paths=_shorten(out, paths))}", err=True)
 
     def _line(self, name: str, text: str) -> None:
-        self._out.say(f"[dim]{name:<10}[/] {text}", err=True)
+        self._out.say(f"[dim]{pad(self._out.text(CHANGE[name]), 10)}[/] {text}", err=True)
 
     def _conclude(self, prepared: PreparedChange, standing: dict[str, Any]) -> int:
         """Tell how the run ended, and return the exit code."""
@@ -289,7 +289,7 @@ def _require_mergeable(repository: UserRepository) -> None:
             Code.OPTION_INVALID, "--merge needs a branch, and none is checked out", hint="git switch to one"
         )
     if repository.uncommitted:
-        files = _shorten(repository.uncommitted)
+        files = ", ".join(repository.uncommitted[:_SHOWN]) + (" …" if len(repository.uncommitted) > _SHOWN else "")
         hint = "commit or stash it, or leave out --merge"
         raise UsageError(Code.OPTION_INVALID, f"--merge needs a clean work tree, and this changed: {files}", hint=hint)
 
@@ -399,29 +399,38 @@ def _compile(plan: dict[str, Any], root: Path) -> CompiledPlan:
     return compiled
 
 
-def _shorten(paths: Sequence[str]) -> str:
+def _shorten(out: CommandOutput, paths: Sequence[str]) -> str:
     shown = ", ".join(sanitize_line(path) for path in paths[:_SHOWN])
-    return f"{shown} and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else shown
+    return out.text(AND_MORE, names=shown, count=len(paths) - _SHOWN) if len(paths) > _SHOWN else shown
 
 
-def _describe_check(check: ChangeCheck) -> str:
+def _describe_check(out: CommandOutput, check: ChangeCheck) -> str:
     if check.candidate is None:
-        return "you, when the agent says that it is done"
-    where = f" in {sanitize(check.candidate.cwd)}" if check.candidate.cwd else ""
-    others = f"; {format_count(check.others, 'other')} found, --check names one" if check.others else ""
-    why = f" [dim]({sanitize_line(check.why)}{others})[/]" if check.why else ""
-    return f"{sanitize_line(check.text)}{where}{why}"
+        return out.text(CHANGE["you"])
+    shown, why = sanitize_line(check.text), sanitize_line(out.translate(check.why))
+    if check.candidate.cwd:
+        shown = out.text(CHANGE["check_in"], check=shown, folder=sanitize(check.candidate.cwd))
+    if not why:
+        return shown
+    if check.others:
+        found = out.text(CHANGE["found_others"], why=why, others=out.count(check.others, "other"))
+    else:
+        found = out.text(CHANGE["found"], why=why)
+    return f"{shown} [dim]{found}[/]"
 
 
-def _describe_agent(agent: AgentCommand) -> str:
+def _describe_agent(out: CommandOutput, agent: AgentCommand) -> str:
     if not agent.is_known:
-        return f"{sanitize_line(shlex.join(agent.argv))[:100]} [dim](findings in AGENTTALK_FEEDBACK)[/]"
-    model = f", model {sanitize_line(agent.model)}" if agent.model else ""
-    dropped = f" [dim](ours instead of {sanitize_line(' '.join(agent.dropped))})[/]" if agent.dropped else ""
-    return f"{agent.agent}{model}{dropped}"
+        return f"{sanitize_line(shlex.join(agent.argv))[:100]} [dim]{out.text(CHANGE['feedback'])}[/]"
+    name = str(agent.agent)
+    if agent.model:
+        name = out.text(CHANGE["model"], agent=name, model=sanitize_line(agent.model))
+    if not agent.dropped:
+        return name
+    return f"{name} [dim]{out.text(CHANGE['dropped'], flags=sanitize_line(' '.join(agent.dropped)))}[/]"
 
 
-def _describe_sandbox(tier: Tier | None) -> str:
+def _describe_sandbox(out: CommandOutput, tier: Tier | None) -> str:
     import asyncio
 
     from agenttalk.adapters.drivers.sandboxes import Sandboxes
@@ -431,7 +440,7 @@ def _describe_sandbox(tier: Tier | None) -> str:
         chosen = asyncio.run(Sandboxes().choose(Confinement(tier or "best")))
     except ValueError as error:
         raise UsageError(Code.OPTION_INVALID, f"--sandbox {tier}: {error}") from error
-    return "[yellow]none: the agent can do what you can[/]" if chosen == "plain" else chosen
+    return f"[yellow]{out.text(CHANGE['no_sandbox'])}[/]" if chosen == "plain" else chosen
 
 
 def _require_usable(options: ChangeOptions) -> None:
@@ -463,15 +472,17 @@ def _require_variables(names: Sequence[str]) -> None:
             raise UsageError(Code.OPTION_INVALID, f"--env: {name[:60]!r} is not set", hint=f"set it: export {name}=…")
 
 
-def _describe_base(repository: UserRepository) -> str:
-    where = sanitize(repository.branch) if repository.branch else "no branch"
-    changed = len(repository.uncommitted)
-    more = f" with {format_count(changed, 'uncommitted file')}" if changed else ""
-    return f"{repository.head[:12]} ({where}){more}"
+def _describe_base(out: CommandOutput, repository: UserRepository) -> str:
+    branch = sanitize(repository.branch) if repository.branch else out.text(CHANGE["no_branch"])
+    commit, changed = repository.head[:12], len(repository.uncommitted)
+    if changed:
+        files = out.count(changed, "uncommitted file")
+        return out.text(CHANGE["base_uncommitted"], commit=commit, branch=branch, files=files)
+    return out.text(CHANGE["base"], commit=commit, branch=branch)
 
 
-def _describe_limits(limits: ChangeLimits) -> str:
-    parts = [format_count(limits.rounds, "round")]
-    parts += [f"{limits.minutes:g} minutes"] if limits.minutes is not None else []
+def _describe_limits(out: CommandOutput, limits: ChangeLimits) -> str:
+    parts = [out.count(limits.rounds, "round")]
+    parts += [out.text(TIMES["limit"], minutes=limits.minutes)] if limits.minutes is not None else []
     parts += [f"${limits.cost_usd:g}"] if limits.cost_usd is not None else []
     return ", ".join(parts)

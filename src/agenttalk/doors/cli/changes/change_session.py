@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.doors.cli.changes import check_selection
+from agenttalk.rules.text.cli_words import PROVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -89,7 +90,7 @@ class ChangeSession:
         more = {"env": dict(self._request.env) or None, "timeout": self._request.seconds}
         check = check_selection.lead_to_programs(self._repository, candidate, self._links).model_copy(update=more)
         change = ChangeUnderProof(files, check, tree, self._request.policy)
-        announce(f"check: {check.run} ({candidate.why})")
+        announce(PROVE["check"](command=check.run, why=candidate.why))
         prover = make_change_prover(self._trees, self._repository.top, self._request.prepare)
         remarks = [*remarks, *self._find_remarks()]
         proven = asyncio.run(prover.prove(change, self.ends, remarks, announce))

@@ -10,6 +10,7 @@ import typer
 
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
+from agenttalk.rules.text.cli_words import PROVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
     from agenttalk.rules.changes.change_report import ChangeReport
 
 prove_app = typer.Typer(add_completion=False)
-
-_RUNS = {
-    "work": "checking the work",
-    "held": "checking the work with the tests as they were",
-    "base": "checking the base",
-    "red": "checking the base with the tests of the work",
-}
 
 
 @prove_app.command("prove")
@@ -63,6 +57,14 @@ def prove(
         Literal["refuse", "ok"],
         typer.Option("--already-green", help="Whether the check may pass without the change, as for a refactoring."),
     ] = "refuse",
+    suspicion: Annotated[
+        Literal["note", "ask", "refuse"],
+        typer.Option("--suspicion", help="What follows from lines that could deceive the check."),
+    ] = "ask",
+    reviewed: Annotated[
+        list[str] | None,
+        typer.Option("--reviewed", metavar="HASH", help="Suspicious lines that you have read and approve; repeatable."),
+    ] = None,
     link: Annotated[
         list[str] | None,
         typer.Option("--link", metavar="PATH", help="An ignored path that the check needs; none for none. Repeatable."),
@@ -86,7 +88,10 @@ def prove(
         list[str] | None,
         typer.Option("--also", metavar="FORMAT=FILE", help="Another form of the result, in a file; repeatable."),
     ] = None,
-    locale: Annotated[Literal["en", "zh"], typer.Option("--locale", help="Language of the result.")] = "en",
+    locale: Annotated[
+        Literal["en", "zh"] | None,
+        typer.Option("--locale", help="Language of the result. Default: that of all messages."),
+    ] = None,
     hook: Annotated[
         Literal["claude-start", "claude-stop", "pre-push"] | None,
         typer.Option("--hook", help="Answer as a hook of Claude Code or git, which gives its input on standard input."),
@@ -107,12 +112,15 @@ def prove(
 
     Exit codes: 0 proven, 1 not proven, 2 bad input.
     """
+    from dataclasses import replace
+
     from agenttalk.doors.cli.changes import prove_hooks, pull_request
     from agenttalk.doors.cli.changes.change_session import ChangeRequest, prove_one
     from agenttalk.doors.cli.core import agent_permissions
 
     common = CommonOptions.merge(ctx, root, as_json)
-    out = CommandOutput(as_json=common.as_json)
+    out = CommandOutput.from_options(common)
+    language = locale or common.locale
     here = Path.cwd()
     claude = hook in {"claude-start", "claude-stop"}
     if claude and agent_permissions.is_agent():
@@ -128,23 +136,24 @@ def prove(
             message = "name one work: --head, --pr, or the folder"
             raise UsageError(Code.OPTION_INVALID, message, hint="see 'agenttalk prove --help'")
         policy = _make_policy(scope, protect, allow_tests=allow_tests, already_green=already_green == "ok")
-        variables = tuple(_read_variable(each) for each in env or ())
+        policy = replace(policy, suspicion=suspicion, reviewed=tuple(reviewed or ()))
+        variables = tuple(_read_variable(text) for text in env or ())
         links = tuple(link or ())
         return ChangeRequest(policy, head, base, check, links, variables, prepare.strip(), timeout)
 
     if hook == "claude-stop":
-        return prove_hooks.answer_claude(here, make_request, blocks, locale)
+        return prove_hooks.answer_claude(here, make_request, blocks, language)
     request = make_request()
     if hook == "pre-push":
-        return prove_hooks.answer_push(out, here, request, locale)
+        return prove_hooks.answer_push(out, here, request, language)
     if pull is not None:
         request = pull_request.resolve(here, common.root, pull, source, request)
     form = "json" if common.as_json else shape
-    others = [_read_form(each) for each in also or ()]
+    others = [_read_form(text) for text in also or ()]
     report = prove_one(here, request, _make_announcer(out, quiet=form != "text" and output is None))
     for other, path in others:
-        _deliver(render(report, other, locale), path)
-    _deliver(render(report, form, locale), output)
+        _deliver(render(report, other, language), path)
+    _deliver(render(report, form, language), output)
     return 0 if report.proof.proven else 1
 
 
@@ -170,7 +179,8 @@ def _read_variable(text: str) -> tuple[str, str]:
 def _make_announcer(out: CommandOutput, *, quiet: bool) -> Callable[[str], None]:
     def announce(text: str) -> None:
         if not quiet:
-            out.say(f"[dim]· {sanitize(_RUNS.get(text, text))}[/]", err=True)
+            words = out.text(PROVE[text]) if text in PROVE else sanitize(out.translate(text))
+            out.say(f"[dim]· {words}[/]", err=True)
 
     return announce
 

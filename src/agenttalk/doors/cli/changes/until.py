@@ -49,6 +49,10 @@ AllowTestsOption = Annotated[
 GreenOption = Annotated[
     Literal["ok"] | None, typer.Option("--already-green", help="ok: the check may succeed before the work.")
 ]
+SuspicionOption = Annotated[
+    Literal["note", "ask", "refuse"] | None,
+    typer.Option("--suspicion", help="What follows from lines that could deceive the check. Default: ask."),
+]
 EnvOption = Annotated[
     list[str] | None,
     typer.Option("--env", metavar="NAME", help="Environment variable that the agent's program gets; repeatable."),
@@ -84,6 +88,7 @@ def until(
     scope: ScopeOption = None,
     allow_tests: AllowTestsOption = False,
     already_green: GreenOption = None,
+    suspicion: SuspicionOption = None,
     env: EnvOption = None,
     link: LinkOption = None,
     prepare: PrepareOption = "",
@@ -108,6 +113,7 @@ def until(
         scope=tuple(scope or ()),
         allow_tests=allow_tests,
         already_green=already_green is not None,
+        suspicion=suspicion,
         env=tuple(env or ()),
         links=None if link is None else tuple(link),
         prepare=prepare,
@@ -142,6 +148,7 @@ def do(
     scope: ScopeOption = None,
     allow_tests: AllowTestsOption = False,
     already_green: GreenOption = None,
+    suspicion: SuspicionOption = None,
     env: EnvOption = None,
     link: LinkOption = None,
     prepare: PrepareOption = "",
@@ -166,6 +173,7 @@ def do(
         scope=tuple(scope or ()),
         allow_tests=allow_tests,
         already_green=already_green is not None,
+        suspicion=suspicion,
         env=tuple(env or ()),
         links=None if link is None else tuple(link),
         prepare=prepare,
@@ -181,4 +189,4 @@ def do(
 def _make_run(ctx: typer.Context, as_json: bool, options: ChangeOptions) -> ChangeRun:  # noqa: FBT001 - as given
     from agenttalk.doors.cli.changes.change_run import ChangeRun
 
-    return ChangeRun(CommandOutput(as_json=CommonOptions.merge(ctx, None, as_json).as_json), options)
+    return ChangeRun(CommandOutput.from_options(CommonOptions.merge(ctx, None, as_json)), options)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from agenttalk.adapters.store import operator_folder
 from agenttalk.adapters.store.root_lock import RunningEngine, running_engine
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, JsonError, MachineError, Problem, UsageError
 
 TIMEOUT: Final = 15 * 60.0
@@ -22,8 +23,11 @@ _LARGEST: Final = 128 * 1024 * 1024
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def connect_to_running_engine(root: Path) -> EngineClient | None:
-    """Return a client of the engine of a root; None where no engine runs. Raises UsageError without its token."""
+def connect_to_running_engine(root: Path, locale: Locale = "en") -> EngineClient | None:
+    """Return a client of the engine of a root; None where no engine runs. Raises UsageError without its token.
+
+    The engine answers in the language `locale`.
+    """
     engine = running_engine(root)
     if engine is None:
         return None
@@ -34,19 +38,20 @@ def connect_to_running_engine(root: Path) -> EngineClient | None:
             f"{root} has a running engine (process {engine.pid}), but you have no token for it",
             hint=f"ask the user who started it; their configuration folder has the token in {operator_folder.TOKEN}",
         )
-    return EngineClient(engine, token)
+    return EngineClient(engine, token, locale)
 
 
 class EngineClient:
     """Sends requests to an engine, and raises its errors as they were raised there."""
 
-    def __init__(self, engine: RunningEngine, token: str) -> None:
+    def __init__(self, engine: RunningEngine, token: str, locale: Locale = "en") -> None:
         self.reached = False
         """Whether a connection was made. Without one, no request was sent."""
         self.answered = False
         """Whether the engine has answered."""
         self._engine = engine
         self._token = token
+        self._locale = locale
 
     @property
     def is_temporary(self) -> bool:
@@ -70,6 +75,7 @@ class EngineClient:
         connection = self._connect()
         self.reached = True
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json", **more}
+        headers["Accept-Language"] = self._locale
         try:
             connection.request(method, path, body, headers)
             response = connection.getresponse()

@@ -7,7 +7,8 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeVar
+from unicodedata import east_asian_width
 
 import typer
 
@@ -18,9 +19,13 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from agenttalk.contracts.core.vocabulary import Locale
     from agenttalk.contracts.errors import Problem
     from agenttalk.contracts.generation import Repair
+    from agenttalk.rules.text.code_words import Group
+    from agenttalk.rules.text.message import Template
 
+T = TypeVar("T")
 RootOption = Annotated[
     Path | None,
     typer.Option(
@@ -42,20 +47,56 @@ class CommonOptions:
 
     root: Path | None = None
     as_json: bool = False
+    locale: Locale = "en"
+    """The language of what is printed for people."""
 
     @staticmethod
     def merge(ctx: typer.Context, root: Path | None, as_json: bool) -> CommonOptions:  # noqa: FBT001 - options as given
         """Merge the options of a command with those before its name. Its own win."""
         before = ctx.obj if isinstance(ctx.obj, CommonOptions) else CommonOptions()
-        return CommonOptions(root=root or before.root, as_json=as_json or before.as_json)
+        return CommonOptions(root or before.root, as_json or before.as_json, before.locale)
 
 
 class CommandOutput:
     """Prints the answer of a command."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, *, as_json: bool, locale: Locale = "en") -> None:
+        """`locale` is the language for people. JSON is for programs, and always English."""
         self.as_json = as_json
+        self.locale: Locale = "en" if as_json else locale
         self._consoles: dict[bool, Console] = {}
+
+    @classmethod
+    def from_options(cls, options: CommonOptions) -> Self:
+        """Make the output of a command with these options."""
+        return cls(as_json=options.as_json, locale=options.locale)
+
+    def text(self, template: Template, /, **params: object) -> str:
+        """Return a sentence of the catalogue in the reader's language. The caller has escaped what is from outside."""
+        return template.render(self.locale, **params)
+
+    def translate(self, value: T) -> T:
+        """Return a text or a JSON value with the sentences of the engine in the reader's language, not escaped."""
+        if self.locale == "en":
+            return value
+        from agenttalk.rules.text.message import render_all
+
+        translated: T = render_all(value, self.locale)
+        return translated
+
+    def code(self, group: Group, code: object) -> str:
+        """Return a code as people read it. Readers of English get the code itself."""
+        if self.locale == "en":
+            return str(code)
+        from agenttalk.rules.text.code_words import render_code
+
+        return render_code(self.locale, group, code)
+
+    def count(self, number: int, thing: str) -> str:
+        """Return a number with its noun, in the singular or plural."""
+        from agenttalk.rules.text import cli_words
+
+        return cli_words.COUNTS[f"{thing} (one)" if number == 1 else thing].render(self.locale, count=number)
 
     def console(self, *, err: bool = False) -> Console:
         """Return the console of a stream. Rich is loaded by the first call."""
@@ -97,6 +138,15 @@ class CommandOutput:
         else:
             self._fault("[bold red]✗[/]", "", code, message, hint, err=True)
 
+    def _explain_code(self, code: str, message: str) -> str:
+        """Return what a code means, for readers of another language than that of the message."""
+        if self.locale == "en":
+            return ""
+        from agenttalk.rules.text.code_words import render_refusal
+        from agenttalk.rules.text.message import Message
+
+        return "" if isinstance(message, Message) else render_refusal(self.locale, str(code))
+
     def show_problems(self, problems: Iterable[Problem], *, warning: bool = False, err: bool = True) -> None:
         """Print each problem with its field, code and hint."""
         mark = "[yellow]![/]" if warning else "[bold red]✗[/]"
@@ -117,9 +167,13 @@ class CommandOutput:
 
     def _fault(self, mark: str, field: str, code: str, message: str, hint: str, *, err: bool) -> None:
         where = f"[bold]{sanitize(field)}[/]: " if field else ""
-        self.say(f"{mark} {where}{sanitize(message)} [dim]\\[{code}][/]", err=err)
+        meaning = self._explain_code(code, message)
+        shown = sanitize(self.translate(message))
+        self.say(f"{mark} {where}{meaning or shown} [dim]\\[{code}][/]", err=err)
+        if meaning:
+            self.say(f"  {shown}", err=err)
         if hint:
-            self.say(f"  [cyan]→[/] {sanitize(hint)}", err=err)
+            self.say(f"  [cyan]→[/] {sanitize(self.translate(hint))}", err=err)
 
 
 def sanitize(text: object) -> str:
@@ -145,10 +199,9 @@ def shorten_json(value: Any, width: int = 60) -> str:
     return sanitize(text if len(text) <= width else text[: width - 1] + "…")
 
 
-def format_count(number: int, thing: str) -> str:
-    """Return a number with its noun, in the singular or plural."""
-    plural = f"{thing[:-1]}ies" if thing.endswith("y") and not thing.endswith(("ay", "ey", "oy")) else f"{thing}s"
-    return f"{number:,} {thing if number == 1 else plural}"
+def pad(text: str, width: int) -> str:
+    """Return a text with spaces up to a number of columns. Chinese characters take two."""
+    return text + " " * (width - sum(2 if east_asian_width(char) in "WF" else 1 for char in text))
 
 
 PRINTED: Final = 8
@@ -162,6 +215,6 @@ def tell_check_output(out: CommandOutput, printed: str, margin: str) -> None:
     lines = last_lines(printed, PRINTED)
     before = [name for name in find_failed_tests(printed) if not any(name in line for line in lines)]
     for name in before:
-        out.say(f"{margin}[red]failed:[/] {sanitize_line(name)}")
+        out.say(f"{margin}[red]{out.code('delivery', 'failed')}:[/] {sanitize_line(name)}")
     for line in lines:
         out.say(f"{margin}[dim]│[/] {sanitize(line[-200:])}")

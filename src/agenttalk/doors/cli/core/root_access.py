@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import typer
 
@@ -17,6 +17,7 @@ from agenttalk.doors.cli.core.root_discovery import MARKS, resolve_root
 if TYPE_CHECKING:
     import asyncio
 
+    from agenttalk.contracts.core.vocabulary import Locale
     from agenttalk.doors.cli.core.engine_client import EngineClient
     from agenttalk.doors.cli.core.local_root import LocalRoot
 
@@ -38,29 +39,34 @@ def choose_root(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[C
             f"{folder} is not a root",
             hint="a root contains agents/ and system_runtime/; check --root and AGENTTALK_ROOT",
         )
-    return CommandOutput(as_json=given.as_json), folder
+    return CommandOutput.from_options(given), folder
 
 
-def ask_root_for_all(root: Path, path: str, name: str, offline: UseCase[dict[str, Any]]) -> list[dict[str, Any]]:
+def ask_root_for_all(
+    root: Path, path: str, name: str, offline: UseCase[dict[str, Any]], *, locale: Locale = "en"
+) -> list[dict[str, Any]]:
     """Return a whole list, which an engine serves page by page, and `offline` returns at once."""
     items: list[dict[str, Any]] = []
     place: str | None = ""
     while place is not None:
-        page = ask_root(root, f"{path}?limit=500" + (f"&after={place}" if place else ""), offline)
+        page = ask_root(root, f"{path}?limit=500" + (f"&after={place}" if place else ""), offline, locale=locale)
         items += page[name]
         place = page.get("next")
     return items
 
 
-def ask_root(root: Path, path: str, offline: UseCase[T], body: Mapping[str, Any] | None = None) -> T | Any:
+def ask_root(
+    root: Path, path: str, offline: UseCase[T], body: Mapping[str, Any] | None = None, *, locale: Locale = "en"
+) -> T | Any:
     """Have the engine of a root serve a request, or this process where no engine runs.
 
-    With a `body` the request is a POST. `offline` is the use case behind `path`. An engine that is starting or ending
+    With a `body` the request is a POST. An engine answers in the language `locale`, while what `offline` returns has
+    messages, which the caller translates. `offline` is the use case behind `path`. An engine that is starting or ending
     is waited for. Beside an engine, nothing is loaded but its client.
     """
     deadline = time.monotonic() + PATIENCE
     while True:
-        client = _connect_to_engine(root)
+        client = _connect_to_engine(root, locale)
         try:
             if client is not None:
                 return client.get(path) if body is None else client.post(path, body)
@@ -72,7 +78,7 @@ def ask_root(root: Path, path: str, offline: UseCase[T], body: Mapping[str, Any]
         time.sleep(0.05)
 
 
-def _connect_to_engine(root: Path) -> EngineClient | None:
+def _connect_to_engine(root: Path, locale: Locale) -> EngineClient | None:
     """Return a client of the engine of a root; None where no engine runs, without loading the client."""
     from agenttalk.adapters.store.root_lock import running_engine
 
@@ -80,7 +86,7 @@ def _connect_to_engine(root: Path) -> EngineClient | None:
         return None
     from agenttalk.doors.cli.core import engine_client
 
-    return engine_client.connect_to_running_engine(root)
+    return engine_client.connect_to_running_engine(root, locale)
 
 
 def _run_offline(root: Path, offline: UseCase[T]) -> T:
@@ -131,9 +137,6 @@ def make_root(ctx: typer.Context, root: Path | None) -> Path:
     except OSError as error:
         raise MachineError(Code.FILE_UNWRITABLE, f"cannot create the root {folder}: {error.strerror}") from error
     return folder
-
-
-NOT_SERVED: Final = "no engine runs here, so no work continues; start 'agenttalk serve', or repeat 'agenttalk run'"
 
 
 def is_served(root: Path) -> bool:

@@ -79,7 +79,7 @@ def restore(
     continues one.
     """
     given = CommonOptions.merge(ctx, root, as_json)
-    out = CommandOutput(as_json=given.as_json)
+    out = CommandOutput.from_options(given)
     if given.root is None:
         raise UsageError(Code.OPTION_INVALID, "no root given", hint="pass --root FOLDER, which must not exist yet")
     told = _restored(archive.absolute(), given.root.absolute(), go_on=go_on)

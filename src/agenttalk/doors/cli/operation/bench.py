@@ -38,7 +38,7 @@ def bench(
     """
     import asyncio
 
-    out = CommandOutput(as_json=CommonOptions.merge(ctx, None, as_json).as_json)
+    out = CommandOutput.from_options(CommonOptions.merge(ctx, None, as_json))
     if not folder.is_dir():
         raise UsageError(Code.FILE_UNREADABLE, f"{folder} is not a folder", hint="pass an existing folder to --dir")
     with tempfile.TemporaryDirectory(prefix=".agenttalk-bench-", dir=folder) as scratch:

@@ -11,6 +11,7 @@ import typer
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
+from agenttalk.rules.text.cli_words import DAY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,15 +72,16 @@ def _ask_day(ctx: typer.Context, root: Path | None, as_json: bool, body: dict[st
 def tell_day(out: CommandOutput, found: dict[str, Any]) -> None:
     """Print what was spent today, and what waits for another day."""
     if found["limit_usd"] is None:
-        out.say("no spending limit is set")
+        out.say(out.text(DAY["no_limit"]))
         return
-    origin = f"set by {sanitize(found['set_by'])}" if found["set_by"] else "from agenttalk.toml"
-    out.say(f"today (UTC): ${found['spent_usd']:g} of ${found['limit_usd']:g} spent [dim]({origin})[/]")
+    set_by = found["set_by"]
+    origin = out.text(DAY["set_by"], who=sanitize(set_by)) if set_by else out.text(DAY["from_settings"])
+    spent, limit = found["spent_usd"], found["limit_usd"]
+    out.say(out.text(DAY["spent"], spent=spent, limit=limit, origin=f"[dim]{origin}[/]"))
     if found["paused"]:
-        when = "work continues at 00:00 UTC, or after 'agenttalk budget set USD'"
-        out.say(f"[yellow]‖[/] no task starts: the budget of the day is used up; {when}")
+        out.say(f"[yellow]‖[/] {out.text(DAY['paused'])}")
     if found.get("waiting"):
-        out.say(f"  waiting tasks: {found['waiting']}")
+        out.say(f"  {out.text(DAY['waiting'], count=found['waiting'])}")
     if found.get("stopped"):
         names = ", ".join(sanitize(name) for name in found["stopped"])
-        out.say(f"  stopped during a turn, which does not count against their agents: {names}")
+        out.say(f"  {out.text(DAY['stopped'], names=names)}")

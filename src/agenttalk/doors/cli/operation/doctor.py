@@ -74,7 +74,7 @@ def doctor(
 ) -> int:
     """Check what works on this machine, and how to fix the rest. With a root, also check what its settings need."""
     given = CommonOptions.merge(ctx, root, as_json)
-    out = CommandOutput(as_json=given.as_json)
+    out = CommandOutput.from_options(given)
     found = list(run_probes(_machine(given.root or find_root(Path.cwd())), only or ()))
     ok = all(each.ok for each in found if each.needed)
     if out.as_json:

@@ -59,7 +59,7 @@ def init(
     changes nothing. An addition that would change existing text is shown, for you to make by hand.
     """
     given = CommonOptions.merge(ctx, root, as_json)
-    out = CommandOutput(as_json=given.as_json)
+    out = CommandOutput.from_options(given)
     place = folder if folder is not None else _find_top(Path.cwd())
     if not place.is_dir():
         raise UsageError(Code.FILE_UNREADABLE, f"{place} is not a folder", hint="check --dir")

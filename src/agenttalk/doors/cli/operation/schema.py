@@ -26,7 +26,7 @@ def schema(
     from agenttalk.contracts.core import catalogue  # not at the top: --help must not load every model
 
     settings = CommonOptions.merge(ctx, root, as_json)
-    out = CommandOutput(as_json=settings.as_json)
+    out = CommandOutput.from_options(settings)
     if out_folder is not None:
         return _export(out, [name] if name else list(catalogue.DOCUMENTS), out_folder)
     if name is not None:

@@ -8,11 +8,12 @@ import typer
 
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.cli.core import root_access
-from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize, sanitize_line
+from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, pad, sanitize, sanitize_line
 from agenttalk.doors.cli.operation import budget
 from agenttalk.doors.cli.plans import decisions
 from agenttalk.doors.cli.plans.live_view import describe_doing, describe_gate, describe_open_questions, describe_usage
 from agenttalk.doors.cli.proof.honesty import format_honesty
+from agenttalk.rules.text.cli_words import NOT_SERVED, REMARKS, STATUS
 
 status_app = typer.Typer(add_completion=False)
 fsck_app = typer.Typer(add_completion=False)
@@ -35,62 +36,66 @@ def status(
     from agenttalk.contracts.core.problems import find_nearest
 
     out, folder = root_access.choose_root(ctx, root, as_json)
-    found = root_access.ask_root(folder, "/api/status", lambda local: local.read_status())
+    found = out.translate(
+        root_access.ask_root(folder, "/api/status", lambda local: local.read_status(), locale=out.locale)
+    )
     plans, toolchain, believed = found["plans"], found.get("toolchain"), found["honesty"]
-    known = [each["plan_id"] for each in plans]
+    known = [overview["plan_id"] for overview in plans]
     if plan is not None and plan not in known:
         near = find_nearest(plan, known)
         hint = f"did you mean {near!r}?" if near else "'agenttalk status' lists all plans"
         raise UsageError(Code.NAME_UNKNOWN, f"there is no plan {plan!r}", hint=hint)
-    shown = [each for each in plans if plan in {None, each["plan_id"]}]
+    shown = [overview for overview in plans if plan in {None, overview["plan_id"]}]
     if out.as_json:
         more = {"honesty": believed, **({"toolchain": toolchain} if toolchain else {})} if plan is None else {}
         more |= {"day": found["day"]} if plan is None else {}
         out.write_json({"ok": True, "served": root_access.is_served(folder), "plans": shown, **more})
         return 0
     served = root_access.is_served(folder)
-    for each in shown:
-        _tell_plan(out, each, served=served)
+    for overview in shown:
+        _tell_plan(out, overview, served=served)
     if toolchain and plan in {None, "_toolchain"}:
         _tell_toolchain(out, toolchain)
     if believed["claims"] and plan is None:
-        out.say(f"honesty: {format_honesty(believed)} [dim](details: 'agenttalk honesty')[/]")
+        counts = out.text(STATUS["honesty"], counts=format_honesty(out, believed))
+        out.say(f"{counts} [dim]{out.text(STATUS['details'])}[/]")
     if plan is None and (found.get("day") or {}).get("limit_usd") is not None:
         budget.tell_day(out, found["day"])
     if not shown:
-        out.say("[dim]No plans yet. 'agenttalk route --once' imports plans from system_runtime/plans.[/]")
+        out.say(f"[dim]{out.text(STATUS['no_plans'])}[/]")
     return 0
 
 
 def _tell_plan(out: CommandOutput, plan: dict[str, Any], *, served: bool) -> None:
-
-    counts = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in plan["messages"].items() if count)
-    out.say(f"[bold]{sanitize(plan['plan_id'])}[/]  [dim]{plan['origin']}, board {sanitize(plan['board'])}[/]")
+    counts = ", ".join(out.text(STATUS[word], count=count) for word, count in plan["messages"].items() if count)
+    origin = out.text(STATUS["origin"], origin=plan["origin"], board=sanitize(plan["board"]))
+    out.say(f"[bold]{sanitize(plan['plan_id'])}[/]  [dim]{origin}[/]")
     if plan["halted"]:
-        out.say(f"  [bold red]✗ halted:[/] {sanitize(plan['halted'])}")
-    out.say(f"  messages: {counts or 'none'}")
+        out.say(f"  [bold red]✗ {out.text(STATUS['halted'])}[/] {sanitize(plan['halted'])}")
+    out.say(f"  {out.text(STATUS['messages'], counts=counts or out.text(STATUS['none']))}")
     decisions.tell_decisions(out, plan)
     tasks = [(sanitize(task["task_id"]), sanitize(task["agent_id"]), task) for task in plan["tasks"]]
     wide, wider = (max((len(row[column]) for row in tasks), default=0) for column in (0, 1))
     for task_id, agent_id, task in tasks:
         colour = COLOURS.get(task["state"], "yellow")
-        remark = _remark(task)
+        remark = _remark(out, task)
         padding = " " * (wider - len(agent_id) + 2) if remark else ""
-        out.say(f"  [{colour}]{task['state']:<22}[/] {task_id:<{wide}}  [dim]{agent_id}[/]{padding}{remark}")
+        state = pad(out.code("state", task["state"]), 22)
+        out.say(f"  [{colour}]{state}[/] {task_id:<{wide}}  [dim]{agent_id}[/]{padding}{remark}")
     for gate in plan.get("gates", ()):
-        out.say(f"  {describe_gate(gate)}")
+        out.say(f"  {describe_gate(out, gate)}")
     if plan["origin"] == "engine" and plan["state"] == "RUNNING" and not served:
-        out.say(f"  [yellow]![/] {root_access.NOT_SERVED}")
+        out.say(f"  [yellow]![/] {out.text(NOT_SERVED)}")
     for wait in plan.get("waits", ()):
         out.say(f"  [yellow]![/] {sanitize_line(wait['text'])}")
     if plan.get("questions"):
-        out.say(f"  [yellow]?[/] {describe_open_questions(plan['questions'])}")
-    took = describe_usage(plan.get("usage"))
+        out.say(f"  [yellow]?[/] {describe_open_questions(out, plan['questions'])}")
+    took = describe_usage(out, plan.get("usage"))
     if took:
-        out.say(f"  in all: {took}")
+        out.say(f"  {out.text(STATUS['in_all'], usage=took)}")
     counted = {name: usage for name, usage in plan.get("usage_by_agent", {}).items() if _counts(usage)}
     for name, usage in counted.items():
-        out.say(f"  [dim]{sanitize(name)}:[/] {describe_usage(usage)}")
+        out.say(f"  [dim]{sanitize(name)}:[/] {describe_usage(out, usage)}")
 
 
 def _counts(usage: dict[str, Any]) -> bool:
@@ -99,25 +104,26 @@ def _counts(usage: dict[str, Any]) -> bool:
 
 
 def _tell_toolchain(out: CommandOutput, toolchain: dict[str, Any]) -> None:
-    out.say(f"  open tasks: {toolchain['open_tasks']} ('agenttalk toolchain tasks' lists them)")
-    for each in toolchain["warnings"]:
-        out.say(f"  [yellow]![/] {sanitize_line(each['message'])} ({each['times']} times)")
+    out.say(f"  {out.text(STATUS['open_tasks'], count=toolchain['open_tasks'])}")
+    for warning in toolchain["warnings"]:
+        words = out.text(STATUS["times"], what=sanitize_line(warning["message"]), count=warning["times"])
+        out.say(f"  [yellow]![/] {words}")
 
 
-def _remark(task: dict[str, Any]) -> str:
+def _remark(out: CommandOutput, task: dict[str, Any]) -> str:
     """Return what a person should know besides the state: a claim of an agent is not proven."""
     if task["missing"]:
-        said = f"waits for {sanitize(', '.join(task['missing']))}"
+        remark = out.text(REMARKS["waits_for"], names=sanitize(", ".join(task["missing"])))
     elif task.get("activity"):
-        said = describe_doing(task)
+        remark = describe_doing(out, task)
     elif task.get("reason"):
-        said = sanitize_line(task["reason"][:REASON])
+        remark = sanitize_line(task["reason"][:REASON])
     elif task.get("freshness") == "stale":
-        said = "[yellow]stale: its evidence is out of date, and is checked again before the plan ends[/]"
+        remark = f"[yellow]{out.text(REMARKS['stale_until_end'])}[/]"
     else:
-        said = "[dim]claimed by the agent, not verified[/]" if task["proven"] is False else ""
-    apart = "[yellow]not isolated[/]" if task.get("isolated") is False else ""
-    return " [dim]·[/] ".join(part for part in (describe_usage(task.get("usage")), apart, said) if part)
+        remark = f"[dim]{out.text(REMARKS['claimed'])}[/]" if task["proven"] is False else ""
+    isolation = f"[yellow]{out.text(REMARKS['not_isolated'])}[/]" if task.get("isolated") is False else ""
+    return " [dim]·[/] ".join(part for part in (describe_usage(out, task.get("usage")), isolation, remark) if part)
 
 
 @fsck_app.command("fsck")

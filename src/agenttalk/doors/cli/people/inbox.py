@@ -20,6 +20,7 @@ from agenttalk.doors.cli.core.output import (
     sanitize_line,
     tell_check_output,
 )
+from agenttalk.rules.text.cli_words import INBOX
 
 inbox_app = typer.Typer(add_completion=False)
 answer_app = typer.Typer(add_completion=False)
@@ -31,45 +32,57 @@ def inbox(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fal
     """List the questions that wait for a person, the oldest first."""
     out, folder = root_access.choose_root(ctx, root, as_json)
     requests = root_access.ask_root_for_all(
-        folder, "/api/human-requests", "requests", lambda local: local.messages.list_questions()
+        folder, "/api/human-requests", "requests", lambda local: local.messages.list_questions(), locale=out.locale
     )
     if out.as_json:
         out.write_json({"ok": True, "requests": requests})
         return 0
-    for each in requests:
-        _tell(out, each)
+    for request in requests:
+        _tell(out, request)
     if not requests:
-        out.say("[green]✓[/] no open questions")
+        out.say(f"[green]✓[/] {out.text(INBOX['none'])}")
     return 0
 
 
-def _tell(out: CommandOutput, each: dict[str, Any], then: str | None = None) -> None:
-    asked = each["request"]
+def _read_text(out: CommandOutput, document: dict[str, Any], field: str) -> str:
+    """Return the text in a field of a question in the reader's language."""
+    if out.locale == "en":
+        return str(document[field])
+    from agenttalk.rules.text.catalogue import read_own_text
+
+    return out.translate(read_own_text(document, field))
+
+
+def _tell(out: CommandOutput, open_question: dict[str, Any], then: str | None = None) -> None:
+    asked = open_question["request"]
     by = asked["created_by"]
-    where = "/".join(part for part in (each["plan_id"], by.get("task_id")) if part)
-    name, kind = sanitize(asked["request_id"]), sanitize(asked["type"])
-    out.say(f"[bold]{name}[/]  {kind}  [dim]{sanitize(where)}, {each['asked_at']}[/]")
-    out.say(f"  {sanitize_line(asked['title'])}")
+    where = "/".join(part for part in (open_question["plan_id"], by.get("task_id")) if part)
+    name, kind = sanitize(asked["request_id"]), sanitize(out.code("asked", asked["type"]))
+    out.say(f"[bold]{name}[/]  {kind}  [dim]{sanitize(where)}, {open_question['asked_at']}[/]")
+    out.say(f"  {sanitize_line(_read_text(out, asked, 'title'))}")
     needed = asked.get("needed", {})
     files = needed.get("files", [])
     for file in files:
-        to = f" [dim]for {sanitize(file['deliver_to_agent_id'])}[/]" if file.get("deliver_to_agent_id") else ""
+        receiver = sanitize(file.get("deliver_to_agent_id") or "")
+        to = f" [dim]{out.text(INBOX['for'], agent=receiver)}[/]" if receiver else ""
         out.say(f"  · {sanitize_line(file['name'])}{to}")
     decision = needed.get("decision")
     if decision:
         if decision["question"] != asked["title"]:
-            first, *more = decision["question"].splitlines() or [""]
+            first, *more = _read_text(out, decision, "question").splitlines() or [""]
             out.say(f"  ? {sanitize_line(first)}")
             for line in more:
                 out.say(f"    │ {sanitize_line(line)}")  # marked, so that it cannot look like a line of ours
         for number, option in enumerate(decision.get("options", []), 1):
-            label = f": {sanitize_line(option['label'])}" if option["label"] != option["key"] else ""
+            label = f": {sanitize_line(_read_text(out, option, 'label'))}" if option["label"] != option["key"] else ""
             out.say(f"    {number}  {sanitize_line(option['key'])}{label}")
     _tell_refused(out, needed.get("criteria"))
     parts = [f"--file {sanitize_line(shlex.quote(file['name']))}=PATH" for file in files]
     parts += ["--answer KEY"] if decision and decision.get("options") else []
     example = " ".join(parts) or "--decision APPROVE --note TEXT"
-    then = then or f"agenttalk answer {sanitize(asked['request_id'])} {example} --seen {sanitize(each['sha256'])}"
+    then = (
+        then or f"agenttalk answer {sanitize(asked['request_id'])} {example} --seen {sanitize(open_question['sha256'])}"
+    )
     out.say(f"  [cyan]→[/] {then}")
 
 
@@ -78,7 +91,8 @@ def _tell_refused(out: CommandOutput, criteria: object) -> None:
     history = criteria.get("history") if isinstance(criteria, dict) else None
     last = history[-1] if isinstance(history, list) and history else None
     for issue in last.get("issues", ()) if isinstance(last, dict) else ():
-        first, *more = str(issue.get("description", "")).splitlines() or [""]
+        text = _read_text(out, issue, "description") if isinstance(issue.get("description"), str) else ""
+        first, *more = text.splitlines() or [""]
         out.say(f"  · {sanitize_line(first[:200])}")
         if more:
             tell_check_output(out, "\n".join(more), "    ")
@@ -117,7 +131,7 @@ def answer(
     out, folder = root_access.choose_root(ctx, root, as_json)
     asked = _read_question(folder, request_id)
     given = _files(files or [], asked)
-    said: dict[str, Any] = {
+    reply: dict[str, Any] = {
         "decision": _decision(decision, bool(given or answers or note)),
         "answers": answers or [],
         "notes": note,
@@ -125,26 +139,26 @@ def answer(
         "by": name or getpass.getuser(),
     }
 
-    body = {**said, "files": {key: b64encode(data).decode() for key, data in given.items()}}
+    body = {**reply, "files": {key: b64encode(data).decode() for key, data in given.items()}}
     response = root_access.ask_root(
         folder,
         f"/api/human-requests/{request_id}/answer",
-        lambda local: local.messages.answer(request_id, given, said),
+        lambda local: local.messages.answer(request_id, given, reply),
         body,
     )
     if out.as_json:
         out.write_json({"ok": True, "response": response})
     else:
         served = engine_client.connect_to_running_engine(folder) is not None
-        then = (
-            "the task continues" if served else "the task continues with the next 'agenttalk run' or 'agenttalk serve'"
-        )
+        then = out.text(INBOX["continues" if served else "continues_later"])
         if missing := _missing(asked, response):
-            then = f"still missing: {sanitize_line(', '.join(missing))}; 'agenttalk inbox' shows the new question"
-        out.say(f"[green]✓[/] {sanitize(request_id)}: {said['decision']}; {then}")
+            then = out.text(INBOX["still_missing"], names=sanitize_line(", ".join(missing)))
+        decided = out.code("decision", reply["decision"])
+        words = out.text(INBOX["answered"], request=sanitize(request_id), decision=decided, then=then)
+        out.say(f"[green]✓[/] {words}")
         criteria = asked["request"].get("needed", {}).get("criteria")
         if isinstance(criteria, dict) and "dispute" in criteria and "upheld" in (answers or []):
-            out.say("  [cyan]→[/] the check stays in force until you change the plan: 'agenttalk plan apply FILE'")
+            out.say(f"  [cyan]→[/] {out.text(INBOX['in_force'])}")
     return 0
 
 
@@ -179,10 +193,8 @@ def approve(
     asked = _read_question(folder, request_id)
     needed = asked["request"].get("needed", {})
     if needed.get("files") or (needed.get("decision") or {}).get("options"):
-        hint = "use 'agenttalk answer' with --answer KEY and --file PATH; 'agenttalk inbox' shows which"
-        raise UsageError(
-            Code.ANSWER_REFUSED, f"{request_id} asks for files or options, not only for approval", hint=hint
-        )
+        message = INBOX["needs_more"](request=request_id)
+        raise UsageError(Code.ANSWER_REFUSED, message, hint=INBOX["needs_more_hint"]())
     if seen is not None:
         return answer(ctx, request_id, "APPROVE", None, None, note, name, seen, root, as_json)
     if out.as_json:
@@ -211,11 +223,7 @@ def _decision(text: str | None, something_given: bool) -> Any:  # noqa: FBT001 -
     if text is None or text.upper() not in allowed:
         near = find_nearest((text or "").upper(), allowed)
         hint = f"did you mean {near}?" if near else "use " + ", ".join(allowed)
-        what = (
-            f"{text!r} is not a decision"
-            if text
-            else "the answer is empty: give --decision, --file, --answer or --note"
-        )
+        what = INBOX["no_decision"](text=text) if text else INBOX["no_answer"]()
         raise UsageError(Code.OPTION_INVALID, what, hint=hint)
     return text.upper()
 

@@ -221,7 +221,7 @@ def _connect(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[Comm
             found: dict[str, Any] = client.get(path) if body is None else client.post(path, body)
             return found
 
-        return CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json), ask_in_turn
+        return CommandOutput.from_options(CommonOptions.merge(ctx, root, as_json)), ask_in_turn
 
     out, folder = root_access.choose_root(ctx, root, as_json)
 

@@ -49,7 +49,7 @@ def generate(
     from agenttalk.rules.commands import generation
 
     settings = CommonOptions.merge(ctx, root, as_json)
-    out = CommandOutput(as_json=settings.as_json)
+    out = CommandOutput.from_options(settings)
     given = _parameters(params, pairs or [])
     known = _known(settings, given)
     answer = generation.generate(given, known, locale=locale, with_hash=with_hash)
@@ -74,7 +74,7 @@ def validate(
     from agenttalk.rules.commands import envelopes, validation
 
     settings = CommonOptions.merge(ctx, root, as_json)
-    out = CommandOutput(as_json=settings.as_json)
+    out = CommandOutput.from_options(settings)
     data = sources.read_bytes(file)
     document = sources.parse_json(data, file)
     if isinstance(document, dict) and ("message_id" in document or "type" in document):
@@ -142,7 +142,7 @@ def envelope(
     from agenttalk.rules.commands import envelopes, validation
 
     settings = CommonOptions.merge(ctx, root, as_json)
-    out = CommandOutput(as_json=settings.as_json)
+    out = CommandOutput.from_options(settings)
     document = sources.read_json(file)
     answer = validation.validate(document, _known(settings, document))
     if answer.command is None:

@@ -4,50 +4,54 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from agenttalk.doors.cli.core.output import CommandOutput, format_count, sanitize, sanitize_line
+from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line
+from agenttalk.rules.text.cli_words import DECISIONS
 
 if TYPE_CHECKING:
     from agenttalk.contracts.plan import Policies
 
-_REVIEW: Final = {
-    "open": "[blue]◆[/] its DAG is being reviewed: 'agenttalk status {review_plan}'",
-    "waits": "[yellow]‖[/] its DAG is not approved ({decision} by {decided_by}): question {request_id}",
-    "approved": "[green]✓[/] its DAG was approved by {decided_by}",
-    "dropped": "[dim]- the review of its DAG was dropped[/]",
+_MARKS: Final = {
+    "open": "[blue]◆[/]",
+    "waits": "[yellow]‖[/]",
+    "dropped": "[dim]-[/]",
+    "due": "[blue]◆[/]",
+    "approved": "[green]✓[/]",
+    "rejected": "[bold red]✗[/]",
+    "revoked": "[bold red]✗[/]",
 }
-_RELEASE: Final = {
-    "due": "[blue]◆[/] release {release_id} is being decided",
-    "approved": "[green]✓[/] release {release_id}: approved",
-    "rejected": "[bold red]✗[/] release {release_id}: rejected",
-    "revoked": "[bold red]✗[/] release {release_id}: revoked",
-}
+"""State of a review or release → its mark."""
 
 
 def tell_decisions(out: CommandOutput, told: dict[str, Any]) -> None:
     """Print the state of review and release with every reason, if there is one."""
     review, release = told.get("review"), told.get("release")
     if review:
-        _tell(out, _REVIEW[review["state"]], review, [] if review["state"] == "approved" else review["reasons"])
+        _tell(out, "review", review, [] if review["state"] == "approved" else review["reasons"])
         if review["state"] == "approved" and review["missing"]:
-            out.say(f"    [yellow]![/] without {sanitize(', '.join(review['missing']))}")
+            out.say(f"    [yellow]![/] {out.text(DECISIONS['without'], names=sanitize(', '.join(review['missing'])))}")
     if release:
-        _tell(out, _RELEASE[release["state"]], release, release["reasons"])
+        _tell(out, "release", release, release["reasons"])
         _tell_isolation(out, release)
 
 
 def tell_disputes(out: CommandOutput, disputes: list[dict[str, Any]]) -> None:
     """Print the checks that the agent of a task disputes, and what was decided."""
     for dispute in disputes:
-        decision = dispute["state"] + (f" by {sanitize(dispute['answered_by'])}" if dispute["answered_by"] else "")
-        note = f": {sanitize_line(dispute['note'])}" if dispute["note"] else ""
-        agent, check = sanitize(dispute["agent_id"]), sanitize(dispute["check"])
-        out.say(f"  [yellow]?[/] {agent} disputes the check {check}: {decision}{note}")
-        out.say(f"      its reason: {sanitize_line(dispute['reason'])}")
+        decision, who = out.code("dispute", dispute["state"]), dispute["answered_by"]
+        if who:
+            decision = out.text(DECISIONS["decided_by"], decision=decision, who=sanitize(who))
+        names = {"agent": sanitize(dispute["agent_id"]), "check": sanitize(dispute["check"]), "decision": decision}
+        words = out.text(DECISIONS["disputes"], **names)
+        if dispute["note"]:
+            words = out.text(DECISIONS["disputes_note"], **names, note=sanitize_line(dispute["note"]))
+        out.say(f"  [yellow]?[/] {words}")
+        out.say(f"      {out.text(DECISIONS['reason'], why=sanitize_line(dispute['reason']))}")
         out.say(f"      [cyan]→[/] {sanitize(dispute['moves_on'])}")
 
 
-def _tell(out: CommandOutput, words: str, told: dict[str, Any], reasons: list[str]) -> None:
-    out.say(f"  {words.format(**{key: sanitize(str(value)) for key, value in told.items()})}")
+def _tell(out: CommandOutput, kind: str, told: dict[str, Any], reasons: list[str]) -> None:
+    words = out.text(DECISIONS[f"{kind}.{told['state']}"], **{key: sanitize(str(value)) for key, value in told.items()})
+    out.say(f"  {_MARKS[told['state']]} {words}")
     for reason in reasons:
         out.say(f"    · {sanitize(reason)}")
 
@@ -59,14 +63,14 @@ def _describe_isolation(item: dict[str, Any]) -> str:
 def _tell_isolation(out: CommandOutput, release: dict[str, Any]) -> None:
     """Print how many tasks of a release ran without a sandbox."""
     if release["not_isolated"]:
-        tasks = format_count(release["not_isolated"], "task")
-        out.say(f"    [yellow]![/] {tasks} of the plan not isolated: an agent or a check ran without a sandbox")
+        tasks = out.count(release["not_isolated"], "task")
+        out.say(f"    [yellow]![/] {out.text(DECISIONS['not_isolated'], tasks=tasks)}")
 
 
 def tell_release(out: CommandOutput, plan_id: str, release: dict[str, Any]) -> None:
     """Print the last release of a plan: the decision with its reasons, the shipped files, and each gate."""
     out.say(f"[bold]{sanitize(plan_id)}[/]")
-    _tell(out, _RELEASE[release["state"]], release, release["reasons"])
+    _tell(out, "release", release, release["reasons"])
     _tell_isolation(out, release)
     for artifact in release["artifacts"]:
         ships = f"{sanitize(artifact['name'])} of {sanitize(artifact['task_id'])}, {sanitize(artifact['sha256'])}"

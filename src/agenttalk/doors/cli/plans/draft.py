@@ -77,7 +77,7 @@ def draft(
 
     Exits with 3 while a question is open: answer it in 'agenttalk inbox', and run the same command again.
     """
-    out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
+    out = CommandOutput.from_options(CommonOptions.merge(ctx, root, as_json))
     folder = root_access.make_root(ctx, root)
     text = _goal(goal)
     known = _agents(folder)

@@ -20,6 +20,9 @@ from agenttalk.doors.cli.plans.control import parse_task_name
 from agenttalk.doors.cli.plans.live_view import describe_gate, describe_usage
 from agenttalk.doors.cli.plans.prompt import show_prompt
 from agenttalk.doors.cli.proof.rework import tell_rounds
+from agenttalk.rules.text.cli_words import EXPLAIN, NOT_SERVED, REMARKS
+from agenttalk.rules.text.message import mentions
+from agenttalk.rules.text.view_words import AGENT_FREE
 
 explain_app = typer.Typer(add_completion=False)
 LINES = 20
@@ -42,116 +45,141 @@ def explain(
         return show_prompt(*root_access.choose_root(ctx, root, as_json), plan, task_id)
 
     out, folder = root_access.choose_root(ctx, root, as_json)
-    told = root_access.ask_root(
-        folder, f"/api/plans/{plan}/tasks/{task_id}/explanation", lambda local: local.plans.explain_task(plan, task_id)
-    )
-    if _needs_engine(told) and not root_access.is_served(folder):
-        told |= {"moves_on": root_access.NOT_SERVED}
+    path = f"/api/plans/{plan}/tasks/{task_id}/explanation"
+    told = root_access.ask_root(folder, path, lambda local: local.plans.explain_task(plan, task_id), locale=out.locale)
+    if not root_access.is_served(folder) and _needs_engine(told):
+        told |= {"moves_on": NOT_SERVED()}
     if out.as_json:
         out.write_json({"ok": True, **told})
     else:
-        tell_explanation(out, told)
+        tell_explanation(out, out.translate(told))
     return 0
 
 
 def _needs_engine(told: dict[str, Any]) -> bool:
     """Return whether a task runs, or would start by itself: both needs an engine."""
-    begins = told["state"] == "READY" and told["moves_on"].startswith("it begins when its agent")
+    begins = told["state"] == "READY" and mentions(told["moves_on"], AGENT_FREE)
     return begins or (told["state"] == "RUNNING" and told.get("phase") in {"validating", "executing", "verifying"})
 
 
 def tell_explanation(out: CommandOutput, told: dict[str, Any]) -> None:
     """Print why a task is in its state."""
-    why = f": {summarize_lines(told['reason'])}" if told["reason"] else ""
-    out.say(f"[bold]{sanitize(told['plan_id'])}/{sanitize(told['task_id'])}[/] is [bold]{told['state']}[/]{why}")
-    asked = f": {sanitize(told['asked'][:200])}" if told["asked"] else ""
-    out.say(f"  {'asked of' if asked else 'a task of'} [bold]{sanitize(told['agent_id'])}[/]{asked}")
-    if told["promised"]:
-        how = "from the plan" if told["promised"]["derived"] else "as promised"
-        out.say(f"  done means, {how}:")
-        for criterion in told["promised"]["criteria"]:
-            out.say(f"    · {sanitize(criterion['description'])}")
-        for each in told["promised"].get("left_open", ()):
-            out.say(f"    [yellow]![/] {sanitize(each)}")
-    else:
-        _tell_messages(out, told)
+    _tell_state(out, told)
+    _tell_promise(out, told)
     _tell_given(out, told)
     for turn in told["attempts"]:
         _tell_attempt(out, turn)
-    used = describe_usage(told.get("usage"), timed=False)
+    used = describe_usage(out, told.get("usage"), timed=False)
     if used and len(told["attempts"]) > 1:
-        out.say(f"  in all attempts: {used}")
+        out.say(f"  {out.text(EXPLAIN['all_attempts'], usage=used)}")
     for gate in told.get("gates", ()):
-        out.say(f"  {describe_gate(gate)} [dim]{sanitize(gate['trace_id'])}[/]")
+        out.say(f"  {describe_gate(out, gate)} [dim]{sanitize(gate['trace_id'])}[/]")
     tell_rounds(out, told.get("history", []))
     if told.get("broke"):
-        out.say(f"  [yellow]![/] sent back: {sanitize(told['broke']['reason'][:300])}")
+        out.say(f"  [yellow]![/] {out.text(EXPLAIN['sent_back'], why=sanitize(told['broke']['reason'][:300]))}")
     _tell_verdict(out, told)
     decisions.tell_disputes(out, told.get("disputes", []))
     for name in ("waits_for", "missing"):
         if told[name]:
-            words = "waits for" if name == "waits_for" else "is missing"
-            out.say(f"  {words}: {sanitize(', '.join(told[name]))}")
+            out.say(f"  {out.text(EXPLAIN[name], names=sanitize(', '.join(told[name])))}")
     out.say(f"  [cyan]→[/] {sanitize(told['moves_on'])}")
     decisions.tell_decisions(out, told)
+
+
+def _tell_state(out: CommandOutput, told: dict[str, Any]) -> None:
+    """Print the state of a task, its agent and its order."""
+    task = f"[bold]{sanitize(told['plan_id'])}/{sanitize(told['task_id'])}[/]"
+    state = f"[bold]{out.code('state', told['state'])}[/]"
+    if told["reason"]:
+        out.say(out.text(EXPLAIN["state_why"], task=task, state=state, why=summarize_lines(told["reason"])))
+    else:
+        out.say(out.text(EXPLAIN["state"], task=task, state=state))
+    agent = f"[bold]{sanitize(told['agent_id'])}[/]"
+    if told["asked"]:
+        out.say(f"  {out.text(EXPLAIN['asked'], agent=agent, what=sanitize(told['asked'][:200]))}")
+    else:
+        out.say(f"  {out.text(EXPLAIN['agent'], agent=agent)}")
+
+
+def _tell_promise(out: CommandOutput, told: dict[str, Any]) -> None:
+    """Print what done means for a task; of a foreign plan, what its messages show."""
+    if told["promised"]:
+        out.say(f"  {out.text(EXPLAIN['derived' if told['promised']['derived'] else 'promised'])}")
+        for criterion in told["promised"]["criteria"]:
+            out.say(f"    · {sanitize(criterion['description'])}")
+        for point in told["promised"].get("left_open", ()):
+            out.say(f"    [yellow]![/] {sanitize(point)}")
+    else:
+        _tell_messages(out, told)
 
 
 def _tell_given(out: CommandOutput, told: dict[str, Any]) -> None:
     """Print which files were chosen as inputs, and which commands were superseded."""
     for choice in told.get("choices", ()):
-        sources, pick = sanitize(", ".join(choice["of"])), sanitize(choice["pick"])
-        out.say(f"  input {sanitize(choice['input'])}: one of the outputs of {sources}, chosen by {pick}")
+        tasks, rule = sanitize(", ".join(choice["of"])), sanitize(choice["pick"])
+        words = out.text(EXPLAIN["choice"], name=sanitize(choice["input"]), tasks=tasks, rule=rule)
+        out.say(f"  {words}")
     for order in told.get("superseded", ()):
         why = sanitize((order["why"] or "").removeprefix("SUPERSEDED: ")[:200])
-        out.say(f"  {sanitize(order['command_id'])} was superseded before it ran: {why}")
+        out.say(f"  {out.text(EXPLAIN['superseded'], command=sanitize(order['command_id']), why=why)}")
 
 
 def _tell_verdict(out: CommandOutput, told: dict[str, Any]) -> None:
     """Print the engine's verdict, and the branch that it chose."""
     verdict = told["verdict"]
     if verdict is not None:
-        seen = "[green]fulfilled[/]" if verdict["fulfilled"] else "[red]not fulfilled[/]"
-        seen += " ([yellow]not isolated[/])" if verdict.get("isolation") == "none" else ""
-        seen += (
-            f", because {sanitize(verdict['accepted_by'])} accepted the work as it is"
-            if "accepted_by" in verdict
-            else ""
-        )
-        seen += "" if verdict.get("counts", True) else f" of {sanitize(verdict['about'])}, which no longer counts"
-        out.say(f"  the engine's verdict: {seen}" + "".join(f"; {sanitize(each)}" for each in verdict["blockers"]))
+        if verdict["fulfilled"]:
+            words = f"[green]{out.text(EXPLAIN['fulfilled'])}[/]"
+        else:
+            words = f"[red]{out.text(EXPLAIN['not_fulfilled'])}[/]"
+        words += f" ([yellow]{out.text(REMARKS['not_isolated'])}[/])" if verdict.get("isolation") == "none" else ""
+        if "accepted_by" in verdict:
+            words = out.text(EXPLAIN["accepted_by"], verdict=words, who=sanitize(verdict["accepted_by"]))
+        if not verdict.get("counts", True):
+            words = out.text(EXPLAIN["not_counting"], verdict=words, about=sanitize(verdict["about"]))
+        reasons = "".join(f"; {sanitize(reason)}" for reason in verdict["blockers"])
+        out.say(f"  {out.text(EXPLAIN['verdict'], verdict=words)}{reasons}")
         if verdict["unverified"]:
-            out.say(f"  [yellow]unproven[/], claimed only: {sanitize(', '.join(verdict['unverified']))}")
+            mark, names = f"[yellow]{out.text(REMARKS['unproven'])}[/]", sanitize(", ".join(verdict["unverified"]))
+            out.say(f"  {out.text(EXPLAIN['unverified'], mark=mark, names=names)}")
     if told.get("branch"):
-        activated = sanitize(", ".join(told["branch"]["activate"]))
-        out.say(f"  the score ({sanitize(told['branch']['when'])}) activated {activated}")
+        tasks = sanitize(", ".join(told["branch"]["activate"]))
+        out.say(f"  {out.text(EXPLAIN['branch'], when=sanitize(told['branch']['when']), tasks=tasks)}")
 
 
-def _where(tier: str | None) -> str:
+def _describe_sandbox(out: CommandOutput, tier: str | None) -> str:
     """Return the sandbox of an attempt; nothing for attempts on other machines."""
     if tier == "plain":
-        return ", [yellow]without a sandbox[/]"
-    return f", in the sandbox {sanitize(tier)}" if tier else ""
+        return f", [yellow]{out.text(EXPLAIN['no_sandbox'])}[/]"
+    return f", {out.text(EXPLAIN['sandbox'], tier=sanitize(tier))}" if tier else ""
 
 
 def _tell_attempt(out: CommandOutput, turn: dict[str, Any]) -> None:
     """Print how an attempt ended, its reason or result, and its evidence."""
     usage = {"duration_s": 0, **turn.get("usage", {})}
-    said = str(turn.get("reason") or turn.get("result") or "").strip()
-    where = _where(turn.get("sandbox"))
-    head = f"{sanitize(turn['command_id'])}, attempt {turn['attempt']}: {turn['how']} in {usage['duration_s']} s{where}"
-    used = ", ".join(
-        part for part in (describe_usage(usage, timed=False), sanitize(str(usage.get("model") or ""))) if part
+    result = str(turn.get("reason") or turn.get("result") or "").strip()
+    head = out.text(
+        EXPLAIN["attempt"],
+        command=sanitize(turn["command_id"]),
+        number=turn["attempt"],
+        how=turn["how"],
+        seconds=usage["duration_s"],
+        where=_describe_sandbox(out, turn.get("sandbox")),
     )
-    out.say(f"  {head}{f' ({used})' if used else ''}; {summarize_lines(said, 200)}")
-    lines = [line for line in said.splitlines() if line.strip()]
+    used = ", ".join(
+        part for part in (describe_usage(out, usage, timed=False), sanitize(str(usage.get("model") or ""))) if part
+    )
+    out.say(f"  {head}{f' ({used})' if used else ''}; {summarize_lines(result, 200)}")
+    lines = [line for line in result.splitlines() if line.strip()]
     for line in lines[-LINES:] if len(lines) > 2 else ():
         out.say(f"    [dim]│[/] {sanitize(line)}")
     if turn.get("notice"):
-        out.say(f"    [dim]notice:[/] {sanitize(turn['notice'][:200])}")
+        out.say(f"    [dim]{out.text(EXPLAIN['notice'])}[/] {sanitize(turn['notice'][:200])}")
     for gate in turn.get("gates", ()):
         _tell_gate(out, gate)
     if "score" in turn:
-        out.say(f"    score {turn['score']:g}: {summarize_lines(turn.get('score_explanation', ''), 200)}")
+        why = summarize_lines(turn.get("score_explanation", ""), 200)
+        out.say(f"    {out.text(EXPLAIN['score'], score=turn['score'], why=why)}")
     _tell_seen(out, turn)
 
 
@@ -159,24 +187,25 @@ def _tell_seen(out: CommandOutput, turn: dict[str, Any]) -> None:
     """Print the events, checks, claims and remarks of an attempt."""
     events = turn.get("usage", {}).get("events")
     if events:
-        out.say(f"    [dim]·[/] its events ({events['count']}): {sanitize(events['file'])}")
+        words = out.text(EXPLAIN["events"], count=events["count"], file=sanitize(events["file"]))
+        out.say(f"    [dim]·[/] {words}")
     if turn.get("usage", {}).get("self_check"):
         why = summarize_lines(turn["usage"]["self_check"], 200)
-        out.say(f"    [yellow]![/] our check before the agent stopped failed, which is not the agent's fault: {why}")
+        out.say(f"    [yellow]![/] {out.text(EXPLAIN['self_check'], why=why)}")
     for check in turn.get("checks", ()):
         _tell_check(out, check)
     for claim in turn.get("claims", ()):
-        standing = "ignored: the engine's own evidence decides" if claim["set_aside"] else "a claim, not proven"
-        truth = "true" if claim["passed"] else "false"
-        out.say(f"    [dim]·[/] claims that {sanitize(claim['id'])} is {truth} ({standing})")
+        standing = out.text(EXPLAIN["set_aside" if claim["set_aside"] else "not_proven"])
+        truth = out.text(EXPLAIN["true" if claim["passed"] else "false"])
+        words = out.text(EXPLAIN["claim"], name=sanitize(claim["id"]), truth=truth, standing=standing)
+        out.say(f"    [dim]·[/] {words}")
     if "foreign" in turn:
-        out.say(
-            f"    [yellow]![/] commits on the plan's branch that no task made: {sanitize(', '.join(turn['foreign']))}"
-        )
+        commits = sanitize(", ".join(turn["foreign"]))
+        out.say(f"    [yellow]![/] {out.text(EXPLAIN['foreign'], commits=commits)}")
     for remark in turn.get("remarks", ()):
         out.say(f"    [yellow]![/] {sanitize(remark[:400])}")
     if "commit" in turn:
-        out.say(f"    merged as {sanitize(turn['commit'][:12])}")
+        out.say(f"    {out.text(EXPLAIN['merged'], commit=sanitize(turn['commit'][:12]))}")
 
 
 def _tell_gate(out: CommandOutput, gate: dict[str, Any]) -> None:
@@ -184,16 +213,19 @@ def _tell_gate(out: CommandOutput, gate: dict[str, Any]) -> None:
     if gate["severity"]:
         mark = "[yellow]![/]" if gate["allowed"] else "[red]✗[/]"
         why = sanitize("; ".join(gate["reasons"])[:300])
-        out.say(f"    {mark} {gate['checkpoint']} ({gate['severity']}): {why} [dim]{sanitize(gate['trace_id'])}[/]")
+        severity, trace = out.code("severity", gate["severity"]), sanitize(gate["trace_id"])
+        out.say(f"    {mark} {gate['checkpoint']} ({severity}): {why} [dim]{trace}[/]")
 
 
 def _tell_check(out: CommandOutput, check: dict[str, Any]) -> None:
     """Print the result of a check by the engine, and how far it can be trusted."""
     mark = "[green]✓[/]" if check["passed"] else "[red]✗[/]"
-    notes = [check["trust"] if check["passed"] else check.get("reason", "failed")]
-    notes += [word for word in ("weak", "flaky") if check.get(word)]
-    notes += ["not isolated"] if check.get("isolated") is False else []
-    notes += [f"as seen at {check['seen_at']} for {check['seen_for']}"] if check.get("seen_at") else []
+    failed = check.get("reason") or out.code("delivery", "failed")
+    notes = [out.code("trust", check["trust"]) if check["passed"] else failed]
+    notes += [out.text(REMARKS[word]) for word in ("weak", "flaky") if check.get(word)]
+    notes += [out.text(REMARKS["not_isolated"])] if check.get("isolated") is False else []
+    if check.get("seen_at"):
+        notes.append(out.text(EXPLAIN["seen"], at=check["seen_at"], whom=check["seen_for"]))
     detail = f": {sanitize(check['detail'][:160])}" if check.get("detail") else ""
     out.say(f"    {mark} {sanitize(check['id'])} ({sanitize(', '.join(notes))}){detail}")
     if not check["passed"] and check.get("output"):
@@ -202,12 +234,16 @@ def _tell_check(out: CommandOutput, check: dict[str, Any]) -> None:
 
 def _tell_messages(out: CommandOutput, told: dict[str, Any]) -> None:
     """Print what is known of a task of a plan that the engine does not run."""
-    out.say("  the engine does not run this plan: it knows only its messages")
+    out.say(f"  {out.text(EXPLAIN['not_engine'])}")
     command = told["command"]
     if command:
-        receipt = f", receipt {command['receipt']}" if command["receipt"] else ""
-        out.say(f"  {sanitize(command['command_id'])} is {command['state']}{receipt}")
+        name, state = sanitize(command["command_id"]), out.code("delivery", command["state"])
+        words = out.text(EXPLAIN["command"], command=name, state=state)
+        if command["receipt"]:
+            words = out.text(EXPLAIN["command_receipt"], command=name, state=state, receipt=command["receipt"])
+        out.say(f"  {words}")
     if told["running"]:
-        out.say(f"  attempt {told['attempt']} runs")
+        out.say(f"  {out.text(EXPLAIN['attempt_runs'], number=told['attempt'])}")
     for output in told["outputs"]:
-        out.say(f"  made [bold]{sanitize(output['name'])}[/], {sanitize(output['message_id'])}")
+        name, message = f"[bold]{sanitize(output['name'])}[/]", sanitize(output["message_id"])
+        out.say(f"  {out.text(EXPLAIN['made'], name=name, message=message)}")

@@ -10,8 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from agenttalk.doors.cli.core.output import CommandOutput, format_count, sanitize, sanitize_line, summarize_lines
+from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line, summarize_lines
 from agenttalk.doors.cli.plans import decisions, run_evidence
+from agenttalk.rules.text.cli_words import NO_PRICE, OPEN_QUESTION, OPEN_QUESTIONS, REMARKS, RUN, TIMES
 
 if TYPE_CHECKING:
     from agenttalk.doors.cli.core.live_block import LiveBlock
@@ -26,15 +27,15 @@ MARKS: Final = {
     "skipped": ("dim", "-"),
 }
 """Column of the board → its colour and sign."""
-WORDS: Final = {
-    "done": ("[green]✓[/]", "everything is done"),
-    "failed": ("[bold red]✗[/]", "something failed"),
-    "waiting": ("[yellow]‖[/]", "it waits for a person or an outside agent"),
-    "paused": ("[yellow]‖[/]", "it is paused; 'agenttalk resume' continues it"),
-    "running": ("[yellow]![/]", "stopped following; the engine goes on; run it again to follow it"),
+RESULTS: Final = {
+    "done": "[green]✓[/]",
+    "failed": "[bold red]✗[/]",
+    "waiting": "[yellow]‖[/]",
+    "paused": "[yellow]‖[/]",
+    "running": "[yellow]![/]",
+    "interrupted": "[yellow]![/]",
 }
-INTERRUPTED: Final = ("[yellow]![/]", "interrupted; run it again to go on")
-STOPPING: Final = "stopping … (Ctrl-C again ends it now)"
+"""Result of a plan → its sign."""
 _NARROW: Final = 60
 """Columns of a terminal below which shorter words are used."""
 _MOST_TOLD: Final = 50
@@ -119,11 +120,13 @@ class LivePlanView:
     def describe_done(self, standing: dict[str, Any]) -> dict[str, str]:
         """Return what each task that is done took. Nothing where plain lines said so already."""
         done = [task for task in standing["tasks"] if task["board"] == "done"] if self._has_drawn else []
-        return {task["task_id"]: f"[dim]{describe_usage(task.get('usage'))}[/]" for task in done if task.get("usage")}
+        return {
+            task["task_id"]: f"[dim]{describe_usage(self._out, task['usage'])}[/]" for task in done if task.get("usage")
+        }
 
     def show(self, standing: dict[str, Any]) -> None:
         """Show the current status."""
-        standing = self._ordered(standing)
+        standing = self._out.translate(self._ordered(standing))
         now = time.monotonic()
         working = [task["task_id"] for task in standing["tasks"] if task["board"] in {"working", "review"}]
         self._working = {task_id: self._working.get(task_id, now) for task_id in working}
@@ -146,53 +149,55 @@ class LivePlanView:
     def tell_refused(self, task_id: str, explanation: dict[str, Any]) -> None:
         """Print a line for each round of a task that was refused since this began. It stays above the block."""
         name = f"[bold]{sanitize_line(task_id)}[/] " if len(self._rounds or ()) > 1 else ""
-        for each in explanation["history"]:
-            key = (task_id, each["at"])
-            is_new = key not in self._refused and datetime.fromisoformat(each["at"]) >= self._began_at
-            if each["what"] == "ordered" and each.get("round") and is_new:
+        for entry in explanation["history"]:
+            key = (task_id, entry["at"])
+            is_new = key not in self._refused and datetime.fromisoformat(entry["at"]) >= self._began_at
+            if entry["what"] == "ordered" and entry.get("round") and is_new:
                 self._refused.add(key)
-                self._out.say(f"[bold red]✗[/] {name}{_describe_refusal(each)}", err=True)
+                self._out.say(f"[bold red]✗[/] {name}{_describe_refusal(self._out, entry)}", err=True)
 
-    def announce(self, notice: str) -> None:
-        """Tell something at once, and keep it in view."""
+    def announce_stop(self) -> None:
+        """Say at once that the agents were asked to stop, and keep it in view."""
+        self._notice = self._out.text(RUN["stopping"])
         if self._block is None:
-            self._out.say(f"[yellow]![/] {notice}", err=True)
-        self._notice = notice
+            self._out.say(f"[yellow]![/] {self._notice}", err=True)
 
     def conclude(self, standing: dict[str, Any]) -> None:
         """Show the final status."""
-        if self._out.as_json:
-            self._out.write_json({"ok": standing["result"] == "done", **standing})
+        out = self._out
+        if out.as_json:
+            out.write_json({"ok": standing["result"] == "done", **standing})
             return
-        standing = self._ordered(standing)
-        mark, words = INTERRUPTED if standing.get("interrupted") else WORDS[standing["result"]]
-        counts = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in standing["counts"].items() if count)
-        took = describe_usage(standing.get("usage"), timed=False)
-        summary = "; ".join(part for part in (counts, f"{self._seconds()} s", took) if part)
-        self._out.say(f"{mark} [bold]{sanitize(self._plan_id)}[/]: {words} ({summary})")
+        standing = out.translate(self._ordered(standing))
+        result = "interrupted" if standing.get("interrupted") else standing["result"]
+        counts = ", ".join(_count_state(out, count, what) for what, count in standing["counts"].items() if count)
+        took = describe_usage(out, standing.get("usage"), timed=False)
+        lasted = out.text(TIMES["seconds"], seconds=time.monotonic() - self._began)
+        summary = "; ".join(part for part in (counts, lasted, took) if part)
+        out.say(f"{RESULTS[result]} [bold]{sanitize(self._plan_id)}[/]: {out.text(RUN[result])} ({summary})")
         for task in standing["tasks"]:
             was_interrupted = standing.get("interrupted") and task["state"] == "READY" and task["reason"]
             if task["board"] in {"failed", "blocked"} or was_interrupted:
-                self._out.say(f"  {_line(task)}")
+                out.say(f"  {_line(out, task)}")
             elif task["agent_id"] in self._without_program and task["state"] in {"READY", "RUNNING"}:
                 where = f"agents/{task['agent_id']}/inbox/{self._plan_id}"
-                self._out.say(f"  {_line(task)} waits for an answer to its command in {sanitize(where)}")
+                out.say(f"  {_line(out, task)} {out.text(RUN['by_hand'], folder=sanitize(where))}")
         for gate in standing.get("gates", ()):
             if gate["allowed"]:  # a denial is the reason that its task shows
-                self._out.say(f"  {describe_gate(gate)}")
-        decisions.tell_decisions(self._out, standing)
+                out.say(f"  {describe_gate(out, gate)}")
+        decisions.tell_decisions(out, standing)
         self._say_where_to_look(standing)
 
     def _say_where_to_look(self, standing: dict[str, Any]) -> None:
         """Print on standard error where to look next."""
         asked = any(task["request_id"] for task in standing["tasks"] if task["board"] == "blocked")
         if asked:
-            self._out.say("[cyan]→[/] 'agenttalk inbox' shows the question", err=True)
+            self._out.say(f"[cyan]→[/] {self._out.text(RUN['inbox'])}", err=True)
         elif standing.get("questions"):
-            self._out.say(f"[yellow]?[/] {describe_open_questions(standing['questions'])}", err=True)
+            self._out.say(f"[yellow]?[/] {describe_open_questions(self._out, standing['questions'])}", err=True)
         made = self._root / "system_runtime" / "artifacts" / self._plan_id if self._root else None
         if made is not None and made.is_dir():
-            self._out.say(f"[cyan]→[/] its outputs are in {sanitize(made)}", err=True)
+            self._out.say(f"[cyan]→[/] {self._out.text(RUN['outputs'], folder=sanitize(made))}", err=True)
 
     def _ordered(self, standing: dict[str, Any]) -> dict[str, Any]:
         """Return the status with its tasks in the order of the plan."""
@@ -201,9 +206,6 @@ class LivePlanView:
             **standing,
             "tasks": sorted(standing["tasks"], key=lambda task: self._places.get(task["task_id"], last)),
         }
-
-    def _seconds(self) -> str:
-        return f"{time.monotonic() - self._began:.1f}"
 
     # Plain lines
 
@@ -216,18 +218,18 @@ class LivePlanView:
                 self._states[task_id] = state
                 if task["board"] == "working":  # that line says that its agent is at work
                     self._phases[task_id] = "working"
-                self._out.say(_line(task), err=True)
+                self._out.say(_line(self._out, task), err=True)
             activity = task.get("activity")
             if few and activity is not None and _name_phase(activity) not in {self._phases.get(task_id), "checking "}:
                 self._phases[task_id] = _name_phase(activity)
-                self._out.say(f"  {sanitize(task_id)}: {_describe_phase(task)}", err=True)
+                self._out.say(f"  {sanitize(task_id)}: {_describe_phase(self._out, task)}", err=True)
         waits = {str(wait["text"]): None for wait in standing.get("waits", ())}
         for text in waits.keys() - self._waits:
             self._out.say(f"[yellow]![/] {sanitize_line(text)}", err=True)
         self._waits = set(waits)
         closing = standing.get("closing")
         if closing and closing != self._closing:
-            self._out.say(f"[blue]◆[/] closing: {sanitize(closing)}", err=True)
+            self._out.say(f"[blue]◆[/] {self._out.text(RUN['closing'], what=sanitize(closing))}", err=True)
         self._closing = closing
 
     # The block
@@ -235,9 +237,9 @@ class LivePlanView:
     def _draw_lines(self, standing: dict[str, Any], width: int, height: int) -> list[str]:
         """Return the lines of the block. Where the terminal is too low, tasks at work come first."""
         head = [self._describe_plan(standing, width)]
-        foot = [f"[blue]◆[/] closing: {sanitize_line(standing['closing'])}"] if standing.get("closing") else []
-        questions = standing.get("questions")
-        foot += [f"[yellow]?[/] {describe_open_questions(questions)}"] if questions else []
+        closing, questions = standing.get("closing"), standing.get("questions")
+        foot = [f"[blue]◆[/] {self._out.text(RUN['closing'], what=sanitize_line(closing))}"] if closing else []
+        foot += [f"[yellow]?[/] {describe_open_questions(self._out, questions)}"] if questions else []
         foot += [f"[yellow]![/] {sanitize_line(wait['text'])}" for wait in standing.get("waits", ())]
         foot += [f"[yellow]![/] {self._notice}"] if self._notice else []
         room = height - len(head) - len(foot)
@@ -246,41 +248,45 @@ class LivePlanView:
         for board in ("skipped", "done", "pending", "failed", "blocked", "review", "working"):
             if sum(map(len, tasks.values())) + bool(left_out) <= room:
                 break
-            hidden = [task["task_id"] for task in standing["tasks"] if task["board"] == board]
-            while hidden and sum(map(len, tasks.values())) + 1 > room:
-                tasks.pop(hidden.pop())
+            candidates = [task["task_id"] for task in standing["tasks"] if task["board"] == board]
+            while candidates and sum(map(len, tasks.values())) + 1 > room:
+                tasks.pop(candidates.pop())
                 left_out.append(board)
-        more = [f"[dim]and {', '.join(f'{left_out.count(b)} {b}' for b in dict.fromkeys(left_out))}[/]"]
-        return [*head, *(line for lines in tasks.values() for line in lines), *(more if left_out else ()), *foot]
+        hidden = ", ".join(_count_state(self._out, left_out.count(board), board) for board in dict.fromkeys(left_out))
+        more = [f"[dim]{self._out.text(RUN['hidden'], tasks=hidden)}[/]"] if left_out else []
+        return [*head, *(line for lines in tasks.values() for line in lines), *more, *foot]
 
     def _describe_plan(self, standing: dict[str, Any], width: int) -> str:
         usage = _add_running(standing)
         done = sum(task["board"] in {"done", "skipped"} for task in standing["tasks"])
-        parts = [describe_duration(time.monotonic() - self._began), *describe_cost(usage, short=width < _NARROW)]
-        parts += [f"{done} of {len(standing['tasks'])} done"] if len(standing["tasks"]) > 1 else []
+        parts = [describe_duration(self._out, time.monotonic() - self._began)]
+        parts += describe_cost(self._out, usage, short=width < _NARROW)
+        count = len(standing["tasks"])
+        parts += [self._out.text(RUN["done_of"], done=done, count=count)] if count > 1 else []
         return f"[bold]{sanitize_line(self._plan_id)}[/]  [dim]{' · '.join(parts)}[/]"
 
     def _describe_task(self, task: dict[str, Any], width: int) -> list[str]:
         """Return the lines of a task: two while something is done for it."""
-        activity = task.get("activity")
+        out, activity = self._out, task.get("activity")
         if task["board"] not in {"working", "review"}:
             if activity is None:
-                return [_line(task)]
-            waits = " [dim]·[/] ".join(part for part in (_describe_phase(task), _remark(task)) if part)
+                return [_line(out, task)]
+            waits = " [dim]·[/] ".join(part for part in (_describe_phase(out, task), _remark(out, task)) if part)
             return [f"[dim]·[/] {_name(task)} [dim]{waits}[/]"]
         colour, sign = MARKS[task["board"]]
         short = width < _NARROW
         used = _usage_so_far(task)
-        parts = [_describe_round(activity, short=short)] if activity else []
-        parts += [describe_duration(self._elapsed(task)), *describe_cost(used, short=short)]
+        parts = [_describe_round(out, activity, short=short)] if activity else []
+        parts += [describe_duration(out, self._elapsed(task)), *describe_cost(out, used, short=short)]
         name = f"[bold]{sanitize_line(task['task_id'])}[/]" if short else _name(task)
         lines = [f"[{colour}]{sign}[/] {name}  [dim]{' · '.join(part for part in parts if part)}[/]"]
         if activity is None:
             return lines
         spent = _seconds_since(activity["since"]) or 0.0
-        lasts = f" [dim]· {describe_duration(spent)}[/]" if spent >= _LONG else ""
-        asks = f" [cyan]→[/] 'agenttalk answer {sanitize_line(task['request_id'])}'" if task["request_id"] else ""
-        return [*lines, f"    {describe_doing(task)}{asks}{lasts}"]
+        lasts = f" [dim]· {describe_duration(out, spent)}[/]" if spent >= _LONG else ""
+        request = sanitize_line(task["request_id"] or "")
+        asks = f" [cyan]→[/] 'agenttalk answer {request}'" if request else ""
+        return [*lines, f"    {describe_doing(out, task)}{asks}{lasts}"]
 
     def _elapsed(self, task: dict[str, Any]) -> float:
         """Return how long a task has been worked on, the current attempt included."""
@@ -297,14 +303,23 @@ def can_draw() -> bool:
     return sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in {"dumb", "unknown", ""}
 
 
-def _describe_refusal(refusal: dict[str, Any]) -> str:
+def _count_state(out: CommandOutput, count: int, state: str) -> str:
+    """Return how many tasks are in a state."""
+    shown = state.replace("_", " ") if out.locale == "en" else out.code("board", state)
+    return out.text(RUN["hidden_tasks"], count=count, state=shown)
+
+
+def _describe_refusal(out: CommandOutput, refusal: dict[str, Any]) -> str:
     """Return which round was refused, and why."""
     from agenttalk.rules.changes.change_plan import CHECK
     from agenttalk.rules.text import verdict_words
 
-    by = "" if refusal["by"] == "engine" else f" by {sanitize_line(refusal['by'])}"
-    reason = str(refusal["reason"]).removeprefix(str(verdict_words.NOT_SHOWN(name=CHECK, whys="")))
-    return f"round {refusal['round']}: refused{by}: {summarize_lines(reason)}"
+    unproven = verdict_words.NOT_SHOWN.render(out.locale, name=CHECK, whys="")
+    why = summarize_lines(out.translate(str(refusal["reason"])).removeprefix(unproven))
+    number, by = refusal["round"], sanitize_line(refusal["by"])
+    if by == "engine":
+        return out.text(RUN["refused_round"], number=number, why=why)
+    return out.text(RUN["refused_round_by"], number=number, by=by, why=why)
 
 
 def _seconds_since(at: str | None) -> float | None:
@@ -325,27 +340,27 @@ def _name_phase(activity: dict[str, Any]) -> str:
     return activity["phase"] if activity["phase"] == "working" else f"{activity['phase']} {activity['detail']}"
 
 
-def describe_doing(task: dict[str, Any]) -> str:
+def describe_doing(out: CommandOutput, task: dict[str, Any]) -> str:
     """Return what a task is doing at this moment."""
     from agenttalk.rules.agents.activity import describe_activity
 
-    return sanitize_line(describe_activity(task["activity"], task["agent_id"]))
+    return sanitize_line(describe_activity(task["activity"], task["agent_id"], out.locale))
 
 
-def _describe_phase(task: dict[str, Any]) -> str:
+def _describe_phase(out: CommandOutput, task: dict[str, Any]) -> str:
     """Return the phase of a task, without what changes all the time."""
     activity = task["activity"]
-    said = {"tool": "", "file": "", "tests_done": None, "detail": activity["detail"]}
-    said |= {"detail": ""} if activity["phase"] == "working" else {}
-    return describe_doing({**task, "activity": {**activity, **said}})
+    steady = {"tool": "", "file": "", "tests_done": None, "detail": activity["detail"]}
+    steady |= {"detail": ""} if activity["phase"] == "working" else {}
+    return describe_doing(out, {**task, "activity": {**activity, **steady}})
 
 
-def _describe_round(activity: dict[str, Any], *, short: bool) -> str:
+def _describe_round(out: CommandOutput, activity: dict[str, Any], *, short: bool) -> str:
     """Return which round it is, where there may be several."""
     number, most = activity["round"], activity["rounds"]
     if most is None or most < 2:
-        return f"round {number}" if number > 1 else ""
-    return f"{number}/{most}" if short else f"round {number} of {most}"
+        return out.text(REMARKS["round"], number=number) if number > 1 else ""
+    return f"{number}/{most}" if short else out.text(REMARKS["round_of"], number=number, most=most)
 
 
 def _usage_so_far(task: dict[str, Any]) -> dict[str, Any]:
@@ -360,10 +375,10 @@ def _add_running(standing: dict[str, Any]) -> dict[str, Any]:
     return {name: sum(usage.get(name) or 0 for usage in usages) for name in ("tokens", "cost_usd")}
 
 
-def describe_cost(usage: dict[str, Any], *, short: bool = False) -> list[str]:
+def describe_cost(out: CommandOutput, usage: dict[str, Any], *, short: bool = False) -> list[str]:
     """Return tokens and cost in words, as far as there were any."""
     tokens, cost = usage.get("tokens") or 0, usage.get("cost_usd") or 0
-    parts = [_shorten_count(tokens) if short else format_count(tokens, "token")] if tokens else []
+    parts = [_shorten_count(tokens) if short else out.count(tokens, "token")] if tokens else []
     return parts + ([f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"] if cost else [])
 
 
@@ -371,63 +386,65 @@ def _shorten_count(number: int) -> str:
     return f"{number / 1000:.0f}k" if number >= 10_000 else f"{number:,}"
 
 
-def _line(task: dict[str, Any]) -> str:
+def _line(out: CommandOutput, task: dict[str, Any]) -> str:
     colour, sign = ("yellow", "?") if task.get("proven") is False else MARKS[task["board"]]
-    took = describe_usage(task.get("usage")) if task["board"] in {"done", "failed"} else ""
-    remark = " [dim]·[/] ".join(part for part in (took, _remark(task)) if part)
+    took = describe_usage(out, task.get("usage")) if task["board"] in {"done", "failed"} else ""
+    remark = " [dim]·[/] ".join(part for part in (took, _remark(out, task)) if part)
     return f"[{colour}]{sign}[/] {_name(task)} {remark}".rstrip()
 
 
-def describe_open_questions(questions: Sequence[str]) -> str:
+def describe_open_questions(out: CommandOutput, questions: Sequence[str]) -> str:
     """Return how many questions are open."""
-    verb = "is" if len(questions) == 1 else "are"
-    return f"{format_count(len(questions), 'question')} {verb} not answered: see 'agenttalk inbox'"
+    return out.text(OPEN_QUESTION) if len(questions) == 1 else out.text(OPEN_QUESTIONS, count=len(questions))
 
 
-def describe_gate(gate: dict[str, Any]) -> str:
+def describe_gate(out: CommandOutput, gate: dict[str, Any]) -> str:
     """Return the objections of a checkpoint to a task, and who overrode it."""
     colour, sign = ("yellow", "!") if gate["allowed"] else ("bold red", "✗")
     why = sanitize("; ".join(gate["reasons"])[:300])
-    by = f" [dim]· overridden by[/] {sanitize(gate['overridden_by'])}" if gate.get("overridden_by") else ""
+    words = out.text(REMARKS["overridden"])
+    by = f" [dim]· {words}[/] {sanitize(gate['overridden_by'])}" if gate.get("overridden_by") else ""
     note = f" [dim]({sanitize(gate['why'][:160])})[/]" if gate.get("why") else ""
     return f"[{colour}]{sign}[/] [bold]{sanitize(gate['task_id'])}[/] {gate['checkpoint']}: {why}{by}{note}"
 
 
-def describe_usage(usage: dict[str, Any] | None, *, timed: bool = True) -> str:
+def describe_usage(out: CommandOutput, usage: dict[str, Any] | None, *, timed: bool = True) -> str:
     """Return a usage in words: the time, and tokens, cost and tool calls if there were any."""
     if not usage:
         return ""
-    parts = [describe_duration(usage["duration_s"])] if timed else []
-    parts += describe_cost(usage)
-    parts += [f"cost unknown: no price of {sanitize(str(usage['unpriced']))}"] if usage.get("unpriced") else []
+    parts = [describe_duration(out, usage["duration_s"])] if timed else []
+    parts += describe_cost(out, usage)
+    parts += [out.text(NO_PRICE, model=sanitize(str(usage["unpriced"])))] if usage.get("unpriced") else []
     calls = usage.get("tool_calls")
-    parts += [format_count(calls, "tool call")] if calls else []
+    parts += [out.count(calls, "tool call")] if calls else []
     return ", ".join(parts)
 
 
-def describe_duration(seconds: float) -> str:
+def describe_duration(out: CommandOutput, seconds: float) -> str:
     """Return a time in words."""
     if seconds < 60:
-        return f"{seconds:.1f} s"
+        return out.text(TIMES["seconds"], seconds=seconds)
     minutes, left = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {left:02} s"
+    if hours:
+        return out.text(TIMES["hours"], hours=hours, minutes=minutes)
+    return out.text(TIMES["minutes"], minutes=minutes, seconds=left)
 
 
-def _remark(task: dict[str, Any]) -> str:
+def _remark(out: CommandOutput, task: dict[str, Any]) -> str:
     parts = []
     if task["score"] is not None:
-        parts.append(f"score {task['score']:g}")
+        parts.append(out.text(REMARKS["score"], score=task["score"]))
     if task["rounds"]:
-        parts.append(f"round {task['rounds'] + 1}")
+        parts.append(out.text(REMARKS["round"], number=task["rounds"] + 1))
     if task.get("freshness") == "stale":
-        parts.append("stale")
+        parts.append(out.text(REMARKS["stale"]))
     if task.get("proven") is False:
-        parts.append("unproven")
+        parts.append(out.text(REMARKS["unproven"]))
     if task.get("isolated") is False:
-        parts.append("not isolated")
+        parts.append(out.text(REMARKS["not_isolated"]))
     if task["reason"]:
         parts.append(summarize_lines(task["reason"]))
     if task["request_id"]:
-        parts.append(f"question {sanitize(task['request_id'])}")
+        parts.append(out.text(REMARKS["question"], request=sanitize(task["request_id"])))
     return " [dim]·[/] ".join(parts)

@@ -65,7 +65,7 @@ def check(
     from agenttalk.wiring.plan_files import add_unheeded_warnings, find_overruled, merge_profiles
 
     settings = CommonOptions.merge(ctx, root, as_json)
-    out = CommandOutput(as_json=settings.as_json)
+    out = CommandOutput.from_options(settings)
     data = sources.read_bytes(file, limit=wire.DOCUMENT_LIMIT)
     with pause_collector():
         try:

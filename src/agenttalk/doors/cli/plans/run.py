@@ -24,17 +24,18 @@ from agenttalk.doors.cli.core.output import (
     JsonOption,
     RootOption,
     SandboxOption,
-    format_count,
     sanitize,
 )
 from agenttalk.doors.cli.core.root_discovery import PLAN, find_root, resolve_plan_file
 from agenttalk.doors.cli.plans import run_evidence
-from agenttalk.doors.cli.plans.live_view import STOPPING, LivePlanView
+from agenttalk.doors.cli.plans.live_view import LivePlanView
+from agenttalk.rules.text.cli_words import RUN
 
 if TYPE_CHECKING:
     import asyncio
 
     from agenttalk.contracts.agent import Tier
+    from agenttalk.contracts.core.vocabulary import Locale
     from agenttalk.doors.cli.core.engine_client import EngineClient
     from agenttalk.engine.operation.engine import Engine
     from agenttalk.rules.planfile.compiler import CompiledPlan
@@ -80,7 +81,7 @@ def run(
     from agenttalk.doors.cli.plans import warnings
     from agenttalk.wiring.plan_files import compile_plan_file
 
-    out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
+    out = CommandOutput.from_options(CommonOptions.merge(ctx, root, as_json))
     given = CommonOptions.merge(ctx, root, as_json).root or find_root(Path.cwd())
     compiled = compile_plan_file(resolve_plan_file(file), given if given is not None and given.is_dir() else None)
     if compiled.problems:
@@ -91,7 +92,8 @@ def run(
         if out.as_json:
             out.write_json({"ok": True, "plan_id": compiled.dag.plan_id, "tasks": tasks})
         else:
-            out.say(f"[green]✓[/] [bold]{sanitize(compiled.dag.plan_id)}[/]: {len(tasks)} tasks; nothing was run")
+            words = out.text(RUN["checked"], count=len(tasks))
+            out.say(f"[green]✓[/] [bold]{sanitize(compiled.dag.plan_id)}[/]: {words}")
         return 0
     warnings.require_repository(compiled)
     warnings.tell_of_repository(out, compiled)
@@ -166,7 +168,9 @@ def follow_compiled(
     )
     with live_view as live:
         over = partial(_is_over, watch=watch, until_asked=until_asked)
-        standing = _run_until_settled(folder, compiled, live, over, watch=watch, sandbox=sandbox)
+        standing = _run_until_settled(
+            folder, compiled, live, over, watch=watch, sandbox=sandbox, locale="en" if quiet else out.locale
+        )
     if not quiet:
         live.conclude(standing)
         if not out.as_json:
@@ -181,14 +185,15 @@ def tell_refused(out: CommandOutput, compiled: CompiledPlan) -> int:
     """Print the problems of a plan, and return the exit code."""
     if out.as_json:
         errors = [
-            {"code": str(each.code), "field": each.field, "message": each.message, "hint": each.hint}
-            for each in compiled.problems
+            {"code": str(problem.code), "field": problem.field, "message": problem.message, "hint": problem.hint}
+            for problem in compiled.problems
         ]
         out.write_json({"ok": False, "plan_id": compiled.dag.plan_id, "errors": errors})
     else:
         out.show_problems(compiled.problems)
-        out.show_problems([each for each in compiled.warnings if each.code == Code.PLAN_DOUBTFUL], warning=True)
-        out.say(f"refused: {format_count(len(compiled.problems), 'problem')}", err=True)
+        doubts = [warning for warning in compiled.warnings if warning.code == Code.PLAN_DOUBTFUL]
+        out.show_problems(doubts, warning=True)
+        out.say(out.text(RUN["refused"], problems=out.count(len(compiled.problems), "problem")), err=True)
     return 2
 
 
@@ -203,10 +208,9 @@ def _warn_of_checks(out: CommandOutput, compiled: CompiledPlan, root: Path) -> N
         return
     from agenttalk.wiring.settings import load
 
-    if not any(each.token_env or each.token_file for each in load(root).sources.values()):
+    if not any(source.token_env or source.token_file for source in load(root).sources.values()):
         tasks = sanitize(", ".join(named[:10]) + (" …" if len(named) > 10 else ""))
-        words = "no source has a token, so the engine cannot read a forge, and these tasks cannot be done"
-        out.say(f"[yellow]![/] {words}: [bold]{tasks}[/]", err=True)
+        out.say(f"[yellow]![/] {out.text(RUN['no_forge'])}: [bold]{tasks}[/]", err=True)
 
 
 def _run_until_settled(
@@ -216,7 +220,8 @@ def _run_until_settled(
     over: Callable[[dict[str, Any]], bool],
     *,
     watch: bool,
-    sandbox: Tier | None = None,
+    sandbox: Tier | None,
+    locale: Locale,
 ) -> dict[str, Any]:
     """Run the plan, in an engine if one runs, else here, until it ends or waits.
 
@@ -231,7 +236,7 @@ def _run_until_settled(
     gone: MachineError | None = None
     deadline = time.monotonic() + ABSENCE
     while True:
-        client = engine_client.connect_to_running_engine(root)
+        client = engine_client.connect_to_running_engine(root, locale)
         try:
             if client is not None:
                 warnings.refuse_sandbox(sandbox)
@@ -309,7 +314,7 @@ class _Following:
         """Have the agents asked to end, if the plan runs. Returns False if there is nothing to wait for."""
         if self._interrupt is None or self._interrupt.is_set():
             return False
-        self._live.announce(STOPPING)
+        self._live.announce_stop()
         self._interrupt.set()
         return True
 
@@ -442,6 +447,6 @@ def to_documents(compiled: CompiledPlan) -> dict[str, Any]:
 
 
 def _is_over(standing: dict[str, Any], *, watch: bool, until_asked: bool) -> bool:
-    if until_asked and standing["questions"]:
+    if until_asked and standing["questions"] and standing["closing"] is None:
         return True
     return standing["result"] != "running" and (not watch or standing["state"] == "ENDED")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line
 from agenttalk.doors.cli.core.root_discovery import find_root
+from agenttalk.rules.text.cli_words import REMARKS
 
 if TYPE_CHECKING:
     from agenttalk.rules.planfile.compiler import CompiledPlan
@@ -37,7 +38,7 @@ def tell_evidence(
     """
     for task in tasks:
         explanation = explained.get(task["task_id"])
-        words = describe_evidence(task, explanation) if explanation is not None else ""
+        words = describe_evidence(out, task, out.translate(explanation)) if explanation is not None else ""
         words = " [dim]·[/] ".join(part for part in (took.get(task["task_id"], ""), words) if part)
         if words:
             mark = {"done": "[green]✓[/]", "failed": "[bold red]✗[/]"}.get(task["board"], "[yellow]‖[/]")
@@ -45,26 +46,27 @@ def tell_evidence(
             out.say(f"  {mark} [bold]{sanitize_line(task['task_id'])}[/]: {words}", err=True)
 
 
-def describe_evidence(task: dict[str, Any], explanation: dict[str, Any]) -> str:
+def describe_evidence(out: CommandOutput, task: dict[str, Any], explanation: dict[str, Any]) -> str:
     """Return what a task rests on; empty if nothing was checked and nothing is claimed."""
     attempts = explanation["attempts"]
     checks = list(attempts[-1].get("checks", ())) if attempts else []
     checks.sort(key=lambda check: check["passed"])
-    parts = [_describe_check(check) for check in checks[:_CHECKS]]
-    parts += [f"{len(checks) - _CHECKS} more checks"] if len(checks) > _CHECKS else []
+    parts = [_describe_check(out, check) for check in checks[:_CHECKS]]
+    parts += [out.count(len(checks) - _CHECKS, "more check")] if len(checks) > _CHECKS else []
     if task["proven"] is False:
-        parts.append(f"[yellow]claimed by {sanitize_line(task['agent_id'])}, and not proven[/]")
+        parts.append(f"[yellow]{out.text(REMARKS['claimed_by'], agent=sanitize_line(task['agent_id']))}[/]")
     if parts and task["isolated"] is not None:
-        parts.append("isolated" if task["isolated"] else "[yellow]not isolated[/]")
+        isolated = task["isolated"]
+        parts.append(out.text(REMARKS["isolated"]) if isolated else f"[yellow]{out.text(REMARKS['not_isolated'])}[/]")
     return " [dim]·[/] ".join(parts)
 
 
-def _describe_check(check: dict[str, Any]) -> str:
+def _describe_check(out: CommandOutput, check: dict[str, Any]) -> str:
     name = sanitize_line(check["id"])
     if not check["passed"]:
-        return f"[red]{name} failed[/]"
-    notes = [word for word in ("weak", "flaky") if check.get(word)]
-    return f"{name} passed ({sanitize_line(', '.join([str(check['trust']), *notes]))})"
+        return f"[red]{out.text(REMARKS['check_failed'], check=name)}[/]"
+    notes = [out.code("trust", check["trust"]), *(out.text(REMARKS[n]) for n in ("weak", "flaky") if check.get(n))]
+    return out.text(REMARKS["check_passed"], check=name, notes=sanitize_line(", ".join(notes)))
 
 
 def tell_changes(out: CommandOutput, compiled: CompiledPlan) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from agenttalk.contracts.errors import AgentTalkError, Code, Problem, UsageError
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize
 from agenttalk.rules.planfile.compiler import CompiledPlan
+from agenttalk.rules.text.cli_words import RUN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,8 +47,8 @@ def find_repository_warnings(compiled: CompiledPlan, repo: Path | None = None) -
 def tell_of_repository(out: CommandOutput, compiled: CompiledPlan) -> None:
     """Print what a plan would not see of its repository, and what its checks leave open."""
     for remark in () if out.as_json else find_repository_warnings(compiled):
-        out.say(f"[yellow]![/] {sanitize(remark.field)}: {sanitize(remark.message)}", err=True)
-        out.say(f"  [dim]{sanitize(remark.hint)}[/]", err=True)
+        out.say(f"[yellow]![/] {sanitize(remark.field)}: {sanitize(out.translate(remark.message))}", err=True)
+        out.say(f"  [dim]{sanitize(out.translate(remark.hint))}[/]", err=True)
 
 
 def warn_of_sandboxes(out: CommandOutput, compiled: CompiledPlan, root: Path, sandbox: Tier | None = None) -> None:
@@ -59,8 +60,8 @@ def warn_of_sandboxes(out: CommandOutput, compiled: CompiledPlan, root: Path, sa
 
     words = settings.load(root).with_sandbox(sandbox).isolation_words
     for remark in isolation.find_unheeded(compiled.profiles, words):
-        hint = sanitize(remark.hint or "")
-        out.say(f"[yellow]![/] {sanitize(remark.field)}: {sanitize(remark.message)}; {hint}", err=True)
+        message, hint = sanitize(out.translate(remark.message)), sanitize(out.translate(remark.hint or ""))
+        out.say(f"[yellow]![/] {sanitize(remark.field)}: {message}; {hint}", err=True)
 
 
 def warn_of_logins(out: CommandOutput, compiled: CompiledPlan, root: Path, sandbox: Tier | None = None) -> None:
@@ -76,8 +77,8 @@ def warn_of_logins(out: CommandOutput, compiled: CompiledPlan, root: Path, sandb
             continue
         login = cli_table.choose_login(table[use.agent], {*profile.env, *os.environ}).login
         if login is not None and not (Path.home() / login.path).is_file():
-            message = f"no key is set, and there is no login; {login.remedy}"
-            out.say(f"[yellow]![/] agents.{sanitize(name)}: {sanitize(message)}", err=True)
+            message = out.text(RUN["no_login"], remedy=sanitize(login.remedy))
+            out.say(f"[yellow]![/] agents.{sanitize(name)}: {message}", err=True)
 
 
 def refuse_sandbox(sandbox: Tier | None) -> None:
@@ -94,5 +95,5 @@ def warn_of_programs(out: CommandOutput, compiled: CompiledPlan, root: Path) -> 
         for argument in profile.argv[1:] if profile.driver == "script" else ():
             script = argument.endswith((".py", ".sh")) and not argument.startswith(("/", "-"))
             if script and not (root / "agents" / name / argument).is_file() and not out.as_json:
-                where = f"neither beside the plan nor in agents/{name}"
-                out.say(f"[yellow]![/] agents.{sanitize(name)}: {sanitize(argument)} is {sanitize(where)}", err=True)
+                message = out.text(RUN["script_missing"], script=sanitize(argument), agent=sanitize(name))
+                out.say(f"[yellow]![/] agents.{sanitize(name)}: {message}", err=True)

@@ -16,7 +16,6 @@ from agenttalk.doors.cli.core.output import (
     CommonOptions,
     JsonOption,
     RootOption,
-    format_count,
     sanitize,
     shorten_json,
 )
@@ -84,7 +83,7 @@ def write_anchor(
     if out.as_json:
         out.write_json({"ok": True, "file": str(to), "chains": [_as_json(report) for report in reports]})
     else:
-        out.say(f"[green]✓[/] {to}: the heads of {format_count(len(reports), 'chain')}")
+        out.say(f"[green]✓[/] {to}: the heads of {out.count(len(reports), 'chain')}")
     return 0
 
 
@@ -173,7 +172,7 @@ def _setup(
 
     given = CommonOptions.merge(ctx, root, as_json)
     folder = resolve_root(given.root)
-    return CommandOutput(as_json=given.as_json), folder, settings.load(folder).store_url
+    return CommandOutput.from_options(given), folder, settings.load(folder).store_url
 
 
 def _read(path: Path) -> bytes:
@@ -225,10 +224,10 @@ def _tell_chain(out: CommandOutput, report: ChainReport) -> None:
         where = f"entry {verdict.broken.seq}" if verdict.broken.seq is not None else "the end"
         out.say(f"[bold red]✗[/] {name}: broken at {where} (place {verdict.broken.link}): {_safe(verdict.broken.why)}")
     elif not verdict.unsealed:
-        out.say(f"[green]✓[/] {name}: {format_count(verdict.head.link, 'entry')}, intact")
+        out.say(f"[green]✓[/] {name}: {out.count(verdict.head.link, 'entry')}, intact")
     if verdict.unsealed:
         first, last = verdict.unsealed[0], verdict.unsealed[-1]
-        count = format_count(len(verdict.unsealed), "entry")
+        count = out.count(len(verdict.unsealed), "entry")
         out.say(f"[yellow]![/] {name}: {count} not sealed, so not checked (entry {first} to {last})")
 
 

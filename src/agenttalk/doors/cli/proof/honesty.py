@@ -7,7 +7,8 @@ from typing import Any
 import typer
 
 from agenttalk.doors.cli.core import root_access
-from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, format_count, sanitize
+from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
+from agenttalk.rules.text.cli_words import HONESTY
 
 honesty_app = typer.Typer(add_completion=False)
 
@@ -26,60 +27,54 @@ def honesty(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = F
 
 def _tell(out: CommandOutput, found: dict[str, Any]) -> None:
     if not found["total"]["turns"] and not found["validators"]:
-        out.say("[dim]No agent has ended a turn yet.[/]")
+        out.say(f"[dim]{out.text(HONESTY['no_turn'])}[/]")
         return
-    for title, key, rows in (
-        ("agents", "agent_id", "agents"),
-        ("models", "model", "models"),
-        ("kinds", "kind", "kinds"),
-    ):
+    for key, rows in (("agent_id", "agents"), ("model", "models"), ("kind", "kinds")):
         if found[rows]:
-            out.say(f"[bold]{title}[/]")
-        wide = max((len(sanitize(each[key])) for each in found[rows]), default=0)
-        for each in found[rows]:
-            out.say(f"  {sanitize(each[key]):<{wide}}  {format_honesty(each)}")
-            for model in each.get("by_model", ()):
-                out.say(f"    [dim]{_model(model)}:[/] {format_honesty(model)}")
+            out.say(f"[bold]{out.text(HONESTY[rows])}[/]")
+        wide = max((len(sanitize(row[key])) for row in found[rows]), default=0)
+        for row in found[rows]:
+            out.say(f"  {sanitize(row[key]):<{wide}}  {format_honesty(out, row)}")
+            for model in row.get("by_model", ()):
+                out.say(f"    [dim]{_name_model(out, model)}:[/] {format_honesty(out, model)}")
     if found["validators"]:
-        out.say("[bold]validators[/]")
-    for each in found["validators"]:
-        out.say(f"  {sanitize(each['agent_id'])}  {_format_judgement(each)}")
-        for model in each["by_model"]:
-            out.say(f"    [dim]{_model(model)}:[/] {_format_judgement(model)}")
+        out.say(f"[bold]{out.text(HONESTY['validators'])}[/]")
+    for row in found["validators"]:
+        out.say(f"  {sanitize(row['agent_id'])}  {_format_judgement(out, row)}")
+        for model in row["by_model"]:
+            out.say(f"    [dim]{_name_model(out, model)}:[/] {_format_judgement(out, model)}")
     if found["uncounted"]:
-        out.say(f"[yellow]![/] {found['uncounted']} entries of the ledger are not counted yet; repeat the command")
+        out.say(f"[yellow]![/] {out.text(HONESTY['uncounted'], count=found['uncounted'])}")
 
 
-def _model(each: dict[str, Any]) -> str:
-    return sanitize(each["model"]) or "model unknown"
+def _name_model(out: CommandOutput, row: dict[str, Any]) -> str:
+    return sanitize(row["model"]) or out.text(HONESTY["no_model"])
 
 
-def _format_judgement(each: dict[str, Any]) -> str:
+def _format_judgement(out: CommandOutput, row: dict[str, Any]) -> str:
     """Format the numbers of a validator in one line."""
-    held = "" if each["reliability"] is None else f", {each['reliability']:.0%} held"
-    parts = [f"{each['judged']} judged", f"{each['misled']} wrongly accepted", f"{each['overruled']} overruled"]
-    parts += [f"{each['unjudged']} not judged"] if each["unjudged"] else []
-    return ", ".join(parts) + held
+    counted = ["judged", "misled", "overruled", *(["unjudged"] if row["unjudged"] else [])]
+    parts = [out.text(HONESTY[name], count=row[name]) for name in counted]
+    if row["reliability"] is not None:
+        parts.append(out.text(HONESTY["held"], percent=row["reliability"]))
+    return ", ".join(parts)
 
 
-def format_honesty(each: dict[str, Any]) -> str:
+def format_honesty(out: CommandOutput, row: dict[str, Any]) -> str:
     """Format the numbers of an agent, a model or a kind of task in one line."""
-    if not each["claims"]:
-        return f"{format_count(each['turns'], 'turn')}, no claim of done"
-    parts = [f"{each['proven']} proven"]
-    for name, words in (
-        ("unproven", "on its word alone"),
-        ("unisolated", "not isolated"),
-        ("refuted", "refuted"),
-        ("overturned", "later overturned"),
-        ("stale", "stale"),
-    ):
-        parts += [f"{each[name]} {words}"] if each[name] else []
-    if each["rounds"]:
-        parts.append(format_count(each["rounds"], "rework round"))
-    parts += [f"{each['held']:.0%} held"]
-    if each["disputed"]:
-        checks = format_count(each["disputed"], "check")
-        parts.append(f"{checks} disputed ({each['upheld']} upheld, {each['dismissed']} dismissed)")
-    parts += [f"${each['cost_per_proven']:.4g} per proven task"] if each["cost_usd"] and each["cost_per_proven"] else []
-    return f"{each['claims']} {'claim' if each['claims'] == 1 else 'claims'} of done: {', '.join(parts)}"
+    if not row["claims"]:
+        return out.text(HONESTY["no_claim"], turns=out.count(row["turns"], "turn"))
+    counted = [name for name in ("unproven", "unisolated", "refuted", "overturned", "stale") if row[name]]
+    parts = [out.text(HONESTY[name], count=row[name]) for name in ("proven", *counted)]
+    if row["rounds"]:
+        parts.append(out.count(row["rounds"], "rework round"))
+    parts.append(out.text(HONESTY["held"], percent=row["held"]))
+    if row["disputed"]:
+        checks = out.count(row["disputed"], "check")
+        parts.append(out.text(HONESTY["disputed"], checks=checks, upheld=row["upheld"], dismissed=row["dismissed"]))
+    if row["cost_usd"] and row["cost_per_proven"]:
+        parts.append(out.text(HONESTY["cost"], cost=row["cost_per_proven"]))
+    counts = ", ".join(parts)
+    if row["claims"] == 1:
+        return out.text(HONESTY["claim"], counts=counts)
+    return out.text(HONESTY["claims"], count=row["claims"], counts=counts)

@@ -72,7 +72,7 @@ def new(
     from agenttalk.rules.commands import promise_making
     from agenttalk.wiring import SystemClock
 
-    out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
+    out = CommandOutput.from_options(CommonOptions.merge(ctx, root, as_json))
     guarded = {"protected": protect} if protect else {}
     definitions: list[Any] = [
         *({"kind": "run", "run": command, **guarded} for command in runs or ()),
@@ -95,7 +95,7 @@ def validate(ctx: typer.Context, file: FileArgument, root: RootOption = None, as
     """Report every problem of a promise. Only a hard-deny makes it invalid."""
     from agenttalk.rules.commands import promises
 
-    out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
+    out = CommandOutput.from_options(CommonOptions.merge(ctx, root, as_json))
     promise = _promise(file)
     validity = promises.validate(promise)
     doubts = promises.find_near_misses(promise)
@@ -151,12 +151,12 @@ def check(
     Without FILE, an agent sees what its own attempt still lacks. That is not evidence: the engine checks by itself.
     """
     if file is None:
-        return _mine(CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json), locale, hook=hook)
+        return _mine(CommandOutput.from_options(CommonOptions.merge(ctx, root, as_json)), locale, hook=hook)
     from agenttalk.contracts.evidence import read_evidence, read_gates
     from agenttalk.rules.proof import done
     from agenttalk.rules.proof.evidence import read_vouched_evidence
 
-    out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
+    out = CommandOutput.from_options(CommonOptions.merge(ctx, root, as_json))
     if [file, evidence, gates].count("-") > 1:
         raise UsageError(Code.OPTION_INVALID, "standard input can be read once", hint="write - for one file only")
     if aborted is not None and not aborted.strip():

@@ -11,12 +11,12 @@ from agenttalk.doors.cli.core.output import (
     CommandOutput,
     JsonOption,
     RootOption,
-    format_count,
     sanitize,
     sanitize_line,
     tell_check_output,
 )
 from agenttalk.doors.cli.plans.control import parse_task_name, steer_plan
+from agenttalk.rules.text.cli_words import REMARKS, ROUNDS
 
 app = typer.Typer(add_completion=False)
 
@@ -48,27 +48,36 @@ def rework(
 
 def tell_rounds(out: CommandOutput, history: list[dict[str, Any]]) -> None:
     """Print every rework round of a task: who refused the work and why, and the result."""
-    for each in history:
-        by = f"[bold]{sanitize(each['by'])}[/]"
-        match each["what"]:
+    for entry in history:
+        by = f"[bold]{sanitize(entry['by'])}[/]"
+        match entry["what"]:
             case "ordered" | "exhausted":
-                _tell_refusal(out, each, by)
+                _tell_refusal(out, entry, by)
             case "granted":
-                out.say(f"  {by} granted {format_count(each['rounds'], 'more round')}")
+                out.say(f"  {out.text(ROUNDS['granted'], by=by, rounds=out.count(entry['rounds'], 'more round'))}")
             case "accepted":
-                out.say(f"  {by} accepted the work as it is ({sanitize(each['shown'])})")
+                out.say(f"  {out.text(ROUNDS['accepted'], by=by, shown=sanitize(entry['shown']))}")
             case _:
-                out.say(f"  {by} aborted it")
-        if "result" in each:
-            out.say(f"    [cyan]→[/] {sanitize(each['result'])}")
+                out.say(f"  {out.text(ROUNDS['aborted'], by=by)}")
+        if "result" in entry:
+            out.say(f"    [cyan]→[/] {sanitize(entry['result'])}")
 
 
-def _tell_refusal(out: CommandOutput, each: dict[str, Any], by: str) -> None:
-    ended = "the same issues again" if each.get("stuck") else "no round left"
-    number = {None: ended, 0: "a conflict"}.get(each.get("round"), f"round {each.get('round')}")
-    score = f", {each['score']:g} of 100" if each["by"] != "engine" else ""
-    out.say(f"  {number}: refused by {by}{score}: {sanitize_line(each['reason'][:200])}")
-    for issue in each["issues"]:
+def _tell_refusal(out: CommandOutput, entry: dict[str, Any], by: str) -> None:
+    match entry.get("round"):
+        case None:
+            number = out.text(ROUNDS["stuck" if entry.get("stuck") else "last"])
+        case 0:
+            number = out.text(ROUNDS["conflict"])
+        case round_number:
+            number = out.text(REMARKS["round"], number=round_number)
+    why = sanitize_line(entry["reason"][:200])
+    if entry["by"] == "engine":
+        out.say(f"  {out.text(ROUNDS['refused'], round=number, by=by, why=why)}")
+    else:
+        words = out.text(ROUNDS["refused_score"], round=number, by=by, score=entry["score"], why=why)
+        out.say(f"  {words}")
+    for issue in entry["issues"]:
         first, *more = issue["description"].splitlines() or [""]
         out.say(f"    · {sanitize_line(first[:200])}")
         if more:

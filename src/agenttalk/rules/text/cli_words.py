@@ -1,0 +1,430 @@
+"""What the command line prints for people, in English and Chinese."""
+# ruff: noqa: RUF001 - Chinese punctuation
+
+from __future__ import annotations
+
+from typing import Final
+
+from agenttalk.rules.text.message import Template, make_table
+
+COUNTS: Final = make_table(
+    "count",
+    {
+        f"{key}{suffix}": (f"{{count:,}} {noun}", f"{{count:,}} {chinese}")
+        for key, (one, many, chinese) in {
+            "chain": ("chain", "chains", "条链"),
+            "check": ("check", "checks", "项检查"),
+            "entry": ("entry", "entries", "条记录"),
+            "more check": ("more check", "more checks", "项其他检查"),
+            "more round": ("more round", "more rounds", "轮"),
+            "other": ("other", "others", "个其他命令"),
+            "problem": ("problem", "problems", "个问题"),
+            "question": ("question", "questions", "个问题"),
+            "rework round": ("rework round", "rework rounds", "轮返工"),
+            "round": ("round", "rounds", "轮"),
+            "task": ("task", "tasks", "个任务"),
+            "token": ("token", "tokens", "个 token"),
+            "tool call": ("tool call", "tool calls", "次工具调用"),
+            "turn": ("turn", "turns", "次执行"),
+            "uncommitted file": ("uncommitted file", "uncommitted files", "个未提交的文件"),
+        }.items()
+        for suffix, noun in ((" (one)", one), ("", many))
+    },
+)
+"""A number with its noun. `(one)` marks the singular."""
+TIMES: Final = make_table(
+    "time",
+    {
+        "seconds": ("{seconds:.1f} s", "{seconds:.1f} 秒"),
+        "minutes": ("{minutes} min {seconds:02} s", "{minutes} 分 {seconds:02} 秒"),
+        "hours": ("{hours} h {minutes:02} min", "{hours} 小时 {minutes:02} 分"),
+        "limit": ("{minutes:g} minutes", "{minutes:g} 分钟"),
+    },
+)
+"""How long something took."""
+NO_PRICE: Final = Template("cli.no_price", "cost unknown: no price of {model}", "费用未知：没有 {model} 的价格")
+AND_MORE: Final = Template("cli.and_more", "{names} and {count} more", "{names} 等另外 {count} 个")
+NOT_SERVED: Final = Template(
+    "cli.not_served",
+    "no engine runs here, so no work continues; start 'agenttalk serve', or repeat 'agenttalk run'",
+    "这里没有运行引擎，工作不会继续；请启动 'agenttalk serve'，或再次运行 'agenttalk run'",
+)
+OPEN_QUESTION: Final = Template(
+    "cli.open_question",
+    "1 question is not answered: see 'agenttalk inbox'",
+    "1 个问题尚未回答：见 'agenttalk inbox'",
+)
+OPEN_QUESTIONS: Final = Template(
+    "cli.open_questions",
+    "{count:,} questions are not answered: see 'agenttalk inbox'",
+    "{count:,} 个问题尚未回答：见 'agenttalk inbox'",
+)
+REMARKS: Final = make_table(
+    "remark",
+    {
+        "score": ("score {score:g}", "评分 {score:g}"),
+        "round": ("round {number}", "第 {number} 轮"),
+        "round_of": ("round {number} of {most}", "第 {number} 轮，共 {most} 轮"),
+        "stale": ("stale", "已过期"),
+        "unproven": ("unproven", "未证明"),
+        "isolated": ("isolated", "已隔离"),
+        "not_isolated": ("not isolated", "未隔离"),
+        "question": ("question {request}", "问题 {request}"),
+        "weak": ("weak", "较弱"),
+        "flaky": ("flaky", "不稳定"),
+        "overridden": ("overridden by", "放行者："),
+        "claimed_by": ("claimed by {agent}, and not proven", "{agent} 自称完成，未经证明"),
+        "check_passed": ("{check} passed ({notes})", "{check} 通过（{notes}）"),
+        "check_failed": ("{check} failed", "{check} 未通过"),
+        "waits_for": ("waits for {names}", "等待 {names}"),
+        "stale_until_end": (
+            "stale: its evidence is out of date, and is checked again before the plan ends",
+            "已过期：证据已过时，计划结束前会重新检查",
+        ),
+        "claimed": ("claimed by the agent, not verified", "智能体自称完成，未经验证"),
+    },
+)
+"""Short remarks beside a task."""
+RUN: Final = make_table(
+    "run",
+    {
+        "done": ("everything is done", "全部完成"),
+        "failed": ("something failed", "有任务失败"),
+        "waiting": ("the plan waits for a person or an outside agent", "等待人或外部智能体"),
+        "paused": ("the plan is paused; 'agenttalk resume' continues it", "已暂停；'agenttalk resume' 可继续"),
+        "running": (
+            "stopped following; the engine goes on; run the plan again to follow it",
+            "不再跟随；引擎继续运行；再次运行该计划即可跟随",
+        ),
+        "interrupted": ("interrupted; run the plan again to go on", "已中断；再次运行该计划即可继续"),
+        "stopping": ("stopping … (Ctrl-C again ends it now)", "正在停止……（再按一次 Ctrl-C 立即结束）"),
+        "checked": ("{count} tasks; nothing was run", "{count} 个任务；没有运行任何内容"),
+        "refused": ("refused: {problems}", "被拒绝：{problems}"),
+        "closing": ("closing: {what}", "正在收尾：{what}"),
+        "hidden": ("and {tasks}", "另有 {tasks}"),
+        "hidden_tasks": ("{count} {state}", "{count} 个{state}"),
+        "done_of": ("{done} of {count} done", "完成 {done}/{count}"),
+        "inbox": ("'agenttalk inbox' shows the question", "'agenttalk inbox' 显示该问题"),
+        "outputs": ("its outputs are in {folder}", "产出在 {folder}"),
+        "by_hand": ("waits for an answer to its command in {folder}", "等待 {folder} 中的命令得到答复"),
+        "refused_round": ("round {number}: refused: {why}", "第 {number} 轮：被退回：{why}"),
+        "refused_round_by": ("round {number}: refused by {by}: {why}", "第 {number} 轮：被 {by} 退回：{why}"),
+        "no_forge": (
+            "no source has a token, so the engine cannot read a forge, and these tasks cannot be done",
+            "没有来源带有令牌，引擎无法读取代码平台，以下任务无法完成",
+        ),
+        "script_missing": (
+            "{script} is neither beside the plan nor in agents/{agent}",
+            "{script} 既不在计划文件旁，也不在 agents/{agent} 中",
+        ),
+        "no_login": ("no key is set, and there is no login; {remedy}", "没有设置密钥，也没有登录；{remedy}"),
+    },
+)
+"""How a plan runs."""
+EXPLAIN: Final = make_table(
+    "explain",
+    {
+        "state": ("{task} is {state}", "{task} 的状态：{state}"),
+        "state_why": ("{task} is {state}: {why}", "{task} 的状态：{state}：{why}"),
+        "agent": ("a task of {agent}", "{agent} 的任务"),
+        "asked": ("asked of {agent}: {what}", "交给 {agent}：{what}"),
+        "derived": ("done means, from the plan:", "按计划，完成意味着："),
+        "promised": ("done means, as promised:", "按承诺，完成意味着："),
+        "all_attempts": ("in all attempts: {usage}", "全部尝试：{usage}"),
+        "sent_back": ("sent back: {why}", "被退回：{why}"),
+        "waits_for": ("waits for: {names}", "等待：{names}"),
+        "missing": ("is missing: {names}", "缺少：{names}"),
+        "choice": (
+            "input {name}: one of the outputs of {tasks}, chosen by {rule}",
+            "输入 {name}：从 {tasks} 的产出中按 {rule} 选取",
+        ),
+        "superseded": ("{command} was superseded before it ran: {why}", "{command} 在运行前已被取代：{why}"),
+        "verdict": ("the engine's verdict: {verdict}", "引擎的裁定：{verdict}"),
+        "fulfilled": ("fulfilled", "已兑现"),
+        "not_fulfilled": ("not fulfilled", "未兑现"),
+        "accepted_by": (
+            "{verdict}, because {who} accepted the work as it is",
+            "{verdict}，因为 {who} 按现状接受了工作",
+        ),
+        "not_counting": ("{verdict} of {about}, which no longer counts", "{verdict}（{about}，已不算数）"),
+        "unverified": ("{mark}, claimed only: {names}", "{mark}，仅为声明：{names}"),
+        "branch": ("the score ({when}) activated {tasks}", "评分（{when}）触发了 {tasks}"),
+        "attempt": (
+            "{command}, attempt {number}: {how} in {seconds} s{where}",
+            "{command}，第 {number} 次尝试：{how}，用时 {seconds} 秒{where}",
+        ),
+        "no_sandbox": ("without a sandbox", "没有沙箱"),
+        "sandbox": ("in the sandbox {tier}", "在沙箱 {tier} 中"),
+        "notice": ("notice:", "提示："),
+        "score": ("score {score:g}: {why}", "评分 {score:g}：{why}"),
+        "events": ("its events ({count}): {file}", "它的事件（{count} 条）：{file}"),
+        "self_check": (
+            "our check before the agent stopped failed, which is not the agent's fault: {why}",
+            "智能体停止前的检查自身出错，不是智能体的过失：{why}",
+        ),
+        "claim": ("claims that {name} is {truth} ({standing})", "声称 {name} 为{truth}（{standing}）"),
+        "true": ("true", "真"),
+        "false": ("false", "假"),
+        "set_aside": ("ignored: the engine's own evidence decides", "不采用：以引擎自己的证据为准"),
+        "not_proven": ("a claim, not proven", "仅为声明，未经证明"),
+        "foreign": (
+            "commits on the plan's branch that no task made: {commits}",
+            "计划分支上有不是由任务做出的提交：{commits}",
+        ),
+        "merged": ("merged as {commit}", "已合并为 {commit}"),
+        "seen": ("as seen at {at} for {whom}", "{at} 以 {whom} 的身份看到"),
+        "not_engine": (
+            "the engine does not run this plan: it knows only its messages",
+            "引擎未运行此计划：只知道它的消息",
+        ),
+        "command": ("{command} is {state}", "{command} 的状态：{state}"),
+        "command_receipt": ("{command} is {state}, receipt {receipt}", "{command} 的状态：{state}，回执 {receipt}"),
+        "attempt_runs": ("attempt {number} runs", "第 {number} 次尝试正在运行"),
+        "made": ("made {name}, {message}", "已产出 {name}，{message}"),
+    },
+)
+"""The state of a task, as `agenttalk explain` prints it."""
+ROUNDS: Final = make_table(
+    "rounds",
+    {
+        "granted": ("{by} granted {rounds}", "{by} 追加了 {rounds}"),
+        "accepted": ("{by} accepted the work as it is ({shown})", "{by} 按现状接受了工作（{shown}）"),
+        "aborted": ("{by} aborted it", "{by} 中止了它"),
+        "stuck": ("the same issues again", "同样的问题再次出现"),
+        "last": ("no round left", "返工次数用尽"),
+        "conflict": ("a conflict", "冲突"),
+        "refused": ("{round}: refused by {by}: {why}", "{round}：被 {by} 退回：{why}"),
+        "refused_score": (
+            "{round}: refused by {by}, {score:g} of 100: {why}",
+            "{round}：被 {by} 退回，{score:g} 分（满分 100）：{why}",
+        ),
+    },
+)
+"""The rework rounds of a task."""
+STATUS: Final = make_table(
+    "status",
+    {
+        "no_plans": (
+            "No plans yet. 'agenttalk route --once' imports plans from system_runtime/plans.",
+            "还没有计划。'agenttalk route --once' 会导入 system_runtime/plans 中的计划。",
+        ),
+        "origin": ("{origin}, board {board}", "{origin}，看板 {board}"),
+        "halted": ("halted:", "已停用："),
+        "messages": ("messages: {counts}", "消息：{counts}"),
+        "none": ("none", "无"),
+        "sent": ("{count} sent", "已发送 {count}"),
+        "delivered": ("{count} delivered", "已投递 {count}"),
+        "superseded": ("{count} superseded", "已被取代 {count}"),
+        "duplicate": ("{count} duplicate", "重复 {count}"),
+        "dead": ("{count} dead", "已拒收 {count}"),
+        "in_flight": ("{count} in flight", "在途 {count}"),
+        "in_all": ("in all: {usage}", "合计：{usage}"),
+        "open_tasks": (
+            "open tasks: {count} ('agenttalk toolchain tasks' lists them)",
+            "未结束的任务：{count}（'agenttalk toolchain tasks' 可列出）",
+        ),
+        "times": ("{what} ({count} times)", "{what}（{count} 次）"),
+        "honesty": ("honesty: {counts}", "诚信：{counts}"),
+        "details": ("(details: 'agenttalk honesty')", "（详情：'agenttalk honesty'）"),
+    },
+)
+"""The state of plans, as `agenttalk status` prints it."""
+HONESTY: Final = make_table(
+    "honesty",
+    {
+        "no_turn": ("No agent has ended a turn yet.", "还没有智能体结束过一次执行。"),
+        "agents": ("agents", "智能体"),
+        "models": ("models", "模型"),
+        "kinds": ("kinds", "种类"),
+        "validators": ("validators", "验证者"),
+        "uncounted": (
+            "{count} entries of the ledger are not counted yet; repeat the command",
+            "账本中有 {count} 条记录尚未计入；请再次运行该命令",
+        ),
+        "no_model": ("model unknown", "模型未知"),
+        "held": ("{percent:.0%} held", "{percent:.0%} 属实"),
+        "judged": ("{count} judged", "评判 {count}"),
+        "misled": ("{count} wrongly accepted", "误放 {count}"),
+        "overruled": ("{count} overruled", "被推翻 {count}"),
+        "unjudged": ("{count} not judged", "未评判 {count}"),
+        "no_claim": ("{turns}, no claim of done", "{turns}，没有完成声明"),
+        "claim": ("1 claim of done: {counts}", "1 次完成声明：{counts}"),
+        "claims": ("{count} claims of done: {counts}", "{count} 次完成声明：{counts}"),
+        "proven": ("{count} proven", "已证明 {count}"),
+        "unproven": ("{count} on its word alone", "仅凭其言 {count}"),
+        "unisolated": ("{count} not isolated", "未隔离 {count}"),
+        "refuted": ("{count} refuted", "被证伪 {count}"),
+        "overturned": ("{count} later overturned", "后被推翻 {count}"),
+        "stale": ("{count} stale", "已过期 {count}"),
+        "disputed": (
+            "{checks} disputed ({upheld} upheld, {dismissed} dismissed)",
+            "对 {checks}提出异议（成立 {upheld}，驳回 {dismissed}）",
+        ),
+        "cost": ("${cost:.4g} per proven task", "每个已证明的任务 ${cost:.4g}"),
+    },
+)
+"""How many claims of agents held."""
+DAY: Final = make_table(
+    "day",
+    {
+        "no_limit": ("no spending limit is set", "没有设置花费上限"),
+        "set_by": ("(set by {who})", "（由 {who} 设置）"),
+        "from_settings": ("(from agenttalk.toml)", "（来自 agenttalk.toml）"),
+        "spent": (
+            "today (UTC): ${spent:g} of ${limit:g} spent {origin}",
+            "今日（UTC）：已用 ${spent:g}，上限 ${limit:g} {origin}",
+        ),
+        "paused": (
+            "no task starts: the day's budget is used up; it goes on at 00:00 UTC or after 'agenttalk budget set USD'",
+            "没有任务开始：今日预算已用完；将在 00:00 UTC 或 'agenttalk budget set USD' 之后继续",
+        ),
+        "waiting": ("waiting tasks: {count}", "等待的任务：{count}"),
+        "stopped": (
+            "stopped during a turn, which does not count against their agents: {names}",
+            "在执行途中被中止，不计入智能体的过失：{names}",
+        ),
+    },
+)
+"""The spending limit of a day."""
+DECISIONS: Final = make_table(
+    "decisions",
+    {
+        "review.open": (
+            "its DAG is being reviewed: 'agenttalk status {review_plan}'",
+            "其 DAG 正在评审：'agenttalk status {review_plan}'",
+        ),
+        "review.waits": (
+            "its DAG is not approved ({decision} by {decided_by}): question {request_id}",
+            "其 DAG 未获批准（{decided_by} 的决定：{decision}）：问题 {request_id}",
+        ),
+        "review.approved": ("its DAG was approved by {decided_by}", "其 DAG 已由 {decided_by} 批准"),
+        "review.dropped": ("the review of its DAG was dropped", "其 DAG 的评审已取消"),
+        "without": ("without {names}", "缺少 {names}"),
+        "release.due": ("release {release_id} is being decided", "正在决定发布 {release_id}"),
+        "release.approved": ("release {release_id}: approved", "发布 {release_id}：已批准"),
+        "release.rejected": ("release {release_id}: rejected", "发布 {release_id}：被否决"),
+        "release.revoked": ("release {release_id}: revoked", "发布 {release_id}：已撤销"),
+        "not_isolated": (
+            "{tasks} of the plan not isolated: an agent or a check ran without a sandbox",
+            "计划中有 {tasks}未隔离：智能体或检查在没有沙箱的情况下运行",
+        ),
+        "disputes": ("{agent} disputes the check {check}: {decision}", "{agent} 对检查 {check} 有异议：{decision}"),
+        "disputes_note": (
+            "{agent} disputes the check {check}: {decision}: {note}",
+            "{agent} 对检查 {check} 有异议：{decision}：{note}",
+        ),
+        "decided_by": ("{decision} by {who}", "{decision}，由 {who} 决定"),
+        "reason": ("its reason: {why}", "理由：{why}"),
+    },
+)
+"""The review of a plan's DAG, its release, and disputes of checks."""
+INBOX: Final = make_table(
+    "inbox",
+    {
+        "none": ("no open questions", "没有待处理的问题"),
+        "for": ("for {agent}", "交给 {agent}"),
+        "continues": ("the task continues", "任务继续"),
+        "continues_later": (
+            "the task continues with the next 'agenttalk run' or 'agenttalk serve'",
+            "任务将随下一次 'agenttalk run' 或 'agenttalk serve' 继续",
+        ),
+        "still_missing": (
+            "still missing: {names}; 'agenttalk inbox' shows the new question",
+            "仍缺少：{names}；'agenttalk inbox' 显示新的问题",
+        ),
+        "answered": ("{request}: {decision}; {then}", "{request}：{decision}；{then}"),
+        "in_force": (
+            "the check stays in force until you change the plan: 'agenttalk plan apply FILE'",
+            "在修改计划之前该检查仍然有效：'agenttalk plan apply FILE'",
+        ),
+        "no_decision": ("{text!r} is not a decision", "{text!r} 不是一种决定"),
+        "no_answer": (
+            "the answer is empty: give --decision, --file, --answer or --note",
+            "回答是空的：请给出 --decision、--file、--answer 或 --note",
+        ),
+        "needs_more": (
+            "{request} asks for files or options, not only for approval",
+            "{request} 需要文件或选项，不只是批准",
+        ),
+        "needs_more_hint": (
+            "use 'agenttalk answer' with --answer KEY and --file PATH; 'agenttalk inbox' shows which",
+            "请用 'agenttalk answer'，加上 --answer KEY 和 --file PATH；'agenttalk inbox' 显示需要哪些",
+        ),
+    },
+)
+"""Questions to people and their answers."""
+CHANGE: Final = make_table(
+    "change_run",
+    {
+        "check": ("check", "检查"),
+        "agent": ("agent", "智能体"),
+        "from": ("from", "起点"),
+        "protected": ("protected", "受保护"),
+        "scope": ("scope", "范围"),
+        "read-only": ("read-only", "只读"),
+        "prepare": ("prepare", "准备"),
+        "sandbox": ("sandbox", "沙箱"),
+        "limits": ("limits", "限制"),
+        "nothing": ("nothing", "无"),
+        "submodules": ("the clone has no files of submodules: {paths}", "克隆中没有子模块的文件：{paths}"),
+        "lfs": (
+            "the clone has pointers instead of files of Git LFS: {paths}",
+            "克隆中 Git LFS 文件只有指针：{paths}",
+        ),
+        "you": ("you, when the agent says that it is done", "由你在智能体声称完成时决定"),
+        "check_in": ("{check} in {folder}", "{check}（在 {folder} 中）"),
+        "found": ("({why})", "（{why}）"),
+        "found_others": ("({why}; {others} found, --check names one)", "（{why}；还找到 {others}，可用 --check 指定）"),
+        "feedback": ("(findings in AGENTTALK_FEEDBACK)", "（反馈在 AGENTTALK_FEEDBACK 中）"),
+        "model": ("{agent}, model {model}", "{agent}，模型 {model}"),
+        "dropped": ("(ours instead of {flags})", "（由我们的参数代替 {flags}）"),
+        "no_sandbox": ("none: the agent can do what you can", "无：智能体能做你能做的一切"),
+        "no_branch": ("no branch", "没有分支"),
+        "base": ("{commit} ({branch})", "{commit}（{branch}）"),
+        "base_uncommitted": ("{commit} ({branch}) with {files}", "{commit}（{branch}），含 {files}"),
+        "proven": ("proven: {check} ({summary})", "已证明：{check}（{summary}）"),
+        "not_proven": ("not proven: {check} ({summary})", "未证明：{check}（{summary}）"),
+        "not_proven_by_any": ("not proven by any agent: {check}", "没有智能体能证明：{check}"),
+        "sealed": ("in a sealed checkout", "在封闭的检出中"),
+        "succeeds": ("it succeeds", "成功"),
+        "shown": ("it failed before the work; now, {where}: {now}", "工作之前它失败；现在，{where}：{now}"),
+        "shown_green": ("now, {where}: {now}", "现在，{where}：{now}"),
+        "green": ("nothing to prove: the check passes before the work", "无可证明：检查在工作之前已通过"),
+        "green_hint": (
+            "name a check that fails, or pass --already-green ok",
+            "请指定一个未通过的检查，或加上 --already-green ok",
+        ),
+        "waiting": ("waits for a person: {why} ({summary})", "等待人处理：{why}（{summary}）"),
+        "waiting_hint": (
+            "agenttalk inbox --root {root}, and then the same command again",
+            "agenttalk inbox --root {root}，然后再次运行同一命令",
+        ),
+        "interrupted": ("stopped; run the same command again to go on", "已停止；再次运行同一命令即可继续"),
+        "question": ("a question is open", "有问题待答复"),
+        "disputes": ("the agent disputes the check: {why}", "智能体对检查有异议：{why}"),
+        "pull_request": ("pull request: {address}", "合并请求：{address}"),
+        "no_pull_request": ("no pull request was opened: {why}", "没有创建合并请求：{why}"),
+        "merged": ("merged into {branch} as {commit}", "已合并到 {branch}，提交 {commit}"),
+        "not_merged": ("not merged: {why}{paths}", "未合并：{why}{paths}"),
+        "taken": ("taken: {agent}", "采用：{agent}"),
+        "race.proven": ("proven", "已证明"),
+        "race.not proven": ("not proven", "未证明"),
+        "race.green": ("green", "此前已通过"),
+        "race.unable": ("unable", "无法检查"),
+        "race.waiting": ("waiting", "等待中"),
+        "race.failed": ("failed", "失败"),
+        "race.interrupted": ("stopped", "已停止"),
+    },
+)
+"""What `until` and `do` decide, and how they end."""
+PROVE: Final = make_table(
+    "prove",
+    {
+        "work": ("checking the work", "正在检查改动"),
+        "held": ("checking the work with the tests as they were", "正在用原来的测试检查改动"),
+        "base": ("checking the base", "正在检查起点"),
+        "red": ("checking the base with the tests of the work", "正在用改动的测试检查起点"),
+        "check": ("check: {command} ({why})", "检查：{command}（{why}）"),
+    },
+)
+"""What `prove` does at the moment."""
