@@ -8,7 +8,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Final
 
 from agenttalk.rules.suites.channel import SuiteSession
@@ -110,6 +109,6 @@ def make_command(call: RunnerCall, folder: str, module: str, settings: str) -> s
 
 def choose_modules(sessions: Sequence[SuiteSession], top: str, changed: Collection[str]) -> tuple[str, ...]:
     """Choose the changed modules that a suite has loaded, by their names. `top` is the folder of the checkout."""
-    wanted = {f"{top}/{path}" for path in changed if PurePosixPath(path).name not in _NOT_IMPORTED}
+    wanted = {f"{top}/{path}" for path in changed if path.rpartition("/")[2] not in _NOT_IMPORTED}
     found = {name for session in sessions for name, file in session.modules if file in wanted}
     return tuple(sorted(name for name in found if name != "__main__"))
