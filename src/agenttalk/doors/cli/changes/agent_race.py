@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize, summarize_lines
 from agenttalk.doors.cli.plans.live_view import describe_usage
+from agenttalk.rules.changes.change_plan import TASK
 from agenttalk.rules.text.cli_words import CHANGE
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ class RaceRunner:
         except ValueError:
             told = {}
         self.answer = told if isinstance(told, dict) else {}
+        if self.result == "interrupted":
+            self.answer["usage"] = _read_usage(self.answer)
 
     def as_json(self) -> dict[str, Any]:
         """Return its end for programs."""
@@ -186,6 +190,20 @@ class AgentRace:
         parts = " [dim]·[/] ".join(part for part in (word, took, reason) if part)
         mark = _MARKS.get(runner.result, "[bold red]✗[/]")
         self._out.say(f"{mark} [bold]{sanitize(runner.name)}[/] {parts}", err=True)
+
+
+def _read_usage(answer: dict[str, Any]) -> dict[str, Any] | None:
+    """Read what a run that was stopped had used. It is written down when its turn is ended, after its last word."""
+    plan = str(answer.get("plan_id"))
+    try:
+        explained = root_access.ask_root(
+            Path(answer["root"]),
+            f"/api/plans/{plan}/tasks/{TASK}/explanation",
+            lambda local: local.plans.explain_task(plan, TASK),
+        )
+    except (AgentTalkError, KeyError):
+        return answer.get("usage")
+    return dict(explained).get("usage")
 
 
 def read_names(text: str) -> tuple[str, ...]:
