@@ -66,7 +66,7 @@ class SuiteRun:
 
     @property
     def folder(self) -> Path:
-        """The folder of the run, which its command can read."""
+        """Return the folder of the run, which its command can read."""
         return self._folder
 
     def read_sessions(self) -> tuple[SuiteSession, ...]:
