@@ -631,3 +631,63 @@ HAS_NO_ADDRESS: Final = Template(
     "it has no address",
     "它没有地址",
 )
+SERVICE_NEEDS_NETWORK: Final = Template(
+    "check.service_needs_network",
+    "a service needs a network of its own, which only bubblewrap gives; install it (apt-get install bubblewrap)",
+    "服务需要自己的网络，只有 bubblewrap 能提供；请安装它（apt-get install bubblewrap）",
+)
+SERVICE_NEVER_UP: Final = Template(
+    "check.service_never_up",
+    "the service opened no connection at its port in time; it has to listen on 127.0.0.1 at $PORT",
+    "服务没有及时在其端口上监听；它必须在 127.0.0.1 的 $PORT 上监听",
+)
+SERVICE_ENDED_WITH: Final = Template(
+    "check.service_ended_with",
+    "the service ended by itself with {code}",
+    "服务自行结束，退出码 {code}",
+)
+SERVICE_ENDED: Final = Template(
+    "check.service_ended",
+    "the service is not there any more",
+    "服务已经不在了",
+)
+SERVICE_NOT_READY: Final = Template(
+    "check.service_not_ready",
+    "the service did not answer {path} with a status below 400 in time",
+    "服务没有及时以低于 400 的状态回应 {path}",
+)
+NO_REQUEST: Final = Template(
+    "check.no_request",
+    "the check sends no request",
+    "该检查没有发送任何请求",
+)
+OTHER_ANSWER: Final = Template(
+    "check.other_answer",
+    "the answer is {found}, and {asked} is asked for",
+    "回答是 {found}，而要求的是 {asked}",
+)
+NO_BROWSER: Final = Template(
+    "check.no_browser",
+    "there is no browser here; install Chromium, and AgentTalk with the extra browser",
+    "这里没有浏览器；请安装 Chromium，并安装带 browser 附加项的 AgentTalk",
+)
+BROWSER_FAILED: Final = Template(
+    "check.browser_failed",
+    "the browser could not be used: {error}",
+    "无法使用浏览器：{error}",
+)
+STEP_FAILED: Final = Template(
+    "check.step_failed",
+    "the step '{step}' did not succeed; found: {found}",
+    "步骤“{step}”没有成功；看到的是：{found}",
+)
+STEPS_MISSING: Final = Template(
+    "check.steps_missing",
+    "not every step of the check was taken",
+    "并非检查的每一步都执行了",
+)
+PAGE_ERRORS: Final = Template(
+    "check.page_errors",
+    "scripts of the page failed: {errors}",
+    "页面的脚本出错：{errors}",
+)

@@ -18,7 +18,7 @@ def _start(plugin, reporter):
 
 
 def _runs_unittest():
-    """Whether this Python was started to run unittest. Its arguments are not there yet."""
+    """Return whether this Python was started to run unittest. Its arguments are not there yet."""
     try:
         with open("/proc/self/cmdline", "rb") as file:
             words = file.read().split(b"\0")
