@@ -43,11 +43,6 @@ from agenttalk.rules.checks import check_results, suite_results, test_runners
 from agenttalk.rules.checks.check_results import FileFacts, GitFacts, ProgramExit, StoredOutput
 from agenttalk.rules.checks.suite_results import SuiteFacts, SuiteJudgement
 from agenttalk.rules.proof import evidence
-<<<<<<< HEAD
-from agenttalk.rules.proof.evidence import CheckFinding, CheckResult, Confirmation, Fingerprint, ResultSource
-from agenttalk.rules.suites import canaries, junit, runner_calls
-from agenttalk.rules.suites.channel import SuiteSession
-=======
 from agenttalk.rules.proof.evidence import (
     CheckFinding,
     CheckResult,
@@ -56,8 +51,8 @@ from agenttalk.rules.proof.evidence import (
     ResultSource,
     Screenshot,
 )
-from agenttalk.rules.suites import junit
->>>>>>> main
+from agenttalk.rules.suites import canaries, junit, runner_calls
+from agenttalk.rules.suites.channel import SuiteSession
 from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
 from agenttalk.rules.suites.runner_calls import RunnerCall
 from agenttalk.rules.text import check_words
