@@ -32,7 +32,7 @@ from agenttalk.rules.checks.check_results import hash_shown
 from agenttalk.rules.core.turn_times import TurnPart
 from agenttalk.rules.proof import evidence
 from agenttalk.rules.proof.done import Evidence
-from agenttalk.rules.proof.evidence import CheckResult, ResultSource
+from agenttalk.rules.proof.evidence import CheckResult
 from agenttalk.rules.proof.performance import WorkProof
 from agenttalk.rules.text import check_words
 
@@ -90,9 +90,13 @@ class CheckRunner:
         """Run a check, and compare it with its result before the work."""
         job.enter("checking", check.id)
         before = base.results.get(check.id)
-        facts = replace(facts, base=before.tests if before is not None else None, base_source=_source_of(before))
+        facts = replace(
+            facts,
+            base=before.tests if before is not None else None,
+            base_source=suite_results.find_settled_source(before),
+        )
         result = await self._run_cached(job, check, facts, checkout, "checks")
-        return evidence.apply_redness(result, evidence.judge_baseline(check.red_first, check.kind, before))
+        return evidence.apply_redness(result, evidence.judge_baseline(check, before))
 
     async def _run_cached(
         self, job: Job, check: AnyCheck, facts: CheckFacts, checkout: CheckoutOpener, part: TurnPart
@@ -107,7 +111,7 @@ class CheckRunner:
             key = evidence.exact_key(await self._checker.fingerprint(check, facts, self._context))
         if key is None:
             own = await self._read_own_files(job, check)
-            return await self.run(check, facts, checkout, own, note, job.watch)
+            return await self._keep_pictures(job, await self.run(check, facts, checkout, own, note, job.watch))
         flight = (job.board, key)
         while True:
             known = await self._findings.find_result(job, key, check.id)
@@ -139,7 +143,7 @@ class CheckRunner:
         self._flights.setdefault(flight, ended)
         try:
             own = await self._read_own_files(job, check)
-            result = await self.run(check, facts, checkout, own, note, job.watch)
+            result = await self._keep_pictures(job, await self.run(check, facts, checkout, own, note, job.watch))
             if key == evidence.exact_key(result.fingerprint) and inputs.may_keep(check, result):
                 await self._findings.keep_result(job, key, result)
             ended.set_result(True)
@@ -149,6 +153,16 @@ class CheckRunner:
                 ended.set_result(False)  # it was stopped: a task that waits has to run it
             if self._flights.get(flight) is ended:
                 del self._flights[flight]
+
+    async def _keep_pictures(self, job: Job, result: CheckResult) -> CheckResult:
+        """Store the pictures of a result before anything refers to them."""
+        if not result.pictures:
+            return result
+        blobs = await self._blobs(job.board)
+        for picture in result.pictures:
+            if picture.data is not None:
+                await blobs.put(picture.data)
+        return replace(result, pictures=tuple(replace(picture, data=None) for picture in result.pictures))
 
     async def run(
         self,
@@ -258,7 +272,7 @@ class CheckRunner:
             inputs.refuse_unable(checks, known)
             await self._findings.keep_baseline(job, Baseline(onto, known))
         for check in checks:
-            if evidence.judge_baseline(check.red_first, check.kind, known.get(check.id)) == "refuse":
+            if evidence.judge_baseline(check, known.get(check.id)) == "refuse":
                 raise InputError(
                     Code.CHECK_ALREADY_GREEN,
                     check_words.GREEN_BEFORE(id=check.id),
@@ -308,15 +322,6 @@ class CheckRunner:
                 for path, data in files.items():
                     folder.write(path, data, parents=True)
             yield ProofCheckout(SealedCheckout(Path(name)))
-
-
-def _source_of(before: CheckResult | None) -> ResultSource:
-    """Return how the results of a check came before the work; empty if that was not seen."""
-    if before is None or not suite_results.is_settled(
-        before.source, passed=before.passed, seen=before.tests is not None
-    ):
-        return ""
-    return before.source
 
 
 def open_tree(space: PlanWorkspace, tree: str, prepared: PreparedTree | None) -> CheckoutOpener:

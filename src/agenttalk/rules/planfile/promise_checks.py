@@ -18,8 +18,9 @@ from agenttalk.contracts.promise import (
     HumanCheck,
     OtherCheck,
     ReportCheck,
+    ServedCheck,
 )
-from agenttalk.rules.checks import protection
+from agenttalk.rules.checks import protection, service_results
 from agenttalk.rules.commands import promises
 from agenttalk.rules.toolchain import forge_checks
 
@@ -160,6 +161,9 @@ def _checks(promise: CompletionPromise) -> Iterator[PromiseFinding]:
         if isinstance(check, OtherCheck):
             message = f"checks of kind {check.kind!r} are not built in; an extension has to bring them"
             yield False, Problem(Code.PLAN_DOUBTFUL, f"checks[{at}].kind", message, "check the spelling")
+        if isinstance(check, ServedCheck):
+            for name, why in service_results.find_faults(check):
+                yield True, Problem(Code.PROMISE_INVALID, f"checks[{at}].{name}", why, "see docs/reference/checks.md")
         if isinstance(check, ForgeCheck):
             for name, why in forge_checks.find_faults(check):
                 yield True, Problem(Code.PROMISE_INVALID, f"checks[{at}].{name}", why, "see docs/reference/checks.md")
