@@ -183,5 +183,7 @@ def _read_pictures(shots: Sequence[dict[str, Any]]) -> tuple[Screenshot, ...]:
         except (binascii.Error, ValueError):
             continue
         if data.startswith(_PNG) and len(data) <= _PICTURE_BYTES:
-            pictures.append(Screenshot(str(shot.get("name", ""))[:80], wire.sha256(data), len(data), data))
+            picture = Screenshot(str(shot.get("name", ""))[:80], wire.sha256(data), len(data), data)
+            if not pictures or pictures[-1].sha256 != picture.sha256:  # the end often looks like the last step
+                pictures.append(picture)
     return tuple(pictures)
