@@ -176,7 +176,7 @@ async def _send(
 
 def _read_pictures(shots: Sequence[dict[str, Any]]) -> tuple[Screenshot, ...]:
     """Read the pictures of a session. What is not one is left out."""
-    pictures = []
+    pictures: list[Screenshot] = []
     for shot in shots[:_PICTURES]:
         try:
             data = base64.b64decode(str(shot.get("data", "")), validate=True)
