@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 import sys
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -50,9 +51,12 @@ from agenttalk.rules.proof.evidence import (
     ResultSource,
     Screenshot,
 )
-from agenttalk.rules.suites import junit
+from agenttalk.rules.suites import canaries, junit, runner_calls
+from agenttalk.rules.suites.channel import SuiteSession
 from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
+from agenttalk.rules.suites.runner_calls import RunnerCall
 from agenttalk.rules.text import check_words
+from agenttalk.rules.text.message import LISTED, join, join_names
 
 CheckoutFactory = Callable[[], Awaitable[Folder]]
 """Makes another checkout of the same tree."""
@@ -63,6 +67,7 @@ _LARGEST: Final = 1 << 42
 """Largest file of which only size and hash are needed."""
 _SCHEMA_SECONDS: Final = 60.0
 _PREPARE_SECONDS: Final = 1800.0
+_CANARY_SECONDS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,8 @@ class CheckFacts:
     """How its results came there, if that was seen."""
     before_work: bool = False
     """Whether the tree is that from before the work."""
+    changed: tuple[str, ...] = ()
+    """Paths that the work changed."""
     git: GitFacts | None = None
     artifacts: Mapping[str, StoredOutput] = field(default_factory=dict)
     """Output → what is stored."""
@@ -303,7 +310,56 @@ class Checker:
             report = await asyncio.to_thread(_report, path, checkout, sealed.context.limits.report_bytes)
         facts = sealed.facts
         seen = SuiteFacts(done.ran, sessions, report, facts.base, facts.base_source, facts.before_work)
-        return done, suite_results.judge_suite(check, seen)
+        judged = suite_results.judge_suite(check, seen)
+        if judged.finding.passed and judged.source == "channel":
+            judged = replace(
+                judged, finding=await self._try_canaries(check, checkout, sealed, sessions, judged.finding)
+            )
+        return done, judged
+
+    async def _try_canaries(
+        self,
+        check: RunCheck | TestsCheck,
+        checkout: Folder,
+        sealed: _CommandSite,
+        sessions: Sequence[SuiteSession],
+        finding: CheckFinding,
+    ) -> CheckFinding:
+        """Try whether the runner still tells right from wrong beside the changed modules that the suite has loaded."""
+        modules = _choose_modules(checkout, sessions, sealed.facts.changed)
+        call = runner_calls.find_call(check.run)
+        if call is None or not modules:
+            return finding
+        paths = sessions[0].paths
+        if await self._run_canaries(check, call, checkout, sealed, modules, paths):
+            return replace(finding, detail=join([finding.detail, check_words.CANARIES_HELD()], LISTED))
+        if await self._run_canaries(check, call, checkout, sealed, (), paths):
+            return CheckFinding(False, "harness_tampered", check_words.CANARIES_LOST(names=join_names(modules)))
+        return replace(finding, detail=join([finding.detail, check_words.CANARIES_UNABLE()], LISTED))
+
+    async def _run_canaries(
+        self,
+        check: RunCheck | TestsCheck,
+        call: RunnerCall,
+        checkout: Folder,
+        sealed: _CommandSite,
+        modules: Sequence[str],
+        paths: Sequence[str],
+    ) -> bool:
+        """Run canaries in a session of their own; whether each ended as it must."""
+        async with SuiteRun.open(sealed.context) as suite:
+            module = f"test_{secrets.token_hex(6)}"
+            made = canaries.make_canaries(call.runner, module, _draw_numbers(), modules, paths)
+            (suite.folder / f"{module}.py").write_text(made.text, encoding="utf-8")
+            settings = suite.folder / f"{module}.ini"
+            settings.write_text("[pytest]\n", encoding="utf-8")
+            run = canaries.make_command(call, str(suite.folder), module, str(settings))
+            env = {name: value for name, value in (check.env or {}).items() if name != "PYTEST_ADDOPTS"}
+            env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # they need none, and those of a project may need its settings
+            trial = check.model_copy(update={"run": run, "env": env, "timeout": _CANARY_SECONDS})
+            context = replace(sealed.context, progress=None)
+            done = await self._once(trial, checkout, replace(sealed, context=context), suite)
+            return done.ran.how == "finished" and made.holds(suite.read_sessions(), done.ran.exit_code)
 
     async def _once(
         self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _CommandSite, suite: SuiteRun | None = None
@@ -378,6 +434,16 @@ class Checker:
             why = ended.error or ended.stderr.decode(errors="replace").strip()[-300:]
             return CheckFinding(False, "unreadable", check_words.SCHEMA_FAILED(path=check.path, error=why))
         return check_results.judge_json(check, document, [str(violation) for violation in json.loads(ended.stdout)])
+
+
+def _choose_modules(checkout: Folder, sessions: Sequence[SuiteSession], changed: Collection[str]) -> tuple[str, ...]:
+    return canaries.choose_modules(sessions, os.path.realpath(checkout.path), changed)
+
+
+def _draw_numbers() -> Iterator[int]:
+    """Draw numbers that no work can foresee."""
+    while True:
+        yield secrets.randbits(40)
 
 
 def _check_known_facts(check: AnyCheck, facts: CheckFacts) -> _CheckOutcome:

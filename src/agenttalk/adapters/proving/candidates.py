@@ -341,6 +341,7 @@ class CandidateProver:
             tier=tier,
             required=job.profile.isolated_only,
             standing=await inputs.find_runner_paths(space, await space.base(), promise),
+            changed=tuple(change.path for change in work.taken.changes),
         )
         return facts, await self._checks.run_all(job, facts, work.base, open_tree(space, candidate.tree, prepared))
 

@@ -32,7 +32,7 @@ from agenttalk.rules.checks.check_results import hash_shown
 from agenttalk.rules.core.turn_times import TurnPart
 from agenttalk.rules.proof import evidence
 from agenttalk.rules.proof.done import Evidence
-from agenttalk.rules.proof.evidence import CheckResult, ResultSource
+from agenttalk.rules.proof.evidence import CheckResult
 from agenttalk.rules.proof.performance import WorkProof
 from agenttalk.rules.text import check_words
 
@@ -90,7 +90,11 @@ class CheckRunner:
         """Run a check, and compare it with its result before the work."""
         job.enter("checking", check.id)
         before = base.results.get(check.id)
-        facts = replace(facts, base=before.tests if before is not None else None, base_source=_source_of(before))
+        facts = replace(
+            facts,
+            base=before.tests if before is not None else None,
+            base_source=suite_results.find_settled_source(before),
+        )
         result = await self._run_cached(job, check, facts, checkout, "checks")
         return evidence.apply_redness(result, evidence.judge_baseline(check, before))
 
@@ -318,15 +322,6 @@ class CheckRunner:
                 for path, data in files.items():
                     folder.write(path, data, parents=True)
             yield ProofCheckout(SealedCheckout(Path(name)))
-
-
-def _source_of(before: CheckResult | None) -> ResultSource:
-    """Return how the results of a check came before the work; empty if that was not seen."""
-    if before is None or not suite_results.is_settled(
-        before.source, passed=before.passed, seen=before.tests is not None
-    ):
-        return ""
-    return before.source
 
 
 def open_tree(space: PlanWorkspace, tree: str, prepared: PreparedTree | None) -> CheckoutOpener:

@@ -70,6 +70,23 @@ OTHER_CODE: Final = Template(
     "the test runner was about to end with {said}, and ended with {code}",
     "测试运行器将以 {said} 结束，实际以 {code} 结束",
 )
+CANARIES_LOST: Final = Template(
+    "check.canaries_lost",
+    "the test runner does not tell right from wrong any more once the changed modules are loaded ({names}): a test "
+    "that must fail passed, or one that must pass failed; leave Python, its assertions and the runner as they are",
+    "加载被修改的模块（{names}）后，测试运行器不再能分辨对错：必须失败的测试通过了，或必须通过的测试失败了；"
+    "工作成果不得改动 Python、断言和运行器",
+)
+CANARIES_HELD: Final = Template(
+    "check.canaries_held",
+    "canaries held",
+    "探针测试结果正确",
+)
+CANARIES_UNABLE: Final = Template(
+    "check.canaries_unable",
+    "without canaries: they cannot run beside this suite",
+    "没有探针测试：无法在此测试套件旁运行",
+)
 EXIT_CODE_ONLY: Final = Template(
     "check.exit_code_only",
     "exit-code only",
