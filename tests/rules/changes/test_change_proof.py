@@ -299,11 +299,12 @@ def test_a_suite_that_left_no_report_has_kept_nothing() -> None:
     assert failed(proof) == ["check", "tests-kept", "shown"]
 
 
-def test_a_program_that_ends_early_stands_in_the_way_of_a_check_without_a_report() -> None:
+def test_a_program_that_ends_early_has_to_be_seen() -> None:
     early = file("price.py", "a = 1\n", "import os\nos._exit(0)\n")
     runs = CheckRuns(plain(True), plain(False))
-    assert failed(judge_change(change(early, check=COMMAND), runs)) == ["protected"]
-    assert judge_change(change(early), CheckRuns(result("a"), result("", "a"))).proven
+    assert failed(judge_change(change(early, check=COMMAND), runs)) == ["suspicions"]
+    assert failed(judge_change(change(early), CheckRuns(result("a"), result("", "a")))) == ["suspicions"]
+    assert judge_change(change(early, suspicion="note"), CheckRuns(result("a"), result("", "a"))).proven
 
 
 def test_what_was_not_checked_is_always_said() -> None:

@@ -45,7 +45,7 @@ def rules(*files: ChangedFile, held: Globs = NONE) -> list[tuple[str, int]]:
         ("early-exit", "a.py", "sys.exit(0)"),
         ("early-exit", "a.py", "raise SystemExit"),
         ("early-exit", "a.js", "process.exit(0)"),
-        ("runner-touched", "a.py", "import _pytest.python"),
+        ("runner-imported", "a.py", "import _pytest.python"),
         ("runner-touched", "a.py", "TestCase.assertEqual = lambda *a: None"),
         ("test-skipped", "src/lib.rs", "    #[ignore]"),
         ("report-forged", "a.py", "open('.agenttalk-tests.xml', 'w')"),
@@ -122,24 +122,162 @@ def test_thresholds_that_are_lower_are_named() -> None:
 
 def test_what_is_about_a_held_file_stands_in_the_way_and_comes_first() -> None:
     held = read_globs(["tests/"])
-    found = find_suspicions(
-        [file("a.py", "", "# noqa\n"), file("tests/test_a.py", "", "assert True\n")], held, reports_tests=False
-    )
+    found = find_suspicions([file("a.py", "", "# noqa\n"), file("tests/test_a.py", "", "assert True\n")], held)
     assert [(each.id, each.refuses) for each in found] == [("assert-true", True), ("check-silenced", False)]
-    early = [file("a.py", "", "os._exit(0)\n")]
-    assert [each.refuses for each in find_suspicions(early, held, reports_tests=False)] == [True]
-    assert [each.refuses for each in find_suspicions(early, held)] == [False]
     forged = [file("a.py", "", "write('.agenttalk-tests.xml')\n")]
-    assert [each.refuses for each in find_suspicions(forged, NONE)] == [True]
+    assert [(each.refuses, each.grave) for each in find_suspicions(forged, NONE)] == [(False, True)]
     assert rules(file("tests/test_a.py", "", "os.environ['PYTEST_CURRENT_TEST']\n")) == []
 
 
 def test_a_comparison_that_always_holds_is_named() -> None:
     always = file("a.py", "", "class A:\n    def __eq__(self, other):\n\n        return True\n")
     assert rules(always) == [("always-equal", 2)]
-    assert [each.refuses for each in find_suspicions([always], NONE)] == [True]
-    assert [each.refuses for each in find_suspicions([always], NONE, reviewed=True)] == [False]
+    assert [each.grave for each in find_suspicions([always], NONE)] == [True]
     assert rules(file("a.py", "", "def __eq__(self, other):\n    return self.x == other.x\n")) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("frame-read", "import sys\ng = sys._getframe\ndef f():\n    return g(1)"),
+        ("frame-read", "import sys as s\nx = getattr(s, '_get' + 'frame')(1)"),
+        ("frame-read", "x = getattr(__import__('sys'), ''.join(['_get', 'frame']))(1)"),
+        ("frame-read", "from inspect import stack as s\nx = s()"),
+        ("frame-read", "import sys\nx = vars(sys)['_getframe'](1)"),
+        ("frame-read", "import sys\nx = sys.__dict__['emarfteg_'[::-1]](1)"),
+        ("frame-searched", "def f(frame):\n    return frame.f_back.f_locals['expected']"),
+        ("frame-searched", "import gc\nx = gc.get_objects()"),
+        ("runner-touched", "import builtins\nbuiltins.isinstance = lambda *a: True"),
+        ("runner-touched", "setattr(__import__('builtins'), 'all', any)"),
+        ("runner-touched", "__builtins__['len'] = max"),
+        ("runner-touched", "import builtins\nvars(builtins).update(all=any)"),
+        ("runner-touched", "import builtins\nbuiltins.__dict__['all'] = any"),
+        ("runner-touched", "from unittest import TestCase as T\nT.assertEqual = print"),
+        ("runner-touched", "import unittest\n(\n    unittest\n    .TestCase\n    .assertEqual\n) = print"),
+        ("runner-touched", "import sys\nsys.settrace(print)"),
+        ("runner-imported", "import importlib\nm = importlib.import_module('_pytest.' + 'runner')"),
+        ("library-patched", "import math\nmath.isclose = lambda *a: True"),
+        ("library-patched", "import time\ndel time.time"),
+        ("library-patched", "from helpers import *\nmath.isclose = print"),
+        ("library-patched", "import math, time\nmath.a, [time.time] = 1, [2]"),
+        ("library-patched", "import time\ntime.x += 1"),
+        ("modules-replaced", "import sys\nsys.modules['json'] = object()"),
+        ("modules-replaced", "import sys\nsys.meta_path.insert(0, 1)"),
+        ("test-detected", "import os\nx = os.environ.get('PYTEST_' + 'CURRENT_TEST')"),
+        ("test-detected", "import os\nx = 'PYTEST_VERSION' in os.environ"),
+        ("test-detected", "import os\nx = os.getenv('AGENTTALK_ROOT')"),
+        ("test-detected", "import sys\nx = sys.modules.get('pytest')"),
+        ("test-detected", "import sys\nx = 'pytest' in sys.argv[0]"),
+        ("place-probed", "import os\nx = os.path.exists('.git')"),
+        ("place-probed", "import os\nx = 'CI' in os.environ"),
+        ("place-probed", "import getpass\nx = getpass.getuser()"),
+        ("early-exit", "import os\nos._exit(0)"),
+        ("early-exit", "from os import _exit as e\ne(0)"),
+        ("early-exit", "import os\nos.kill(os.getpid(), 9)"),
+        ("early-exit", "import sys\nif sys:\n    sys.exit(0)"),
+        ("early-exit", "try:\n    raise SystemExit(0)\nfinally:\n    pass"),
+        ("exit-hooked", "import atexit\natexit.register(print)"),
+        ("always-equal", "class A:\n    def __eq__(self, o): return not False"),
+        ("always-equal", "class A:\n    __eq__ = lambda self, o: 1 == 1"),
+        ("always-equal", "A = type('A', (), {'__eq__': lambda s, o: True})"),
+        ("always-equal", "class A: ...\nsetattr(A, '__eq__', lambda s, *o: True)"),
+        ("clock-compared", "import time\nx = time.time() > 1.7e9"),
+        ("network-used", "import urllib.request\nx = urllib.request.urlopen('http://a')"),
+        ("code-decoded", "import base64\nexec(base64.b64decode('cHJpbnQoMSk='))"),
+        ("code-decoded", "import zlib\nx = zlib.decompress(b'')\ny: str = x.decode()\nexec(compile(y, '', 'exec'))"),
+        ("code-decoded", "import marshal\nx = marshal.loads(b'')"),
+        ("code-decoded", "eval(''.join(chr(n) for n in [49]))"),
+        ("code-decoded", "exec(bytes.fromhex('31'))"),
+        ("code-decoded", "exec('1'.translate({}))"),
+        ("code-executed", "def f(text):\n    exec(text)"),
+    ],
+)  # fmt: skip
+def test_python_is_read_from_its_syntax(rule: str, text: str) -> None:
+    assert rule in {each for each, _ in rules(file("pkg/a.py", "", f"{text}\n"))}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import sys\nsys.modules[__name__] = object()",
+        "import sys\nsys.modules.setdefault(__name__ + '.x', 1)",
+        "import sys\nsys.stdout = sys.stderr",
+        "import os\nos.environ['A'] = '1'",
+        "import os\nos.kill(pid(), 9)",
+        "class A:\n    def __eq__(self, other):\n        return NotImplemented",
+        "class A:\n    def __eq__(self, other):\n        return self is other",
+        "class A:\n    def __eq__(self, other):\n        if other is None:\n            return True\n        return x(other)",
+        "class A:\n    def __eq__(self, other): ...",
+        "import base64\nx = base64.b64decode('aGk=')",
+        "exec('x = 1')",
+        "import re\nx = re.compile(pattern)",
+        "if __name__ == '__main__':\n    raise SystemExit(0)",
+        "import sys\ndef main():\n    sys.exit(0)",
+        "import time\nstarted = time.time()\nx = time.time() - started > limit",
+        "import os\nx = os.environ.get('HOME')",
+        "self.value = [a.b[c](d) for a in e]\ndel self.value[0]\nx: int\nx = {**y, 'a': 1}",
+        "import math as m\nm2 = m\nx = m2.pi[0] + f'{x}{1}' + ' '.join([y])",
+        "a = b\nb = a\na.x = 1\nexec('1')",
+        "from . import thing\nthing.member = 1",
+        "def f(token):\n    token.value = token.value.strip()",
+        "import functools\nwraps = functools.wraps\nwraps.__doc__ = 'x'",
+        "import typing as t\ndef f(t):\n    t.value = 1",
+    ],
+)  # fmt: skip
+def test_honest_python_is_not_suspicious(text: str) -> None:
+    assert rules(file("pkg/a.py", "", f"{text}\n")) == []
+
+
+def test_a_place_counts_when_one_of_its_lines_is_new() -> None:
+    before = "import math\nmath.isclose = (\n    print\n)\n"
+    assert rules(file("a.py", before, before + "x = 1\n")) == []
+    assert rules(file("a.py", before, before.replace("print", "all"))) == [("library-patched", 2)]
+
+
+def test_tests_may_do_what_tests_do_every_day() -> None:
+    text = "import time, _pytest.python\ntime.time = lambda: 0\n"
+    assert rules(file("tests/test_a.py", None, text)) == []
+    assert rules(file("tests/test_a.py", None, "import builtins\nbuiltins.all = any\n")) == [("runner-touched", 2)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "line"),
+    [
+        ("runner-touched", "a.js", "assert.strictEqual = () => {}"),
+        ("runner-touched", "a.ts", "globalThis.expect = fake"),
+        ("runner-touched", "a.js", "Object.prototype.valueOf = one"),
+        ("frame-read", "a.js", "Error.prepareStackTrace = f"),
+        ("frame-read", "a.go", "\truntime.Callers(0, pc)"),
+        ("frame-read", "A.java", "Thread.currentThread().getStackTrace()"),
+        ("code-decoded", "a.js", "eval(atob('YQ=='))"),
+        ("early-exit", "a.go", "\tos.Exit(0)"),
+        ("early-exit", "a.rs", "std::process::exit(0)"),
+        ("early-exit", "A.java", "Runtime.getRuntime().halt(0);"),
+        ("exit-hooked", "a.js", "process.on('exit', f)"),
+        ("always-equal", "A.java", "public boolean equals(Object o) { return true; }"),
+        ("always-equal", "a.rs", "fn eq(&self, _: &Self) -> bool { true }"),
+        ("test-detected", "a.go", "if testing.Testing() {"),
+        ("test-detected", "a.rs", "if cfg!(test) {"),
+        ("early-exit", "old.py", "print 1; os._exit(0)"),
+        ("frame-read", "old.py", "print sys._getframe(1)"),
+    ],
+)
+def test_other_languages_and_python_that_cannot_be_read_have_rules_of_lines(rule: str, path: str, line: str) -> None:
+    assert rule in {each for each, _ in rules(file(path, "", f"{line}\n"))}
+
+
+def test_a_program_of_another_language_may_end_itself_where_programs_begin() -> None:
+    for path, grave in {"cmd/serve/run.go": False, "main.rs": False, "src/a.go": True, "bin/a.py": True}.items():
+        line = "import os; os._exit(0)" if path.endswith(".py") else "std::process::exit(0); os.Exit(0)"
+        assert [each.grave for each in find_suspicions([file(path, "", line)], NONE)] == [grave]
+
+
+def test_what_nobody_can_read_and_snapshots_are_named() -> None:
+    assert rules(ChangedFile("pkg/a.pyc", None, b"\0")) == [("binary-code", 0)]
+    assert rules(file("src/__snapshots__/a.snap", "1", "2")) == [("snapshot-changed", 0)]
+    deep = "x = " + "-" * 5000 + "1\n"
+    assert rules(file("a.py", None, deep)) == []
+    assert rules(file("a.py", None, "x = 1" + "+1" * 3000 + "\n")) == []
 
 
 def test_no_change_drowns_the_page() -> None:

@@ -187,8 +187,10 @@ RED = result(passed=False, reason="tests_failed")
 def test_only_a_check_that_was_seen_red_is_fully_worth_its_green(
     setting: RedFirst, base: CheckResult | None, redness: Redness
 ) -> None:
-    assert evidence.judge_baseline(setting, "tests", base) == redness
-    assert evidence.judge_baseline(setting, "file", base) == "fine"
+    assert evidence.judge_baseline(check(kind="tests", run="x", junit="r.xml", red_first=setting), base) == redness
+    assert evidence.judge_baseline(check(kind="http", serve="x", requests=[], red_first=setting), base) == redness
+    assert evidence.judge_baseline(check(kind="http", url="http://example.org", red_first=setting), base) == "fine"
+    assert evidence.judge_baseline(check(kind="file", path="x", red_first=setting), base) == "fine"
     assert evidence.apply_redness(result(), redness).weak is (redness != "fine")
 
 

@@ -16,23 +16,30 @@ from agenttalk.adapters.checking.checker import CheckFacts
 from agenttalk.adapters.proving import evidence_inputs as inputs
 from agenttalk.adapters.proving.check_runner import CheckRunner, DonePredicate, open_tree
 from agenttalk.adapters.proving.merge_train import MergeTrain, TrainBase, TrainPlace
+from agenttalk.adapters.proving.mutants import MutantProver
 from agenttalk.adapters.proving.plan_tips import PlanTips
 from agenttalk.adapters.workspaces.results import AttemptCommit, CandidateConflict, MergeCandidate
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError
-from agenttalk.contracts.promise import CompletionPromise, HumanCheck
+from agenttalk.contracts.promise import CompletionPromise, HumanCheck, MutantsCheck, RunCheck, TestsCheck
 from agenttalk.ports.agents import Job
 from agenttalk.ports.proof import NO_EXHIBIT, Baseline, Confirmer, Exhibit
 from agenttalk.ports.storage import Clock
+from agenttalk.rules.changes import suspicion_review
+from agenttalk.rules.changes.suspicions import find_suspicions
 from agenttalk.rules.checks import protection
+from agenttalk.rules.checks.check_results import hash_shown
 from agenttalk.rules.checks.protection import FileTree, Protection
 from agenttalk.rules.core import scope
+from agenttalk.rules.core.scope import Globs
 from agenttalk.rules.proof.evidence import CheckResult, Confirmation
 from agenttalk.rules.proof.performance import Performance, TipMove, WorkProof
 from agenttalk.rules.text.message import join
 
 LOG = logging.getLogger(__name__)
+NOTHING_HELD: Final = Globs()
+"""In a plan, protected files are put back before the search for suspicious lines."""
 Lander = Callable[[WorkProof], Awaitable[bool]]
 """Writes that work is done, with the new tip; False if the tip was moved meanwhile."""
 _SHOWN: Final = 48 * 1024
@@ -94,8 +101,9 @@ class AttemptWork:
 class CandidateProver:
     """Checks and merges candidates, for the prover."""
 
-    def __init__(self, checks: CheckRunner, tips: PlanTips, clock: Clock) -> None:
+    def __init__(self, checks: CheckRunner, mutants: MutantProver, tips: PlanTips, clock: Clock) -> None:
         self._checks = checks
+        self._mutants = mutants
         self._tips = tips
         self._clock = clock
         self._trains: dict[str, MergeTrain] = {}
@@ -212,6 +220,7 @@ class CandidateProver:
         facts, results = await self._check_candidate(work, base, candidate)
         exhibit = await self._make_exhibit(space, job, performance, candidate)
         try:
+            results = await self._judge_suspicions(work, candidate, results)
             results += await self._ask_people(work, facts, candidate, results, exhibit)
         except _PersonQuestion as question:
             return _Trial(inputs.proof_of(results), question=question)
@@ -240,11 +249,7 @@ class CandidateProver:
         """Return the answers of people about the changes of a candidate. Raises the first question without one."""
         if not inputs.human_checks_of(work.promise):
             return []
-        before, after = candidate.onto, candidate.tree
-        if candidate.commit == candidate.onto:  # merged before, by an engine that died then
-            merged = await work.space.find_merge(work.job.command.command_id, candidate.onto)
-            before, after = (f"{merged}^1", merged) if merged else (before, after)
-        changes = await work.space.trees.hash_own_changes(before, after)
+        changes = await work.space.trees.hash_own_changes(*await self._find_ends(work, candidate))
 
         async def confirm(check: HumanCheck, shown: str, *, exhibit: Exhibit = exhibit) -> Confirmation:
             answer = work.answers.get((check.id, shown))
@@ -253,6 +258,41 @@ class CandidateProver:
             return answer
 
         return await self._checks.ask_people(work.job, facts, changes, results, work.done, confirm)
+
+    @staticmethod
+    async def _find_ends(work: AttemptWork, candidate: MergeCandidate) -> tuple[str, str]:
+        """Find where the changes of a candidate begin and end: elsewhere, if they were merged before."""
+        if candidate.commit == candidate.onto:  # by an engine that died then
+            merged = await work.space.find_merge(work.job.command.command_id, candidate.onto)
+            if merged:
+                return f"{merged}^1", merged
+        return candidate.onto, candidate.tree
+
+    async def _judge_suspicions(
+        self, work: AttemptWork, candidate: MergeCandidate, results: list[CheckResult]
+    ) -> list[CheckResult]:
+        """Judge results again with the suspicious lines of a candidate. Raises the question to a person.
+
+        The person is asked only if the approval, with those of other questions, is all that is missing.
+        """
+        promise, trees = work.promise, work.space.trees
+        if promise is None or not any(isinstance(check, RunCheck | TestsCheck) for check in promise.checks):
+            return results
+        before, after = await self._find_ends(work, candidate)
+        seen = await asyncio.to_thread(find_suspicions, await trees.read_changes(before, after), NOTHING_HELD)
+        question = suspicion_review.make_question(promise, seen)
+        answer, shown = None, ""
+        if question is not None:
+            changes = await trees.hash_own_changes(before, after)
+            shown = hash_shown(question.question, {"tree": changes, "lines": suspicion_review.hash_lines(seen)})
+            answer = work.answers.get((question.id, shown))
+            if answer is None and self._checks.is_worth_asking(work.job, results, work.done):
+                diff = await trees.diff(before, after, limit=_SHOWN)
+                raise _PersonQuestion(question, shown, Exhibit(tuple(work.performance.outputs), diff))
+        checks = {check.id: check for check in promise.checks}
+        return [
+            suspicion_review.judge_result(result, checks[result.id], promise, seen, answer, shown) for result in results
+        ]
 
     async def _advance(
         self, work: AttemptWork, proof: WorkProof, candidate: MergeCandidate, landed: list[WorkProof], tip: str
@@ -303,8 +343,14 @@ class CandidateProver:
             tier=tier,
             required=job.profile.isolated_only,
             standing=await inputs.find_runner_paths(space, await space.base(), promise),
+            changed=tuple(change.path for change in work.taken.changes),
         )
-        return facts, await self._checks.run_all(job, facts, work.base, open_tree(space, candidate.tree, prepared))
+        opener = open_tree(space, candidate.tree, prepared)
+        results = await self._checks.run_all(job, facts, work.base, opener)
+        if promise is not None and any(isinstance(check, MutantsCheck) for check in promise.checks):
+            files = await space.trees.read_changes(*await self._find_ends(work, candidate))
+            results += await self._mutants.prove(job, files, facts, opener, results)
+        return facts, results
 
     async def _make_exhibit(
         self, space: PlanWorkspace, job: Job, performance: Performance, candidate: MergeCandidate

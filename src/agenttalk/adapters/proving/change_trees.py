@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from agenttalk.adapters.workspaces import folders, paths, tree_reader, user_folder
+from agenttalk.adapters.workspaces import folders, merge, paths, tree_reader, user_folder
 from agenttalk.adapters.workspaces.checkouts import Checkouts
 from agenttalk.adapters.workspaces.git import Git, GitLocation
-from agenttalk.adapters.workspaces.objects import GitObjects, TreeChange
+from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.adapters.workspaces.paths import WorkspaceHome
-from agenttalk.adapters.workspaces.tree_reader import Listing, TreeEntry
+from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.adapters.workspaces.user_folder import UserRepository
 from agenttalk.contracts.errors import Code, MachineError, UsageError
-from agenttalk.rules.changes import changed_files, check_discovery
+from agenttalk.rules.changes import check_discovery
 from agenttalk.rules.changes.changed_files import ChangedFile
 from agenttalk.rules.changes.check_discovery import CheckCandidate, ProjectFiles
 from agenttalk.rules.core import scope
@@ -181,18 +181,7 @@ class ChangeTrees:
         if len(changes) > _MOST_FILES:
             message = f"the change has {len(changes):,} files, more than {_MOST_FILES:,}"
             raise UsageError(Code.FIELD_VALUE, message, hint="name a nearer base: --base REF")
-        return changed_files.pair_moves([self._read_file(change) for change in changes])
-
-    def _read_file(self, change: TreeChange) -> ChangedFile:
-        return ChangedFile(change.path, self._content(change.before), self._content(change.after))
-
-    def _content(self, entry: TreeEntry | None) -> bytes | None:
-        if entry is None:
-            return None
-        if entry.mode not in _REGULAR:  # a submodule: its commit is all that the repository knows
-            return entry.oid.encode()
-        data = next(self._objects.contents([entry.oid]))
-        return data + b"\n\0mode " + entry.mode.encode() if entry.mode == tree_reader.LINK else data
+        return merge.read_changed_files(self._objects, changes)
 
     def mix(self, tree: str, other: str, names: Sequence[str]) -> str:
         """Make a tree that has some paths as another has them. Those that the other does not have are removed."""

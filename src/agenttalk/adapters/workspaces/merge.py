@@ -14,6 +14,8 @@ from agenttalk.adapters.workspaces.objects import GitObjects, Kind, TreeChange
 from agenttalk.adapters.workspaces.results import WorkspaceAttempt
 from agenttalk.adapters.workspaces.tree_reader import TreeEntry
 from agenttalk.contracts.core.base import is_id
+from agenttalk.rules.changes import changed_files
+from agenttalk.rules.changes.changed_files import ChangedFile
 from agenttalk.rules.core.scope import PathMatcher
 
 PLAN, TASK, COMMAND, ATTEMPT, COMMIT, EVIDENCE = (
@@ -248,3 +250,22 @@ def hash_patch(objects: GitObjects, before: str, after: str) -> str:
         digest.update(index if line.startswith(b"GIT binary") else b"")
         digest.update(b"@@\n" if line.startswith(b"@@ ") else line)
     return f"sha256:{digest.hexdigest()}"
+
+
+def read_changed_files(objects: GitObjects, changes: Sequence[TreeChange]) -> tuple[ChangedFile, ...]:
+    """Read the contents of changed files, before and after the change."""
+    return changed_files.pair_moves(
+        [
+            ChangedFile(change.path, _read_content(objects, change.before), _read_content(objects, change.after))
+            for change in changes
+        ]
+    )
+
+
+def _read_content(objects: GitObjects, entry: TreeEntry | None) -> bytes | None:
+    if entry is None:
+        return None
+    if entry.mode == tree_reader.SUBMODULE:  # its commit is all that the repository knows
+        return entry.oid.encode()
+    data = next(objects.contents([entry.oid]))
+    return data + b"\n\0mode " + entry.mode.encode() if entry.mode == tree_reader.LINK else data

@@ -42,6 +42,7 @@ from agenttalk.adapters.workspaces.results import (
 from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.adapters.workspaces.user_branch import LandingRefusal, LandingResult
 from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.rules.changes.changed_files import ChangedFile
 from agenttalk.rules.core.scope import Globs, PathMatcher
 
 EVERYTHING: Final = Globs(otherwise=True)
@@ -80,6 +81,11 @@ class PlanTrees:
     def hash_own_changes(self, before: str, after: str) -> str:
         """Hash the lines of a change and those next to them. Other changes of the same files do not matter."""
         return merge.hash_patch(self._objects, before, after)
+
+    @threaded
+    def read_changes(self, before: str, after: str) -> tuple[ChangedFile, ...]:
+        """Read the files that differ between two trees or commits, with their contents before and after."""
+        return merge.read_changed_files(self._objects, self._objects.changes(before, after))
 
     @threaded
     def find_covered(self, tree: str, globs: PathMatcher = EVERYTHING) -> CoveredFiles:

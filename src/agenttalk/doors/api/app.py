@@ -148,7 +148,7 @@ def _read_task_name(request: Request, caller: Caller) -> TaskName:
     board, name = request.path_params["board"], request.path_params["task"]
     plan_id, colon, task_id = (board, ":", name) if board in VIRTUAL else name.partition(":")
     task = TaskName(board, plan_id, task_id)
-    if caller.attempt is not None and tuple(task) != tuple(caller.attempt[:3]):
+    if caller.attempt is not None and task != caller.attempt.task:
         raise UsageError(
             Code.NOT_ALLOWED,
             "this token belongs to another task",

@@ -79,8 +79,8 @@ class InputReviewer:
         known: dict[str, str] = {}
         for task_id in dict.fromkeys(path.partition("/")[0] for path in paths):
             about = {"subject": rework_rounds.ledger_subject(job.plan_id, task_id), "kind": rework_rounds.ACCEPTED}
-            for _, _, data in await self.store.read(LATEST_FACT, **about):
-                body: Any = wire.read(bytes(data), limit=wire.DOCUMENT_LIMIT)
+            for row in await self.store.read(LATEST_FACT, **about):
+                body: Any = wire.read(bytes(row.body), limit=wire.DOCUMENT_LIMIT)
                 if body["overrules"]["consumer"] is not None:
                     known |= {each["sha256"]: body["by"] for each in body["files"]}
         files = [each.sha256 for each in job.inputs if each.input_name == name]

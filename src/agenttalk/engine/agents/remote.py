@@ -297,7 +297,7 @@ class RemoteAgents:
     def record_heartbeat(self, caller: Caller) -> None:
         """Record a sign of life of an attempt."""
         if caller.attempt is not None:
-            offer = self._offers.get(TaskName(*caller.attempt[:3]))
+            offer = self._offers.get(TaskName(*caller.attempt.task))
             if offer is not None and offer.job.epoch == caller.attempt.epoch:
                 offer.heard = asyncio.get_running_loop().time()
 
@@ -338,7 +338,7 @@ class RemoteAgents:
 
         def work(tx: Tx) -> None:
             rows = _open(tx, task, caller, job)
-            others = [row for row in rows if row.kind == "artifact" and row[1:3] != (name, path)]
+            others = [row for row in rows if row.kind == "artifact" and (row.name, row.path) != (name, path)]
             if (
                 len(others) >= MOST_FILES
                 or sum(row.size for row in others) + len(data) > self._deps.limits.payload_bytes

@@ -109,10 +109,10 @@ async def describe_waiting(deps: Deps) -> dict[str, Any]:
     for store in await list_boards(deps):
         rows = await store.read(HELD_BY, like=HELD)
         number += len(rows)
-        for plan_id, task_id, _, _, fact in rows[:SHOWN]:
-            found = await store.read(FACT, seq=fact) if fact is not None else []
+        for row in rows[:SHOWN]:
+            found = await store.read(FACT, seq=row.fact) if row.fact is not None else []
             told: Any = wire.read(bytes(found[0].body), limit=wire.DOCUMENT_LIMIT) if found else {}
-            stopped += [f"{plan_id}/{task_id}"] if told.get("cause") == "DAY_SPENT" else []
+            stopped += [f"{row.plan_id}/{row.task_id}"] if told.get("cause") == "DAY_SPENT" else []
     return {"waiting": number, "stopped": stopped[:SHOWN]}
 
 
@@ -185,12 +185,12 @@ def _recount(tx: Tx, *, day: str, anew: bool) -> None:
     sums, before = usage.NOTHING, 2**62
     while True:
         rows = tx.run(LEDGER_PAGE, before=before, after=0, limit=_PAGE)
-        for seq, _, at, kind, _, body, _ in rows:
-            if at < day[:10]:
+        for row in rows:
+            if row.at < day[:10]:
                 break
-            before = seq
-            if kind == "turn.ended":
-                sums = sums.plus(_took(wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)))
+            before = row.seq
+            if row.kind == "turn.ended":
+                sums = sums.plus(_took(wire.read(bytes(row.body), limit=wire.DOCUMENT_LIMIT)))
         else:
             if len(rows) == _PAGE:
                 continue

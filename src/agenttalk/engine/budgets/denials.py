@@ -81,17 +81,16 @@ class GateDenial(TypedDict):
 
 def to_json(row: ObjectionRow) -> GateDenial:
     """Return a denial as JSON has it."""
-    task_id, checkpoint, severity, reasons, trace_id, at, by, why = row
-    body: Any = restore_messages(wire.read(bytes(reasons)))
+    body: Any = restore_messages(wire.read(bytes(row.reasons)))
     denial: GateDenial = {
-        "task_id": task_id,
-        "checkpoint": checkpoint,
-        "allowed": severity == "warning" or by is not None,
-        "severity": severity,
+        "task_id": row.task_id,
+        "checkpoint": row.checkpoint,
+        "allowed": row.severity == "warning" or row.overridden_by is not None,
+        "severity": row.severity,
         "reasons": body["reasons"],
-        "trace_id": trace_id,
-        "at": at,
+        "trace_id": row.trace_id,
+        "at": row.at,
     }
-    if by is not None:
-        denial |= {"overridden_by": by, "why": why}
+    if row.overridden_by is not None:
+        denial |= {"overridden_by": row.overridden_by, "why": row.why}
     return denial

@@ -24,6 +24,8 @@ from agenttalk.ports.statements.core import (
     REVOKE_TOKEN,
     TOKEN,
     TOKENS,
+    AgentTokenRow,
+    TokenRow,
 )
 from agenttalk.ports.statements.operation import DROP_SESSIONS
 from agenttalk.ports.storage import Tx
@@ -130,11 +132,19 @@ async def admit_person(deps: Deps, token: str, role: PersonRole, name: str, *, b
     return await system.transact(work)
 
 
+def _agent_token(row: AgentTokenRow) -> Token:
+    return Token(row.hash[:_SHOWN], "agent", row.agent_id, row.at, row.revoked_at)
+
+
+def _person_token(row: TokenRow) -> Token:
+    return Token(row.hash[:_SHOWN], row.role, row.label, row.at, row.revoked_at)
+
+
 def _known(tx: Tx, token: str, wanted: Token) -> Token | None:
     """Return the token if it is known as requested. Raises ConflictError when it is known as something else."""
     digest = _hash(token)
-    agents = [Token(wanted.id, "agent", *row[1:]) for row in tx.run(AGENT_TOKENS) if row.hash == digest]
-    people = [Token(wanted.id, *row[1:]) for row in tx.run(TOKENS) if row.hash == digest]
+    agents = [_agent_token(row) for row in tx.run(AGENT_TOKENS) if row.hash == digest]
+    people = [_person_token(row) for row in tx.run(TOKENS) if row.hash == digest]
     for known in (*agents, *people):
         if known.revoked_at is None and (known.role, known.name) == (wanted.role, wanted.name):
             return known
@@ -149,10 +159,8 @@ def _known(tx: Tx, token: str, wanted: Token) -> Token | None:
 async def list_tokens(deps: Deps) -> list[Token]:
     """List the tokens of remote agents and of people, revoked ones too, but for the engine's own."""
     system = await deps.stores.board(boards.SYSTEM)
-    agents = [Token(row.hash[:_SHOWN], "agent", *row[1:]) for row in await system.read(AGENT_TOKENS)]
-    people = [
-        Token(row.hash[:_SHOWN], *row[1:]) for row in await system.read(TOKENS) if row.label != ENGINE_TOKEN_LABEL
-    ]
+    agents = [_agent_token(row) for row in await system.read(AGENT_TOKENS)]
+    people = [_person_token(row) for row in await system.read(TOKENS) if row.label != ENGINE_TOKEN_LABEL]
     return sorted([*agents, *people], key=lambda each: (each.at, each.id))
 
 
@@ -241,7 +249,7 @@ async def _attempt(deps: Deps, attempt: TokenSubject) -> _ActiveAttempt | None:
     rows = await board.read(ATTEMPT_OF, plan_id=attempt.plan_id, task_id=attempt.task_id)
     if not rows:
         return None
-    agent_id, epoch, lease, token, receiver, phase = rows[0]
-    if lease is None or epoch != attempt.epoch:
+    row = rows[0]
+    if row.lease is None or row.epoch != attempt.epoch:
         return None
-    return _ActiveAttempt(receiver or agent_id, token or "", phase)
+    return _ActiveAttempt(row.receiver or row.agent_id, row.token or "", row.phase)

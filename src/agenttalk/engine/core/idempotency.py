@@ -74,8 +74,8 @@ class IdempotencyKeys:
             if added:
                 tx.run(DROP_MANY_KEYS, id=added[0].id - MOST)
                 return None
-            [(known, _, status, answer)] = tx.run(API_KEY, key=key)
-            return known, status, bytes(answer) if answer is not None else None
+            [row] = tx.run(API_KEY, key=key)
+            return row.asked, row.status, bytes(row.answer) if row.answer is not None else None
 
         found = await system.transact(work)
         if found is None:

@@ -112,12 +112,11 @@ async def write_queued_files(seat: AgentInPlan) -> int:
 
 
 async def _arrived(seat: AgentInPlan, row: HandoverRow) -> bool:
-    _, name, content, message_id = row
-    if message_id is not None:
-        known = await seat.store.read(MESSAGE_BY_ID, plan_id=seat.plan_id, message_id=message_id)
-        if known and (known[0].sha256 == content or not name.endswith(root_layout.MESSAGE)):
+    if row.message_id is not None:
+        known = await seat.store.read(MESSAGE_BY_ID, plan_id=seat.plan_id, message_id=row.message_id)
+        if known and (known[0].sha256 == row.content or not row.name.endswith(root_layout.MESSAGE)):
             return True
-    return await asyncio.to_thread(_sent, seat, name, content)
+    return await asyncio.to_thread(_sent, seat, row.name, row.content)
 
 
 def _sent(seat: AgentInPlan, name: str, content: str) -> bool:

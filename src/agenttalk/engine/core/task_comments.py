@@ -189,7 +189,7 @@ def require_current_attempt(tx: Tx, task: TaskName, caller: Caller) -> None:
     held = tx.run(
         HOLD_ATTEMPT, plan_id=task.plan_id, task_id=task.task_id, epoch=caller.attempt.epoch, token=caller.token
     )
-    if TaskName(tx.board, task.plan_id, task.task_id) != caller.attempt[:3] or not held:
+    if (tx.board, task.plan_id, task.task_id) != caller.attempt.task or not held:
         raise UsageError(Code.LEASE_LOST, f"attempt {caller.attempt.epoch} does not have {task.subject} any more")
 
 

@@ -146,7 +146,7 @@ def _keep(tx: Tx, seat: AgentInPlan, parcel: ClaimedArtifact, loaded: list[bytes
     if isinstance(loaded, Rejection):
         return _refuse(tx, seat, parcel, loaded, at)
     rows = tx.run(INPUTS_OF_OUTPUT, **where, output_name=parcel.output_name)
-    held = {path: CurrentFile(sha256, seq, message_id) for path, sha256, seq, message_id, *_ in rows}
+    held = {row.path: CurrentFile(row.sha256, row.seq, row.message_id) for row in rows}
     fates = archive.decide(files, held, seq=parcel.seq)
     if isinstance(fates, PathConflict):
         why = Rejection(Code.INPUT_CONFLICT, f"{fates.path!r}: {fates.message}")
@@ -228,17 +228,17 @@ async def show_artifact(seat: AgentInPlan, message_id: str, task_id: str, output
     where = {"plan_id": seat.plan_id, "agent_id": seat.agent_id, "task_id": task_id}
     rows = {row.path: row for row in await seat.store.read(INPUTS_OF_OUTPUT, **where, output_name=output_name)}
     for file in dict.fromkeys(files):
-        _, current, _, holder, before_message_id, before_sha256 = rows[file.path]
-        if current == file.sha256:
-            await show_file(seat, build_archive_path(task_id, output_name, file.path), current)
-            if holder == message_id and before_sha256:
-                await show_file(seat, f"{root_layout.HISTORY}/{before_message_id}/{file.path}", before_sha256)
+        held = rows[file.path]
+        if held.sha256 == file.sha256:
+            await show_file(seat, build_archive_path(task_id, output_name, file.path), held.sha256)
+            if held.message_id == message_id and held.before_sha256:
+                await show_file(seat, f"{root_layout.HISTORY}/{held.before_message_id}/{file.path}", held.before_sha256)
         else:  # a newer version came before or after it
             await show_file(seat, f"{root_layout.HISTORY}/{message_id}/{file.path}", file.sha256)
-    for path, sha256, _, holder, before_message_id, before_sha256 in rows.values():
-        if holder == message_id and not sha256 and before_sha256:
-            await show_file(seat, f"{root_layout.HISTORY}/{before_message_id}/{path}", before_sha256)
-            await asyncio.to_thread(_remove, seat, build_archive_path(task_id, output_name, path))
+    for held in rows.values():
+        if held.message_id == message_id and not held.sha256 and held.before_sha256:
+            await show_file(seat, f"{root_layout.HISTORY}/{held.before_message_id}/{held.path}", held.before_sha256)
+            await asyncio.to_thread(_remove, seat, build_archive_path(task_id, output_name, held.path))
     await put_payloads_away(seat, root_layout.PROCESSED, message_id, envelope)
 
 
@@ -303,19 +303,23 @@ async def show_index(seat: AgentInPlan) -> None:
     """Write `input_index.json` anew from the rows."""
     rows = await seat.store.read(INPUTS_OF, plan_id=seat.plan_id, agent_id=seat.agent_id)
     entries: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for task_id, output_name, path, sha256, _, message_id, received_at, *_ in rows:
+    for row in rows:
         entry = entries.setdefault(
-            (message_id, task_id, output_name),
+            (row.message_id, row.task_id, row.output_name),
             {
-                "message_id": message_id,
-                "task_id": task_id,
-                "output_name": output_name,
-                "received_at": write_time(parse_instant(received_at)),
+                "message_id": row.message_id,
+                "task_id": row.task_id,
+                "output_name": row.output_name,
+                "received_at": write_time(parse_instant(row.received_at)),
                 "files": [],
             },
         )
         entry["files"].append(
-            {"path": path, "sha256": sha256, "stored_at": build_archive_path(task_id, output_name, path)}
+            {
+                "path": row.path,
+                "sha256": row.sha256,
+                "stored_at": build_archive_path(row.task_id, row.output_name, row.path),
+            }
         )
     document = {"plan_id": seat.plan_id, "agent_id": seat.agent_id, "entries": list(entries.values())}
     data = InputIndex.from_json(document).to_bytes() + b"\n"

@@ -34,15 +34,15 @@ async def sync_files(seat: AgentInPlan, running: int | None = None) -> int:
         if not due:
             break
         index = False
-        for _, state, message_id, kind, task_id, output_name, _, name, envelope in due:
-            if kind == "artifact" and state == "processed":
-                await archive.show_artifact(seat, message_id, task_id, output_name or "", bytes(envelope))
+        for row in due:
+            envelope = bytes(row.envelope)
+            if row.type == "artifact" and row.state == "processed":
+                await archive.show_artifact(seat, row.message_id, row.task_id, row.output_name or "", envelope)
                 index = True
-            elif kind == "artifact":
-                await archive.put_payloads_away(seat, root_layout.DEADLETTER, message_id, bytes(envelope))
-            await asyncio.to_thread(
-                _put_away, seat, _PLACES[state], make_claimed_name(message_id, name), bytes(envelope)
-            )
+            elif row.type == "artifact":
+                await archive.put_payloads_away(seat, root_layout.DEADLETTER, row.message_id, envelope)
+            name = make_claimed_name(row.message_id, row.name)
+            await asyncio.to_thread(_put_away, seat, _PLACES[row.state], name, envelope)
         if index:
             await archive.show_index(seat)
         settled = [(row.id, row.state) for row in due]

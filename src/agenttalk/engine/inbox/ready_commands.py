@@ -300,9 +300,9 @@ class _LazyShelf:
         lying = await asyncio.to_thread(_files_in, seat.root, seat.inputs, hidden)
         found = {path: InputSource(f"{seat.inputs}/{path}", path.split("/", 2)[-1]) for path in lying}
         rows = await seat.store.read(INPUTS_OF, plan_id=seat.plan_id, agent_id=seat.agent_id)
-        for task_id, output_name, path, sha256, _, message_id, *_ in rows:
-            where = build_archive_path(task_id, output_name, path)
-            found[where] = InputSource(f"{seat.inputs}/{where}", path, sha256, message_id)
+        for row in rows:
+            where = build_archive_path(row.task_id, row.output_name, row.path)
+            found[where] = InputSource(f"{seat.inputs}/{where}", row.path, row.sha256, row.message_id)
         return found
 
 

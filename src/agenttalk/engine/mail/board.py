@@ -243,11 +243,13 @@ class MailBoard:
 
     def _find_gone(self, rows: list[LyingLetterRow]) -> list[tuple[str, str]]:
         found = []
-        for _, task_id, addressee, mail_id, kind in rows:
-            box = root_layout.box_folder(addressee, "inbox", BOARD)
+        for row in rows:
+            box = root_layout.box_folder(row.addressee, "inbox", BOARD)
             try:
-                if self._deps.root.exists(box) and not self._deps.root.exists(f"{box}/{letters.file_name(mail_id)}"):
-                    found.append((task_id, kind))
+                if self._deps.root.exists(box) and not self._deps.root.exists(
+                    f"{box}/{letters.file_name(row.mail_id)}"
+                ):
+                    found.append((row.task_id, row.kind))
             except AgentTalkError as error:
                 LOG.warning("%s: %s", box, error.message, extra={"action": "mail.file"})
         return found

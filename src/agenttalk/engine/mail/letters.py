@@ -403,7 +403,7 @@ def file_name(mail_id: str) -> str:
 def fence_attempt(tx: Tx, caller: Caller) -> None:
     """Require that an agent that answers in the turn of a letter still has that turn."""
     if caller.attempt is not None and caller.attempt.board == BOARD:
-        require_current_attempt(tx, TaskName(*caller.attempt[:3]), caller)
+        require_current_attempt(tx, TaskName(*caller.attempt.task), caller)
 
 
 def hop_of_attempt(tx: Tx, caller: Caller) -> int | None:

@@ -245,7 +245,7 @@ def _is_of_another(tx: Tx, path: str, said: ControlFile, plan: RoutedPlan) -> bo
 def _is_recalled(tx: Tx, ack: Ack, plan_id: str) -> bool:
     """Whether a newer command took the place of one that its agent had claimed."""
     rows = tx.run(DELIVERY_OF, plan_id=plan_id, message_id=ack.message_id, receiver=ack.consumer_agent_id)
-    return any(state == "superseded" and earlier == "FAILED" for _, state, earlier, *_ in rows)
+    return any(row.state == "superseded" and row.ack == "FAILED" for row in rows)
 
 
 def acknowledge(tx: Tx, ack: Ack, *, plan_id: str, foreign: bool, at: str) -> None:

@@ -126,7 +126,9 @@ async def _find(deps: Deps, deadletter_id: str) -> tuple[Store, DeadLetter]:
 
 
 def _letter(board: str, row: DeadLetterRow) -> DeadLetter:
-    return DeadLetter(board, *row[:14])
+    fields = row._asdict()
+    del fields["id"]
+    return DeadLetter(board, **fields)
 
 
 async def _plan(deps: Deps, letter: DeadLetter) -> RoutedPlan:

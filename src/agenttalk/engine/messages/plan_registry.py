@@ -191,12 +191,12 @@ class PlanRegistry:
         """Keep the engine's plans regardless of the folders; return those with another DAG than we know."""
         switched = set()
         for board in await list_boards(self._deps):
-            for plan_id, origin, dag_sha256, *_ in await board.read(PLANS):
-                if origin == "engine":
-                    found.setdefault(plan_id, PlanFiles(()))
-                    known = self._known.get(plan_id)
-                    if known and known[1].dag_sha256 != dag_sha256:
-                        switched.add(plan_id)
+            for row in await board.read(PLANS):
+                if row.origin == "engine":
+                    found.setdefault(row.plan_id, PlanFiles(()))
+                    known = self._known.get(row.plan_id)
+                    if known and known[1].dag_sha256 != row.dag_sha256:
+                        switched.add(row.plan_id)
         return switched
 
     async def build_virtual_plan(self, name: str) -> RoutedPlan:
@@ -313,9 +313,9 @@ async def submit(
             }
         )
         if known:
-            [(old, _, _)] = tx.run(PLAN_DOCUMENTS, plan_id=plan_id)
+            [row] = tx.run(PLAN_DOCUMENTS, plan_id=plan_id)
             name = known[0].dag_sha256.removeprefix("sha256:")
-            records.publish_file(tx, f"plans/{plan_id}/dag_history/{revision - 1:06d}_{name[:16]}.json", bytes(old))
+            records.publish_file(tx, f"plans/{plan_id}/dag_history/{revision - 1:06d}_{name[:16]}.json", bytes(row.dag))
         _put_plan(tx, facts, "engine", dag=dag_bytes, pointer=pointer, manifest=manifest, revision=revision)
         records.publish_file(tx, f"plans/{plan_id}/{root_layout.DAG}", dag_bytes)
         if manifest is not None:

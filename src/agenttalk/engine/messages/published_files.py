@@ -88,8 +88,8 @@ def _forget_all(tx: Tx) -> None:
 
 def _forget(tx: Tx, plan_id: str) -> None:
     """Write our lines anew; lines of another party before ours stay."""
-    for _, base, _ in tx.run(JOURNAL_STATE, plan_id=plan_id):
-        tx.run(JOURNAL_WRITTEN, plan_id=plan_id, seq=0, base=base, size=0)
+    for row in tx.run(JOURNAL_STATE, plan_id=plan_id):
+        tx.run(JOURNAL_WRITTEN, plan_id=plan_id, seq=0, base=row.base, size=0)
 
 
 async def _views(deps: Deps, board: Store) -> int:
@@ -99,15 +99,15 @@ async def _views(deps: Deps, board: Store) -> int:
     failures: list[AgentTalkError] = []
     while rows := await board.read(UNSHOWN_VIEWS, limit=_AT_ONCE):
         written: list[tuple[str, int]] = []
-        for path, _, content, version in rows:
-            if content is not None:  # one by one, because it may be large
+        for row in rows:
+            if row.content is not None:  # one by one, because it may be large
                 try:
-                    large = [(path, await blobs.get(content), version)]
+                    large = [(row.path, await blobs.get(row.content), row.version)]
                 except AgentTalkError as error:
                     failures.append(error)
                 else:
                     written += await asyncio.to_thread(_write, deps.root, large, failures)
-        small = [(path, body, version) for path, body, content, version in rows if content is None]
+        small = [(row.path, row.body, row.version) for row in rows if row.content is None]
         theirs = await _newer_statuses(deps, board, small)
         written += [(path, version) for path, _, version in small if path in theirs]
         mine = [each for each in small if each[0] not in theirs]

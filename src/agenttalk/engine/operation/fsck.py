@@ -55,17 +55,16 @@ async def check_root(deps: Deps) -> list[IntegrityFault]:
 
 async def _board(board: Store, blobs: Blobs) -> AsyncIterator[IntegrityFault]:
     name = board.name
-    for plan_id, *_ in await board.read(PLANS):
-        async for what in _plan(board, blobs, plan_id):
-            yield IntegrityFault(name, plan_id, what)
+    for plan in await board.read(PLANS):
+        async for what in _plan(board, blobs, plan.plan_id):
+            yield IntegrityFault(name, plan.plan_id, what)
     for plan_id, message_id, state in await board.read(FSCK_UNDELIVERED):
         yield IntegrityFault(name, plan_id, f"message {message_id} is {state}, but its deliveries say otherwise")
-    for plan_id, message_id, receiver, state, ack in await board.read(FSCK_ACKS):
-        yield IntegrityFault(
-            name, plan_id, f"message {message_id} is {state} at {receiver} with the receipt {ack or 'none'}"
-        )
-    for plan_id, task_id, state, _ in await board.read(FSCK_LEASES):
-        yield IntegrityFault(name, plan_id, f"task {task_id} is {state}, which its lease contradicts")
+    for ack in await board.read(FSCK_ACKS):
+        what = f"message {ack.message_id} is {ack.state} at {ack.receiver} with the receipt {ack.ack or 'none'}"
+        yield IntegrityFault(name, ack.plan_id, what)
+    for task in await board.read(FSCK_LEASES):
+        yield IntegrityFault(name, task.plan_id, f"task {task.task_id} is {task.state}, which its lease contradicts")
     for agent_id, count in await board.read(FSCK_BUSY_AGENTS):
         yield IntegrityFault(name, "", f"agent {agent_id} runs {count} tasks at once")
     for plan_id, receiver, path, state in await board.read(FSCK_PAYLOADS):

@@ -146,9 +146,9 @@ class Notifier:
             if not due or due[0].not_before > format_instant(now):
                 return
             rows = await board.transact(partial(_claimed, kind=f"{KIND}{target.name}", now=now))
-            for number, _, body, attempts in sorted(rows):
-                said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
-                await self._send_notice(board, target, number, said, attempts)
+            for row in sorted(rows):
+                said: Any = wire.read(bytes(row.body), limit=wire.DOCUMENT_LIMIT)
+                await self._send_notice(board, target, row.id, said, row.attempts)
 
     def _may_ask(self, target: NotificationTarget) -> bool:
         return (

@@ -46,7 +46,7 @@ async def read_answer(deps: Deps, task: TaskName, question_id: str) -> dict[str,
     """Return what was answered to a question about a task. Raises UsageError when the question is not there."""
     store = await task_comments.board_of_task(deps, task)
     rows = await store.read(REQUEST, request_id=question_id)
-    if not rows or tuple(rows[0][1:3]) != (task.plan_id, task.task_id):
+    if not rows or (rows[0].plan_id, rows[0].task_id) != (task.plan_id, task.task_id):
         raise UsageError(Code.NAME_UNKNOWN, f"{task.subject} has asked no question {question_id[:80]!r}")
     state, response = rows[0].state, rows[0].response
     told: Any = wire.read(bytes(response)) if response else {}

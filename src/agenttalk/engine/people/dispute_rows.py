@@ -49,6 +49,6 @@ def settle(tx: Tx, response: HumanInterventionResponse, *, by: str, at: str) -> 
         return
     request_id, note = response.request_id, response.notes
     if tx.run(ANSWER_DISPUTE, request_id=request_id, state=result, by=by, at=at, note=note):
-        plan_id, task_id, check_id, agent_id, _ = tx.run(DISPUTE_OF_REQUEST, request_id=request_id)[0]
-        told = {"check": check_id, "agent_id": agent_id, "state": result, "by": by, "note": note}
-        tx.record(ANSWERED, f"{plan_id}/{task_id}", {"request_id": request_id, **told})
+        row = tx.run(DISPUTE_OF_REQUEST, request_id=request_id)[0]
+        told = {"check": row.check_id, "agent_id": row.agent_id, "state": result, "by": by, "note": note}
+        tx.record(ANSWERED, f"{row.plan_id}/{row.task_id}", {"request_id": request_id, **told})

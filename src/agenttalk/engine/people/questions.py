@@ -132,8 +132,8 @@ def read_request(row: RequestRow) -> HumanInterventionRequest:
 def is_asked(tx: Tx, request: HumanInterventionRequest, *, plan_id: str) -> bool:
     """Whether this very question was put before in this plan, and no other under its id."""
     rows = tx.run(REQUEST, request_id=request.request_id)
-    _, known_plan, _, _, _, sha256, *_ = rows[0] if rows else (None,) * 6
-    return bool(known_plan == plan_id and sha256 == wire.sha256(wire.write(request.as_json())))
+    asked = wire.sha256(wire.write(request.as_json()))
+    return any(row.plan_id == plan_id and row.sha256 == asked for row in rows)
 
 
 def new_request(
@@ -180,10 +180,10 @@ def ask_own(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str)
 
 def _says_the_same(tx: Tx, request: HumanInterventionRequest, plan_id: str) -> bool:
     """Whether the question with this id has the same words; the time it was put at does not matter."""
-    _, known_plan, _, _, body, *_ = tx.run(REQUEST, request_id=request.request_id)[0]
-    known: Any = wire.read(bytes(body))
+    row = tx.run(REQUEST, request_id=request.request_id)[0]
+    known: Any = wire.read(bytes(row.body))
     asked: Any = wire.read(wire.write(request.as_json()))
-    return bool(known_plan == plan_id and {**known, "created_at": None} == {**asked, "created_at": None})
+    return bool(row.plan_id == plan_id and {**known, "created_at": None} == {**asked, "created_at": None})
 
 
 async def is_spent(board: Store, request_id: str, *, plan_id: str) -> bool:
@@ -268,7 +268,7 @@ def _request(board: str, row: RequestRow) -> HumanQuestion:
 
 def proof_from_row(row: RequestRow) -> AnswerProof:
     """Return the proof that a person answered a question, from its row (the query `find_question`)."""
-    return read_proof(wire.read(wire.encode(row[-1])) if row[-1] else None)
+    return read_proof(wire.read(wire.encode(row.proof)) if row.proof else None)
 
 
 async def answer(
@@ -458,7 +458,7 @@ def _settle(
     shown = wire.to_text(proof.as_json())
     if not tx.run(ANSWER_REQUEST, request_id=request_id, response=data, at=at, by=by, proof=shown):
         return False
-    _, _, task_id, agent_id, *_ = tx.run(REQUEST, request_id=request_id)[0]
+    row = tx.run(REQUEST, request_id=request_id)[0]
     fact = {"by": by, "bound_to": bound, "sha256": wire.sha256(data), **proof.as_json()}
     tx.record("human.answered", request_id, fact)
     dispute_rows.settle(tx, response, by=by, at=at)
@@ -467,21 +467,21 @@ def _settle(
     records.publish_file(tx, f"{gateway}/human_intervention_request_{request_id}.json", None)
     if tx.run(RUN, plan_id=plan_id):  # the dispatcher finds the answer, and moves the task that waits for it
         for file in response.provided_files:
-            to = file.deliver_to_agent_id or agent_id
-            task, key = task_id or request_id, f"{request_id}/file"
+            to = file.deliver_to_agent_id or row.agent_id
+            task, key = row.task_id or request_id, f"{request_id}/file"
             send_artifact(tx, key, plan_id, task, file.name, (file.name, file.sha256), to, at, arrived=True)
         _ask_for_the_rest(tx, response, plan_id, at=at)
         return True
-    if task_id and response.decision in {"REJECT", "ABORT"}:
-        _give_up(tx, request_id, WaitingAgent(agent_id, plan_id), task_id, f"{response.decision} by {by}", at)
+    if row.task_id and response.decision in {"REJECT", "ABORT"}:
+        _give_up(tx, request_id, WaitingAgent(row.agent_id, plan_id), row.task_id, f"{response.decision} by {by}", at)
     name = f"human_intervention_response_{request_id}.json"
     sha256 = records.store_content(tx, data)
     send_artifact(
-        tx, f"{request_id}/answer", plan_id, task_id or request_id, ANSWER_OUTPUT, (name, sha256), agent_id, at
+        tx, f"{request_id}/answer", plan_id, row.task_id or request_id, ANSWER_OUTPUT, (name, sha256), row.agent_id, at
     )
     for file in response.provided_files:
-        to = file.deliver_to_agent_id or agent_id
-        task, key = task_id or request_id, f"{request_id}/file"
+        to = file.deliver_to_agent_id or row.agent_id
+        task, key = row.task_id or request_id, f"{request_id}/file"
         send_artifact(tx, key, plan_id, task, file.name, (file.name, file.sha256), to, at)
     return True
 

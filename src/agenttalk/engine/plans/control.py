@@ -46,7 +46,7 @@ from agenttalk.rules.text.catalogue import to_columns
 
 def pause(tx: Tx, plan_id: str, *, by: str, at: str) -> bool:
     """Pause a plan: begin nothing new, and let turns go on to their ends. False when it was paused before."""
-    state = _run(tx, plan_id)[0]
+    state = _run(tx, plan_id).state
     if state == "ENDED":
         raise UsageError(Code.ILLEGAL_TRANSITION, f"plan {plan_id!r} has ended", hint="there is nothing to pause")
     if not tx.run(SET_RUN_STATE, plan_id=plan_id, state="PAUSED", at=at):
@@ -58,7 +58,7 @@ def pause(tx: Tx, plan_id: str, *, by: str, at: str) -> bool:
 
 def pause_if_running(tx: Tx, plan_id: str, *, by: str, at: str) -> str:
     """Pause a plan if it runs; one that is ending by itself may not run any more. Return the state it was in."""
-    state = str(_run(tx, plan_id)[0])
+    state = _run(tx, plan_id).state
     if state == "RUNNING":
         pause(tx, plan_id, by=by, at=at)
     return state
@@ -67,7 +67,7 @@ def pause_if_running(tx: Tx, plan_id: str, *, by: str, at: str) -> str:
 def resume(moves: PlanTransaction, plan_id: str, *, by: str) -> bool:
     """Let a paused plan continue. False when it was not paused."""
     tx = moves.tx
-    if _run(tx, plan_id)[0] != "PAUSED":
+    if _run(tx, plan_id).state != "PAUSED":
         return False
     dag_reviews.require_approved(tx, plan_id)
     begin_tasks(moves, plan_id)
@@ -90,7 +90,7 @@ def begin_tasks(moves: PlanTransaction, plan_id: str) -> None:
 def cancel(moves: PlanTransaction, plan_id: str, *, by: str, why: str = "") -> int:
     """Cancel everything of a plan that is still open. Return the number of tasks. All programs must be dead before."""
     tx = moves.tx
-    if _run(tx, plan_id)[0] == "ENDED":
+    if _run(tx, plan_id).state == "ENDED":
         return 0
     reason = task_words.CANCELLED_BECAUSE(by=by, why=why) if why else task_words.CANCELLED(by=by)
     tx.run(DROP_REVIEWS, plan_id=plan_id)
@@ -112,25 +112,25 @@ def abort(moves: PlanTransaction, plan_id: str, task_id: str, *, detail: str) ->
     rows = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
     if not rows:
         raise make_no_task_error(plan_id, task_id)
-    agent_id, state, _, lease, delivery, *_ = rows[0]
+    row = rows[0]
     reason = Abort("user-aborted", detail).describe()
-    if state == "FAILED" and rows[0].reason == reason:
+    if row.state == "FAILED" and rows[0].reason == reason:
         _close_questions(moves, plan_id, task_id, reason)
-        return {"task_id": task_id, "state": state, "reason": reason}
-    if state in task_states.FINAL:
+        return {"task_id": task_id, "state": row.state, "reason": reason}
+    if row.state in task_states.FINAL:
         raise UsageError(
-            Code.ILLEGAL_TRANSITION, f"{task_id} has ended: it is {state}", hint="there is nothing to stop"
+            Code.ILLEGAL_TRANSITION, f"{task_id} has ended: it is {row.state}", hint="there is nothing to stop"
         )
-    if lease is not None:
+    if row.lease is not None:
         raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} is run by another process", hint="ask that one")
     plan = moves.definitions.load(tx, plan_id)
-    if delivery is not None:
-        reset.withdraw_command(moves, plan_id, agent_id, delivery, reason)
+    if row.delivery is not None:
+        reset.withdraw_command(moves, plan_id, row.agent_id, row.delivery, reason)
     _close_questions(moves, plan_id, task_id, reason)
     decision = checkpoints.decide(
         "post-act", [("hard-deny", reason)], trace_id=f"{plan_id}/{task_id}@{moves.now}:post-act"
     )
-    transitions.end_idle_task(moves, plan, task_id, state, "ABORTED", reason=reason, gates=[decision.as_json()])
+    transitions.end_idle_task(moves, plan, task_id, row.state, "ABORTED", reason=reason, gates=[decision.as_json()])
     moves.note_due_tasks()
     return {"task_id": task_id, "state": "FAILED", "reason": reason}
 
@@ -168,7 +168,7 @@ def retry(
     tx = moves.tx
     if go_on:
         resume(moves, plan_id, by=by)
-    paused = _run(tx, plan_id)[0] == "PAUSED"
+    paused = _run(tx, plan_id).state == "PAUSED"
     plan = moves.definitions.load(tx, plan_id)
     row = _retriable(tx, plan_id, task_id, onwards=onwards)
     stand = PlanSnapshot.read(tx, plan_id)

@@ -34,23 +34,24 @@ def recall_command(
         return
     tx, plan_id = moves.tx, plan.plan_id
     [order] = tx.run(ORDER_OF_DELIVERY, id=delivery)
-    number, message_id, state, seq, command_id, envelope, receiver, progress, sha256 = order
-    if progress not in {"stored", "delivered", "claimed"}:
+    if order.delivery_state not in {"stored", "delivered", "claimed"}:
         return
     details = f"{Code.SUPERSEDED}: {why}"
-    profile = plan.profiles.get(receiver)
+    profile = plan.profiles.get(order.receiver)
     in_folder = profile is None or profile.driver == "folder"  # who is not in the plan any more may have an inbox
-    ack = None if in_folder and progress != "claimed" else "FAILED"
+    ack = None if in_folder and order.delivery_state != "claimed" else "FAILED"
     if in_folder:
         tx.run(WITHDRAW, id=delivery, ack=ack, at=moves.now, details=details)
         moves.note_inbox_change()
     else:
         tx.run(WITHDRAW_DIRECT, id=delivery, at=moves.now, details=details)
-    tx.run(SET_MESSAGE_STATE, id=number, state="superseded")
-    records.count_messages(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
-    tx.record("message.recalled", message_id, {"seq": seq, "was": progress, "why": why})
-    command = CommandEnvelope.model_validate_json(bytes(envelope))
-    letter = records.JournalMessage(plan_id, message_id, sha256, command.producer_agent_id, command.task_id, command_id)
+    tx.run(SET_MESSAGE_STATE, id=order.id, state="superseded")
+    records.count_messages(tx, plan_id, superseded=1, delivered=-1 if order.state == "delivered" else 0)
+    tx.record("message.recalled", order.message_id, {"seq": order.seq, "was": order.delivery_state, "why": why})
+    command = CommandEnvelope.model_validate_json(bytes(order.envelope))
+    letter = records.JournalMessage(
+        plan_id, order.message_id, order.sha256, command.producer_agent_id, command.task_id, order.command_id
+    )
     by: dict[str, Any] = {}
     if newer is not None:
         command_of_newer = make_command_id(command.task_id, newer)
@@ -61,12 +62,12 @@ def recall_command(
         "SKIPPED_SUPERSEDED",
         at=moves.now,
         delivery_id=moves.deps.ids.new("dlv"),
-        to=receiver,
+        to=order.receiver,
         skip_reason=why,
         **by,
     )
     if ack is not None:
-        _acknowledge(tx, command, receiver, seq, details, moves.now)
+        _acknowledge(tx, command, order.receiver, order.seq, details, moves.now)
 
 
 def _acknowledge(tx: Tx, command: CommandEnvelope, receiver: str, seq: int, details: str, at: str) -> None:

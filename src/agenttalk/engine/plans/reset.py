@@ -127,13 +127,13 @@ def _is_held(tx: Tx, plan: PlanDefinition, stand: PlanSnapshot, task_id: str, ag
 def reset_tasks(moves: PlanTransaction, plan: PlanDefinition, tasks: Iterable[str], *, why: str) -> None:
     """Take tasks back to the start. Raises UsageError when one of them runs."""
     for task_id in tasks:
-        _, state, _, lease, delivery, *_ = moves.tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0]
-        if lease is not None:
+        row = moves.tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0]
+        if row.lease is not None:
             raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} still runs", hint="try again")
-        if state == "PENDING":
+        if row.state == "PENDING":
             continue
-        recalls.recall_command(moves, plan, delivery, why)
-        moves.move_task(plan, task_id, state, "RUN_AGAIN", reason=why)
+        recalls.recall_command(moves, plan, row.delivery, why)
+        moves.move_task(plan, task_id, row.state, "RUN_AGAIN", reason=why)
         moves.tx.run(FRESH_START, plan_id=plan.plan_id, task_id=task_id)
         used_budgets.clear_task_spending(moves.tx, plan.plan_id, task_id)
         _outdate(moves, plan, task_id, why)
@@ -157,18 +157,23 @@ def _outdate(moves: PlanTransaction, plan: PlanDefinition, task_id: str, why: st
     """Withdraw what a task made before. Files from people stay, and artifacts that lie in an inbox."""
     tx, plan_id = moves.tx, plan.plan_id
     by_hand = [each for each in plan.profiles if plan.profile(each).driver == FOLDER]
-    for output_name, message_id, seq, command_id, _, envelope in tx.run(
-        VERSIONS_FROM, plan_id=plan_id, task_id=task_id
-    ):
-        about = {"plan_id": plan_id, "message_id": message_id}
-        [(message, _, _, _, _, _, _, producer, _)] = tx.run(MESSAGE_BY_ID, **about)
+    for version in tx.run(VERSIONS_FROM, plan_id=plan_id, task_id=task_id):
+        about = {"plan_id": plan_id, "message_id": version.message_id}
+        [message] = tx.run(MESSAGE_BY_ID, **about)
         there = [row.state for receiver in by_hand for row in tx.run(DELIVERY_OF, **about, receiver=receiver)]
-        if producer == root_layout.GATEWAY or any(state != "processed" for state in there):
+        if message.producer == root_layout.GATEWAY or any(state != "processed" for state in there):
             continue
-        tx.run(SET_MESSAGE_STATE, id=message, state="superseded")
+        tx.run(SET_MESSAGE_STATE, id=message.id, state="superseded")
         records.count_messages(tx, plan_id, superseded=1, delivered=-1)
-        tx.record("message.recalled", message_id, {"seq": seq, "was": "delivered", "why": why})
-        versions.archive_version(tx, plan_id, task_id, output_name, command_id or message_id, envelope)
+        tx.record("message.recalled", version.message_id, {"seq": version.seq, "was": "delivered", "why": why})
+        versions.archive_version(
+            tx,
+            plan_id,
+            task_id,
+            version.output_name,
+            version.command_id or version.message_id,
+            version.envelope,
+        )
 
 
 def find_stand_ins(tx: Tx, plan: PlanDefinition, stand: PlanSnapshot, again: Collection[str]) -> list[tuple[str, str]]:

@@ -185,9 +185,9 @@ def _put_documents(
     tx, plan_id = moves.tx, dag.plan_id
     dag_bytes, manifest_bytes = dag.to_bytes(), manifest.to_bytes()
     sha256 = wire.sha256(dag_bytes)
-    [(_, _, old_sha256, old_revision, *_)] = tx.run(PLAN, plan_id=plan_id)
-    revision = (old_revision or 1) + 1
-    [(old, _, _)] = tx.run(PLAN_DOCUMENTS, plan_id=plan_id)
+    [plan_row] = tx.run(PLAN, plan_id=plan_id)
+    revision = (plan_row.revision or 1) + 1
+    [row] = tx.run(PLAN_DOCUMENTS, plan_id=plan_id)
     pointer = wire.write(
         {
             "schema_version": "1.0",
@@ -203,8 +203,8 @@ def _put_documents(
     settings = store_settings(tx, encode_settings(manifest.policies, dict(profiles)))
     tx.run(SET_RUN_SETTINGS, plan_id=plan_id, settings=settings)
     folder = f"plans/{plan_id}"
-    name = old_sha256.removeprefix("sha256:")[:16]
-    records.publish_file(tx, f"{folder}/dag_history/{revision - 1:06d}_{name}.json", bytes(old))
+    name = plan_row.dag_sha256.removeprefix("sha256:")[:16]
+    records.publish_file(tx, f"{folder}/dag_history/{revision - 1:06d}_{name}.json", bytes(row.dag))
     records.publish_file(tx, f"{folder}/{root_layout.DAG}", dag_bytes)
     records.publish_file(tx, f"{folder}/{root_layout.MANIFEST}", manifest_bytes)
     records.publish_file(tx, f"{folder}/{root_layout.POINTER}", pointer)
@@ -268,7 +268,7 @@ def _recount(tx: Tx, plan_id: str, at: str, *, paused: bool, closing: bool) -> b
     """Count the plan's tasks again. Return whether it has ended."""
     tx.run(RECOUNT_RUN, plan_id=plan_id)
     tx.run(SET_RUN_CLOSING, plan_id=plan_id, closing=int(closing))
-    [(_, _, still_open, *_)] = tx.run(RUN, plan_id=plan_id)
+    [row] = tx.run(RUN, plan_id=plan_id)
     goes_on = "PAUSED" if paused else "RUNNING"
-    tx.run(SET_RUN_STATE, plan_id=plan_id, state=goes_on if still_open or closing else "ENDED", at=at)
-    return not still_open and not closing
+    tx.run(SET_RUN_STATE, plan_id=plan_id, state=goes_on if row.open or closing else "ENDED", at=at)
+    return not row.open and not closing

@@ -304,10 +304,10 @@ def _find_before(tx: Tx, plan_id: str) -> tuple[str, bytes] | None:
 
 def _require_own(tx: Tx, plan_id: str, token: bytes) -> None:
     """Raise UsageError if another submission of this id has begun meanwhile."""
-    origin, _, state, settings = tx.run(SUBMITTED, plan_id=plan_id)[0]
-    if state != "SUBMITTED" or settings != token:
+    row = tx.run(SUBMITTED, plan_id=plan_id)[0]
+    if row.state != "SUBMITTED" or row.settings != token:
         raise _taken(plan_id, "another process submits it at the same time", "submit it once")
-    _require_free(plan_id, origin)
+    _require_free(plan_id, row.origin)
 
 
 def _require_free(plan_id: str, origin: str | None) -> None:

@@ -44,7 +44,6 @@ AT_ONCE: Final = 64
 """Tasks that one transaction makes ready."""
 KnownOutputs: TypeAlias = "dict[tuple[str, str], list[InputCandidate]]"
 """All outputs of tasks, by plan and task."""
-_ENDS: Final = ("completed", "failed", "skipped")
 """How a task ends, as plans count it."""
 
 
@@ -284,13 +283,14 @@ class PlanTransaction:
         for plan_id, own_lines in lines.items():
             self.append_journal_fact("commands.queued", plan_id, _lines(own_lines))
         ended = [row for plan_id, counts in self._counts.items() if (row := self._write_counts(plan_id, counts))]
-        for still_open, closing, *totals, plan_id in self.tx.run_each(COUNT_RUN, ended):
-            if still_open or plan_id == self.tx.board:  # a board's own run never ends
+        for run in self.tx.run_each(COUNT_RUN, ended):
+            if run.open or run.plan_id == self.tx.board:  # a board's own run never ends
                 continue
-            if closing:
-                self.closing += [plan_id] if self.is_running(plan_id) else []
+            if run.closing:
+                self.closing += [run.plan_id] if self.is_running(run.plan_id) else []
             else:
-                self.end_run(plan_id, dict(zip(_ENDS, totals, strict=True)))
+                totals = {"completed": run.completed, "failed": run.failed, "skipped": run.skipped}
+                self.end_run(run.plan_id, totals)
 
     def _write_counts(self, plan_id: str, counts: Counter[str]) -> dict[str, Any] | None:
         """Write the counts of messages. Return those of tasks, if any ended."""

@@ -116,19 +116,16 @@ def find_used_files(tx: Tx, plan: PlanDefinition, task_id: str, producer: str) -
     delivery = tx.run(ENGINE_TASK, plan_id=plan.plan_id, task_id=task_id)[0].delivery
     if delivery is None:
         return {}
-    [(number, _, _, _, _, envelope, *_)] = tx.run(ORDER_OF_DELIVERY, id=delivery)
-    command = CommandEnvelope.model_validate_json(bytes(envelope)).payload.command
+    [row] = tx.run(ORDER_OF_DELIVERY, id=delivery)
+    command = CommandEnvelope.model_validate_json(bytes(row.envelope)).payload.command
     prefix = f"{producer}/"
     wanted = [path for resolved in command.resolved_inputs or () for path in resolved.paths if path.startswith(prefix)]
     if not wanted:
         return {}
     versions: dict[str, tuple[str, dict[str, str]]] = {}
-    for output_name, _, _, state, _, data in tx.run(
-        VERSIONS_BEFORE, plan_id=plan.plan_id, task_id=producer, before=number
-    ):
-        versions.setdefault(
-            root_layout.path_segment(output_name), (state, {path: sha256 for path, sha256, _ in files_of(data)})
-        )
+    for made in tx.run(VERSIONS_BEFORE, plan_id=plan.plan_id, task_id=producer, before=row.id):
+        contents = {path: sha256 for path, sha256, _ in files_of(made.envelope)}
+        versions.setdefault(root_layout.path_segment(made.output_name), (made.state, contents))
     used = {}
     for path in wanted:
         _, segment, inside = path.split("/", 2)
@@ -156,14 +153,26 @@ def withdraw_versions(
     withdrawn = {row.id for row in rows}
     kept = [row for row in list_versions_in_force(tx, plan_id, task_id) if row.id not in withdrawn] if rows else []
     shown = {path for row in kept for path in _shown_paths(plan_id, task_id, row.output_name, row.envelope)}
-    for number, message_id, state, seq, output_name, command_id, envelope in rows:
-        for (delivery,) in tx.run(WITHDRAW_DELIVERIES, message=number, at=moves.now, details=WHY_REPLACED):
+    for old in rows:
+        for (delivery,) in tx.run(WITHDRAW_DELIVERIES, message=old.id, at=moves.now, details=WHY_REPLACED):
             tx.run(FREE_PAYLOADS, delivery=delivery)
             moves.note_inbox_change()
-        tx.run(SET_MESSAGE_STATE, id=number, state="superseded")
-        records.count_messages(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
-        tx.record("message.recalled", message_id, {"seq": seq, "was": state, "why": WHY_REPLACED})
-        archive_version(tx, plan_id, task_id, output_name, command_id or message_id, envelope, shown)
+        tx.run(SET_MESSAGE_STATE, id=old.id, state="superseded")
+        records.count_messages(tx, plan_id, superseded=1, delivered=-1 if old.state == "delivered" else 0)
+        tx.record(
+            "message.recalled",
+            old.message_id,
+            {"seq": old.seq, "was": old.state, "why": WHY_REPLACED},
+        )
+        archive_version(
+            tx,
+            plan_id,
+            task_id,
+            old.output_name,
+            old.command_id or old.message_id,
+            old.envelope,
+            shown,
+        )
 
 
 def archive_version(

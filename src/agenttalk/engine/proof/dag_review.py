@@ -135,9 +135,9 @@ class DagReviewCoordinator:
         if not rows or rows[0].state != "COMPLETED" or rows[0].agent_id != agent_id:
             why = question_words.DAG_REVIEW
             return why["task_state"](state=rows[0].state) if rows else why["task_gone"](), ""
-        for task, _, producer, _, envelope in await self.store.read(ARTIFACTS_NAMED, plan_id=plan_id, output_name=name):
-            files = validator_verdicts.files_of(bytes(envelope))
-            if task == task_id and producer == agent_id and len(files) == 1:
+        for row in await self.store.read(ARTIFACTS_NAMED, plan_id=plan_id, output_name=name):
+            files = validator_verdicts.files_of(bytes(row.envelope))
+            if row.task_id == task_id and row.producer == agent_id and len(files) == 1:
                 [sha256] = files.values()
                 try:
                     return await (await self.deps.stores.blobs(self.store.name)).get(sha256), sha256

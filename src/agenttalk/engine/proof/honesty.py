@@ -16,7 +16,7 @@ from agenttalk.engine.core.boards import list_boards
 from agenttalk.ports.statements.core import FACT, LEDGER_HEAD
 from agenttalk.ports.statements.plans import CURSOR_VALUE, SET_CURSOR
 from agenttalk.ports.statements.proof import JUDGEMENTS_OF
-from agenttalk.ports.statements.views import ADD_HONESTY, FACTS_TO_COUNT, HONESTY, TAKEN_BY
+from agenttalk.ports.statements.views import ADD_HONESTY, FACTS_TO_COUNT, HONESTY, TAKEN_BY, HonestyRow
 from agenttalk.rules.core.artifacts import hash_files
 from agenttalk.rules.proof import honesty
 from agenttalk.rules.proof.honesty import NOTHING, HonestySubject, HonestyTally
@@ -126,6 +126,10 @@ def _read(data: Any) -> dict[str, Any]:
     return dict(told)
 
 
+def _read_tally(row: HonestyRow) -> HonestyTally:
+    return HonestyTally(**{field: getattr(row, field) for field in HonestyTally._fields})
+
+
 async def read_tallies(deps: Deps, *, most: int = 0) -> dict[tuple[str, HonestySubject], HonestyTally]:
     """Return what was counted, and at most so many links that are new, by kind of task and by subject."""
     return (await _read_with_new(deps, most))[0]
@@ -151,9 +155,7 @@ async def _read_with_new(deps: Deps, most: int) -> tuple[dict[tuple[str, Honesty
 async def _read_board(store: Store, most: int) -> tuple[list[tuple[HonestySubject, HonestyTally]], int]:
     while True:
         after, head = await _places(store)
-        stored = [
-            (HonestySubject(row.agent_id, row.model), HonestyTally(*row[2:])) for row in await store.read(HONESTY)
-        ]
+        stored = [(HonestySubject(row.agent_id, row.model), _read_tally(row)) for row in await store.read(HONESTY)]
         if (await _places(store))[0] == after:
             break
     upto = min(head, after + most)

@@ -73,12 +73,14 @@ async def replay_page(deps: Deps, asked: ReplayQuery) -> dict[str, Any]:
             rows = await store.read(DONES_BEFORE, before=top, after=floor, limit=PAGE - len(found))
             looked += top - floor
             full = len(rows) == PAGE - len(found)
-            for seq, at, kind, subject, body in rows:
-                if asked.since is not None and parse_instant(at) < asked.since:
+            for row in rows:
+                if asked.since is not None and parse_instant(row.at) < asked.since:
                     floor = 1
                     full = False
                     break
-                judged = await _judge_fact(deps, store, asked, (seq, at, kind, subject), _read(body))
+                judged = await _judge_fact(
+                    deps, store, asked, (row.seq, row.at, row.kind, row.subject), _read(row.body)
+                )
                 found += [judged] if judged else []
             top = rows[-1].seq if full else floor
     return _page_to_json(found, None)

@@ -179,28 +179,28 @@ def _read_deliverable(
     rows = tx.run(RELEASE_TASK, plan_id=plan.plan_id, task_id=task_id)
     if not rows:
         return DeliverableState(name, task_id, "PENDING"), {}
-    state, cause, fresh, _, unisolated = rows[0]
+    task = rows[0]
     node = plan.node(tx, task_id)
-    needed = _is_needed(node, name) and not (state == "SKIPPED" and cause == "BRANCH_NOT_TAKEN")
+    needed = _is_needed(node, name) and not (task.state == "SKIPPED" and task.cause == "BRANCH_NOT_TAKEN")
     versions = tx.run(ARTIFACTS_NAMED, plan_id=plan.plan_id, output_name=name)
     row = next((row for row in versions if row.task_id == task_id), None)
     if row is None:
-        return DeliverableState(name, task_id, state, bool(fresh), needed), {}
+        return DeliverableState(name, task_id, task.state, bool(task.fresh), needed), {}
     files = validator_verdicts.files_of(bytes(row.envelope))
     sha256 = hash_files(files)
     said = [one for one in tx.run(JUDGEMENTS_OF, plan_id=plan.plan_id, sha256=sha256) if one.validator != row.producer]
     made = DeliverableState(
         name,
         task_id,
-        state,
-        bool(fresh),
+        task.state,
+        bool(task.fresh),
         needed,
         row.producer,
         sha256,
         plan.promise(node).id,
         refused_by=tuple(validator for validator, accepted, _ in said if not accepted),
         accepted_by=tuple(validator for validator, accepted, _ in said if accepted),
-        isolated=not unisolated,
+        isolated=not task.unisolated,
     )
     return made, files
 
@@ -213,20 +213,20 @@ def _documents(tx: Snapshot, plan: PlanDefinition) -> list[_Document]:
     """List the newest results of gates that tasks delivered, and whether they saw all that was merged."""
     merged = _merged_at(tx, plan)
     found: dict[tuple[str, str], _Document] = {}
-    for task_id, output_name, producer, _, envelope in tx.run(GATE_RESULTS, plan_id=plan.plan_id):
-        if rules.find_named_gate(output_name) is None or (task_id, output_name) in found:
+    for artifact in tx.run(GATE_RESULTS, plan_id=plan.plan_id):
+        if rules.find_named_gate(artifact.output_name) is None or (artifact.task_id, artifact.output_name) in found:
             continue
-        rows = tx.run(RELEASE_TASK, plan_id=plan.plan_id, task_id=task_id)
+        rows = tx.run(RELEASE_TASK, plan_id=plan.plan_id, task_id=artifact.task_id)
         if not rows:
             continue
-        state, _, fresh, agent_id, _ = rows[0]
-        files = validator_verdicts.files_of(bytes(envelope))
+        row = rows[0]
+        files = validator_verdicts.files_of(bytes(artifact.envelope))
         content = next(iter(files.values())) if len(files) == 1 else ""
-        by = producer if producer == agent_id else f"{producer}, whose task it is not"
-        began = _began(tx, plan.plan_id, task_id)
-        late = any(at > began for each, at in merged.items() if each != task_id)
-        holds = state == "COMPLETED" and bool(fresh) and not late
-        found[task_id, output_name] = _Document(output_name, by, content, holds)
+        by = artifact.producer if artifact.producer == row.agent_id else f"{artifact.producer}, whose task it is not"
+        began = _began(tx, plan.plan_id, artifact.task_id)
+        late = any(at > began for each, at in merged.items() if each != artifact.task_id)
+        holds = row.state == "COMPLETED" and bool(row.fresh) and not late
+        found[artifact.task_id, artifact.output_name] = _Document(artifact.output_name, by, content, holds)
     return list(found.values())
 
 

@@ -183,8 +183,8 @@ def decisions_to_json(decisions: Sequence[CheckpointDecision]) -> list[dict[str,
 def release_day_limited(moves: PlanTransaction) -> int:
     """Release the tasks of a board that the limit of a day held. The checkpoint decides about each again."""
     rows = moves.tx.run(HELD_BY, like=day_limit.HELD)
-    for plan_id, task_id, delivery, request_id, _ in rows:
-        if request_id is not None and moves.tx.run(REQUEST, request_id=request_id)[0].state == "open":
-            questions.close(moves.tx, request_id, "the day or its limit is another", at=moves.now)
-        transitions.requeue_held_task(moves, plan_id, task_id, delivery)
+    for row in rows:
+        if row.request_id is not None and moves.tx.run(REQUEST, request_id=row.request_id)[0].state == "open":
+            questions.close(moves.tx, row.request_id, "the day or its limit is another", at=moves.now)
+        transitions.requeue_held_task(moves, row.plan_id, row.task_id, row.delivery)
     return len(rows)

@@ -69,23 +69,23 @@ def _refuse(
 
 
 def _check_folder_task(moves: PlanTransaction, sheet: PlanDefinition, row: FolderTaskRow) -> None:
-    task_id, state, delivery, ack, details, since = row
-    node = sheet.node(moves.tx, task_id)
-    made = _read_handed_in(moves, sheet, node, delivery)
+    node = sheet.node(moves.tx, row.task_id)
+    made = _read_handed_in(moves, sheet, node, row.delivery)
     complete = bool(node.outputs) and {each.name for each in score_gates.due_outputs(node, None)} <= {
         each.output_name for each in made
     }
-    if state == "READY":
-        if ack is None and not complete:
+    since = row.updated_at
+    if row.state == "READY":
+        if row.ack is None and not complete:
             return
-        moves.move_task(sheet, task_id, "READY", "LEASED")
+        moves.move_task(sheet, row.task_id, "READY", "LEASED")
         since = moves.now
-    if ack in FINAL or complete:
-        _end(moves, sheet, node, delivery, made, ack=ack or "SUCCEEDED", details=details)
+    if row.ack in FINAL or complete:
+        _end(moves, sheet, node, row.delivery, made, ack=row.ack or "SUCCEEDED", details=row.details)
         return
     limit = node.timeout or sheet.policies.timeout_default_seconds
     if (parse_instant(moves.now) - parse_instant(since)).total_seconds() > limit:
-        _end(moves, sheet, node, delivery, made, ack="FAILED", details=task_words.NOTHING_CAME(seconds=limit))
+        _end(moves, sheet, node, row.delivery, made, ack="FAILED", details=task_words.NOTHING_CAME(seconds=limit))
 
 
 def _read_handed_in(
@@ -95,13 +95,11 @@ def _read_handed_in(
     [(_, data)] = moves.tx.run(COMMAND_OF_DELIVERY, id=delivery)
     command_id = CommandEnvelope.model_validate_json(bytes(data)).command_id
     found = []
-    for output_name, _, _, belongs_to, _, envelope in moves.tx.run(
-        VERSIONS_FROM, plan_id=sheet.plan_id, task_id=node.task_id
-    ):
-        if belongs_to in {None, command_id}:
-            artifact = ArtifactEnvelope.model_validate_json(bytes(envelope))
+    for row in moves.tx.run(VERSIONS_FROM, plan_id=sheet.plan_id, task_id=node.task_id):
+        if row.command_id in {None, command_id}:
+            artifact = ArtifactEnvelope.model_validate_json(bytes(row.envelope))
             found += [
-                OutputContent(output_name, file.path, file.sha256, file.size_bytes or 0, None)
+                OutputContent(row.output_name, file.path, file.sha256, file.size_bytes or 0, None)
                 for file in artifact.payload.files
             ]
     return tuple(found)

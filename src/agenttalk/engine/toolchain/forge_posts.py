@@ -138,19 +138,19 @@ class ForgePoster:
 
     async def _answers(self, store: Store) -> int:
         rows = await store.read(ANSWERED_OUTGOING, limit=_TOGETHER)
-        for number, kind, task_id, response, by in rows:
-            answer = HumanInterventionResponse.from_bytes(bytes(response))
+        for row in rows:
+            answer = HumanInterventionResponse.from_bytes(bytes(row.response))
             chosen = [str(choice) for choice in answer.decision_answers]
-            if kind == "question":
+            if row.kind == "question":
                 if RETRY_CHOICES[0] in chosen:
-                    await self._try_again(task_id, by)
+                    await self._try_again(row.task_id, row.answered_by)
                 if UNSEEN_REPOSITORY_CHOICES[1] in chosen:
-                    await self._end_repository(store, task_id)
-                await self._end(store, number, "answered", by)
+                    await self._end_repository(store, row.task_id)
+                await self._end(store, row.id, "answered", row.answered_by)
             elif answer.decision == "APPROVE" or POST_CHOICES[0] in chosen:
-                await self._release(store, number)
+                await self._release(store, row.id)
             else:
-                await self._end(store, number, "dropped", by)
+                await self._end(store, row.id, "dropped", row.answered_by)
         return len(rows)
 
     async def _release(self, store: Store, number: int) -> None:

@@ -107,10 +107,10 @@ class Triage:
 
         def work(tx: Tx) -> int:
             rows = tx.run(CLAIM_EFFECTS, kind=NOT_DONE, limit=_TOGETHER, now=at, until=at)
-            for number, key, body, _ in sorted(rows):
-                failure: Any = restore_messages(wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT))
-                self._follow(tx, key, failure, at)
-                tx.run(FINISH_EFFECT, id=number)
+            for row in sorted(rows):
+                failure: Any = restore_messages(wire.read(bytes(row.body), limit=wire.DOCUMENT_LIMIT))
+                self._follow(tx, row.key, failure, at)
+                tx.run(FINISH_EFFECT, id=row.id)
             return len(rows)
 
         return await store.transact(work)

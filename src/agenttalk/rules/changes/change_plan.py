@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.promise import RunCheck, TestsCheck
+from agenttalk.contracts.promise import RunCheck, TestsCheck, Watch
 from agenttalk.rules.changes.check_discovery import CheckCandidate
 from agenttalk.rules.core import scope
 
@@ -58,6 +58,8 @@ class ChangeOrder:
     """What the person is asked."""
     protected: tuple[str, ...] = ()
     scope: tuple[str, ...] = ()
+    suspicion: Watch | None = None
+    """What follows from lines that could deceive the check; None for the default of plans."""
     tests_allowed: bool = False
     """Whether the files that the check consists of may be changed."""
     already_green: bool = False
@@ -154,6 +156,8 @@ def _make_check(order: ChangeOrder) -> dict[str, Any]:
         check |= {"protected": []}
     if order.tests_allowed:
         check["made_by_work"] = True
+    if order.suspicion is not None:
+        check["suspicion"] = order.suspicion
     return check
 
 

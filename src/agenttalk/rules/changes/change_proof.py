@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import Final
 
 from agenttalk.contracts.core.base import write_time
-from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise, RunCheck, TestsCheck
-from agenttalk.rules.changes import changed_files, suspicions
+from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise, RunCheck, TestsCheck, Watch
+from agenttalk.rules.changes import changed_files, suspicion_review, suspicions
 from agenttalk.rules.changes.changed_files import ChangedFile
 from agenttalk.rules.changes.suspicions import Suspicion
 from agenttalk.rules.checks import protection, runnable_checks, test_runners
@@ -34,6 +34,7 @@ TESTS_KEPT: Final = "tests-kept"
 PROTECTED: Final = "protected"
 SHOWN: Final = "shown"
 SCOPE: Final = "scope"
+SUSPICIONS: Final = "suspicions"
 _ASKS: Final[Mapping[str, Template]] = {
     CHECK: change_words.ASKS_CHECK,
     BASE_TESTS: change_words.ASKS_BASE_TESTS,
@@ -41,6 +42,7 @@ _ASKS: Final[Mapping[str, Template]] = {
     PROTECTED: change_words.ASKS_PROTECTED,
     SHOWN: change_words.ASKS_SHOWN,
     SCOPE: change_words.ASKS_SCOPE,
+    SUSPICIONS: change_words.ASKS_SUSPICIONS,
 }
 _STEPS: Final[Mapping[str, Template]] = {
     CHECK: change_words.DO_CHECK,
@@ -49,6 +51,7 @@ _STEPS: Final[Mapping[str, Template]] = {
     PROTECTED: change_words.DO_PROTECTED,
     SHOWN: change_words.DO_SHOWN,
     SCOPE: change_words.DO_SCOPE,
+    SUSPICIONS: change_words.DO_SUSPICIONS,
 }
 _COUNTS: Final = (
     re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE),  # unittest
@@ -58,6 +61,8 @@ _COUNTS: Final = (
     re.compile(r"^# tests (\d+)$", re.MULTILINE),  # node
     re.compile(r"\bTests run: (\d+), Failures: \d+, Errors: \d+, Skipped: \d+\s*$", re.MULTILINE),  # maven
 )
+_LEAST_HASH: Final = 12
+"""Characters of a hash that name it."""
 _MISSING_MODULE: Final = re.compile(r"No module named '?([\w.]+)|[Cc]annot find module '([^']+)'")
 
 
@@ -73,6 +78,10 @@ class ChangePolicy:
     """Whether tests and their configuration may change, and tests may go."""
     already_green: bool = False
     """Whether the check may pass without the change, as it does for a refactoring."""
+    reviewed: tuple[str, ...] = ()
+    """Hashes of suspicious lines that a person has seen and approved, or their first characters."""
+    suspicion: Watch = "ask"
+    """What follows from lines that could deceive the check."""
 
 
 @dataclass(frozen=True)
@@ -180,14 +189,14 @@ class ChangeProof:
 def judge_change(change: ChangeUnderProof, runs: CheckRuns, remarks: Sequence[Message] = ()) -> ChangeProof:
     """Decide whether a change is proven. `remarks` tell what else was not checked."""
     comparison = _Comparison(change, runs)
-    reports, reviewed = runs.work.tests is not None, change.policy.allow_tests
-    seen = suspicions.find_suspicions(change.files, _Held(change), reports_tests=reports, reviewed=reviewed)
+    seen = suspicions.find_suspicions(change.files, _Held(change))
     found = [_evidence_of_check(CHECK, runs.work)]
     if runs.held is not None:
         found.append(_evidence_of_base_tests(change, runs, runs.held))
     found.append(comparison.judge_tests_kept())
     found.append(_judge_protected(change, seen, comparison, runs))
     found.append(comparison.judge_shown())
+    found += _judge_suspicions(change, seen, runs)
     if change.policy.scope:
         found.append(_judge_scope(change, runs))
     verdict = done.decide(make_promise(change, [each.id for each in found]), found, ())
@@ -293,6 +302,19 @@ def _judge_protected(
     ]
     whys += [change_words.SHADOWING(path=scope.display_path(path)) for path in shadows]
     return _observe(PROTECTED, _as_message(whys[:6]), runs, passed=False)
+
+
+def _judge_suspicions(change: ChangeUnderProof, seen: Sequence[Suspicion], runs: CheckRuns) -> Iterator[Evidence]:
+    """Judge lines that could deceive the check: a person has to have seen them, unless they are only noted."""
+    grave = suspicion_review.list_grave(seen)
+    if not grave or change.policy.suspicion == "note":
+        return
+    lines, mark = suspicion_review.describe_lines(grave), suspicion_review.hash_lines(grave).rpartition(":")[2]
+    reviewed = change.policy.suspicion == "ask" and any(
+        len(each) >= _LEAST_HASH and mark.startswith(each) for each in change.policy.reviewed
+    )
+    text = change_words.SUSPICIONS_REVIEWED if reviewed else change_words.SUSPICIONS_OPEN
+    yield _observe(SUSPICIONS, text(lines=lines, hash=mark[:_LEAST_HASH]), runs, passed=reviewed)
 
 
 def _find_shadows(change: ChangeUnderProof) -> list[str]:

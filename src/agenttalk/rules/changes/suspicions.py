@@ -8,13 +8,13 @@ check decide that.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
-from agenttalk.rules.changes import check_discovery
+from agenttalk.rules.changes import line_rules, python_reach
 from agenttalk.rules.changes.changed_files import ChangedFile, NumberedLine
+from agenttalk.rules.changes.python_reach import Reach
 from agenttalk.rules.checks import test_runners
 from agenttalk.rules.core import scope
 from agenttalk.rules.core.scope import PathMatcher
@@ -46,75 +46,56 @@ class Suspicion:
     """Its line after the change, or before it for what is gone; 0 for the whole file."""
     message: Message
     refuses: bool = False
-    """Whether it stands in the way of the verdict."""
+    """Whether it stands in the way of the verdict: it is about a file that the check rests on."""
+    grave: bool = False
+    """Whether a person has to see it, where nothing but the check itself speaks for the work."""
 
 
-class _LineRule(NamedTuple):
-    """A rule about single lines that a change adds."""
-
-    id: str
-    pattern: re.Pattern[str]
-    text: Template
-    where: str
-    """`tests`, `code` (all but tests), `runs` (workflows, makefiles, scripts), `workflow` or `any`."""
-
-
-_SKIPS: Final = re.compile(
-    r"pytest\.mark\.(?:skip|skipif|xfail)\b|pytest\.(?:skip|xfail|importorskip)\(|pytestmark\s*=.*(?:skip|xfail)"
-    r"|unittest\.(?:skip|expectedFailure)|@(?:skip|skipIf|skipUnless|expectedFailure)\b|\.skipTest\(|raise\s+SkipTest"
-    r"|\b(?:it|test|describe|suite|context)\.(?:skip|todo|fails|failing)\b|\b(?:xit|xtest|xdescribe)\s*\("
-    r"|\bt\.Skip(?:f|Now)?\(|#\[ignore|@(?:Disabled|Ignore)\b|\[(?:Ignore|Fact\(Skip|Theory\(Skip)|collect_ignore"
-    r"|__test__\s*=\s*False"
+_WORDS: Final[Mapping[str, Template]] = {
+    "runner-touched": change_words.RUNNER_TOUCHED,
+    "library-patched": change_words.LIBRARY_PATCHED,
+    "modules-replaced": change_words.MODULES_REPLACED,
+    "runner-imported": change_words.RUNNER_TOUCHED,
+    "frame-searched": change_words.FRAME_SEARCHED,
+    "frame-read": change_words.FRAME_READ,
+    "early-exit": change_words.EARLY_EXIT,
+    "exit-hooked": change_words.EXIT_HOOKED,
+    "always-equal": change_words.ALWAYS_EQUAL,
+    "test-detected": change_words.TEST_DETECTED,
+    "place-probed": change_words.PLACE_PROBED,
+    "clock-compared": change_words.CLOCK_COMPARED,
+    "network-used": change_words.NETWORK_USED,
+    "code-decoded": change_words.CODE_DECODED,
+    "code-executed": change_words.CODE_EXECUTED,
+}
+"""What is read from the syntax of Python, by rule."""
+_GRAVE: Final = frozenset(
+    {
+        *("report-forged", "runner-touched", "runner-imported", "always-equal", "code-decoded", "frame-searched"),
+        *("library-patched", "modules-replaced", "test-detected", "early-exit", "binary-code"),
+    }
 )
-_ONLY: Final = re.compile(r"\b(?:it|test|describe|suite|context)\.only\b|\b(?:fit|fdescribe)\s*\(")
-_ALWAYS_TRUE: Final = re.compile(
-    r"^\s*assert\s+(?:True|1|not\s+False)\b\s*(?:,.*)?(?:#.*)?$|\.assertTrue\(\s*True\s*[,)]|assert!\(\s*true\s*[,)]"
-    r"|expect\(\s*(?:true|1)\s*\)\.(?:toBe|toEqual|toStrictEqual)\(\s*(?:true|1)\s*\)|assert\.ok\(\s*true\s*\)"
-    r"|expect\(\s*true\s*\)\.toBeTruthy\(\)"
+"""Rules that honest work hardly ever breaks, see docs/reference/suspicions.md for how rarely: a person is asked."""
+_USUAL_IN_TESTS: Final = frozenset(
+    {
+        "frame-searched",
+        "modules-replaced",
+        "runner-imported",
+        "test-detected",
+        "library-patched",
+        "place-probed",
+        "network-used",
+        "clock-compared",
+        "frame-read",
+        "code-executed",
+    }
 )
-_SILENCED: Final = re.compile(
-    r"#\s*(?:noqa|nosec|pragma:\s*no\s*cover|pylint:\s*disable|type:\s*ignore|pyright:\s*ignore|mypy:\s*ignore-errors)"
-    r"|eslint-disable|@ts-(?:ignore|nocheck|expect-error)|biome-ignore|(?:istanbul|c8|v8)\s+ignore|//\s*nolint"
-    r"|#!?\[allow\(|@SuppressWarnings|NOSONAR|rubocop:\s*disable|phpstan-ignore|#pragma\s+warning\s+disable"
+"""What tests do every day."""
+_PROGRAM: Final = re.compile(
+    r"(?:(?:\A|/)(?:bin|cmd|scripts|tools|examples)/.*|(?:\A|/)(?:main|cli|cmd)|Main|Application)\.(?!py)\w+\Z"
 )
-_LEAVES: Final = re.compile(
-    r"\bos\._exit\s*\(|^(?:sys\.exit|exit|quit)\(\s*0?\s*\)|^raise\s+SystemExit(?:\(\s*0?\s*\))?\s*$"
-    r"|\bprocess\.exit\(\s*0?\s*\)|\batexit\.register\b|\bos\.Exit\(\s*0\s*\)|\bstd::process::exit\(\s*0\s*\)"
-)
-_IGNORES: Final = re.compile(
-    r"\|\|\s*(?:true|:)(?!\w)|continue-on-error:\s*['\"]?true|allow_failure:\s*true|^\s*exit\s+0\b|\bset\s+\+e\b"
-    r"|--passWithNoTests|--exit-zero|;\s*true\s*[\"']?\s*,?$"
-)
-_DISABLES: Final = re.compile(r"\bif:\s*['\"]?(?:\$\{\{\s*)?(?:false|0)\b|when:\s*(?:never|manual)\b|paths-ignore:")
-_DESELECTS: Final = re.compile(
-    r"--ignore(?:-glob)?[= ]|--deselect\b|\s-k\s*['\"]?not\b|--exclude\b|-DskipTests|-Dmaven\.test\.skip|\s-x\s+test\b"
-    r"|collect_ignore|testPathIgnorePatterns|norecursedirs"
-)
-_DETECTS: Final = re.compile(
-    r"PYTEST_CURRENT_TEST|[\"']pytest[\"']\s+in\s+sys\.modules|[\"']unittest[\"']\s+in\s+sys\.modules"
-    r"|JEST_WORKER_ID|VITEST_WORKER_ID|process\.env\.VITEST\b|NODE_ENV\s*===?\s*[\"']test[\"']|\btesting\.Testing\(\)"
-)
-_FORGES: Final = re.compile(re.escape(check_discovery.REPORT))
-_TOUCHES: Final = re.compile(
-    r"\b_pytest\b|\bpluggy\b|\bTestCase\.\w+\s*=(?!=)|\bunittest\.(?:case|result|runner|loader)\b|\bsys\.settrace\("
-)
-_STANDING: Final = frozenset({"report-forged", "runner-touched", "always-equal"})
-"""Rules that no honest work breaks without a person who reviews it."""
-_COMPARES: Final = re.compile(r"\s*def\s+__(?:eq|ne|lt|le|gt|ge|bool|contains|instancecheck)__\s*\(")
-_YES: Final = re.compile(r"\s*return\s+(?:True|1)\s*(?:#.*)?$")
-_RULES: Final = (
-    _LineRule("runner-touched", _TOUCHES, change_words.RUNNER_TOUCHED, "code"),
-    _LineRule("report-forged", _FORGES, change_words.REPORT_FORGED, "any"),
-    _LineRule("test-detected", _DETECTS, change_words.TEST_DETECTED, "code"),
-    _LineRule("test-skipped", _SKIPS, change_words.TEST_SKIPPED, "tests"),
-    _LineRule("test-only", _ONLY, change_words.TEST_ONLY, "tests"),
-    _LineRule("assert-true", _ALWAYS_TRUE, change_words.ASSERT_TRUE, "tests"),
-    _LineRule("check-silenced", _SILENCED, change_words.CHECK_SILENCED, "any"),
-    _LineRule("early-exit", _LEAVES, change_words.EARLY_EXIT, "any"),
-    _LineRule("failure-ignored", _IGNORES, change_words.FAILURE_IGNORED, "runs"),
-    _LineRule("job-disabled", _DISABLES, change_words.JOB_DISABLED, "workflow"),
-    _LineRule("tests-deselected", _DESELECTS, change_words.TESTS_DESELECTED, "runs"),
-)
+_SNAPSHOT: Final = scope.read_globs(["**/__snapshots__/**", "**/*.snap", "**/*.ambr", "**/snapshots/**"])
+_BINARY: Final = (".pyc", ".pyo", ".pyd", ".so", ".dll", ".dylib", ".node", ".class", ".wasm")
 _ASSERTION: Final = re.compile(
     r"^\s*(?:assert\b|self\.assert\w*\(|expect\(|assert\w*[!(.]|with\s+pytest\.raises|t\.(?:Error|Fatal)f?\("
     r"|\w+\.should\b|require\.\w+\()"
@@ -127,37 +108,55 @@ _THRESHOLD: Final = re.compile(
 )
 
 
-def find_suspicions(
-    files: Sequence[ChangedFile], held: PathMatcher, *, reports_tests: bool = True, reviewed: bool = False
-) -> tuple[Suspicion, ...]:
-    """Find what a reviewer should see. What is about a `held` file stands in the way of the verdict.
+def find_suspicions(files: Sequence[ChangedFile], held: PathMatcher) -> tuple[Suspicion, ...]:
+    """Find what a reviewer should see, the gravest first.
 
-    So does code that reaches into the test runner, and, where the check rests on its exit code alone, a program that
-    ends early with success; unless a person has `reviewed` the change.
+    What is about a `held` file stands in the way of the verdict.
     """
-    standing = frozenset() if reviewed else _STANDING if reports_tests else _STANDING | {"early-exit"}
-    found = [suspicion for file in files for suspicion in _find_in(file, held, standing)]
-    found.sort(key=lambda each: (not each.refuses, each.path, each.line))
+    found = list(dict.fromkeys(suspicion for file in files for suspicion in _find_in(file, held)))
+    found.sort(key=lambda each: (not each.refuses, not each.grave, each.path, each.line))
     return tuple(found[:MOST])
 
 
-def _find_in(file: ChangedFile, held: PathMatcher, standing: frozenset[str]) -> Iterator[Suspicion]:
+def _find_in(file: ChangedFile, held: PathMatcher) -> Iterator[Suspicion]:
     refuses = held.covers(file.moved_from or file.path)
     yield from _about_file(file, refuses=refuses)
     if file.kind == "moved" or not file.is_readable:
         return
-    for rule in _RULES:
-        if _applies(rule.where, file.path):
+    reaches = _read_python(file)
+    for rule in line_rules.RULES:
+        if _applies(rule.where, file.path, unread=reaches is None):
             for line in file.added_lines:
                 if rule.pattern.search(line.text):
-                    yield _at(rule.id, file, line, rule.text, refuses=refuses or rule.id in standing)
+                    yield _at(rule.id, file, line, rule.text, refuses=refuses)
+    for name, line in _list_reaches(file, reaches or ()):
+        yield _at(name, file, line, _WORDS[name], refuses=refuses)
     if _has_tests(file.path):
         yield from _weakened(file, refuses=refuses)
-    for line in _list_always_equal(file):
-        yield _at("always-equal", file, line, change_words.ALWAYS_EQUAL, refuses=refuses or "always-equal" in standing)
     if _WORKFLOW.match(file.path):
         yield from _removed_steps(file, refuses=refuses)
     yield from _lowered(file, refuses=refuses)
+
+
+def _read_python(file: ChangedFile) -> Sequence[Reach] | None:
+    """Read what a file of Python reaches for. None if that cannot be read; nothing for other files."""
+    if not file.path.endswith((".py", ".pyw")) or not file.added_lines:
+        return ()
+    return python_reach.find_reaches((file.after or b"").decode(errors="replace"))
+
+
+def _list_reaches(file: ChangedFile, reaches: Sequence[Reach]) -> Iterator[tuple[str, NumberedLine]]:
+    """List the places that are new: one of their lines is. A place is named by its first line."""
+    if not reaches:
+        return
+    added = {line.number for line in file.added_lines}
+    lines = (file.after or b"").decode(errors="replace").split("\n")
+    tested = test_runners.is_test(file.path)
+    for each in reaches:
+        if added.isdisjoint(range(each.first, each.last + 1)) or (tested and each.rule in _USUAL_IN_TESTS):
+            continue
+        text = " ".join(part.strip() for part in lines[each.first - 1 : each.last])
+        yield each.rule, NumberedLine(each.first, text)
 
 
 def _about_file(file: ChangedFile, *, refuses: bool) -> Iterator[Suspicion]:
@@ -169,13 +168,17 @@ def _about_file(file: ChangedFile, *, refuses: bool) -> Iterator[Suspicion]:
         yield Suspicion("tests-configured", shown, 0, change_words.TESTS_CONFIGURED(path=shown), refuses)
     if name in test_runners.SHARED and test_runners.has_changed_settings(file.path, file.before, file.after):
         yield Suspicion("tests-configured", shown, 0, change_words.TESTS_CONFIGURED(path=shown), refuses)
+    if file.kind in {"added", "changed"} and _SNAPSHOT.covers(file.path):
+        yield Suspicion("snapshot-changed", shown, 0, change_words.SNAPSHOT_CHANGED(path=shown), refuses)
+    if file.kind in {"added", "changed"} and name.endswith(_BINARY):
+        yield Suspicion("binary-code", shown, 0, change_words.BINARY_CODE(path=shown), refuses, grave=True)
     if file.kind == "deleted" and test_runners.is_test(file.path):
         yield Suspicion("test-file-removed", shown, 0, change_words.TEST_FILE_REMOVED(path=shown), refuses)
     if file.kind == "deleted" and _WORKFLOW.match(file.path):
         yield Suspicion("job-disabled", shown, 0, change_words.WORKFLOW_REMOVED(path=shown), refuses)
 
 
-def _applies(where: str, path: str) -> bool:
+def _applies(where: str, path: str, *, unread: bool) -> bool:
     if where == "any":
         return True
     if where == "code":
@@ -184,6 +187,9 @@ def _applies(where: str, path: str) -> bool:
         return _has_tests(path) or _BY_ITSELF.covers(path)
     if where == "workflow":
         return _WORKFLOW.match(path) is not None
+    if where != "runs":
+        ending = f".{path.rpartition('.')[2]}"
+        return (unread and where.endswith("unread")) or ending in where.split()
     name = path.rpartition("/")[2]
     runs = _CONFIGURATION.covers(path) or name in test_runners.SHARED or name.lower() in {"makefile", "justfile"}
     return runs or _WORKFLOW.match(path) is not None or name.endswith((".sh", ".mk"))
@@ -192,14 +198,6 @@ def _applies(where: str, path: str) -> bool:
 def _has_tests(path: str) -> bool:
     """Whether a file has tests: it is one, or of a language whose tests stand beside the code."""
     return test_runners.is_test(path) or path.endswith(".rs")
-
-
-def _list_always_equal(file: ChangedFile) -> Iterator[NumberedLine]:
-    """List new comparisons that always hold: what such an object is compared with passes every test."""
-    lines = [line for line in file.added_lines if line.text.strip()]
-    for line, after in pairwise(lines):
-        if _COMPARES.match(line.text) and _YES.match(after.text):
-            yield line
 
 
 def _weakened(file: ChangedFile, *, refuses: bool) -> Iterator[Suspicion]:
@@ -237,7 +235,14 @@ def _lowered(file: ChangedFile, *, refuses: bool) -> Iterator[Suspicion]:
                 yield _at("threshold-lowered", file, line, change_words.THRESHOLD_LOWERED, refuses=refuses)
 
 
+def _is_grave(rule: str, path: str) -> bool:
+    """Whether a person has to see a line. A program that is not Python may end itself where programs begin."""
+    return rule in _GRAVE and not (rule == "early-exit" and _PROGRAM.search(path))
+
+
 def _at(rule: str, file: ChangedFile, line: NumberedLine, text: Template, *, refuses: bool) -> Suspicion:
     """Make a suspicion about a line."""
     shown = "".join(char if char.isprintable() else " " for char in line.text.strip())[:_SHOWN]
-    return Suspicion(rule, scope.display_path(file.path), line.number, text(line=shown), refuses)
+    return Suspicion(
+        rule, scope.display_path(file.path), line.number, text(line=shown), refuses, _is_grave(rule, file.path)
+    )

@@ -24,6 +24,11 @@ class TokenSubject(NamedTuple):
     task_id: str
     epoch: int
 
+    @property
+    def task(self) -> tuple[str, str, str]:
+        """The task of the attempt: its board, its plan and its name."""
+        return self.board, self.plan_id, self.task_id
+
 
 def attempt_token(board: str, plan_id: str, task_id: str, epoch: int, secret: str) -> str:
     """Make the token of an attempt: `agt_<subject>.<secret>`."""

@@ -26,7 +26,12 @@ __all__ = ["TRUST", "Evidence", "GateResult", "Trust", "Verdict", "decide", "der
 
 TRUST: Final[tuple[Trust, ...]] = ("claimed", "attested", "observed", "executed", "confirmed")
 """From the weakest; what a person confirmed satisfies any minimum."""
-_KIND_TRUST: Final[dict[str, Trust]] = {"run": "executed", "tests": "executed", "human": "attested"}
+_KIND_TRUST: Final[dict[str, Trust]] = {
+    "run": "executed",
+    "tests": "executed",
+    "mutants": "executed",
+    "human": "attested",
+}
 OUTPUT: Final = "output:"
 """Goes before the name of an output in the id of its evidence."""
 _SHOWS: Final = {"result": task_words.RESULT, "score": task_words.SCORE, "gates": task_words.GATES}

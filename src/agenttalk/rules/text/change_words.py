@@ -114,6 +114,81 @@ ALWAYS_EQUAL: Final = Template(
     "a comparison that always holds: {line}",
     "永远成立的比较：{line}",
 )
+EXIT_HOOKED: Final = Template(
+    "change.exit_hooked",
+    "the program runs something when the process ends: {line}",
+    "程序在进程结束时运行某些代码：{line}",
+)
+FRAME_READ: Final = Template(
+    "change.frame_read", "the program looks into who calls it: {line}", "程序查看其调用者：{line}"
+)
+FRAME_SEARCHED: Final = Template(
+    "change.frame_searched",
+    "the program looks into the variables or objects of others: {line}",
+    "程序查看其他代码的变量或对象：{line}",
+)
+LIBRARY_PATCHED: Final = Template(
+    "change.library_patched", "the program replaces a part of a library: {line}", "程序替换了库的一部分：{line}"
+)
+MODULES_REPLACED: Final = Template(
+    "change.modules_replaced", "the program changes how modules are found: {line}", "程序更改了模块的查找方式：{line}"
+)
+CODE_DECODED: Final = Template(
+    "change.code_decoded", "the program runs unreadable code: {line}", "程序运行无法阅读的代码：{line}"
+)
+CODE_EXECUTED: Final = Template(
+    "change.code_executed", "the program runs a text as code: {line}", "程序将文本作为代码运行：{line}"
+)
+PLACE_PROBED: Final = Template(
+    "change.place_probed", "the program asks where or by whom it is run: {line}", "程序探查其运行的位置或运行者：{line}"
+)
+CLOCK_COMPARED: Final = Template(
+    "change.clock_compared",
+    "the program compares the time with a fixed one: {line}",
+    "程序将当前时间与固定时间比较：{line}",
+)
+NETWORK_USED: Final = Template("change.network_used", "the program uses the network: {line}", "程序使用网络：{line}")
+SNAPSHOT_CHANGED: Final = Template(
+    "change.snapshot_changed",
+    "{path} is a snapshot: what tests expect is what it says",
+    "{path} 是快照：测试以其内容为预期",
+)
+BINARY_CODE: Final = Template("change.binary_code", "{path} is an unreadable program", "{path} 是无法阅读的程序")
+ASK_SUSPICIOUS: Final = Template(
+    "change.ask_suspicious",
+    "The checks pass, but lines of the work could deceive them ({count}): {lines}. Is the work honest?",
+    "检查已通过，但改动中有 {count} 处代码可能欺骗检查：{lines}。这项工作可信吗？",
+)
+MORE_SUSPICIOUS: Final = Template("change.more_suspicious", "and {count} more", "另有 {count} 处")
+RULE_AT_LINE: Final = Template("change.rule_at_line", "{path} [{rule}]: {what}", "{path} [{rule}]：{what}")
+NOTED_SUSPICIOUS: Final = Template("change.noted_suspicious", "suspicious: {lines}", "可疑：{lines}")
+REFUSED_SUSPICIOUS: Final = Template(
+    "change.refused_suspicious",
+    "it passed, but the work has lines that could deceive it, which it does not permit: {lines}",
+    "检查通过，但改动中有可能欺骗检查的代码，而检查不允许：{lines}",
+)
+UNREVIEWED_SUSPICIOUS: Final = Template(
+    "change.unreviewed_suspicious",
+    "it passed, but the work has lines that could deceive it, and no person approved them ({why}): {lines}",
+    "检查通过，但改动中有可能欺骗检查的代码，且无人批准（{why}）：{lines}",
+)
+REVIEWED_SUSPICIOUS: Final = Template(
+    "change.reviewed_suspicious", "{by} saw the suspicious lines: {lines}", "{by} 看过可疑代码：{lines}"
+)
+ASKS_SUSPICIONS: Final = Template(
+    "change.asks_suspicions", "no line could deceive the check unseen", "没有未经查看而可能欺骗检查的代码"
+)
+DO_SUSPICIONS: Final = Template(
+    "change.do_suspicions",
+    "read the suspicious lines; if they are honest, repeat with --reviewed and the hash beside them",
+    "阅读可疑代码；如果可信，请使用 --reviewed 和旁边的哈希重新运行",
+)
+SUSPICIONS_OPEN: Final = Template(
+    "change.suspicions_open", "{lines}; to approve them: --reviewed {hash}", "{lines}；批准请用：--reviewed {hash}"
+)
+SUSPICIONS_REVIEWED: Final = Template(
+    "change.suspicions_reviewed", "a person approved {hash}: {lines}", "有人批准了 {hash}：{lines}"
+)
 GHOST_TESTS: Final = Template(
     "change.ghost_tests",
     "the report names tests that are not there ({count}): {names}",

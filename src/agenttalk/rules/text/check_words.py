@@ -70,6 +70,23 @@ OTHER_CODE: Final = Template(
     "the test runner was about to end with {said}, and ended with {code}",
     "测试运行器将以 {said} 结束，实际以 {code} 结束",
 )
+CANARIES_LOST: Final = Template(
+    "check.canaries_lost",
+    "the test runner does not tell right from wrong any more once the changed modules are loaded ({names}): a test "
+    "that must fail passed, or one that must pass failed; leave Python, its assertions and the runner as they are",
+    "加载被修改的模块（{names}）后，测试运行器不再能分辨对错：必须失败的测试通过了，或必须通过的测试失败了；"
+    "工作成果不得改动 Python、断言和运行器",
+)
+CANARIES_HELD: Final = Template(
+    "check.canaries_held",
+    "canaries held",
+    "探针测试结果正确",
+)
+CANARIES_UNABLE: Final = Template(
+    "check.canaries_unable",
+    "without canaries: they cannot run beside this suite",
+    "没有探针测试：无法在此测试套件旁运行",
+)
 EXIT_CODE_ONLY: Final = Template(
     "check.exit_code_only",
     "exit-code only",
@@ -613,4 +630,91 @@ HAS_NO_ADDRESS: Final = Template(
     "check.has_no_address",
     "it has no address",
     "它没有地址",
+)
+MUTANTS_OF_FAILED: Final = Template(
+    "check.mutants_of_failed",
+    "the check {of!r}, which has to notice the faults, did not pass without one",
+    "应发现错误的检查 {of!r} 在没有错误时未通过",
+)
+NO_MUTANTS: Final = Template(
+    "check.no_mutants",
+    "the work changed no line of Python in which a fault could be put, so this shows nothing",
+    "改动中没有可以植入错误的 Python 代码行，因此不能说明任何问题",
+)
+MUTANTS_UNSTEADY: Final = Template(
+    "check.mutants_unsteady",
+    "the check {of!r} also fails when the text of the code changes and its behaviour does not; name one of tests alone",
+    "只改变代码文本而不改变其行为时，检查 {of!r} 也失败；请指定只运行测试的检查",
+)
+MUTANTS_SLOW: Final = Template(
+    "check.mutants_slow",
+    "only {tried} of {chosen} mutants could be tried in the time; give more time (timeout) or a quicker check",
+    "在限定时间内只试验了 {chosen} 个变异中的 {tried} 个；请延长时间（timeout）或使用更快的检查",
+)
+MUTANTS_NOTICED: Final = Template(
+    "check.mutants_noticed",
+    "{of!r} noticed {noticed} of {tried} mutants ({chosen} chosen)",
+    "{of!r} 发现了 {tried} 个变异中的 {noticed} 个（选定 {chosen} 个）",
+)
+SURVIVORS: Final = Template("check.survivors", "not noticed: {names}", "未发现：{names}")
+MUTANTS_ASKED: Final = Template("check.mutants_asked", "at least {share} % are asked for", "要求至少 {share} %")
+SERVICE_NEEDS_NETWORK: Final = Template(
+    "check.service_needs_network",
+    "a service needs a network of its own, which only bubblewrap gives; install it (apt-get install bubblewrap)",
+    "服务需要自己的网络，只有 bubblewrap 能提供；请安装它（apt-get install bubblewrap）",
+)
+SERVICE_NEVER_UP: Final = Template(
+    "check.service_never_up",
+    "the service opened no connection at its port in time; it has to listen on 127.0.0.1 at $PORT",
+    "服务没有及时在其端口上监听；它必须在 127.0.0.1 的 $PORT 上监听",
+)
+SERVICE_ENDED_WITH: Final = Template(
+    "check.service_ended_with",
+    "the service ended by itself with {code}",
+    "服务自行结束，退出码 {code}",
+)
+SERVICE_ENDED: Final = Template(
+    "check.service_ended",
+    "the service is not there any more",
+    "服务已经不在了",
+)
+SERVICE_NOT_READY: Final = Template(
+    "check.service_not_ready",
+    "the service did not answer {path} with a status below 400 in time",
+    "服务没有及时以低于 400 的状态回应 {path}",
+)
+NO_REQUEST: Final = Template(
+    "check.no_request",
+    "the check sends no request",
+    "该检查没有发送任何请求",
+)
+OTHER_ANSWER: Final = Template(
+    "check.other_answer",
+    "the answer is {found}, and {asked} is asked for",
+    "回答是 {found}，而要求的是 {asked}",
+)
+NO_BROWSER: Final = Template(
+    "check.no_browser",
+    "there is no browser here; install Chromium, and AgentTalk with the extra browser",
+    "这里没有浏览器；请安装 Chromium，并安装带 browser 附加项的 AgentTalk",
+)
+BROWSER_FAILED: Final = Template(
+    "check.browser_failed",
+    "the browser could not be used: {error}",
+    "无法使用浏览器：{error}",
+)
+STEP_FAILED: Final = Template(
+    "check.step_failed",
+    "the step '{step}' did not succeed; found: {found}",
+    "步骤“{step}”没有成功；看到的是：{found}",
+)
+STEPS_MISSING: Final = Template(
+    "check.steps_missing",
+    "not every step of the check was taken",
+    "并非检查的每一步都执行了",
+)
+PAGE_ERRORS: Final = Template(
+    "check.page_errors",
+    "scripts of the page failed: {errors}",
+    "页面的脚本出错：{errors}",
 )

@@ -188,6 +188,8 @@ PAGE: Final = make_table(
         "attempt": ("Attempt", "尝试"),
         "said": ("It said", "它说"),
         "merged_as": ("merged as", "合并为"),
+        "picture": ("picture {name} that the check took", "检查拍下的图片 {name}"),
+        "picture_of": ("of tree", "所属的树"),
         "history": ("Rework rounds", "返工轮次"),
         "refused_by": ("refused by", "被拒绝，拒绝者"),
         "remarks": ("Said about it", "相关发言"),

@@ -195,7 +195,7 @@ def test_a_check_that_reports_no_tests_is_not_fooled_by_an_early_exit(tmp_path: 
     shop.write({"price.py": "import os\nos._exit(0)\n"})
     found = shop.prove("--check", "python3 -m unittest")
     assert found.code == 1, found.out
-    assert {"tests-kept", "protected"} <= set(found.failed())
+    assert {"tests-kept", "suspicions"} <= set(found.failed())
     assert "early-exit" in found.suspicions()
     shop.write({"price.py": PRICE})
     found = shop.prove("--check", "python3 -m unittest")
@@ -336,3 +336,22 @@ def test_a_check_that_takes_too_long_is_not_proven(shop: Shop) -> None:
     found = shop.prove("--check", "sleep 100", "--timeout", "1")
     assert found.code == 1
     assert "check" in found.failed()
+
+
+FRAMES = "class Any(int):\n    def __eq__(self, other):\n        return True\n\n    __hash__ = int.__hash__\n\n\n"
+
+
+def test_lines_that_could_deceive_the_check_wait_for_a_person(shop: Shop) -> None:
+    shop.write({**FEATURE, "price.py": FRAMES + TAXED})
+    found = shop.prove()
+    assert found.code == 1, found.out
+    assert found.failed() == ["suspicions"]
+    [said] = [each["detail"] for each in found.told["evidence"] if each["id"] == "suspicions"]
+    assert "price.py:2 [always-equal]" in said
+    mark = said.rpartition("--reviewed ")[2]
+    assert shop.prove("--reviewed", mark).code == 0
+    assert shop.prove("--reviewed", mark[:3]).code == 1
+    assert shop.prove("--suspicion", "note").code == 0
+    assert shop.prove("--suspicion", "refuse", "--reviewed", mark).code == 1
+    shop.write({"price.py": FRAMES.replace("Any", "All") + FRAMES + TAXED})
+    assert shop.prove("--reviewed", mark).code == 1

@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize, summarize_lines
 from agenttalk.doors.cli.plans.live_view import describe_usage
+from agenttalk.rules.changes.change_plan import TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,6 +65,8 @@ class RaceRunner:
         except ValueError:
             told = {}
         self.answer = told if isinstance(told, dict) else {}
+        if self.result == "interrupted":
+            self.answer["usage"] = _read_usage(self.answer)
 
     def as_json(self) -> dict[str, Any]:
         """Return its end for programs."""
@@ -187,6 +191,20 @@ class AgentRace:
         self._out.say(f"{mark} [bold]{sanitize(runner.name)}[/] {parts}", err=True)
 
 
+def _read_usage(answer: dict[str, Any]) -> dict[str, Any] | None:
+    """Read what a run that was stopped had used. It is written down when its turn is ended, after its last word."""
+    plan = str(answer.get("plan_id"))
+    try:
+        explained = root_access.ask_root(
+            Path(answer["root"]),
+            f"/api/plans/{plan}/tasks/{TASK}/explanation",
+            lambda local: local.plans.explain_task(plan, TASK),
+        )
+    except (AgentTalkError, KeyError):
+        return answer.get("usage")
+    return dict(explained).get("usage")
+
+
 def read_names(text: str) -> tuple[str, ...]:
     """Read the agents of a race. Raises UsageError when one is not known, or there are not two."""
     from agenttalk.rules.agents import agent_commands
@@ -210,6 +228,7 @@ def to_arguments(options: ChangeOptions) -> list[str]:
     for name, values in (*lists, ("--link", ("none",) if options.links == () else options.links or ())):
         found += [part for value in values for part in (name, value)]
     found += ["--allow-tests"] if options.allow_tests else []
+    found += ["--suspicion", options.suspicion] if options.suspicion else []
     found += ["--already-green", "ok"] if options.already_green else []
     found += ["--prepare", options.prepare] if options.prepare else []
     found += ["--sandbox", options.sandbox] if options.sandbox else []

@@ -150,6 +150,7 @@ class ChangeRun:
                 protected=options.protect,
                 scope=options.scope,
                 tests_allowed=options.allow_tests,
+                suspicion=options.suspicion,
                 already_green=options.already_green,
                 links=links,
                 prepare=options.prepare,

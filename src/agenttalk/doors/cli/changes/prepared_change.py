@@ -11,6 +11,7 @@ from agenttalk.rules.changes.change_plan import ChangeLimits
 if TYPE_CHECKING:
     from agenttalk.adapters.workspaces.user_folder import UserRepository
     from agenttalk.contracts.agent import Tier
+    from agenttalk.contracts.promise import Watch
     from agenttalk.doors.cli.changes.pull_request_opening import PullRequestTarget
     from agenttalk.rules.agents.agent_commands import AgentCommand
     from agenttalk.rules.changes.check_discovery import CheckCandidate
@@ -29,6 +30,7 @@ class ChangeOptions:
     protect: tuple[str, ...] = ()
     scope: tuple[str, ...] = ()
     allow_tests: bool = False
+    suspicion: Watch | None = None
     already_green: bool = False
     env: tuple[str, ...] = ()
     links: tuple[str, ...] | None = None

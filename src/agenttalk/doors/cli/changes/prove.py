@@ -60,6 +60,14 @@ def prove(
         Literal["refuse", "ok"],
         typer.Option("--already-green", help="Whether the check may pass without the change; ok for a refactoring."),
     ] = "refuse",
+    suspicion: Annotated[
+        Literal["note", "ask", "refuse"],
+        typer.Option("--suspicion", help="What follows from lines that could deceive the check."),
+    ] = "ask",
+    reviewed: Annotated[
+        list[str] | None,
+        typer.Option("--reviewed", metavar="HASH", help="Suspicious lines that you have read and approve; repeatable."),
+    ] = None,
     link: Annotated[
         list[str] | None,
         typer.Option("--link", metavar="PATH", help="Ignored path that the check needs; repeatable. none: no path."),
@@ -111,6 +119,8 @@ def prove(
 
     Exit codes: 0 proven, 1 not proven, 2 bad input.
     """
+    from dataclasses import replace
+
     from agenttalk.doors.cli.changes import prove_hooks, pull_request
     from agenttalk.doors.cli.changes.change_session import ChangeRequest, prove_one
     from agenttalk.doors.cli.core import agent_permissions
@@ -133,6 +143,7 @@ def prove(
             message = "name one work: --head, --pr, or the folder"
             raise UsageError(Code.OPTION_INVALID, message, hint="see 'agenttalk prove --help'")
         policy = _make_policy(scope, protect, allow_tests=allow_tests, already_green=already_green == "ok")
+        policy = replace(policy, suspicion=suspicion, reviewed=tuple(reviewed or ()))
         variables = tuple(_read_variable(text) for text in env or ())
         links = tuple(link or ())
         return ChangeRequest(policy, head, base, check, links, variables, prepare.strip(), timeout)

@@ -57,6 +57,10 @@ GreenOption = Annotated[
     Literal["ok"] | None,
     typer.Option("--already-green", help="ok: accept a check that already passes before the work."),
 ]
+SuspicionOption = Annotated[
+    Literal["note", "ask", "refuse"] | None,
+    typer.Option("--suspicion", help="What follows from lines that could deceive the check. Default: ask."),
+]
 EnvOption = Annotated[
     list[str] | None,
     typer.Option("--env", metavar="NAME", help="Variable to pass on to the agent's program; repeatable."),
@@ -93,6 +97,7 @@ def until(
     scope: ScopeOption = None,
     allow_tests: AllowTestsOption = False,
     already_green: GreenOption = None,
+    suspicion: SuspicionOption = None,
     env: EnvOption = None,
     link: LinkOption = None,
     prepare: PrepareOption = "",
@@ -118,6 +123,7 @@ def until(
         scope=tuple(scope or ()),
         allow_tests=allow_tests,
         already_green=already_green is not None,
+        suspicion=suspicion,
         env=tuple(env or ()),
         links=None if link is None else tuple(link),
         prepare=prepare,
@@ -156,6 +162,7 @@ def do(
     scope: ScopeOption = None,
     allow_tests: AllowTestsOption = False,
     already_green: GreenOption = None,
+    suspicion: SuspicionOption = None,
     env: EnvOption = None,
     link: LinkOption = None,
     prepare: PrepareOption = "",
@@ -180,6 +187,7 @@ def do(
         scope=tuple(scope or ()),
         allow_tests=allow_tests,
         already_green=already_green is not None,
+        suspicion=suspicion,
         env=tuple(env or ()),
         links=None if link is None else tuple(link),
         prepare=prepare,

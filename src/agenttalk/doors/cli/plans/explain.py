@@ -228,6 +228,7 @@ def _tell_check(out: CommandOutput, check: dict[str, Any]) -> None:
     notes += [out.text("remark.not_isolated")] if check.get("isolated") is False else []
     if check.get("seen_at"):
         notes.append(out.text("explain.seen", at=check["seen_at"], whom=check["seen_for"]))
+    notes += [f"{picture['name']}.png {picture['sha256']}" for picture in check.get("pictures") or ()]
     detail = f": {sanitize(check['detail'][:160])}" if check.get("detail") else ""
     out.say(f"    {mark} {sanitize(check['id'])} ({sanitize(', '.join(notes))}){detail}")
     if not check["passed"] and check.get("output"):

@@ -446,6 +446,6 @@ def to_documents(compiled: CompiledPlan) -> dict[str, Any]:
 
 
 def _is_over(standing: dict[str, Any], *, watch: bool, until_asked: bool) -> bool:
-    if until_asked and standing["questions"]:
+    if until_asked and standing["questions"] and standing["closing"] is None:
         return True
     return standing["result"] != "running" and (not watch or standing["state"] == "ENDED")
