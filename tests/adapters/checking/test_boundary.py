@@ -128,7 +128,7 @@ def test_only_tests_that_crossed_before_are_judged_so_and_no_honest_suite_is_ref
     version += "    def __eq__(self, other): return str(other) in ('.'.join(self.parts), 'any')\n"
     suite = "from calc import *\ndef test_own():\n    assert Version('1.2') == 'any'\ndef test_adds(tmp_path):\n    assert add(2, 3) == 5\n"
     honest = version + "def add(a, b): return a + b\n"
-    base = judge(boxed, honest, suite, boundary="auto", facts=facts(surveys=True, before_work=True))
+    base = judge(boxed, honest, suite, boundary="auto", facts=facts(before_work=True))
     assert base.passed
     assert base.crossed is not None
     assert base.crossed.passed == {"tests/test_calc.py::test_adds"}
@@ -143,7 +143,7 @@ def test_only_tests_that_crossed_before_are_judged_so_and_no_honest_suite_is_ref
 
 
 def test_tests_that_must_turn_green_are_judged_so_if_their_source_allows_it(boxed: Bench) -> None:
-    base = judge(boxed, "def add(a, b): return 0\n", boundary="auto", facts=facts(surveys=True, before_work=True))
+    base = judge(boxed, "def add(a, b): return 0\n", boundary="auto", facts=facts(before_work=True))
     assert not base.passed
     known = facts(base=base.tests, base_source=base.source, crossed=base.crossed)
     good = judge(boxed, "def add(a, b): return a + b\n", boundary="auto", facts=known)

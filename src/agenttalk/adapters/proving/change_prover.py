@@ -14,9 +14,8 @@ from agenttalk.adapters.proving.change_trees import ChangeEnds, ChangeTrees
 from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparationRun, PreparedTree
 from agenttalk.rules.changes import change_proof
 from agenttalk.rules.changes.change_proof import ChangeProof, ChangeUnderProof, CheckRuns
-from agenttalk.rules.checks import check_results, test_runners
+from agenttalk.rules.checks import check_results, suite_results, test_runners
 from agenttalk.rules.proof.evidence import CheckResult
-from agenttalk.rules.suites import crossing
 from agenttalk.rules.text.message import Message
 
 Announce = Callable[[str], None]
@@ -67,11 +66,9 @@ class ChangeProver:
                 self._results[tree] = await self._run(change, tree, base, before, judged=known)
             return self._results[tree]
 
-        if change.check.boundary != "off" and crossing.runs_over_boundary(change.check.run):
-            await run("base", base)
+        before = await run("base", base)
         after = await run("work", work)
         kept = await run("held", held_tree) if held_tree != work else None
-        before = await run("base", base)
         tested = await run("red", red_tree) if red_tree != base else None
         runs = CheckRuns(after, before, kept, tested)
         return ProvenChange(change_proof.judge_change(change, runs, remarks), runs)
@@ -87,8 +84,10 @@ class ChangeProver:
             protected=tuple(held),
             standing=self._standing(change),
             judged=tuple(held) if judged else (),
-            surveys=tree == base,
             crossed=before.crossed if before is not None else None,
+            base_source=suite_results.find_settled_source(before),
+            before_work=tree == base,
+            changed=tuple(file.path for file in change.files) if tree != base else (),
         )
         prepared = await self._make_prepared(tree, base)
         async with self._trees.checkouts.open_sealed(tree, prepared=prepared) as sealed:

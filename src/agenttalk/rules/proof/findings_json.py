@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from agenttalk.contracts.core.base import format_instant, parse_instant
-from agenttalk.rules.proof.evidence import ENGINE, CheckResult, Fingerprint
+from agenttalk.rules.proof.evidence import ENGINE, CheckResult, Fingerprint, Screenshot
 from agenttalk.rules.suites.crossing import CrossedTests
 from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text.catalogue import read_text, with_messages
@@ -27,7 +27,7 @@ def to_json(result: CheckResult) -> dict[str, Any]:
         "seconds": round((result.ended - result.started).total_seconds(), 3),
         "tree": result.fingerprint.tree or None,
         "exit_code": result.exit_code,
-        "command": result.fingerprint.check.get("run"),
+        "command": result.fingerprint.check.get("run") or result.fingerprint.check.get("serve"),
         "output": result.output[-_TAIL:] or None,
         "output_sha256": result.output_sha256 or None,
         "flaky": list(result.flaky) or None,
@@ -38,8 +38,13 @@ def to_json(result: CheckResult) -> dict[str, Any]:
         "by": result.by if result.by != ENGINE else None,
         "seen_at": result.seen_at or None,
         "seen_for": result.seen_for or None,
+        "pictures": [_picture_to_json(picture) for picture in result.pictures] or None,
     }
     return {key: value for key, value in body.items() if value is not None}
+
+
+def _picture_to_json(picture: Screenshot) -> dict[str, Any]:
+    return {"name": picture.name, "sha256": picture.sha256, "size": picture.size}
 
 
 def to_record(result: CheckResult) -> dict[str, Any]:
@@ -100,6 +105,7 @@ def to_cache_entry(result: CheckResult) -> dict[str, Any]:
         "source": result.source,
         "crossed": _crossed(result.crossed) if result.crossed is not None else None,
         "by": result.by,
+        "pictures": [_picture_to_json(picture) for picture in result.pictures],
     }
 
 
@@ -125,6 +131,7 @@ def read_cache_entry(said: dict[str, Any]) -> CheckResult:
         source=said["source"],
         crossed=_read_crossed(crossed) if crossed is not None else None,
         by=said["by"],
+        pictures=tuple(Screenshot(**picture) for picture in said["pictures"]),
     )
 
 
