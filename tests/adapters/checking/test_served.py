@@ -160,7 +160,7 @@ def test_a_page_is_used_as_a_person_would_and_pictures_are_kept(boxed: Bench) ->
         {"screenshot": "total"},
     )
     assert (result.passed, result.detail) == (True, "")
-    assert [picture.name for picture in result.pictures] == ["total", "end"]
+    assert [picture.name for picture in result.pictures] == ["total"]
     assert all(picture.data.startswith(b"\x89PNG") for picture in result.pictures)
     assert all(picture.sha256 == wire.sha256(picture.data) for picture in result.pictures)
     assert result.fingerprint.tree == "sha256:t"

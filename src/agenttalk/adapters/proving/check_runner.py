@@ -23,7 +23,7 @@ from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.core.base import write_time
 from agenttalk.contracts.errors import Code, InputError
-from agenttalk.contracts.promise import AnyCheck, HumanCheck
+from agenttalk.contracts.promise import AnyCheck, HumanCheck, MutantsCheck
 from agenttalk.ports.agents import Job, JobMonitor
 from agenttalk.ports.proof import Baseline, CheckResultStore, Confirmer
 from agenttalk.ports.storage import Blobs, Clock
@@ -80,8 +80,9 @@ class CheckRunner:
         """Checks that are running, by board and key: whether they ran to their end."""
 
     async def run_all(self, job: Job, facts: CheckFacts, base: Baseline, checkout: CheckoutOpener) -> list[CheckResult]:
-        """Run all checks of a task but its questions to people."""
-        checks = [check for check in inputs.checks_of(job.command.promise) if not isinstance(check, HumanCheck)]
+        """Run all checks of a task but its questions to people, and those that put faults into its work."""
+        others = HumanCheck | MutantsCheck
+        checks = [check for check in inputs.checks_of(job.command.promise) if not isinstance(check, others)]
         return [await self.run_with_baseline(job, check, facts, base, checkout) for check in checks]
 
     async def run_with_baseline(
@@ -110,7 +111,7 @@ class CheckRunner:
         if not inputs.has_unknown_inputs(job):
             key = evidence.exact_key(await self._checker.fingerprint(check, facts, self._context))
         if key is None:
-            own = await self._read_own_files(job, check)
+            own = await self.read_own_files(job, check)
             return await self._keep_pictures(job, await self.run(check, facts, checkout, own, note, job.watch))
         flight = (job.board, key)
         while True:
@@ -142,7 +143,7 @@ class CheckRunner:
         ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._flights.setdefault(flight, ended)
         try:
-            own = await self._read_own_files(job, check)
+            own = await self.read_own_files(job, check)
             result = await self._keep_pictures(job, await self.run(check, facts, checkout, own, note, job.watch))
             if key == evidence.exact_key(result.fingerprint) and inputs.may_keep(check, result):
                 await self._findings.keep_result(job, key, result)
@@ -205,7 +206,7 @@ class CheckRunner:
             note()
         return result if first.isolated or result.isolated is None else replace(result, isolated=False)
 
-    async def _read_own_files(self, job: Job, check: AnyCheck) -> dict[str, bytes]:
+    async def read_own_files(self, job: Job, check: AnyCheck) -> dict[str, bytes]:
         """Read a check's own files as they were when the plan was submitted."""
         hashes = inputs.files_of_check(check)
         blobs = await self._blobs(job.board) if hashes else None

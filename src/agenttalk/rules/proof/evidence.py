@@ -72,7 +72,7 @@ _MACHINE: Final = _OUTSIDE - {"check_file", "unsafe"}
 _EXECUTED: Final = frozenset({"run", "tests", "mutants"})
 _RED: Final = frozenset({"run", "tests"})
 """Kinds that can fail before the work."""
-_LASTING: Final = frozenset({"run", "tests", "file", "json"})
+_LASTING: Final = frozenset({"run", "tests", "mutants", "file", "json"})
 """Kinds whose answer depends on the tree alone. The others look at a world that changes by itself."""
 _CLAIMS: Final = 100
 """How many claims of an agent are read."""

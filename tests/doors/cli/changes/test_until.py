@@ -66,7 +66,7 @@ def test_who_lies_is_not_believed(shop: Repo) -> None:
     assert "✗ not proven" in told
     assert "│ AssertionError: 0 != 80" in told.split("✗ not proven")[1]
     assert "agenttalk explain" in told
-    assert told.count("✗ round 1: refused: 'check' failed (it ended with 1)\n") == 1
+    assert told.count("✗ round 1: refused: 'check' failed (it ended with 1") == 1
     assert untouched(shop)
 
 
