@@ -40,7 +40,7 @@ from agenttalk.doors.api.routes import (
 )
 from agenttalk.doors.api.routes.webhooks import make_webhook_endpoint
 from agenttalk.engine.agents.prompt_record import PromptRecord
-from agenttalk.engine.agents.remote import HandedInFile, HandedInResult, RemoteOffers
+from agenttalk.engine.agents.remote import HandedInFile, HandedInResult, RemoteQueue
 from agenttalk.engine.budgets.day_limit import DayReport
 from agenttalk.engine.core.access import Token
 from agenttalk.engine.core.task_comments import ContributionReceipt, TaskCommentPage
@@ -51,11 +51,11 @@ from agenttalk.engine.messages.router import RouterReport
 from agenttalk.engine.messages.sent_commands import SentCommandReceipt
 from agenttalk.engine.operation.monitor import MonitorReport
 from agenttalk.engine.operation.schedules import ScheduleChange, ScheduleView
-from agenttalk.engine.people.agent_questions import AnsweredQuestion, AskedQuestion
+from agenttalk.engine.people.agent_questions import AnsweredQuestion, QuestionReceipt
 from agenttalk.engine.people.questions import QuestionView
 from agenttalk.engine.plans.releases import ReleaseView
 from agenttalk.engine.plans.revision import Difference
-from agenttalk.engine.proof.disputes import RaisedDispute
+from agenttalk.engine.proof.disputes import DisputeReceipt
 from agenttalk.engine.proof.honesty import HonestyReport
 from agenttalk.engine.proof.plan_closer import VerifiedPlan
 from agenttalk.engine.runs.plan_actions import ActionResult
@@ -197,7 +197,7 @@ ATTEMPT_ROUTES: Final = (
         roles=AGENTS,
         task_handler=tasks.ask_question,
         body=tasks.QuestionBody,
-        answer=AskedQuestion,
+        answer=QuestionReceipt,
         statuses=(201,),
     ),
     RouteSpec(
@@ -215,7 +215,7 @@ ATTEMPT_ROUTES: Final = (
         roles=AGENTS,
         task_handler=tasks.dispute,
         body=tasks.DisputeBody,
-        answer=RaisedDispute,
+        answer=DisputeReceipt,
         statuses=(201,),
     ),
     RouteSpec(
@@ -788,7 +788,7 @@ AGENT_ROUTES: Final = (
         summary="List the tasks that a remote agent has claimed, and those it can claim.",
         roles=REMOTE,
         handler=agents.list_offers,
-        answer=RemoteOffers,
+        answer=RemoteQueue,
     ),
     RouteSpec(
         method="POST",

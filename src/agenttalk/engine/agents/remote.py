@@ -52,7 +52,7 @@ class TakenAttempt(TypedDict):
     since: str
 
 
-class OfferedInput(TypedDict):
+class RemoteInput(TypedDict):
     """A file of an input that a remote agent can download."""
 
     name: str
@@ -70,14 +70,14 @@ class ClaimedAttempt(TakenAttempt):
     token: str | None
     prompt: str
     command: JsonObject
-    inputs: list[OfferedInput]
+    inputs: list[RemoteInput]
     outputs: list[str]
     timeout_seconds: float
     heartbeat_seconds: float
     traceparent: str | None
 
 
-class RemoteOffers(TypedDict):
+class RemoteQueue(TypedDict):
     """What a remote agent has taken, what it could take, and what waits behind that."""
 
     agent_id: str
@@ -280,7 +280,7 @@ class RemoteAgents:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    async def describe_offers(self, agent_id: str) -> RemoteOffers:
+    async def describe_offers(self, agent_id: str) -> RemoteQueue:
         """Describe the attempts that an agent has taken and could take, and the tasks that wait behind them."""
         own = self._offers_to(agent_id)
         queued = []

@@ -15,14 +15,14 @@ from agenttalk.ports.statements.people import REQUEST
 from agenttalk.ports.storage import Tx
 
 
-class AskedQuestion(TypedDict):
+class QuestionReceipt(TypedDict):
     """A question that was put to a person."""
 
     question_id: str
     state: str
 
 
-class AnsweredQuestion(AskedQuestion):
+class AnsweredQuestion(QuestionReceipt):
     """A question, with its answer once there is one."""
 
     decision: str | None
@@ -30,7 +30,7 @@ class AnsweredQuestion(AskedQuestion):
     notes: str | None
 
 
-async def ask(deps: Deps, task: TaskName, caller: Caller, question: str) -> AskedQuestion:
+async def ask(deps: Deps, task: TaskName, caller: Caller, question: str) -> QuestionReceipt:
     """Put a question to a person. The same question of the same attempt is put once.
 
     Raises UsageError when the attempt is over.

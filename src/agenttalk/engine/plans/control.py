@@ -105,7 +105,7 @@ def cancel(moves: PlanTransaction, plan_id: str, *, by: str, why: str = "") -> i
     return len(tasks)
 
 
-class AbortedTask(TypedDict):
+class TaskStop(TypedDict):
     """A task that was stopped for good."""
 
     task_id: str
@@ -113,7 +113,7 @@ class AbortedTask(TypedDict):
     reason: str
 
 
-def abort(moves: PlanTransaction, plan_id: str, task_id: str, *, detail: str) -> AbortedTask:
+def abort(moves: PlanTransaction, plan_id: str, task_id: str, *, detail: str) -> TaskStop:
     """Stop an open task for good. Its program must be dead before; a watchdog may have ended it for this reason."""
     tx = moves.tx
     _run(tx, plan_id)

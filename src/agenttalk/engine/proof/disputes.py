@@ -31,14 +31,14 @@ _SHOWN: Final = ("passed", "detail", "detail_message", "output", "trust", "at")
 _IMPACTS: Final = {disputes.UPHELD: question_words.UPHELD_MEANS, disputes.DISMISSED: question_words.DISMISSED_MEANS}
 
 
-class RaisedDispute(DisputeView):
+class DisputeReceipt(DisputeView):
     """A dispute, and the question that was put to a person."""
 
     question_id: str
     task: str
 
 
-async def dispute(deps: Deps, task: TaskName, caller: Caller, check_id: str, reason: str) -> RaisedDispute:
+async def dispute(deps: Deps, task: TaskName, caller: Caller, check_id: str, reason: str) -> DisputeReceipt:
     """Ask a person whether a check of the caller's own task is wrong. Only one dispute of a check can be open.
 
     Raises UsageError when the check cannot be disputed now, or the attempt is over.

@@ -184,7 +184,7 @@ class AgentHonesty(TallyView):
     by_model: list[ModelHonesty]
 
 
-class ValidatorRates(TypedDict):
+class ValidatorTally(TypedDict):
     """How reliably the work of others was judged."""
 
     judged: int
@@ -194,17 +194,17 @@ class ValidatorRates(TypedDict):
     reliability: float | None
 
 
-class ModelAsValidator(ValidatorRates):
+class ValidatorModel(ValidatorTally):
     """How reliably a model judged."""
 
     model: str
 
 
-class AgentAsValidator(ValidatorRates):
+class ValidatorHonesty(ValidatorTally):
     """How reliably an agent judged."""
 
     agent_id: str
-    by_model: list[ModelAsValidator]
+    by_model: list[ValidatorModel]
 
 
 class HonestyReport(TypedDict):
@@ -214,7 +214,7 @@ class HonestyReport(TypedDict):
     agents: list[AgentHonesty]
     models: list[ModelHonesty]
     kinds: list[KindHonesty]
-    validators: list[AgentAsValidator]
+    validators: list[ValidatorHonesty]
     uncounted: int
 
 
@@ -256,7 +256,7 @@ async def build_report(deps: Deps) -> HonestyReport:
     }
 
 
-def _as_validator(tally: HonestyTally) -> ValidatorRates:
+def _as_validator(tally: HonestyTally) -> ValidatorTally:
     return {
         "judged": tally.judged,
         "misled": tally.misled,

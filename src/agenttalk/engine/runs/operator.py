@@ -43,7 +43,7 @@ from agenttalk.rules.text.message import ABOUT
 LOG = logging.getLogger(__name__)
 
 
-class OverriddenCheckpoint(TypedDict):
+class CheckpointOverride(TypedDict):
     """A denial that an operator overrode."""
 
     checkpoint: str
@@ -138,7 +138,7 @@ class OperatorActions:
                 await self.resume(plan_id, by=by)
             raise
 
-    async def abort(self, plan_id: str, task_id: str, *, by: str, why: str = "") -> control.AbortedTask:
+    async def abort(self, plan_id: str, task_id: str, *, by: str, why: str = "") -> control.TaskStop:
         """Stop a task in any state. When this returns, its processes are dead and it has failed."""
         board = await self._state.board_of(plan_id)
         stopped = task_words.STOPPED_BY(by=by)
@@ -155,7 +155,7 @@ class OperatorActions:
 
     async def override(
         self, plan_id: str, task_id: str, *, checkpoint: str, by: str, why: str, proof: AnswerProof = UNKNOWN
-    ) -> OverriddenCheckpoint:
+    ) -> CheckpointOverride:
         """Override a checkpoint that holds a task, in an operator's name, for exactly the reasons that it gave."""
         board = await self._state.board_of(plan_id)
         await self.adopt_plan(plan_id)

@@ -9,10 +9,10 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import releases
-from agenttalk.engine.plans.control import AbortedTask
+from agenttalk.engine.plans.control import TaskStop
 from agenttalk.engine.plans.releases import ReleaseView
 from agenttalk.engine.runs.dispatcher import Dispatcher
-from agenttalk.engine.runs.operator import OverriddenCheckpoint
+from agenttalk.engine.runs.operator import CheckpointOverride
 from agenttalk.rules.mail.letters import BOARD as MAIL
 from agenttalk.rules.people.attestation import UNKNOWN, AnswerProof
 from agenttalk.rules.proof import rework
@@ -24,19 +24,19 @@ class ChangedPlan(TypedDict):
     changed: bool
 
 
-class CancelledPlan(TypedDict):
+class PlanCancellation(TypedDict):
     """How many tasks of a plan were cancelled."""
 
     cancelled: int
 
 
-class RetriedTasks(TypedDict):
+class OpenTasks(TypedDict):
     """The tasks that are open again."""
 
     tasks: list[str]
 
 
-class DecidedRework(TypedDict):
+class ReworkReceipt(TypedDict):
     """A decision about a task that has no round of rework left."""
 
     task: str
@@ -44,7 +44,7 @@ class DecidedRework(TypedDict):
 
 
 ActionResult: TypeAlias = (
-    ChangedPlan | CancelledPlan | RetriedTasks | DecidedRework | AbortedTask | OverriddenCheckpoint | ReleaseView
+    ChangedPlan | PlanCancellation | OpenTasks | ReworkReceipt | TaskStop | CheckpointOverride | ReleaseView
 )
 """What an action on a plan or a task leads to."""
 

@@ -26,7 +26,7 @@ _LONGEST: Final = 128
 """Characters of an agent's or a model's name that are kept."""
 
 
-class TallyRates(TypedDict):
+class TallySummary(TypedDict):
     """What follows from the numbers of a tally."""
 
     false_done: int
@@ -35,7 +35,7 @@ class TallyRates(TypedDict):
     reliability: float | None
 
 
-class TallyView(TallyRates):
+class TallyView(TallySummary):
     """A tally as JSON has it."""
 
     turns: int
@@ -126,7 +126,7 @@ class HonestyTally(NamedTuple):
     def as_json(self) -> TallyView:
         """Return the tally as JSON, for programs."""
         counts: Any = self._replace(cost_usd=round(self.cost_usd, 6), seconds=round(self.seconds, 3))._asdict()
-        rates: TallyRates = {
+        rates: TallySummary = {
             "false_done": self.false_done,
             "held": self.held,
             "cost_per_proven": self.cost_per_proven,
