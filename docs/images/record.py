@@ -37,6 +37,8 @@ KEYS: Final = 3
 LONGEST: Final = 1.2
 """A longer time without output is shown as this long."""
 PROMPT: Final = "$ "
+NOT_FOUND: Final = 127
+"""The exit code of a shell that found no such program."""
 COLOURS: Final = {
     "default": "#d8dee9",
     "black": "#4c566a",
@@ -133,7 +135,8 @@ def run_command(command: str, folder: str) -> Iterator[tuple[bytes, float]]:
         yield data, now - before
         before = now
     os.close(leader)
-    program.wait()
+    if program.wait() == NOT_FOUND:
+        raise SystemExit(f"a program of this line was not found: {command}")
 
 
 def record(session: Path) -> Recording:

@@ -361,12 +361,12 @@ def test_a_promise_is_read_in_both_spellings_but_not_in_both_at_once() -> None:
 def test_a_check_lacks_what_its_kind_needs() -> None:
     broken = {
         **PROMISE,
-        "checks": [{"id": "a", "kind": "tests", "run": "x"}, {"id": "b", "kind": "file"}, {"id": "c"}, 5],
+        "checks": [{"id": "a", "kind": "run"}, {"id": "b", "kind": "file"}, {"id": "c"}, 5],
     }
     node = {"task_id": "a", "assigned_agent_id": "x", "promise": broken}
     error = refusal(TaskDag, {"schema_version": "1.1", "plan_id": "p", "nodes": [node]})
     assert [(problem.code, problem.field) for problem in error.problems] == [
-        (Code.FIELD_MISSING, "nodes[0].promise.checks[0].junit"),
+        (Code.FIELD_MISSING, "nodes[0].promise.checks[0].run"),
         (Code.FIELD_MISSING, "nodes[0].promise.checks[1].path"),
         (Code.FIELD_MISSING, "nodes[0].promise.checks[2].kind"),
         (Code.FIELD_TYPE, "nodes[0].promise.checks[3]"),

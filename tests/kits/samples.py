@@ -105,8 +105,11 @@ def _values(schema: dict[str, Any], definitions: dict[str, Any], depth: int) -> 
         case "integer":
             return st.integers(schema.get("minimum", -100), schema.get("maximum", 2**53 - 1))
         case "number":
-            least, most = schema.get("minimum", -1e9), schema.get("maximum", 1e9)
-            return st.integers(max(0, math.ceil(least)), min(100, math.floor(most))) | st.floats(least, most)
+            above = schema.get("exclusiveMinimum")
+            least, most = schema.get("minimum", -1e9 if above is None else above), schema.get("maximum", 1e9)
+            first = max(0, math.ceil(least)) if above is None else max(0, math.floor(above) + 1)
+            whole = st.integers(first, min(100, math.floor(most)))
+            return whole | st.floats(least, most, exclude_min=above is not None)
         case "boolean":
             return st.booleans()
         case "null":

@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import http.client
 import io
+import os
 import socket
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Final, Literal, NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -43,7 +45,7 @@ class HttpRequest:
     """Bytes of the answer that are read."""
     follow: bool = True
     """Whether redirects are followed."""
-    method: Literal["GET", "POST"] = "GET"
+    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "GET"
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers besides the usual ones."""
     body: bytes | None = None
@@ -72,6 +74,16 @@ async def send_request(url: str, asking: HttpRequest, *, resolve: Resolve = reso
         return await asyncio.wait_for(_follow(url, asking, resolve, deadline), asking.seconds)
     except TimeoutError:
         return _late(url, asking)
+
+
+async def send_to_socket(path: Path, port: int, target: str, asking: HttpRequest) -> HttpAnswer | CheckFinding:
+    """Return the answer of a service behind a socket that is a file, or why there is none. Follows no redirect."""
+    hop = _Hop(urlsplit(f"http://127.0.0.1:{port}{target}"), "127.0.0.1", port, "")
+    connection = _SocketConnection(hop.host, port)
+    connection.path, connection.deadline = path, time.monotonic() + asking.seconds
+    connection.response_class = partial(_Response, connection)  # type: ignore[assignment]  # any callable will do
+    answer = await _run_exchange(connection, hop, replace(asking, follow=False))
+    return answer if not isinstance(answer, str) else CheckFinding(False, "refused", answer)
 
 
 def _late(url: str, asking: HttpRequest) -> CheckFinding:
@@ -120,7 +132,12 @@ async def _send_hop(hop: _Hop, asking: HttpRequest, deadline: float) -> HttpAnsw
     Cancelling closes the connection, and with it the thread ends. A connection that is just being made notices this as
     soon as it is established.
     """
-    connection = _connection(hop, deadline)
+    return await _run_exchange(_connection(hop, deadline), hop, asking)
+
+
+async def _run_exchange(
+    connection: _DeadlineConnection, hop: _Hop, asking: HttpRequest
+) -> HttpAnswer | CheckFinding | str:
     loop = asyncio.get_running_loop()
     try:
         return await loop.run_in_executor(None, _exchange, connection, hop, asking)
@@ -171,12 +188,33 @@ def _connection(hop: _Hop, deadline: float) -> _PinnedConnection:
     return connection
 
 
-class _PinnedConnection(http.client.HTTPConnection):
+class _DeadlineConnection(http.client.HTTPConnection):
+    """A connection that ends at the deadline of its request."""
+
+    deadline: float
+    cut = False
+
+
+class _SocketConnection(_DeadlineConnection):
+    """Connects to a socket that is a file."""
+
+    path: Path
+
+    def connect(self) -> None:
+        """Connect to exactly this file: no link is followed, and the path may be longer than such an address."""
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(max(0.01, self.deadline - time.monotonic()))
+        file = os.open(self.path, os.O_PATH | os.O_NOFOLLOW)
+        try:
+            self.sock.connect(f"/proc/self/fd/{file}")
+        finally:
+            os.close(file)
+
+
+class _PinnedConnection(_DeadlineConnection):
     """Connects to an address that was judged, even if the host's name resolves to another one by now."""
 
     goal: tuple[str, int]
-    deadline: float
-    cut = False
 
     def connect(self) -> None:
         """Connect. Each wait ends at the deadline of the whole request."""
@@ -199,7 +237,7 @@ class _Response(http.client.HTTPResponse):
     """Reads until the deadline, however much has arrived by then."""
 
     def __init__(
-        self, connection: _PinnedConnection, sock: socket.socket, debuglevel: int = 0, method: str | None = None
+        self, connection: _DeadlineConnection, sock: socket.socket, debuglevel: int = 0, method: str | None = None
     ) -> None:
         super().__init__(sock, debuglevel, method)
         self.fp = io.BufferedReader(_DeadlineStream(self.fp, connection))
@@ -208,7 +246,7 @@ class _Response(http.client.HTTPResponse):
 class _DeadlineStream(io.RawIOBase):
     """Reads from a connection until the deadline."""
 
-    def __init__(self, source: io.BufferedReader, connection: _PinnedConnection) -> None:
+    def __init__(self, source: io.BufferedReader, connection: _DeadlineConnection) -> None:
         self._source, self._connection = source, connection
 
     def readable(self) -> bool:

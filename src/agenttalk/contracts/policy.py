@@ -13,7 +13,7 @@ from agenttalk.contracts.planfile import yaml_text
 from agenttalk.contracts.promise import Trust
 
 RefusalKind = Literal["accepted", "claimed", "flaky", "not_isolated", "overridden", "unverified", "weak"]
-Kind = Literal["run", "tests", "file", "json", "git", "http", "artifact", "report", "human", "forge"]
+Kind = Literal["run", "tests", "file", "json", "git", "http", "browser", "artifact", "report", "human", "forge"]
 
 
 class CriterionRule(Part):

@@ -15,7 +15,7 @@ Severity = Literal["hard-deny", "soft-deny", "warning"]
 DoneType = Literal["acceptance-met", "gate-passed", "evidence-present", "user-confirmed"]
 AbortType = Literal["budget-exhausted", "unsafe", "scope-drift", "stuck", "user-aborted"]
 CHECK_KINDS = frozenset(
-    {"run", "tests", "mutants", "file", "json", "git", "http", "artifact", "report", "human", "forge"}
+    {"run", "tests", "mutants", "file", "json", "git", "http", "browser", "artifact", "report", "human", "forge"}
 )
 RedFirst = Literal["required", "record", "off"]
 Watch = Literal["note", "ask", "refuse"]
@@ -215,7 +215,7 @@ class GitCheck(Check):
 
 
 class HttpCheck(Check):
-    """Sends an HTTP request."""
+    """Sends an HTTP request to an address. With `serve`, see the service check."""
 
     kind: Literal["http"]
     url: Text
@@ -224,6 +224,101 @@ class HttpCheck(Check):
     """Status that the answer must have."""
     contains: str | None = None
     """Text that the answer must contain."""
+
+
+class ServedCheck(Check):
+    """Starts a service of the work in a sealed checkout, looks at it from outside, and ends it."""
+
+    serve: Text
+    """Command line for `sh -c` that starts the service. It listens at the port in its variable `PORT`."""
+    port: Annotated[int | None, Field(ge=1, le=65535)] = None
+    """Port at which the service listens on 127.0.0.1. Default: a free one."""
+    cwd: RelativePath | None = None
+    """Folder of the checkout to run in."""
+    env: dict[str, str] | None = None
+    """Additional environment variables."""
+    ready: Text | None = None
+    """Path that must answer with a status below 400 before the check begins. Default: the port must be open."""
+    made_by_work: bool = False
+    """Whether the work creates the service: then it need not start before the work."""
+
+
+class ServiceRequest(Part):
+    """A request to a service, and the answer that it must give."""
+
+    path: Text
+    """Path, with its query."""
+    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "GET"
+    """HTTP method."""
+    headers: dict[str, str] | None = None
+    """Headers to send."""
+    body: str | None = None
+    """Body to send."""
+    json_body: Annotated[Any, Field(alias="json")] = None
+    """Body to send, as JSON."""
+    status: Annotated[int, Field(ge=100, le=599)] = 200
+    """Status that the answer must have."""
+    contains: str | None = None
+    """Text that the answer must contain."""
+    equals: Any = None
+    """JSON value that the answer must be, with exact types."""
+
+
+class ServiceCheck(ServedCheck):
+    """Sends requests to a service that the check starts and ends."""
+
+    kind: Literal["http"]
+    requests: Many[ServiceRequest]
+    """Requests, sent one after the other."""
+
+
+class BrowserStep(Part):
+    """One step in a browser: an action, or something that must be so. Names exactly one of them."""
+
+    open: str | None = None
+    """Path to open."""
+    click: Text | None = None
+    """Selector of the element to click."""
+    fill: Text | None = None
+    """Selector of the field to fill with `text`."""
+    press: Text | None = None
+    """Key to press, such as `Enter`; in the element `at`, if that is given."""
+    choose: Text | None = None
+    """Selector of the list in which the option `text` is chosen."""
+    see: Text | None = None
+    """Text that must be visible; in the element `at`, if that is given."""
+    miss: Text | None = None
+    """Text that must not be visible; in the element `at`, if that is given."""
+    count: Text | None = None
+    """Selector of which there must be `number` visible elements."""
+    value: Text | None = None
+    """Selector of the field whose value must be `text`."""
+    title: str | None = None
+    """Title that the page must have."""
+    address: str | None = None
+    """Path that the page must have."""
+    screenshot: Text | None = None
+    """Name under which a picture of the page is kept."""
+    at: Text | None = None
+    """Selector that `press`, `see` and `miss` are about."""
+    text: str | None = None
+    """Text of `fill`, `choose` and `value`."""
+    number: Count | None = None
+    """Number of `count`."""
+
+
+class BrowserCheck(ServedCheck):
+    """Looks at a page of a service in a real browser."""
+
+    kind: Literal["browser"]
+    steps: Many[BrowserStep]
+    """Steps, one after the other. Each must succeed."""
+    width: Annotated[int, Field(ge=100, le=4000)] = 1280
+    """Width of the window."""
+    height: Annotated[int, Field(ge=100, le=4000)] = 800
+    """Height of the window."""
+    page_errors: Literal["fail", "note"] = "note"
+    """Whether an error that a script of the page does not catch fails the check."""
 
 
 class ArtifactCheck(Check):
@@ -289,6 +384,8 @@ class OtherCheck(Check):
 
 def _check_tag(value: Any) -> str:
     kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
+    if kind == "http" and (isinstance(value, ServiceCheck) or (isinstance(value, dict) and "serve" in value)):
+        return "service"
     return kind if isinstance(kind, str) and kind in CHECK_KINDS else "other"
 
 
@@ -300,6 +397,8 @@ AnyCheck = Annotated[
     | Annotated[JsonCheck, Tag("json")]
     | Annotated[GitCheck, Tag("git")]
     | Annotated[HttpCheck, Tag("http")]
+    | Annotated[ServiceCheck, Tag("service")]
+    | Annotated[BrowserCheck, Tag("browser")]
     | Annotated[ArtifactCheck, Tag("artifact")]
     | Annotated[ReportCheck, Tag("report")]
     | Annotated[HumanCheck, Tag("human")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from adapters.checking.bench import Bench, check
@@ -218,3 +220,104 @@ def test_what_the_engine_brings_is_gone_when_a_check_is_over(plain: Bench) -> No
     )
     assert result.passed
     assert "seen None None" in result.output
+
+
+UNITTEST = f"{sys.executable} -m unittest -q"
+CASES = """
+import unittest
+from work import total
+
+class PriceTest(unittest.TestCase):
+    def test_total(self):
+        self.assertEqual(total([1, 2]), 3)
+
+    def test_parts(self):
+        for number in range(3):
+            with self.subTest(number=number):
+                self.assertEqual(number, number)
+
+    @unittest.skip("needs port 80")
+    def test_port(self): pass
+
+    @unittest.expectedFailure
+    def test_later(self): self.fail()
+
+class DatabaseTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls): raise unittest.SkipTest("no database")
+    def test_rows(self): pass
+
+class LoopTest(unittest.IsolatedAsyncioTestCase):
+    async def test_loop(self): self.assertEqual(total([2]), 2)
+"""
+UNITTEST_CHEATS: dict[str, tuple[str, str]] = {
+    "exits while it is imported": (CHEATS["exits while it is imported"][0], "channel_cut"),
+    "forges the end": (f"import atexit, os\natexit.register(os._exit, 0)\n{WRONG}", "tests_failed"),
+    "forgets failures": (
+        f"import unittest as u\nu.TestResult.addFailure = u.TextTestResult.addFailure = lambda *a: None\n{WRONG}",
+        "tests_failed",
+    ),
+    "runs nothing": (
+        f"import unittest.suite as s\ns.TestSuite.run = lambda self, result, debug=False: result\n{WRONG}",
+        "tests_unreported",
+    ),
+    "patches an assertion": (
+        f"import unittest\nunittest.TestCase.assertEqual = lambda *a: None\n{WRONG}",
+        "harness_tampered",
+    ),
+}
+PYTEST_PATCHES = {
+    "runs no function": f"import _pytest.python as p\np.Function.runtest = lambda self: None\n{WRONG}",
+    "registers a plugin": f"""
+import gc, pytest
+from _pytest.config import PytestPluginManager
+class Patch:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem): return True
+[manager] = [each for each in gc.get_objects() if isinstance(each, PytestPluginManager)][:1]
+manager.register(Patch())
+{WRONG}""",
+}
+TOUCHED = CheckFacts(tree="sha256:t", changed=("work.py",))
+
+
+def test_unittest_reports_to_the_engine_too(plain: Bench) -> None:
+    (plain.checkout / "test_work.py").write_text(CASES)
+    (plain.checkout / "work.py").write_text(HONEST)
+    result = plain.make(check("tests", run=UNITTEST), TOUCHED)
+    assert (result.passed, result.source, result.detail) == (True, "channel", "3 passed, 3 skipped, canaries held")
+    assert result.tests is not None
+    assert "test_work.PriceTest::test_total" in result.tests.passed
+    assert dict(result.tests.whys)["test_work.DatabaseTest::test_rows"] == "no database"
+
+
+@pytest.mark.rest_but("patches an assertion")
+@pytest.mark.parametrize("cheat", UNITTEST_CHEATS)
+def test_code_that_ends_or_patches_unittest_does_not_pass(boxed: Bench, cheat: str) -> None:
+    work, reason = UNITTEST_CHEATS[cheat]
+    (boxed.checkout / "test_work.py").write_text(CASES)
+    (boxed.checkout / "work.py").write_text(work)
+    result = boxed.make(check("run", run=UNITTEST), TOUCHED)
+    assert (result.passed, result.reason, result.source) == (False, reason, "channel")
+
+
+@pytest.mark.rest_but("runs no function")
+@pytest.mark.parametrize("patch", PYTEST_PATCHES)
+def test_canaries_show_that_a_runner_was_patched(boxed: Bench, patch: str) -> None:
+    (boxed.checkout / "test_work.py").write_text(SUITE)
+    (boxed.checkout / "work.py").write_text(PYTEST_PATCHES[patch])
+    result = boxed.make(check("tests", run=PYTEST_ALONE), TOUCHED)
+    assert (result.passed, result.reason) == (False, "harness_tampered")
+    (boxed.checkout / "work.py").write_text(HONEST)
+    assert boxed.make(check("tests", run=PYTEST_ALONE), TOUCHED).detail == "2 passed, canaries held"
+
+
+@pytest.mark.rest
+def test_canaries_that_cannot_run_at_all_refuse_nothing(plain: Bench) -> None:
+    (plain.checkout / "test_work.py").write_text(SUITE)
+    (plain.checkout / "work.py").write_text(HONEST)
+    plugin = "import pytest\ndef pytest_collection_modifyitems(items):\n    items[:] = [i for i in items if 'total' in i.name]\n"
+    (plain.checkout / "odd.py").write_text(plugin)
+    result = plain.make(check("tests", run=f"PYTEST_PLUGINS=odd {PYTEST_ALONE}"), TOUCHED)
+    assert result.passed
+    assert "without canaries" in result.detail

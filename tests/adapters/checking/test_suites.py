@@ -40,8 +40,9 @@ def test_a_suite_that_was_red_before_is_fully_worth_its_green(bench: Bench) -> N
     (bench.checkout / "test_it.py").write_text(TWO)
     green = bench.suite(PYTEST, CheckFacts(tree="sha256:t", base=base.tests))
     assert green.passed
-    assert evidence.judge_baseline("required", "tests", base) == "fine"
-    assert evidence.judge_baseline("required", "tests", green) == "refuse"
+    required = check("tests", run="x", junit="r.xml", red_first="required")
+    assert evidence.judge_baseline(required, base) == "fine"
+    assert evidence.judge_baseline(required, green) == "refuse"
 
 
 @pytest.mark.rest_but("tests_vanished", "tests_skipped")

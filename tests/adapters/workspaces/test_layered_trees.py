@@ -16,6 +16,7 @@ from adapters.workspaces.treeskit import git, opened, repository, run, write
 from agenttalk.adapters import overlay_process, overlays
 from agenttalk.adapters.overlays import OverlayMounts
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
+from kits.sandboxkit import run_tests_as_another_user
 
 
 @pytest.fixture
@@ -137,6 +138,14 @@ def test_a_pristine_tree_that_a_program_without_a_sandbox_changed_is_not_used_ag
     run(use())
 
 
+@pytest.mark.rest
+def test_all_of_this_holds_for_a_user_without_rights() -> None:
+    """Such a user mounts in a namespace of its own. Tests are skipped where that is forbidden."""
+    here = "adapters/workspaces/test_layered_trees.py"
+    passed = run_tests_as_another_user(here, "adapters/workspaces/test_warm_trees.py", "-m", "not rest")
+    assert passed > 2 * len(HOSTILE) + len(PLANTED)
+
+
 def test_a_link_to_the_folder_of_the_user_is_laid_over_and_goes_with_the_overlay(repo: Path, tmp_path: Path) -> None:
     (repo / "node_modules").mkdir()
     (repo / "node_modules/x").write_text("x")
@@ -151,6 +160,11 @@ def test_a_link_to_the_folder_of_the_user_is_laid_over_and_goes_with_the_overlay
     run(use())
 
 
+def mounts_of(process: int) -> str:
+    """What is mounted where, as a process sees it."""
+    return Path(f"/proc/{process}/mountinfo").read_text()
+
+
 def test_trees_that_are_checked_at_once_share_their_files_and_nothing_else(space: PlanWorkspace, repo: Path) -> None:
     async def use() -> None:
         base = await space.ensure()
@@ -159,6 +173,10 @@ def test_trees_that_are_checked_at_once_share_their_files_and_nothing_else(space
             (one.path / "README.md").write_text("x")
             assert (two.path / "README.md").read_text() == MORE["README.md"]
             assert sum(path.is_file() for path in (repo.parent / "home/sealed").rglob("price.py")) == 1
+            assert one.namespace is not None
+            assert mounts_of(one.namespace.pid).count(f"{repo.parent}/home/sealed/") == 2
+            keeper = one.namespace.pid
+        assert str(repo.parent) not in mounts_of(keeper)
 
     run(use())
 

@@ -7,7 +7,6 @@ import ctypes
 import json
 import os
 import pty
-import re
 import secrets
 import socket
 import stat
@@ -29,7 +28,7 @@ from agenttalk.engine.operation import fsck
 from agenttalk.wiring import open_root
 from kits.attackkit import ATTACKS, BEGIN, CHECKED, FORGED_OBJECT, FORGED_REFS, LIMITS, LOGINS, TIERS, add_key, expected
 from kits.provekit import repository
-from kits.sandboxkit import needs
+from kits.sandboxkit import NOBODY, another_user, needs, run_tests_as_another_user
 
 CANARY = "canary-0815-4711"
 SHOWN = (
@@ -286,42 +285,6 @@ async def faults(root: Path) -> list[Any]:
         return await fsck.check_root(deps)
 
 
-NOBODY = 65534
-"""A user without rights, and without files of its own."""
-OPEN = """
-set -e
-umask 022
-for each in $WAYS; do mkdir -p "$STAGE/$each"; mount --bind "$each" "$STAGE/$each"; done
-for each in $CLOSED; do mount -t tmpfs -o mode=755 none "$each"; done
-for each in $WAYS; do mkdir -p "$each"; mount --bind "$STAGE/$each" "$each"; done
-exec setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups --bounding-set=-all --inh-caps=-all "$@"
-"""
-"""Opens the ways to what a user needs, seen by nobody else, and becomes that user."""
-
-
-@contextmanager
-def another_user() -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """A folder of another user, and how root starts something as that user. Others are such a user already."""
-    if os.getuid():
-        pytest.skip("these tests run without the rights of root anyway")
-    with TemporaryDirectory(prefix=".user-", dir=PAGE.parents[2]) as top, TemporaryDirectory() as stage:
-        ways = [Path(sys.base_prefix), Path(sys.prefix), PAGE.parents[2], Path(top)]
-        above = {parent for way in ways for parent in way.parents if not parent.stat().st_mode & stat.S_IXOTH}
-        closed = sorted(each for each in above if not above & set(each.parents))
-        behind = [way for way in ways if any(each in way.parents for each in closed)]
-        said: dict[str, list[Any]] = {"WAYS": behind, "CLOSED": closed, "STAGE": [stage], "USER_ID": [NOBODY]}
-        known = [f"{name}={' '.join(map(str, values))}" for name, values in said.items()]
-        before = ("unshare", "--mount", "--propagation", "private", "env", *known, "sh", "-c", OPEN, "sh")
-        for each in (Path(top), Path(stage)):
-            each.chmod(0o755)
-        tried = subprocess.run(
-            [*before, sys.executable, "-m", "agenttalk", "--version"], check=False, capture_output=True, text=True
-        )
-        if tried.returncode:
-            pytest.skip(f"root cannot start the program as another user here: {tried.stderr.strip()}")
-        yield Path(top), before
-
-
 def carried_out(found: Scene) -> dict[str, str]:
     """Attack → what came of it."""
     run(found)
@@ -386,26 +349,7 @@ def test_every_attack_is_contained_or_refused_or_a_limit_that_is_told_and_the_ne
 @pytest.mark.rest
 def test_work_that_attacks_its_check_gets_no_further_as_another_user() -> None:
     """The tests of the second table, once more without the rights of root."""
-    told = {key: value for key, value in os.environ.items() if not key.startswith(("AGENTTALK", "PYTEST"))}
-    with another_user() as (top, before):
-        (top / "temporary").mkdir()
-        for each in (top, top / "temporary"):
-            os.chown(each, NOBODY, NOBODY)
-        env = {
-            **told,
-            "HOME": str(top),
-            "TMPDIR": str(top / "temporary"),
-            "XDG_RUNTIME_DIR": "",
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        }
-        words = ["-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pytest_cov.plugin"]
-        words += ["--basetemp", str(top / "made"), "-k", CONFINED]
-        command = [*before, sys.executable, *words, *(str(PAGE.parents[2] / "tests" / each) for each in SHOWN)]
-        done = subprocess.run(
-            command, env=env, cwd=PAGE.parents[2], capture_output=True, text=True, timeout=590, check=False
-        )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
-    assert int(re.findall(r"(\d+) passed", done.stdout)[-1]) >= len(CHECKED), done.stdout
+    assert run_tests_as_another_user(*SHOWN, "-k", CONFINED) >= len(CHECKED)
 
 
 WORDS = {"contained": "contained", "refused": "refused", "limit": "**not prevented**"}

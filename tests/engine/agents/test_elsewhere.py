@@ -134,8 +134,8 @@ def test_a_result_without_its_outputs_is_not_done(tmp_path: Path) -> None:
             await here.remote.finish(name, caller, {"result": "done, all tests pass", "evidence": ["output:note.txt"]})
             again, _, _ = await here.take()
             assert again["command"]["command_seq"] == 2
-            assert "What to mend" in again["prompt"]
-            assert "declared and not there: note.txt" in again["prompt"]
+            assert "What to fix" in again["prompt"]
+            assert "declared but missing: note.txt" in again["prompt"]
 
     asyncio.run(play())
 
@@ -182,7 +182,7 @@ def test_an_agent_that_is_lost_again_and_again_fails_its_task(tmp_path: Path) ->
                 await here.engine.until(partial(_offered_again, number))
             found = await here.engine.ended()
             assert found.result == "failed"
-            assert "nothing was heard of far" in _of(found, "draft")["reason"]
+            assert "far was silent for" in _of(found, "draft")["reason"]
 
     asyncio.run(play())
 

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from agenttalk.adapters.checking.command import CheckContext, CommandOutcome, CommandRunner, ShellCommand
+from agenttalk.adapters.proving.merge_train import MergeTrain, TrainBase
+from agenttalk.engine.people import questions
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import git, program, promise, repository, run
 
@@ -79,6 +81,8 @@ def test_checks_and_turns_are_as_many_as_they_must(repo: Path, ran: Counter[str]
     for name in names:
         assert git(repo, "show", f"agenttalk/p:{name}.txt") == "done"
     assert len(git(repo, "log", "--first-parent", "--format=%H", "main..agenttalk/p").split()) == 6
+    left = repo.parent / "root/workspaces/p"
+    assert [path for folder in ("attempts", "sealed", "temporary", "trash") for path in (left / folder).glob("*")] == []
 
 
 def test_checks_at_the_close_run_side_by_side(repo: Path) -> None:
@@ -224,7 +228,7 @@ def test_an_approval_holds_for_as_long_as_the_task_s_own_changes_are_the_same(tm
 
 
 def test_who_waits_for_a_person_again_leaves_the_train(tmp_path: Path) -> None:
-    """What a person approved is not what would land, so the person is asked again; meanwhile another task lands."""
+    """Behind another task, what a person approved is not what would land. Who comes later does not wait for the answer."""
     text = "".join(f"{number}\n" for number in range(40))
     repo = repository(tmp_path / "repo", {"notes.txt": text, "far.txt": "0\n"})
     swap = "path = pathlib.Path('{}'); path.write_text(path.read_text().replace('{}\\n', '{}\\n'))"
@@ -237,6 +241,7 @@ def test_who_waits_for_a_person_again_leaves_the_train(tmp_path: Path) -> None:
         "near": program(tmp_path, "near", wait("near") + swap.format("notes.txt", "\\n8", "\\neight")),
         "far": program(tmp_path, "far", wait("far") + swap.format("far.txt", "0", "done")),
     }
+    slow = f"grep -q eight notes.txt && touch {tmp_path}/checks && until test -e {tmp_path}/go; do sleep 0.01; done"
     human = {"id": "liked", "kind": "human", "question": "Is it good?"}
     tasks = [
         task("shown", "shown", workspace="repo", promise=promise(human)),
@@ -244,7 +249,7 @@ def test_who_waits_for_a_person_again_leaves_the_train(tmp_path: Path) -> None:
             "near",
             "near",
             workspace="repo",
-            promise=promise({"id": "ok", "kind": "run", "run": "grep -q eight notes.txt"}),
+            promise=promise({"id": "ok", "kind": "run", "run": slow}),
         ),
         task(
             "far", "far", workspace="repo", promise=promise({"id": "ok", "kind": "run", "run": "grep -q done far.txt"})
@@ -255,11 +260,14 @@ def test_who_waits_for_a_person_again_leaves_the_train(tmp_path: Path) -> None:
         await engine.submit(plan(*tasks, agents=agents, workspace={"repo": str(repo)}))
         await engine.asked()
         (tmp_path / "near").touch()
-        await engine.until(lambda found: states(found)["near"] == "COMPLETED")
+        await engine.until(lambda _: (tmp_path / "checks").exists())  # it is in the train, and has not landed
+        [first] = await questions.list_open(engine.deps)
         await engine.answer("APPROVE")
-        await engine.until(lambda found: bool(found.questions))
-        assert git(repo, "show", "agenttalk/p:notes.txt").count("five") == 0
+        await engine.asked()
+        [second] = await questions.list_open(engine.deps)
+        assert second.request_id != first.request_id
         (tmp_path / "far").touch()
+        (tmp_path / "go").touch()
         await engine.until(lambda found: states(found)["far"] == "COMPLETED")
         await engine.answer("APPROVE")
         return await engine.until(lambda found: found.result in {"done", "failed"} or bool(found.questions))
@@ -269,9 +277,18 @@ def test_who_waits_for_a_person_again_leaves_the_train(tmp_path: Path) -> None:
     assert git(repo, "show", "agenttalk/p:notes.txt").count("five") == 1
 
 
-def test_a_failure_is_final_only_when_everything_before_it_has_landed(repo: Path) -> None:
+def test_a_failure_is_final_only_when_everything_before_it_has_landed(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The second fails only beside the first, which then fails itself: the second passes without another turn."""
     place = repo.parent
+    real = MergeTrain.fail
+
+    def fail(self: MergeTrain, lease: str, base: TrainBase) -> None:
+        real(self, lease, base)
+        (place / "second-failed").touch()  # the first one's check has not ended before
+
+    monkeypatch.setattr(MergeTrain, "fail", fail)
     wait = "import time\nwhile not pathlib.Path(r'{}').exists():\n    time.sleep(0.01)\n"
     script = place / "first.py"
     script.write_text(
@@ -284,7 +301,7 @@ def test_a_failure_is_final_only_when_everything_before_it_has_landed(repo: Path
     )
     checks = {
         "t0": f"python3 {script}",
-        "t1": f"grep -q done t1.txt && if grep -q wrong t0.txt; then touch {place}/second-failed; exit 1; fi",
+        "t1": "grep -q done t1.txt && ! grep -q wrong t0.txt",
     }
     note = "pathlib.Path(r'{}', 'turns-{}').open('a').write('turn\\n')\n"
     does = {

@@ -200,6 +200,22 @@ def test_what_is_done_stays_done_when_the_branch_cannot_be_moved_at_once(
     assert git(repo, "rev-parse", BRANCH) == tip
 
 
+def test_git_deletes_nothing_that_the_store_calls_the_tip(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No branch has the commit yet when a person has git delete what no ref names."""
+    real = GitRefs.move
+    done: list[str] = []
+
+    def move(self: GitRefs, ref: str, new: str, old: str | None, **how: str) -> bool:
+        if ref == BRANCH and old is not None and not done:
+            done.append(git(repo, "gc", "-q", "--prune=now"))
+        return real(self, ref, new, old, **how)
+
+    monkeypatch.setattr(GitRefs, "move", move)
+    found, tip, _ = played(repo, {"t0": []})
+    assert (states(found), turns(repo), line(repo), len(done)) == ({"t0": "COMPLETED"}, 1, ["t0"], 1)
+    assert git(repo, "rev-parse", BRANCH) == tip
+
+
 def test_work_that_a_person_accepts_lands_on_a_tip_that_moved_meanwhile(
     repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,6 +231,7 @@ def test_work_that_a_person_accepts_lands_on_a_tip_that_moved_meanwhile(
         agents = {"t0": program(repo.parent, "t0", text)}
         await engine.submit(plan(fix, agents=agents, workspace={"repo": str(repo)}))
         assert states(await engine.ended("p")) == {"t0": "FAILED"}
+        assert (repo.parent / "root/workspaces/p/attempts/t0/tree/t0.txt").exists()  # for a person to look at
         assert line(repo) == []
         prover, space = engine.dispatcher._state.prover, Workspace.from_values(repo=str(repo))
         assert prover is not None

@@ -1,4 +1,4 @@
-"""Gates at the checkpoints: what they hold up, who lets it go on, and that every decision can be found again."""
+"""Gates at the checkpoints: what they hold up, who continues it, and that every decision can be found again."""
 
 from __future__ import annotations
 

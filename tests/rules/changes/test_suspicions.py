@@ -158,6 +158,7 @@ def test_a_comparison_that_always_holds_is_named() -> None:
         ("runner-imported", "import importlib\nm = importlib.import_module('_pytest.' + 'runner')"),
         ("library-patched", "import math\nmath.isclose = lambda *a: True"),
         ("library-patched", "import time\ndel time.time"),
+        ("library-patched", "from helpers import *\nmath.isclose = print"),
         ("library-patched", "import math, time\nmath.a, [time.time] = 1, [2]"),
         ("library-patched", "import time\ntime.x += 1"),
         ("modules-replaced", "import sys\nsys.modules['json'] = object()"),
@@ -218,6 +219,9 @@ def test_python_is_read_from_its_syntax(rule: str, text: str) -> None:
         "import math as m\nm2 = m\nx = m2.pi[0] + f'{x}{1}' + ' '.join([y])",
         "a = b\nb = a\na.x = 1\nexec('1')",
         "from . import thing\nthing.member = 1",
+        "def f(token):\n    token.value = token.value.strip()",
+        "import functools\nwraps = functools.wraps\nwraps.__doc__ = 'x'",
+        "import typing as t\ndef f(t):\n    t.value = 1",
     ],
 )  # fmt: skip
 def test_honest_python_is_not_suspicious(text: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from agenttalk.contracts import promise
 from agenttalk.rules.checks import suite_results
 from agenttalk.rules.checks.check_results import ProgramExit
 from agenttalk.rules.checks.suite_results import SuiteFacts
-from agenttalk.rules.proof.evidence import ResultSource
+from agenttalk.rules.proof.evidence import CheckResult, Fingerprint, ResultSource
 from agenttalk.rules.suites.channel import SuiteSession
 from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text import check_words
@@ -131,7 +133,9 @@ def test_a_skip_for_another_reason_than_before_does_not_pass() -> None:
 
 
 def test_a_result_before_the_work_shows_how_results_come() -> None:
-    assert suite_results.is_settled("channel", passed=False, seen=True)
-    assert suite_results.is_settled("exit-code only", passed=True, seen=False)
-    assert not suite_results.is_settled("channel", passed=False, seen=False)
-    assert not suite_results.is_settled("exit-code only", passed=False, seen=False)
+    at = datetime(2030, 1, 1, tzinfo=UTC)
+    silent = CheckResult("c", False, "executed", "exit_code", "", at, at, Fingerprint(), source="exit-code only")
+    assert suite_results.find_settled_source(None) == ""
+    assert suite_results.find_settled_source(silent) == ""
+    assert suite_results.find_settled_source(replace(silent, passed=True)) == "exit-code only"
+    assert suite_results.find_settled_source(replace(silent, source="channel", tests=outcomes("a"))) == "channel"

@@ -187,8 +187,10 @@ RED = result(passed=False, reason="tests_failed")
 def test_only_a_check_that_was_seen_red_is_fully_worth_its_green(
     setting: RedFirst, base: CheckResult | None, redness: Redness
 ) -> None:
-    assert evidence.judge_baseline(setting, "tests", base) == redness
-    assert evidence.judge_baseline(setting, "file", base) == "fine"
+    assert evidence.judge_baseline(check(kind="tests", run="x", junit="r.xml", red_first=setting), base) == redness
+    assert evidence.judge_baseline(check(kind="http", serve="x", requests=[], red_first=setting), base) == redness
+    assert evidence.judge_baseline(check(kind="http", url="http://example.org", red_first=setting), base) == "fine"
+    assert evidence.judge_baseline(check(kind="file", path="x", red_first=setting), base) == "fine"
     assert evidence.apply_redness(result(), redness).weak is (redness != "fine")
 
 
@@ -197,7 +199,7 @@ def test_a_result_as_evidence_tells_its_doubts() -> None:
     assert (seen.id, seen.passed, seen.fresh, seen.trust, seen.by) == ("tests", True, True, "executed", "engine")
     assert seen.at == "2026-01-08T10:30:00Z"
     assert seen.detail == (
-        "4 passed; flaky: a, b, c …; weak: it was not seen to fail before the work began; not isolated"
+        "4 passed; flaky: a, b, c …; weak: it was not shown to fail before the work began; not isolated"
     )
     assert result(isolated=True, flaky=("a",)).to_evidence(fresh=False).detail == "flaky: a"
     assert result(flaky=("a", "b", "c")).to_evidence(fresh=True).detail == "flaky: a, b, c"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.promise import Trust
 from agenttalk.rules.proof import findings_json
-from agenttalk.rules.proof.evidence import CheckResult, Fingerprint, Reason
+from agenttalk.rules.proof.evidence import CheckResult, Fingerprint, Reason, Screenshot
 from agenttalk.rules.suites.outcomes import Outcomes
 
 TEXT = st.text(st.characters(exclude_categories=["C", "Z"]), max_size=20)
@@ -50,6 +50,7 @@ RESULTS = st.builds(
     flaky=st.tuples(TEXT) | st.just(()),
     isolated=st.none() | st.booleans(),
     by=TEXT,
+    pictures=st.tuples(st.builds(Screenshot, TEXT, TEXT, st.integers(0, 10**9))) | st.just(()),
 )
 
 
@@ -76,5 +77,7 @@ def test_what_is_told_leaves_out_what_is_not_known_and_says_when_it_was_seen() -
     }
     told = findings_json.to_json(replace(result, seen_at="then", seen_for="p/t", output="x" * 9000))
     assert (told["seen_at"], told["seen_for"], len(told["output"])) == ("then", "p/t", 4000)
+    pictured = findings_json.to_json(replace(result, pictures=(Screenshot("end", "sha256:p", 3),)))
+    assert pictured["pictures"] == [{"name": "end", "sha256": "sha256:p", "size": 3}]
     recorded = findings_json.to_record(result)
     assert (recorded["by"], recorded["fingerprint"]["check"]) == ("engine", {"kind": "file"})

@@ -74,6 +74,13 @@ def test_of_two_ends_the_worse_counts_and_a_hidden_failure_is_a_failure() -> Non
     assert hidden.hidden == hidden.outcomes.failed == {"test_it::test_a"}
 
 
+def test_loaded_modules_are_known_as_far_as_they_can_be_read() -> None:
+    frames = [["modules", ["/tree", 3], [["a", "/tree/a.py"], ["b"], 4]], ["modules", ["/tree"], [["c", "/tree/c.py"]]]]
+    session = read(HELLO, *frames)
+    assert (session.paths, session.modules) == (("/tree",), (("a", "/tree/a.py"), ("c", "/tree/c.py")))
+    assert read(HELLO, ["modules", [], [["a", "/a.py"]] * 5001]).fault is not None
+
+
 @pytest.mark.parametrize(
     "frames",
     [

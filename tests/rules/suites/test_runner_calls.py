@@ -17,15 +17,22 @@ from agenttalk.rules.suites import runner_calls
         ('export PATH="$PWD/.venv/bin:$PATH"; pytest -q', ("-q",)),
     ],
 )
-def test_a_plain_call_is_found(command: str, arguments: tuple[str, ...]) -> None:
+def test_a_plain_call_of_pytest_is_found(command: str, arguments: tuple[str, ...]) -> None:
     call = runner_calls.find_call(command)
     assert call is not None
     assert (call.runner, call.words[call.start :]) == ("pytest", arguments)
 
 
+def test_a_plain_call_of_unittest_is_found() -> None:
+    call = runner_calls.find_call("A='b c' python3 -m unittest -q tests.test_it")
+    assert call is not None
+    assert (call.runner, call.words[call.start :], call.lead) == ("unittest", ("-q", "tests.test_it"), "A='b c' ")
+
+
 @pytest.mark.parametrize(
     "command",
     [
+        *("unittest", "python -m unittest -h"),
         *(
             "",
             "make test",

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 import sys
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from agenttalk.adapters import http_client
-from agenttalk.adapters.checking import schema_check
+from agenttalk.adapters.checking import schema_check, served_checks
 from agenttalk.adapters.checking.command import CheckContext, CommandOutcome, CommandRunner, ShellCommand
+from agenttalk.adapters.checking.served_checks import ServedChecks
 from agenttalk.adapters.checking.suite_run import SuiteRun, hash_harness
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.core import wire
@@ -21,6 +23,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code, InputError, Missing
 from agenttalk.contracts.promise import (
     AnyCheck,
     ArtifactCheck,
+    BrowserCheck,
     FileCheck,
     ForgeCheck,
     GitCheck,
@@ -29,6 +32,7 @@ from agenttalk.contracts.promise import (
     JsonCheck,
     ReportCheck,
     RunCheck,
+    ServiceCheck,
     TestsCheck,
     Trust,
 )
@@ -39,10 +43,20 @@ from agenttalk.rules.checks import check_results, suite_results, test_runners
 from agenttalk.rules.checks.check_results import FileFacts, GitFacts, ProgramExit, StoredOutput
 from agenttalk.rules.checks.suite_results import SuiteFacts, SuiteJudgement
 from agenttalk.rules.proof import evidence
-from agenttalk.rules.proof.evidence import CheckFinding, CheckResult, Confirmation, Fingerprint, ResultSource
-from agenttalk.rules.suites import junit
+from agenttalk.rules.proof.evidence import (
+    CheckFinding,
+    CheckResult,
+    Confirmation,
+    Fingerprint,
+    ResultSource,
+    Screenshot,
+)
+from agenttalk.rules.suites import canaries, junit, runner_calls
+from agenttalk.rules.suites.channel import SuiteSession
 from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
+from agenttalk.rules.suites.runner_calls import RunnerCall
 from agenttalk.rules.text import check_words
+from agenttalk.rules.text.message import LISTED, join, join_names
 
 CheckoutFactory = Callable[[], Awaitable[Folder]]
 """Makes another checkout of the same tree."""
@@ -53,6 +67,7 @@ _LARGEST: Final = 1 << 42
 """Largest file of which only size and hash are needed."""
 _SCHEMA_SECONDS: Final = 60.0
 _PREPARE_SECONDS: Final = 1800.0
+_CANARY_SECONDS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +88,8 @@ class CheckFacts:
     """How its results came there, if that was seen."""
     before_work: bool = False
     """Whether the tree is that from before the work."""
+    changed: tuple[str, ...] = ()
+    """Paths that the work changed."""
     git: GitFacts | None = None
     artifacts: Mapping[str, StoredOutput] = field(default_factory=dict)
     """Output → what is stored."""
@@ -103,6 +120,7 @@ class _CheckOutcome:
     by: str = evidence.ENGINE
     trust: Trust | None = None
     """Its trust, where that does not follow from the check."""
+    pictures: tuple[Screenshot, ...] = ()
     source: ResultSource = ""
 
 
@@ -135,6 +153,7 @@ class Checker:
         self._resolve = resolve
         self._forge = forge
         self._runner = CommandRunner(driver, ids)
+        self._served = ServedChecks(self._runner, driver, ids)
 
     async def check(
         self,
@@ -181,6 +200,7 @@ class Checker:
             isolated=done.isolated if done else None,
             source=outcome.source,
             by=outcome.by,
+            pictures=outcome.pictures,
         )
 
     async def isolates(self, context: CheckContext) -> bool:
@@ -194,18 +214,19 @@ class Checker:
 
     async def fingerprint(self, check: AnyCheck, facts: CheckFacts, context: CheckContext) -> Fingerprint:
         """Compute what a check's result would rest on; `evidence.cache_key` says whether the result is known."""
-        runs = isinstance(check, RunCheck | TestsCheck)
+        runs = evidence.can_be_red(check)
+        reports = isinstance(check, RunCheck | TestsCheck)
         return Fingerprint(
             evidence.to_relevant_json(check),
             facts.tree,
             {glob: facts.covered[glob] for glob in check.covers or () if glob in facts.covered},
             {path: facts.files[path] for path in check.files or () if path in facts.files},
             dict(facts.inputs),
-            ("sh", "-c", check.run) if isinstance(check, RunCheck | TestsCheck) else (),
+            ("sh", "-c", _command_of(check)) if runs else (),
             isolated=await self._runner.isolates(_demanding(context, facts)) if runs else None,
             network=runs and context.network,
-            base=evidence.hash_known_tests(facts.base) if runs else "",
-            harness=f"{hash_harness()} {facts.base_source}".rstrip() if runs else "",
+            base=evidence.hash_known_tests(facts.base) if reports else "",
+            harness=f"{hash_harness()} {facts.base_source}".rstrip() if reports else "",
         )
 
     async def _find(
@@ -216,13 +237,9 @@ class Checker:
         context: CheckContext,
         again: CheckoutFactory | None,
     ) -> _CheckOutcome:
-        if isinstance(check, HttpCheck):
-            return _CheckOutcome(await self._asked(check, context))
-        if isinstance(check, ForgeCheck):
-            if self._forge is None:
-                return _CheckOutcome(CheckFinding(False, "facts_missing", check_words.NO_FORGE()))
-            return _CheckOutcome(await self._forge(check))
-        if not isinstance(check, RunCheck | TestsCheck | FileCheck | JsonCheck):
+        if isinstance(check, HttpCheck | ForgeCheck):
+            return _CheckOutcome(await self._ask_elsewhere(check, context))
+        if not isinstance(check, RunCheck | TestsCheck | FileCheck | JsonCheck | ServiceCheck | BrowserCheck):
             return _check_known_facts(check, facts)
         if checkout is None:
             return _CheckOutcome(CheckFinding(False, "facts_missing", check_words.NO_CHECKOUT()))
@@ -231,12 +248,21 @@ class Checker:
                 return await self._command(check, _CommandSite(checkout, facts, context, again))
             case TestsCheck():
                 return await self._suite(check, _CommandSite(checkout, facts, context, again))
+            case ServiceCheck() | BrowserCheck():
+                return await self._served_work(check, _CommandSite(checkout, facts, context, again))
             case FileCheck():
                 return _CheckOutcome(
                     check_results.judge_file(check, await asyncio.to_thread(_look_at_file, check, checkout, context))
                 )
             case JsonCheck():
                 return _CheckOutcome(await self._document(check, checkout, context))
+
+    async def _ask_elsewhere(self, check: HttpCheck | ForgeCheck, context: CheckContext) -> CheckFinding:
+        if isinstance(check, HttpCheck):
+            return await self._asked(check, context)
+        if self._forge is None:
+            return CheckFinding(False, "facts_missing", check_words.NO_FORGE())
+        return await self._forge(check)
 
     async def _command(self, check: RunCheck, sealed: _CommandSite) -> _CheckOutcome:
         done, judged = await self._judged(check, sealed.checkout, sealed)
@@ -284,18 +310,63 @@ class Checker:
             report = await asyncio.to_thread(_report, path, checkout, sealed.context.limits.report_bytes)
         facts = sealed.facts
         seen = SuiteFacts(done.ran, sessions, report, facts.base, facts.base_source, facts.before_work)
-        return done, suite_results.judge_suite(check, seen)
+        judged = suite_results.judge_suite(check, seen)
+        if judged.finding.passed and judged.source == "channel":
+            judged = replace(
+                judged, finding=await self._try_canaries(check, checkout, sealed, sessions, judged.finding)
+            )
+        return done, judged
+
+    async def _try_canaries(
+        self,
+        check: RunCheck | TestsCheck,
+        checkout: Folder,
+        sealed: _CommandSite,
+        sessions: Sequence[SuiteSession],
+        finding: CheckFinding,
+    ) -> CheckFinding:
+        """Try whether the runner still tells right from wrong beside the changed modules that the suite has loaded."""
+        modules = _choose_modules(checkout, sessions, sealed.facts.changed)
+        call = runner_calls.find_call(check.run)
+        if call is None or not modules:
+            return finding
+        paths = sessions[0].paths
+        if await self._run_canaries(check, call, checkout, sealed, modules, paths):
+            return replace(finding, detail=join([finding.detail, check_words.CANARIES_HELD()], LISTED))
+        if await self._run_canaries(check, call, checkout, sealed, (), paths):
+            return CheckFinding(False, "harness_tampered", check_words.CANARIES_LOST(names=join_names(modules)))
+        return replace(finding, detail=join([finding.detail, check_words.CANARIES_UNABLE()], LISTED))
+
+    async def _run_canaries(
+        self,
+        check: RunCheck | TestsCheck,
+        call: RunnerCall,
+        checkout: Folder,
+        sealed: _CommandSite,
+        modules: Sequence[str],
+        paths: Sequence[str],
+    ) -> bool:
+        """Run canaries in a session of their own; whether each ended as it must."""
+        async with SuiteRun.open(sealed.context) as suite:
+            module = f"test_{secrets.token_hex(6)}"
+            made = canaries.make_canaries(call.runner, module, _draw_numbers(), modules, paths)
+            (suite.folder / f"{module}.py").write_text(made.text, encoding="utf-8")
+            settings = suite.folder / f"{module}.ini"
+            settings.write_text("[pytest]\n", encoding="utf-8")
+            run = canaries.make_command(call, str(suite.folder), module, str(settings))
+            env = {name: value for name, value in (check.env or {}).items() if name != "PYTEST_ADDOPTS"}
+            env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # they need none, and those of a project may need its settings
+            trial = check.model_copy(update={"run": run, "env": env, "timeout": _CANARY_SECONDS})
+            context = replace(sealed.context, progress=None)
+            done = await self._once(trial, checkout, replace(sealed, context=context), suite)
+            return done.ran.how == "finished" and made.holds(suite.read_sessions(), done.ran.exit_code)
 
     async def _once(
         self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _CommandSite, suite: SuiteRun | None = None
     ) -> CommandOutcome:
         await asyncio.to_thread(_own_files, check, checkout, sealed.facts)
         await asyncio.to_thread(_unshadowed, check, checkout, sealed.facts.standing)
-        if check.cwd is not None:
-            with checkout.open_folder(check.cwd) as inside:
-                cwd = inside.path
-        else:
-            cwd = checkout.path
+        cwd = _folder_of(check, checkout)
         facts, context = sealed.facts, sealed.context
         command = ShellCommand(
             check.run,
@@ -309,6 +380,29 @@ class Checker:
         )
         command = suite.prepare(command) if suite is not None else command
         return await self._runner.run(command, _demanding(context, facts))
+
+    async def _served_work(self, check: ServiceCheck | BrowserCheck, sealed: _CommandSite) -> _CheckOutcome:
+        left = check.retries
+        while True:
+            checkout, facts, context = sealed.checkout, sealed.facts, sealed.context
+            await asyncio.to_thread(_own_files, check, checkout, facts)
+            command = ShellCommand(
+                check.serve,
+                checkout.path,
+                _folder_of(check, checkout),
+                check.env,
+                check.timeout or context.limits.seconds,
+                kept=_present(checkout, (*facts.protected, *(check.files or ()))),
+                made=_present(checkout, context.made),
+                port=check.port or served_checks.find_free_port(),
+            )
+            outcome = await self._served.make(check, command, _demanding(context, facts))
+            if outcome.finding.passed or not left or sealed.again is None:
+                break
+            left -= 1
+            sealed = replace(sealed, checkout=await sealed.again())
+        flaky = (check.id,) if outcome.finding.passed and left < check.retries else ()
+        return _CheckOutcome(outcome.finding, outcome.done, flaky=flaky, pictures=outcome.pictures)
 
     async def _asked(self, check: HttpCheck, context: CheckContext) -> CheckFinding:
         limits = context.limits
@@ -342,6 +436,16 @@ class Checker:
         return check_results.judge_json(check, document, [str(violation) for violation in json.loads(ended.stdout)])
 
 
+def _choose_modules(checkout: Folder, sessions: Sequence[SuiteSession], changed: Collection[str]) -> tuple[str, ...]:
+    return canaries.choose_modules(sessions, os.path.realpath(checkout.path), changed)
+
+
+def _draw_numbers() -> Iterator[int]:
+    """Draw numbers that no work can foresee."""
+    while True:
+        yield secrets.randbits(40)
+
+
 def _check_known_facts(check: AnyCheck, facts: CheckFacts) -> _CheckOutcome:
     """Judge checks that need only what the engine knows already."""
     match check:
@@ -360,6 +464,21 @@ def _check_known_facts(check: AnyCheck, facts: CheckFacts) -> _CheckOutcome:
                 trust=confirmation.trust if confirmation else None,
             )
     return _CheckOutcome(CheckFinding(False, "unknown_kind", check_words.UNKNOWN_KIND(kind=check.kind)))
+
+
+def _command_of(check: AnyCheck) -> str:
+    """Return the command line that a check runs."""
+    if isinstance(check, ServiceCheck | BrowserCheck):
+        return check.serve
+    return check.run if isinstance(check, RunCheck | TestsCheck) else ""
+
+
+def _folder_of(check: RunCheck | TestsCheck | ServiceCheck | BrowserCheck, checkout: Folder) -> Path:
+    """Return the folder in which a check runs its command. Raises when it leads out of the checkout."""
+    if check.cwd is None:
+        return checkout.path
+    with checkout.open_folder(check.cwd) as inside:
+        return inside.path
 
 
 class _CheckFileError(InputError):

@@ -6,6 +6,8 @@ import asyncio
 import hashlib
 import os
 import shutil
+import stat
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from agenttalk.adapters import program_files, sandbox
-from agenttalk.adapters.checking import touched_files
+from agenttalk.adapters.checking import service_relay, touched_files
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.ports.agents import Confinement, Driver, MountNamespace, ProgramTurn, SandboxSelector, TurnEnd
@@ -32,6 +34,9 @@ _TAIL: Final = 16 * 1024
 _RUN: Final = 'exec </dev/null 2>&1; exec "$1" -c "$2"'
 """Joins the program's output into one text. The sandbox's own messages stay on the standard error."""
 _RANKS: Final[Mapping[str, int]] = {"plain": 0, "landlock": 1, "bubblewrap": 2}
+SOCKET: Final = "service.sock"
+"""The name of the socket of a service, in its folder for temporary files."""
+_PAUSE: Final = 0.02
 _MOUNTS: Final = 300
 """Read-only mounts of a sandbox, of which each costs a little time. Further paths are only compared afterwards."""
 
@@ -54,6 +59,8 @@ class CheckLimits:
     """Bytes of a file that is searched, and of one that is a JSON document."""
     answer_bytes: int = MIB
     answer_seconds: float = 30.0
+    ready_seconds: float = 60.0
+    """Seconds until a service must be ready."""
 
     def for_kernel(self) -> dict[str, int]:
         """Return the kernel's limits, by their names."""
@@ -113,6 +120,8 @@ class ShellCommand:
     """What it may read although it lies in a folder for temporary files."""
     known_tests: int | None = None
     """How many tests there were before the work, if that is known."""
+    port: int | None = None
+    """The port of the service that it starts, if it starts one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +133,16 @@ class CommandOutcome:
     tail: str = ""
     sha256: str = ""
     size: int = 0
+
+
+@dataclass(slots=True)
+class RunningService:
+    """A service that runs in the sandbox of its check."""
+
+    socket: Path | None
+    """A socket that leads to its port; None when it never opened that."""
+    outcome: CommandOutcome
+    """How it has ended; while it runs, that it was ended."""
 
 
 class _RunSandbox(NamedTuple):
@@ -171,6 +190,38 @@ class CommandRunner:
             )
         return done
 
+    @asynccontextmanager
+    async def start_service(self, command: ShellCommand, context: CheckContext) -> AsyncIterator[RunningService]:
+        """Start a service, and wait until its port is open. It is killed at the end; `outcome` then says how it was.
+
+        Its port is in the network of its sandbox, so it is reached through a socket that is a file.
+        """
+        room = await self._room(context)
+        refusal = room.refusal
+        if room.tier == "landlock" and not room.network:
+            refusal = check_words.SERVICE_NEEDS_NETWORK()
+        if refusal:
+            yield RunningService(None, CommandOutcome(ProgramExit("not_isolated", None, refusal), isolated=False))
+            return
+        with touched_files.watch_files(command.checkout, command.kept) as touched:
+            async with _place(context.temporary) as temporary:
+                printed = _OutputDigest(context.limits.output_bytes)
+                turn = self._turn(command, context, room, temporary)
+                running = asyncio.ensure_future(self._watched(turn, printed))
+                service = RunningService(None, CommandOutcome(ProgramExit("finished", None), room.isolated))
+                try:
+                    service.socket = await _await_socket(temporary / SOCKET, running, context.limits.ready_seconds)
+                    yield service
+                finally:
+                    ended = running.result() if running.done() else None
+                    running.cancel()
+                    with suppress(asyncio.CancelledError, AgentTalkError):
+                        await running
+                    ran = ended or ProgramExit("finished", None)
+                    if changed := touched():
+                        ran = ProgramExit("tampered", None, check_words.TAMPERED(names=", ".join(changed[:5])))
+                    service.outcome = CommandOutcome(ran, room.isolated, printed.text, printed.sha256, printed.size)
+
     async def _room(self, context: CheckContext) -> _RunSandbox:
         """Choose the best sandbox that is wanted and works. Refuse if a required one does not work."""
         why: str = check_words.SANDBOX_SWITCHED_OFF()
@@ -205,12 +256,16 @@ class CommandRunner:
         checkout = command.checkout.resolve()
         path = ":".join(os.path.realpath(part) if part.startswith("/") else part for part in context.path.split(":"))
         env = check_results.make_environment(command.env, path=path, checkout=str(checkout), lang=context.lang)
+        relay: tuple[str, ...] = ()
+        if command.port is not None:
+            env = {"PORT": str(command.port), **env}
+            relay = (sys.executable, "-I", service_relay.__file__, SOCKET, str(command.port))
         if "\0" in command.run:
             raise ValueError(check_words.NUL_IN_COMMAND())
         context = replace(context, readable=(*context.readable, *program_files.list_named_programs(command.run, path)))
         return ProgramTurn(
             lease=self._ids.new("check"),
-            argv=(self._shell, "-c", _RUN, "sh", self._shell, command.run),
+            argv=(*relay, self._shell, "-c", _RUN, "sh", self._shell, command.run),
             cwd=command.cwd.resolve(),
             prompt="",
             env=env,
@@ -312,6 +367,22 @@ def _describe_run(task: asyncio.Future[TurnEnd], printed: _OutputDigest) -> Prog
     ended = task.result()
     how: ExitKind = ended.how
     return ProgramExit(how, ended.exit_code, ended.error)
+
+
+def _is_socket(path: Path) -> bool:
+    with suppress(OSError):
+        return stat.S_ISSOCK(path.lstat().st_mode)
+    return False
+
+
+async def _await_socket(path: Path, running: asyncio.Future[ProgramExit], seconds: float) -> Path | None:
+    """Wait until a service can be reached. None when it ends before, or takes too long."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while not running.done() and asyncio.get_running_loop().time() < deadline:
+        if _is_socket(path):
+            return path
+        await asyncio.wait({running}, timeout=_PAUSE)
+    return None
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
 """One run of a command whose test runners report over a channel that the engine opens.
 
 The channel is a socket in a folder of its own, outside the tree and read-only for the command, beside a copy of what
-the runners load. The folder leads every Python of the run there by PYTHONPATH, and the module in it has a name that
+the runners load. The folder leads every Python of the run there by PYTHONPATH, and the modules in it have names that
 nothing of the work can foresee. A runner connects before it loads a test, and reports while it runs.
 """
 
@@ -63,6 +63,11 @@ class SuiteRun:
         given[_PYTHON_PATH] = ":".join(filter(None, [str(self._folder), given.get(_PYTHON_PATH, "")]))
         run = add_python_path(command.run, str(self._folder))
         return replace(command, run=run, env=given, shown=(*command.shown, self._folder))
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the run, which its command can read."""
+        return self._folder
 
     def read_sessions(self) -> tuple[SuiteSession, ...]:
         """Return what was reported, when no process of the run is left: all of it has arrived by then."""
@@ -126,13 +131,21 @@ def _list_files() -> Iterator[Path]:
 
 
 def _lay_out(temporary: Path | None) -> Path:
-    """Make the folder of a run. Its name, and that of the module in it, tell nothing."""
+    """Make the folder of a run. Its name, and those of the modules in it, tell nothing."""
     folder = Path(tempfile.mkdtemp(prefix="run-", dir=temporary))
     if len(str(folder)) > _LONGEST_PATH:
         folder.rmdir()
         folder = Path(tempfile.mkdtemp(prefix="run-"))
-    plugin = f"_{secrets.token_hex(6)}"
-    shutil.copyfile(HARNESS / "pytest_reporter.py", folder / f"{plugin}.py")
-    startup = (HARNESS / "python_startup.py").read_text(encoding="utf-8")
-    (folder / "sitecustomize.py").write_text(f"{startup}\n\n_start({plugin!r})\n", encoding="utf-8")
+    names = []
+    client = _read_harness("channel_client")
+    for reporter in ("pytest_reporter", "unittest_reporter"):
+        names.append(f"_{secrets.token_hex(6)}")
+        (folder / f"{names[-1]}.py").write_text(f"{client}\n\n{_read_harness(reporter)}", encoding="utf-8")
+    startup = _read_harness("python_startup")
+    (folder / "sitecustomize.py").write_text(f"{startup}\n\n_start({', '.join(map(repr, names))})\n", encoding="utf-8")
     return folder
+
+
+@cache
+def _read_harness(name: str) -> str:
+    return (HARNESS / f"{name}.py").read_text(encoding="utf-8")

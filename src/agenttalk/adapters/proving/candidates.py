@@ -16,12 +16,13 @@ from agenttalk.adapters.checking.checker import CheckFacts
 from agenttalk.adapters.proving import evidence_inputs as inputs
 from agenttalk.adapters.proving.check_runner import CheckRunner, DonePredicate, open_tree
 from agenttalk.adapters.proving.merge_train import MergeTrain, TrainBase, TrainPlace
+from agenttalk.adapters.proving.mutants import MutantProver
 from agenttalk.adapters.proving.plan_tips import PlanTips
 from agenttalk.adapters.workspaces.results import AttemptCommit, CandidateConflict, MergeCandidate
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError
-from agenttalk.contracts.promise import CompletionPromise, HumanCheck, RunCheck, TestsCheck
+from agenttalk.contracts.promise import CompletionPromise, HumanCheck, MutantsCheck, RunCheck, TestsCheck
 from agenttalk.ports.agents import Job
 from agenttalk.ports.proof import NO_EXHIBIT, Baseline, Confirmer, Exhibit
 from agenttalk.ports.storage import Clock
@@ -100,8 +101,9 @@ class AttemptWork:
 class CandidateProver:
     """Checks and merges candidates, for the prover."""
 
-    def __init__(self, checks: CheckRunner, tips: PlanTips, clock: Clock) -> None:
+    def __init__(self, checks: CheckRunner, mutants: MutantProver, tips: PlanTips, clock: Clock) -> None:
         self._checks = checks
+        self._mutants = mutants
         self._tips = tips
         self._clock = clock
         self._trains: dict[str, MergeTrain] = {}
@@ -341,8 +343,14 @@ class CandidateProver:
             tier=tier,
             required=job.profile.isolated_only,
             standing=await inputs.find_runner_paths(space, await space.base(), promise),
+            changed=tuple(change.path for change in work.taken.changes),
         )
-        return facts, await self._checks.run_all(job, facts, work.base, open_tree(space, candidate.tree, prepared))
+        opener = open_tree(space, candidate.tree, prepared)
+        results = await self._checks.run_all(job, facts, work.base, opener)
+        if promise is not None and any(isinstance(check, MutantsCheck) for check in promise.checks):
+            files = await space.trees.read_changes(*await self._find_ends(work, candidate))
+            results += await self._mutants.prove(job, files, facts, opener, results)
+        return facts, results
 
     async def _make_exhibit(
         self, space: PlanWorkspace, job: Job, performance: Performance, candidate: MergeCandidate

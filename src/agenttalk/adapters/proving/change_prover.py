@@ -14,7 +14,7 @@ from agenttalk.adapters.proving.change_trees import ChangeEnds, ChangeTrees
 from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparationRun, PreparedTree
 from agenttalk.rules.changes import change_proof
 from agenttalk.rules.changes.change_proof import ChangeProof, ChangeUnderProof, CheckRuns
-from agenttalk.rules.checks import check_results, test_runners
+from agenttalk.rules.checks import check_results, suite_results, test_runners
 from agenttalk.rules.proof.evidence import CheckResult
 from agenttalk.rules.text.message import Message
 
@@ -64,9 +64,9 @@ class ChangeProver:
                 self._results[tree] = await self._run(change, tree, base)
             return self._results[tree]
 
+        before = await run("base", base)
         after = await run("work", work)
         kept = await run("held", held_tree) if held_tree != work else None
-        before = await run("base", base)
         tested = await run("red", red_tree) if red_tree != base else None
         runs = CheckRuns(after, before, kept, tested)
         return ProvenChange(change_proof.judge_change(change, runs, remarks), runs)
@@ -75,7 +75,15 @@ class ChangeProver:
         """Run the check in a sealed checkout of a tree."""
         paths = await asyncio.to_thread(self._trees.list_paths, tree)
         held = sorted((path for path in paths if change.protection.covers(path)), key=test_runners.is_test)
-        facts = CheckFacts(tree=tree, protected=tuple(held), standing=self._standing(change))
+        before = self._results.get(base)
+        facts = CheckFacts(
+            tree=tree,
+            protected=tuple(held),
+            standing=self._standing(change),
+            base_source=suite_results.find_settled_source(before),
+            before_work=tree == base,
+            changed=tuple(file.path for file in change.files) if tree != base else (),
+        )
         prepared = await self._make_prepared(tree, base)
         async with self._trees.checkouts.open_sealed(tree, prepared=prepared) as sealed:
             context = replace(

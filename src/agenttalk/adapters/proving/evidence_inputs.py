@@ -57,7 +57,7 @@ def needs_baseline(check: AnyCheck, known: CheckResult | None) -> bool:
     """Return whether a check must still be run before the work; for tests, to know which exist."""
     if known is not None and known.fingerprint.check == evidence.to_relevant_json(check):
         return False
-    return isinstance(check, TestsCheck) or (isinstance(check, RunCheck) and check.red_first != "off")
+    return isinstance(check, TestsCheck) or (evidence.can_be_red(check) and check.red_first != "off")
 
 
 def refuse_unable(checks: Sequence[AnyCheck], known: Mapping[str, CheckResult]) -> None:

@@ -14,6 +14,7 @@ from agenttalk.adapters.checking.command import CheckContext
 from agenttalk.adapters.proving import evidence_inputs as inputs
 from agenttalk.adapters.proving.candidates import AttemptWork, CandidateProver, Lander, tier_of
 from agenttalk.adapters.proving.check_runner import NO_BASELINE, CheckRunner, DonePredicate, open_tree
+from agenttalk.adapters.proving.mutants import MutantProver
 from agenttalk.adapters.proving.plan_tips import PlanTips
 from agenttalk.adapters.proving.plan_workspaces import PlanWorkspaces
 from agenttalk.adapters.workspaces.results import (
@@ -72,7 +73,8 @@ class WorkspaceProver:
         self._workspaces = PlanWorkspaces(root)
         self._checks = CheckRunner(root, checker, context, clock, blobs, findings)
         self._tips = PlanTips(tips, clock)
-        self._candidates = CandidateProver(self._checks, self._tips, clock)
+        mutants = MutantProver(self._checks, findings, clock)
+        self._candidates = CandidateProver(self._checks, mutants, self._tips, clock)
 
     async def find_faults(self, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
         """Find what is wrong with files; see the port."""

@@ -21,7 +21,7 @@ from agenttalk.adapters.workspaces.preparation import PreparedTree
 from agenttalk.adapters.workspaces.results import AttemptCommit, Clone, TreeRefusal, WorkspaceAttempt
 from agenttalk.adapters.workspaces.sealed_trees import WarmTree, clean_warm, folder_rights
 from agenttalk.adapters.workspaces.tree_reader import FolderRecord, Listing, TreeLimits
-from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.rules.core.scope import Globs, PathMatcher
 
 NOTHING: Final = Globs()
@@ -128,7 +128,7 @@ class AttemptClones:
                 if clean_warm(WarmTree(top, fresh.rights, record), listing) is not None:
                     self._objects.checkout(start, top / "tree", top / "index")
                     return top, fresh.rights
-        except OSError:  # what was left there cannot be removed
+        except (OSError, MachineError):  # what was left there cannot be removed, or is in git's way
             pass
         folders.remove(top, self._home.trash)
         return None

@@ -42,6 +42,8 @@ from agenttalk.contracts.promise import (
     AbortCondition,
     AcceptanceCriterion,
     ArtifactCheck,
+    BrowserCheck,
+    BrowserStep,
     Budget,
     Check,
     CompletionPromise,
@@ -55,6 +57,8 @@ from agenttalk.contracts.promise import (
     MutantsCheck,
     ReportCheck,
     RunCheck,
+    ServiceCheck,
+    ServiceRequest,
     TestsCheck,
 )
 
@@ -170,12 +174,14 @@ _CHECKS: Final[dict[str, type[Check]]] = {
     "json": JsonCheck,
     "git": GitCheck,
     "http": HttpCheck,
+    "browser": BrowserCheck,
     "artifact": ArtifactCheck,
     "report": ReportCheck,
     "human": HumanCheck,
     "forge": ForgeCheck,
 }
 """Kinds of checks with known keys. Those of extensions have their own keys."""
+_CHECK_PARTS: Final[dict[str, type[Part]]] = {"requests": ServiceRequest, "steps": BrowserStep}
 _PROMISE_PARTS: Final[dict[str, type[Part]]] = {
     "acceptance": AcceptanceCriterion,
     "doneWhen": DoneCondition,
@@ -217,10 +223,14 @@ def _strange_gates(release: object) -> Iterator[Problem]:
 
 def _strange_check(loc: tuple[int | str, ...], check: object) -> Iterator[Problem]:
     kind_name = check.get("kind") if isinstance(check, dict) else None
-    if not isinstance(kind_name, str):
+    if not isinstance(check, dict) or not isinstance(kind_name, str):
         return
     if kind_name in _CHECKS:
-        yield from _strange(loc, check, _CHECKS[kind_name])
+        served = kind_name == "http" and "serve" in check
+        yield from _strange(loc, check, ServiceCheck if served else _CHECKS[kind_name])
+        for name, part in _CHECK_PARTS.items():
+            for at, inner in _listed(check.get(name)):
+                yield from _strange((*loc, name, at), inner, part)
     elif kind_name not in CHECK_KINDS and (near := find_nearest(kind_name, CHECK_KINDS)):
         message = f"there is no kind of check {kind_name[:80]!r}"
         yield Problem(Code.FIELD_VALUE, field_path((*loc, "kind")), message, f"did you mean {near!r}?")

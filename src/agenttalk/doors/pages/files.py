@@ -43,6 +43,14 @@ def respond_with_file(data: bytes, name: str) -> Response:
     return Response(data, headers=_headers(name), media_type="application/octet-stream")
 
 
+def respond_with_picture(data: bytes) -> Response:
+    """Send a picture that the engine took itself, to be displayed. It never changes, because its hash names it."""
+    headers = {**HEADERS, "Content-Security-Policy": "sandbox; default-src 'none'"}
+    return Response(
+        data, headers={**headers, "Cache-Control": "private, max-age=31536000, immutable"}, media_type="image/png"
+    )
+
+
 def _headers(name: str) -> dict[str, str]:
     quoted = quote(name.encode("utf-8", "replace"), safe="")
     return {

@@ -52,6 +52,7 @@ def routes(service: Service) -> list[Route]:
         "/plans/{id}/tasks/{task}": task,
         "/plans/{id}/tasks/{task}/files/{sha256}": preview,
         "/plans/{id}/tasks/{task}/files/{sha256}/download": download,
+        "/plans/{id}/tasks/{task}/pictures/{sha256}": picture,
         "/inbox": inbox,
         "/inbox/{id}": question,
         "/inbox/{id}/files/{sha256}/download": download_exhibit,
@@ -177,6 +178,13 @@ async def download(service: Service, request: Request, _: PageContext) -> Respon
     asked = request.path_params
     board, name = await task_detail.find_task_file(service.deps, asked["id"], asked["task"], asked["sha256"])
     return await files.respond_with_blob(await service.deps.stores.blobs(board), asked["sha256"], name)
+
+
+async def picture(service: Service, request: Request, _: PageContext) -> Response:
+    """Send a picture that a check took."""
+    asked = request.path_params
+    board = await task_detail.find_picture(service.deps, asked["id"], asked["task"], asked["sha256"])
+    return files.respond_with_picture(await (await service.deps.stores.blobs(board)).get(asked["sha256"]))
 
 
 async def inbox(service: Service, request: Request, reader: PageContext) -> Response:

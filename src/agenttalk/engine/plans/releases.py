@@ -122,7 +122,7 @@ def publish_decision(tx: Tx, plan_id: str, release_id: str, manifest: dict[str, 
 
 
 def revoke(tx: Tx, plan_id: str, why: str, *, at: str) -> bool:
-    """Take an approval back, because what it rests on does not hold any more. False when there is none."""
+    """Take an approval back, because what it rests on no longer holds. False when there is none."""
     rows = tx.run(APPROVED_RELEASE, plan_id=plan_id)
     if not rows:
         return False

@@ -164,6 +164,17 @@ async def find_task_file(deps: Deps, plan_id: str, task_id: str, sha256: str) ->
     raise UsageError(Code.NAME_UNKNOWN, what, hint=f"'GET /api/plans/{plan_id}/artifacts' lists the files of the plan")
 
 
+async def find_picture(deps: Deps, plan_id: str, task_id: str, sha256: str) -> str:
+    """Return the board of a picture that a check of a task took. Raises UsageError when there is no such picture."""
+    detail = await describe_task(deps, plan_id, task_id)
+    attempts = detail.get("attempts") or ()
+    checks = [check for attempt in attempts for check in attempt.get("checks") or ()]
+    if any(picture["sha256"] == sha256 for check in checks for picture in check.get("pictures") or ()):
+        return (await plans.find_plan_board(deps, plan_id, ends=False)).name
+    what = f"no check of task {task_id[:80]} of plan {plan_id[:80]} took a picture with this hash"
+    raise UsageError(Code.NAME_UNKNOWN, what, hint="the page of the task shows the pictures that there are")
+
+
 async def list_remarks(deps: Deps, plan_id: str, task_id: str) -> list[StoredContribution]:
     """Return the comments and reports about a task, in order."""
     store = await plans.find_plan_board(deps, plan_id, ends=False)

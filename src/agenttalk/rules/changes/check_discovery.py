@@ -20,6 +20,7 @@ from agenttalk.contracts.promise import RunCheck, TestsCheck
 from agenttalk.rules.checks import protection, test_runners
 from agenttalk.rules.checks.protection import FileTree
 from agenttalk.rules.core import scope
+from agenttalk.rules.suites.runner_calls import split_simple
 from agenttalk.rules.text import change_words
 from agenttalk.rules.text.message import Message
 
@@ -48,7 +49,6 @@ _NO_TEST: Final = re.compile(r"no test specified")
 _MAKE_RULE: Final = re.compile(rb"(?m)^(test|check)[ \t]*:(?!=)")
 _RUN_STEP: Final = re.compile(r"(?P<margin>\s*)(?:- )?(?P<key>run|name|uses):\s*(?P<text>.*)\Z")
 _BLOCK: Final = re.compile(r"[|>][+-]?\d?\s*\Z")
-_OPERATORS: Final = re.compile(r"[;&|<>$`()\n\\#{}]")
 _PYTHON: Final = re.compile(r"python[\d.]*\Z")
 _LOCKED_MANAGERS: Final = (
     ("pnpm-lock.yaml", "pnpm"),
@@ -142,7 +142,7 @@ def add_report(command: str) -> tuple[str, str]:
 
     A command that is more than one call of such a runner stays as it is, without a report.
     """
-    words = _split_simple(command)
+    words = split_simple(command)
     runner = _runner_in(words)
     if not runner:
         return command, ""
@@ -159,19 +159,6 @@ _REPORTING: Final[Mapping[str, str]] = {
     "vitest": f"--reporter=default --reporter=junit --outputFile.junit={REPORT}",
     "bun": f"--reporter=junit --reporter-outfile={REPORT}",
 }
-
-
-def _split_simple(command: str) -> tuple[str, ...]:
-    """Split a command line that is one call of a program; empty for any other."""
-    if _OPERATORS.search(command):
-        return ()
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return ()
-    while words and re.match(r"[A-Za-z_]\w*=", words[0]):
-        words.pop(0)
-    return tuple(words)
 
 
 def _runner_in(words: Sequence[str]) -> str:
@@ -191,7 +178,7 @@ def _runner_in(words: Sequence[str]) -> str:
 
 
 def _tool_of(command: str) -> str:
-    words = _split_simple(command)
+    words = split_simple(command)
     return _runner_in(words) or (posixpath.basename(words[0]) if words else "sh")
 
 
@@ -291,7 +278,7 @@ def _javascript(here: _Place) -> Iterator[CheckCandidate]:
     scripts, path = _table(told, "scripts"), here.show("package.json")
     script = scripts.get("test")
     text = script if isinstance(script, str) and not _NO_TEST.search(script) else ""
-    words = _split_simple(text)
+    words = split_simple(text)
     packages = {**_table(told, "dependencies"), **_table(told, "devDependencies")}
     if "vitest" in packages and (not text or (words and words[0] == "vitest")):
         kept = [word for word in words[1:] if word not in {"run", "--run", "watch", "--watch"}]

@@ -7,6 +7,7 @@ is computed otherwise is not followed.
 from __future__ import annotations
 
 import ast
+import builtins
 import sys
 import warnings
 from collections.abc import Iterator
@@ -65,7 +66,13 @@ _OPEN: Final = {
     "readline": frozenset(),
 }
 """Attributes of the standard library that are meant to be set."""
-_STANDARD: Final = frozenset(sys.stdlib_module_names) | {"pytest", "_pytest", "builtins", "__builtins__", "TestCase"}
+_STANDARD: Final = (frozenset(sys.stdlib_module_names) - {"typing"}) | {
+    "pytest",
+    "_pytest",
+    "builtins",
+    "__builtins__",
+    "TestCase",
+}
 _COMPARES: Final = frozenset(
     {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__", "__instancecheck__"}
 )
@@ -97,6 +104,10 @@ _NETWORK: Final = frozenset(
     }
 )
 _NO_NAME: Final = ""
+_KNOWN: Final = frozenset(dir(builtins)) | {"builtins", "__builtins__", "os", "sys", "inspect", "gc", "TestCase"}
+"""Names that mean the same without an import that is seen."""
+_LABELS: Final = frozenset({"__doc__", "__name__", "__qualname__", "__module__", "__wrapped__", "__signature__"})
+"""What only tells people something about a function."""
 
 
 class Reach(NamedTuple):
@@ -131,6 +142,8 @@ class _Reader:
         """Name → the module or member that it was imported from."""
         self._assigned: dict[str, ast.expr] = {}
         """Name → what it was assigned first."""
+        self._imports_all = False
+        """Whether it takes all names of another module, so that any name can be one of a module."""
         for node in ast.walk(tree):
             self._learn(node)
 
@@ -140,6 +153,8 @@ class _Reader:
                 for each in node.names:
                     top = each.name.partition(".")[0]
                     self._imported[each.asname or top] = each.name if each.asname else top
+            case ast.ImportFrom(names=[ast.alias(name="*")]):
+                self._imports_all = True
             case ast.ImportFrom(module=str(module), level=0):
                 self._imported |= {each.asname or each.name: f"{module}.{each.name}" for each in node.names}
             case (
@@ -314,7 +329,7 @@ class _Reader:
                 value = self._assigned[name]
                 return self._path(value, depth - 1) if isinstance(value, _FOLLOWED) else name
             case ast.Name(id=name):
-                return name
+                return name if name in _KNOWN or self._imports_all else _NO_NAME
             case ast.Attribute(value=value, attr=attr):
                 owner = self._path(value, depth - 1)
                 return f"{owner}.{attr}" if owner else _NO_NAME
@@ -421,7 +436,7 @@ def _patched(path: str) -> Iterator[str]:
     """Tell of a member of another's module that is set."""
     top, _, rest = path.partition(".")
     member = rest.partition(".")[0]
-    if not rest or top not in _STANDARD or member in _OPEN.get(top, ()):
+    if not rest or rest.rpartition(".")[2] in _LABELS or top not in _STANDARD or member in _OPEN.get(top, ()):
         return
     if top in {"builtins", "__builtins__", "pytest", "_pytest", "unittest", "TestCase"}:
         yield "runner-touched"

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from agenttalk.contracts.promise import RunCheck, TestsCheck
 from agenttalk.rules.checks.check_results import ProgramExit, judge_run
-from agenttalk.rules.proof.evidence import CheckFinding, Reason, ResultSource
+from agenttalk.rules.proof.evidence import CheckFinding, CheckResult, Reason, ResultSource
 from agenttalk.rules.suites import channel, runner_calls
 from agenttalk.rules.suites.channel import SuiteSession
 from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
@@ -207,12 +207,14 @@ def _counts(report: Outcomes) -> str:
     return join(parts, LISTED)
 
 
-def is_settled(source: ResultSource, *, passed: bool, seen: bool) -> bool:
-    """Whether a result before the work shows how results come: one that failed may have failed before any could.
+def find_settled_source(before: CheckResult | None) -> ResultSource:
+    """Return how the results of a check come, as a run before the work shows it; empty if it does not.
 
-    `seen` says whether tests were seen.
+    A run that failed without a report of its tests may have failed before there could be one.
     """
-    return seen or (passed and source in {"report", "exit-code only"})
+    if before is None or (before.tests is None and not before.passed):
+        return ""
+    return before.source
 
 
 def merge_rerun(before: Outcomes, again: Outcomes) -> tuple[Outcomes, frozenset[str]]:

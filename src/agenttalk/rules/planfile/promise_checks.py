@@ -16,10 +16,14 @@ from agenttalk.contracts.promise import (
     CompletionPromise,
     ForgeCheck,
     HumanCheck,
+    MutantsCheck,
     OtherCheck,
     ReportCheck,
+    RunCheck,
+    ServedCheck,
+    TestsCheck,
 )
-from agenttalk.rules.checks import protection
+from agenttalk.rules.checks import protection, service_results
 from agenttalk.rules.commands import promises
 from agenttalk.rules.toolchain import forge_checks
 
@@ -160,9 +164,23 @@ def _checks(promise: CompletionPromise) -> Iterator[PromiseFinding]:
         if isinstance(check, OtherCheck):
             message = f"checks of kind {check.kind!r} are not built in; an extension has to bring them"
             yield False, Problem(Code.PLAN_DOUBTFUL, f"checks[{at}].kind", message, "check the spelling")
+        if isinstance(check, MutantsCheck):
+            yield from _mutants(f"checks[{at}].of", check, promise)
+        if isinstance(check, ServedCheck):
+            for name, why in service_results.find_faults(check):
+                yield True, Problem(Code.PROMISE_INVALID, f"checks[{at}].{name}", why, "see docs/reference/checks.md")
         if isinstance(check, ForgeCheck):
             for name, why in forge_checks.find_faults(check):
                 yield True, Problem(Code.PROMISE_INVALID, f"checks[{at}].{name}", why, "see docs/reference/checks.md")
+
+
+def _mutants(where: str, check: MutantsCheck, promise: CompletionPromise) -> Iterator[PromiseFinding]:
+    """Find what is wrong with the check that has to notice mutants."""
+    known = [each.id for each in promise.checks if isinstance(each, RunCheck | TestsCheck)]
+    if check.of not in known:
+        near = find_nearest(check.of, known)
+        hint = f"did you mean {near!r}?" if near else "name a check of the kind run or tests of this promise"
+        yield True, Problem(Code.NAME_UNKNOWN, where, f"no check {check.of!r} could notice the faults", hint)
 
 
 def _artifacts(

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import write_time
 from agenttalk.contracts.evidence import EvidenceEntry
-from agenttalk.contracts.promise import AnyCheck, ArtifactCheck, Check, CompletionPromise, RedFirst, Trust
+from agenttalk.contracts.promise import AnyCheck, ArtifactCheck, Check, CompletionPromise, ServedCheck, Trust
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text import check_words
@@ -72,7 +72,7 @@ _MACHINE: Final = _OUTSIDE - {"check_file", "unsafe"}
 _EXECUTED: Final = frozenset({"run", "tests", "mutants"})
 _RED: Final = frozenset({"run", "tests"})
 """Kinds that can fail before the work."""
-_LASTING: Final = frozenset({"run", "tests", "file", "json"})
+_LASTING: Final = frozenset({"run", "tests", "mutants", "file", "json"})
 """Kinds whose answer depends on the tree alone. The others look at a world that changes by itself."""
 _CLAIMS: Final = 100
 """How many claims of an agent are read."""
@@ -127,6 +127,17 @@ class Fingerprint:
 
 
 @dataclass(frozen=True, slots=True)
+class Screenshot:
+    """A picture that a check took of a page, of exactly the tree that was checked."""
+
+    name: str
+    sha256: str
+    size: int
+    data: bytes | None = field(default=None, repr=False)
+    """Its content (PNG), until it is stored under its hash."""
+
+
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """What came of a check."""
 
@@ -158,6 +169,7 @@ class CheckResult:
     """When it was found, if that was before: nothing was run this time."""
     seen_for: str = ""
     """The task for which that was."""
+    pictures: tuple[Screenshot, ...] = ()
 
     def to_evidence(self, *, fresh: bool) -> Evidence:
         """Convert the result to evidence."""
@@ -175,13 +187,28 @@ class CheckResult:
 
 def trust_of(check: AnyCheck) -> Trust:
     """Return the trust of evidence that a check produces."""
-    if check.kind in _EXECUTED:
+    if runs_work(check):
         return "executed"
     if check.kind == "human":
         return "confirmed"
     if check.kind == "report":
         return "claimed"
     return "attested" if isinstance(check, ArtifactCheck) and check.accepted_by else "observed"
+
+
+def runs_work(check: AnyCheck) -> bool:
+    """Whether a check runs a program of the work."""
+    return check.kind in _EXECUTED or isinstance(check, ServedCheck)
+
+
+def can_be_red(check: AnyCheck) -> bool:
+    """Whether a check can fail before the work, and so show that the work made it pass."""
+    return check.kind in _RED or isinstance(check, ServedCheck)
+
+
+def depends_on_tree(check: AnyCheck) -> bool:
+    """Whether the result of a check depends on the tree alone."""
+    return check.kind in _LASTING or isinstance(check, ServedCheck)
 
 
 def to_relevant_json(check: Check) -> dict[str, Any]:
@@ -194,7 +221,8 @@ def cache_key(fingerprint: Fingerprint) -> str | None:
 
     What the check covers decides; the whole tree does where it covers no less, or where a hash is not known.
     """
-    if fingerprint.check.get("kind") not in _LASTING or not fingerprint.tree:
+    lasting = fingerprint.check.get("kind") in _LASTING or "serve" in fingerprint.check
+    if not lasting or not fingerprint.tree:
         return None
     globs = fingerprint.check.get("covers") or ()
     known = bool(globs) and all(fingerprint.covered.get(glob) for glob in globs)
@@ -251,16 +279,16 @@ def is_cacheable(result: CheckResult) -> bool:
 Redness = Literal["fine", "weak", "refuse"]
 
 
-def judge_baseline(setting: RedFirst, kind: str, base: CheckResult | None) -> Redness:
+def judge_baseline(check: AnyCheck, base: CheckResult | None) -> Redness:
     """Judge a result at the baseline: `refuse` the task, or call its evidence `weak`.
 
     Only a check that ran there and failed by itself was red. One that did not run, or could not, was not seen.
     """
-    if setting == "off" or kind not in _RED:
+    if check.red_first == "off" or not can_be_red(check):
         return "fine"
     if base is not None and not base.passed and base.reason not in _OUTSIDE:
         return "fine"
-    return "refuse" if setting == "required" else "weak"
+    return "refuse" if check.red_first == "required" else "weak"
 
 
 def apply_redness(result: CheckResult, redness: Redness) -> CheckResult:

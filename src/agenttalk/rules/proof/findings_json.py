@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from agenttalk.contracts.core.base import format_instant, parse_instant
-from agenttalk.rules.proof.evidence import ENGINE, CheckResult, Fingerprint
+from agenttalk.rules.proof.evidence import ENGINE, CheckResult, Fingerprint, Screenshot
 from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text.catalogue import read_text, with_messages
 
@@ -26,7 +26,7 @@ def to_json(result: CheckResult) -> dict[str, Any]:
         "seconds": round((result.ended - result.started).total_seconds(), 3),
         "tree": result.fingerprint.tree or None,
         "exit_code": result.exit_code,
-        "command": result.fingerprint.check.get("run"),
+        "command": result.fingerprint.check.get("run") or result.fingerprint.check.get("serve"),
         "output": result.output[-_TAIL:] or None,
         "output_sha256": result.output_sha256 or None,
         "flaky": list(result.flaky) or None,
@@ -36,8 +36,13 @@ def to_json(result: CheckResult) -> dict[str, Any]:
         "by": result.by if result.by != ENGINE else None,
         "seen_at": result.seen_at or None,
         "seen_for": result.seen_for or None,
+        "pictures": [_picture_to_json(picture) for picture in result.pictures] or None,
     }
     return {key: value for key, value in body.items() if value is not None}
+
+
+def _picture_to_json(picture: Screenshot) -> dict[str, Any]:
+    return {"name": picture.name, "sha256": picture.sha256, "size": picture.size}
 
 
 def to_record(result: CheckResult) -> dict[str, Any]:
@@ -97,6 +102,7 @@ def to_cache_entry(result: CheckResult) -> dict[str, Any]:
         "isolated": result.isolated,
         "source": result.source,
         "by": result.by,
+        "pictures": [_picture_to_json(picture) for picture in result.pictures],
     }
 
 
@@ -121,6 +127,7 @@ def read_cache_entry(said: dict[str, Any]) -> CheckResult:
         isolated=said["isolated"],
         source=said["source"],
         by=said["by"],
+        pictures=tuple(Screenshot(**picture) for picture in said["pictures"]),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
@@ -12,11 +11,6 @@ from agenttalk.contracts.promise import AcceptanceCriterion, AnyCheck, Completio
 from agenttalk.rules.core.task_states import State
 from agenttalk.rules.proof import done, evidence
 from agenttalk.rules.proof.evidence import Fingerprint
-
-_TREES: Final = frozenset({"run", "tests", "file", "json"})
-"""Kinds of checks that look at a tree. They cover all of it, unless they say what."""
-_AGAIN: Final = _TREES | {"http"}
-"""Kinds that can be made again without the turn that they were made for."""
 
 
 def needs_final_check(dag: TaskDag, manifest: PlanManifest) -> bool:
@@ -46,7 +40,8 @@ def find_changes(kept: Fingerprint, check: AnyCheck, now: EvidenceBasis) -> tupl
     An address is asked again only if the check says what it covers. The other kinds are about the work of one turn and
     judgements of it, which stay as they were. What is not known any more has changed.
     """
-    if check.kind not in _AGAIN or (check.kind not in _TREES and not check.covers):
+    lasts = evidence.depends_on_tree(check)
+    if not lasts and (check.kind != "http" or not check.covers):
         return ()
     found = [] if evidence.to_relevant_json(check) == dict(kept.check) else ["the check itself"]
     if check.covers:

@@ -6,6 +6,7 @@ is a row of frames, each four bytes of length and a JSON array:
 - `["hello", VERSION, RUNNER]` first of all, before the runner has loaded a test;
 - `["tests", [NAME, ...]]`: the tests that it is going to run, in one frame or several;
 - `["begin", NAME]` before a test, and `["end", NAME, OUTCOME, WHY]` after it;
+- `["modules", PATHS, [[NAME, FILE], ...]]`: which modules of the tree were loaded, and where Python searched them;
 - `["over", CODE]` last, with the exit code that the runner is about to end with.
 
 A test that begins and does not end, a run that is not over, or other bytes than such frames prove nothing.
@@ -29,6 +30,7 @@ _LONGEST_FRAME: Final = 1 << 20
 _LONGEST_NAME: Final = 4_000
 _LONGEST_WHY: Final = 300
 _MOST_TESTS: Final = 500_000
+_MOST_MODULES: Final = 5_000
 _RUNNER: Final = re.compile(r"[a-z]{1,20}\Z")
 _SUFFIX: Final = re.compile(r"\.py\Z")
 _NUMBERS: Final = re.compile(r"0x[0-9a-fA-F]+|\d+")
@@ -52,6 +54,10 @@ class SuiteSession:
     """The exit code that it said it would end with; None when it was not over."""
     fault: Message | None = None
     """Why the bytes that came cannot be read as a report."""
+    paths: tuple[str, ...] = ()
+    """Where Python searched modules."""
+    modules: tuple[tuple[str, str], ...] = ()
+    """The modules of the tree that were loaded, by their names, each with its file."""
 
     @property
     def is_red(self) -> bool:
@@ -74,6 +80,8 @@ class ChannelReader:
         self._repeated: set[str] = set()
         self._hidden: set[str] = set()
         self._code: int | None = None
+        self._paths: tuple[str, ...] = ()
+        self._modules: list[tuple[str, str]] = []
         self.fault: Message | None = None
         """Why nothing more is read."""
 
@@ -116,6 +124,8 @@ class ChannelReader:
             frozenset(self._hidden),
             self._code,
             self.fault,
+            self._paths,
+            tuple(self._modules),
         )
 
     def _refuse(self, why: str) -> None:
@@ -139,6 +149,8 @@ class ChannelReader:
                 self._begin(self._name(name))
             case ["end", name, str(outcome), str(why)]:
                 self._end(self._name(name), outcome, why)
+            case ["modules", list(paths), list(modules)] if len(self._modules) + len(modules) <= _MOST_MODULES:
+                self._load(paths, modules)
             case ["over", int(code)] if not isinstance(code, bool) and 0 <= code <= 255:
                 self._code = code
             case _:
@@ -150,6 +162,14 @@ class ChannelReader:
             self._refuse("a test has no name, or one that is too long")
             return ""
         return name_test(self._runner, name)
+
+    def _load(self, paths: list[Any], modules: list[Any]) -> None:
+        """Note loaded modules. What is of another kind is left out."""
+        self._paths = tuple(path for path in paths if isinstance(path, str))
+        for module in modules:
+            match module:
+                case [str(name), str(file)]:
+                    self._modules.append((name, file))
 
     def _begin(self, name: str) -> None:
         if name in self._open:

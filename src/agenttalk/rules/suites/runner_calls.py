@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
-Runner = Literal["pytest"]
+Runner = Literal["pytest", "unittest"]
 """Runners that report over the engine's channel."""
 
 _OPERATORS: Final = re.compile(r"[;&|<>$`()\n\\#{}]")
@@ -22,7 +22,7 @@ _WITH_VALUE: Final = frozenset({"-W", "-X"})
 _MANAGERS: Final = frozenset({"uv", "poetry", "pdm", "hatch", "pipenv", "rye", "npx", "pnpm", "yarn", "bun", "bunx"})
 _MANAGER_WORDS: Final = frozenset({"run", "exec", "x", "dlx"})
 _NO_RUN: Final = frozenset({"--version", "-V", "--help", "-h", "--collect-only", "--co", "--fixtures", "--markers"})
-"""Options of pytest with which it runs no test."""
+"""Options with which a runner runs no test."""
 _PATH: Final = re.compile(r"(?<![\w$])PYTHONPATH=(?P<empty>(?=[\s;&|]|\Z))?")
 
 
@@ -34,26 +34,38 @@ class RunnerCall(NamedTuple):
     """The command line as words."""
     start: int
     """How many of them start the runner. What follows are its own arguments."""
+    lead: str = ""
+    """What stands before the words, as the shell reads it."""
 
 
 def split_simple(command: str) -> tuple[str, ...]:
     """Split a command line that is one call of a program; empty for any other."""
+    return _split(command)[1]
+
+
+def _split(command: str) -> tuple[str, tuple[str, ...]]:
+    """Split a simple command line into its assignments, as the shell reads them, and its words."""
     if _OPERATORS.search(command):
-        return ()
+        return "", ()
     try:
         words = shlex.split(command)
     except ValueError:
-        return ()
+        return "", ()
+    lead = ""
     while words and _ASSIGNMENT.match(words[0]):
-        words.pop(0)
-    return tuple(words)
+        name, _, value = words.pop(0).partition("=")
+        lead += f"{name}={shlex.quote(value)} "
+    return lead, tuple(words)
 
 
 def find_call(command: str) -> RunnerCall | None:
     """Find the runner that a command line plainly calls, in a way in which it can report over the channel."""
-    words = split_simple(_LED.sub("", command, count=1))
+    led = _LED.match(command)
+    lead, words = _split(command[led.end() :] if led else command)
+    lead = (led[0] if led else "") + lead
     start = _skip_manager(words)
-    if start < len(words) and _PYTHON.match(posixpath.basename(words[start])):
+    as_module = start < len(words) and _PYTHON.match(posixpath.basename(words[start])) is not None
+    if as_module:
         start += 1
         while start < len(words) and words[start].startswith("-") and words[start] != "-m":
             if _ALONE.match(words[start]):
@@ -64,7 +76,9 @@ def find_call(command: str) -> RunnerCall | None:
         start += 1
     name = posixpath.basename(words[start]) if start < len(words) else ""
     if name in {"pytest", "py.test"} and _NO_RUN.isdisjoint(words[start + 1 :]):
-        return RunnerCall("pytest", words, start + 1)
+        return RunnerCall("pytest", words, start + 1, lead)
+    if name == "unittest" and as_module and _NO_RUN.isdisjoint(words[start + 1 :]):
+        return RunnerCall("unittest", words, start + 1, lead)
     return None
 
 

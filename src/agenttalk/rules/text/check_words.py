@@ -52,12 +52,12 @@ TESTS_PENDING: Final = Template(
 )
 TESTS_UNRUN: Final = Template(
     "check.tests_unrun",
-    "{count} were to run and did not, although nothing failed: {names}",
+    "{count} collected tests did not run, although nothing failed: {names}",
     "没有任何失败，但有 {count} 个应运行的测试没有运行：{names}",
 )
 TESTS_HIDDEN: Final = Template(
     "check.tests_hidden",
-    "these failed and were called passed afterwards: {names}; nothing may change what the runner reports",
+    "these failed and were reported as passed afterwards: {names}; nothing may change what the runner reports",
     "这些测试失败后被改称通过：{names}；不得更改运行器报告的内容",
 )
 TESTS_SKIPPED_NOW: Final = Template(
@@ -69,6 +69,23 @@ OTHER_CODE: Final = Template(
     "check.other_code",
     "the test runner was about to end with {said}, and ended with {code}",
     "测试运行器将以 {said} 结束，实际以 {code} 结束",
+)
+CANARIES_LOST: Final = Template(
+    "check.canaries_lost",
+    "the test runner does not tell right from wrong any more once the changed modules are loaded ({names}): a test "
+    "that must fail passed, or one that must pass failed; leave Python, its assertions and the runner as they are",
+    "加载被修改的模块（{names}）后，测试运行器不再能分辨对错：必须失败的测试通过了，或必须通过的测试失败了；"
+    "工作成果不得改动 Python、断言和运行器",
+)
+CANARIES_HELD: Final = Template(
+    "check.canaries_held",
+    "canaries held",
+    "探针测试结果正确",
+)
+CANARIES_UNABLE: Final = Template(
+    "check.canaries_unable",
+    "without canaries: they cannot run beside this suite",
+    "没有探针测试：无法在此测试套件旁运行",
 )
 EXIT_CODE_ONLY: Final = Template(
     "check.exit_code_only",
@@ -147,7 +164,7 @@ OTHER_HASH: Final = Template(
 )
 HOLDS_NOT: Final = Template(
     "check.holds_not",
-    "it does not hold {text!r}",
+    "it does not contain {text!r}",
     "不包含 {text!r}",
 )
 LACKS: Final = Template(
@@ -157,7 +174,7 @@ LACKS: Final = Template(
 )
 NO_REPOSITORY: Final = Template(
     "check.no_repository",
-    "there is no repository to look at",
+    "there is no repository to check",
     "没有可以查看的仓库",
 )
 NONE_CHANGED: Final = Template(
@@ -192,7 +209,7 @@ OWN_WORK: Final = Template(
 )
 NO_OWN_REPORT: Final = Template(
     "check.no_own_report",
-    "the agent has reported nothing",
+    "the agent has submitted no report",
     "智能体没有提交任何报告",
 )
 NOBODY_ANSWERED: Final = Template(
@@ -212,7 +229,7 @@ SAID_NO: Final = Template(
 )
 SAW_OTHER: Final = Template(
     "check.saw_other",
-    "{by} saw something else than there is now",
+    "{by} saw another version than the one that exists now",
     "{by} 看到的与现在的内容不同",
 )
 CONFIRMED_BY: Final = Template(
@@ -227,7 +244,7 @@ ATTESTED_BY: Final = Template(
 )
 WEAK: Final = Template(
     "check.weak",
-    "weak: it was not seen to fail before the work began",
+    "weak: it was not shown to fail before the work began",
     "证据薄弱：没有看到它在工作开始前失败",
 )
 NOT_ISOLATED: Final = Template(
@@ -287,7 +304,7 @@ NOT_UTF8: Final = Template(
 )
 ZERO_BYTE: Final = Template(
     "check.zero_byte",
-    "{what}holds a zero byte, which no text does",
+    "{what}contains a zero byte, so it is not text",
     "{what}含有零字节，文本中不会有",
 )
 NO_ADDRESS: Final = Template(
@@ -327,7 +344,7 @@ NOT_HTTP: Final = Template(
 )
 ADDRESS_WITH_NAME: Final = Template(
     "check.address_with_name",
-    "an address must not hold a name or a password",
+    "an address must not contain a user name or a password",
     "地址中不得含有用户名或密码",
 )
 HOST_NOT_FOUND: Final = Template(
@@ -342,12 +359,12 @@ CHECK_BROKE: Final = Template(
 )
 NO_FORGE: Final = Template(
     "check.no_forge",
-    "no forge is connected here that could be asked",
+    "no forge is configured here",
     "这里没有连接可以查询的代码平台",
 )
 NO_CHECKOUT: Final = Template(
     "check.no_checkout",
-    "there is no checkout to look at",
+    "there is no checkout to check",
     "没有可以查看的工作树",
 )
 SETTINGS_CHANGED: Final = Template(
@@ -362,7 +379,7 @@ SCHEMA_FAILED: Final = Template(
 )
 UNKNOWN_KIND: Final = Template(
     "check.unknown_kind",
-    "nothing here makes checks of kind {kind!r}",
+    "no part of this engine runs checks of kind {kind!r}",
     "这里无法执行类型为 {kind!r} 的检查",
 )
 OWN_FILE: Final = Template(
@@ -377,7 +394,7 @@ OWN_FILE_CHANGED: Final = Template(
 )
 SHADOWS_RUNNER: Final = Template(
     "check.shadows_runner",
-    "{path} would run in the place of the test runner",
+    "{path} would run instead of the test runner",
     "{path} 会冒充测试程序运行",
 )
 SHADOWS_MODULE: Final = Template(
@@ -408,12 +425,12 @@ PLANTED: Final = Template(
 )
 TAMPERED: Final = Template(
     "check.tampered",
-    "while it ran, something changed what decides about it: {names}",
+    "while it ran, something changed files that decide its result: {names}",
     "在它运行期间，决定其结果的内容被更改：{names}",
 )
 NUL_IN_COMMAND: Final = Template(
     "check.nul_in_command",
-    "the command holds a NUL",
+    "the command contains a NUL character",
     "命令中含有 NUL",
 )
 PRINTED_NOTHING: Final = Template(
@@ -423,17 +440,17 @@ PRINTED_NOTHING: Final = Template(
 )
 NO_PROGRAM: Final = Template(
     "check.no_program",
-    "a program is not there, or cannot be started (exit code {code})",
+    "a program was not found or cannot be started (exit code {code})",
     "程序不存在或无法启动（退出码 {code}）",
 )
 NO_MODULE: Final = Template(
     "check.no_module",
-    "Python does not find the module {name!r} that it is to run",
+    "Python cannot find the module {name!r}",
     "Python 找不到要运行的模块 {name!r}",
 )
 NO_SCRIPT: Final = Template(
     "check.no_script",
-    "what it is to run is not there (exit code {code})",
+    "the file or target to run does not exist (exit code {code})",
     "要运行的内容不存在（退出码 {code}）",
 )
 NOTHING_COLLECTED: Final = Template(
@@ -448,7 +465,7 @@ PYTEST_INTERRUPTED: Final = Template(
 )
 PYTEST_USAGE: Final = Template(
     "check.pytest_usage",
-    "pytest was called in a wrong way, or a path is not there (exit code {code})",
+    "pytest was called with wrong arguments, or a path does not exist (exit code {code})",
     "pytest 的调用方式有误，或某个路径不存在（退出码 {code}）",
 )
 CANNOT_RUN_BEFORE: Final = Template(
@@ -530,12 +547,12 @@ CHANGED_WHILE_READ: Final = Template(
 )
 TOO_MUCH_NEW: Final = Template(
     "check.too_much_new",
-    "all that is new is more than {limit:,} bytes",
+    "the new files together have more than {limit:,} bytes",
     "新增内容总计超过 {limit:,} 字节",
 )
 LINKED_OUTSIDE: Final = Template(
     "check.linked_outside",
-    "the file has another name beyond the tree",
+    "the file has another name (a hard link) outside the tree",
     "该文件在工作树之外还有另一个名称",
 )
 NO_SUBMODULES: Final = Template(
@@ -556,7 +573,7 @@ PATH_TOO_LONG: Final = Template(
 BARE_GIT: Final = Template(
     "check.bare_git",
     "with HEAD, objects and refs in it git would take this folder for a repository, and run what its config says; "
-    "name one of them otherwise",
+    "rename one of them",
     "git 会把含有 HEAD、objects 和 refs 的文件夹当作仓库，并执行其配置中的命令；请将其中之一改名",
 )
 INNER_GIT: Final = Template(
@@ -586,12 +603,12 @@ REPORT_SHOWS_NONE: Final = Template(
 )
 ANSWER_HOLDS_NOT: Final = Template(
     "check.answer_holds_not",
-    "the answer does not hold {text!r}",
+    "the answer does not contain {text!r}",
     "应答中不包含 {text!r}",
 )
 PART_HOLDS_NOT: Final = Template(
     "check.part_holds_not",
-    "what could be read of the answer does not hold {text!r}",
+    "what could be read of the answer does not contain {text!r}",
     "能读到的应答中不包含 {text!r}",
 )
 ACCEPTED_OTHER: Final = Template(
@@ -613,4 +630,91 @@ HAS_NO_ADDRESS: Final = Template(
     "check.has_no_address",
     "it has no address",
     "它没有地址",
+)
+MUTANTS_OF_FAILED: Final = Template(
+    "check.mutants_of_failed",
+    "the check {of!r}, which has to notice the faults, did not pass without one",
+    "应发现错误的检查 {of!r} 在没有错误时未通过",
+)
+NO_MUTANTS: Final = Template(
+    "check.no_mutants",
+    "the work changed no line of Python in which a fault could be put, so this shows nothing",
+    "改动中没有可以植入错误的 Python 代码行，因此不能说明任何问题",
+)
+MUTANTS_UNSTEADY: Final = Template(
+    "check.mutants_unsteady",
+    "the check {of!r} also fails when the text of the code changes and its behaviour does not; name one of tests alone",
+    "只改变代码文本而不改变其行为时，检查 {of!r} 也失败；请指定只运行测试的检查",
+)
+MUTANTS_SLOW: Final = Template(
+    "check.mutants_slow",
+    "only {tried} of {chosen} mutants could be tried in the time; give more time (timeout) or a quicker check",
+    "在限定时间内只试验了 {chosen} 个变异中的 {tried} 个；请延长时间（timeout）或使用更快的检查",
+)
+MUTANTS_NOTICED: Final = Template(
+    "check.mutants_noticed",
+    "{of!r} noticed {noticed} of {tried} mutants ({chosen} chosen)",
+    "{of!r} 发现了 {tried} 个变异中的 {noticed} 个（选定 {chosen} 个）",
+)
+SURVIVORS: Final = Template("check.survivors", "not noticed: {names}", "未发现：{names}")
+MUTANTS_ASKED: Final = Template("check.mutants_asked", "at least {share} % are asked for", "要求至少 {share} %")
+SERVICE_NEEDS_NETWORK: Final = Template(
+    "check.service_needs_network",
+    "a service needs a network of its own, which only bubblewrap gives; install it (apt-get install bubblewrap)",
+    "服务需要自己的网络，只有 bubblewrap 能提供；请安装它（apt-get install bubblewrap）",
+)
+SERVICE_NEVER_UP: Final = Template(
+    "check.service_never_up",
+    "the service opened no connection at its port in time; it has to listen on 127.0.0.1 at $PORT",
+    "服务没有及时在其端口上监听；它必须在 127.0.0.1 的 $PORT 上监听",
+)
+SERVICE_ENDED_WITH: Final = Template(
+    "check.service_ended_with",
+    "the service ended by itself with {code}",
+    "服务自行结束，退出码 {code}",
+)
+SERVICE_ENDED: Final = Template(
+    "check.service_ended",
+    "the service is not there any more",
+    "服务已经不在了",
+)
+SERVICE_NOT_READY: Final = Template(
+    "check.service_not_ready",
+    "the service did not answer {path} with a status below 400 in time",
+    "服务没有及时以低于 400 的状态回应 {path}",
+)
+NO_REQUEST: Final = Template(
+    "check.no_request",
+    "the check sends no request",
+    "该检查没有发送任何请求",
+)
+OTHER_ANSWER: Final = Template(
+    "check.other_answer",
+    "the answer is {found}, and {asked} is asked for",
+    "回答是 {found}，而要求的是 {asked}",
+)
+NO_BROWSER: Final = Template(
+    "check.no_browser",
+    "there is no browser here; install Chromium, and AgentTalk with the extra browser",
+    "这里没有浏览器；请安装 Chromium，并安装带 browser 附加项的 AgentTalk",
+)
+BROWSER_FAILED: Final = Template(
+    "check.browser_failed",
+    "the browser could not be used: {error}",
+    "无法使用浏览器：{error}",
+)
+STEP_FAILED: Final = Template(
+    "check.step_failed",
+    "the step '{step}' did not succeed; found: {found}",
+    "步骤“{step}”没有成功；看到的是：{found}",
+)
+STEPS_MISSING: Final = Template(
+    "check.steps_missing",
+    "not every step of the check was taken",
+    "并非检查的每一步都执行了",
+)
+PAGE_ERRORS: Final = Template(
+    "check.page_errors",
+    "scripts of the page failed: {errors}",
+    "页面的脚本出错：{errors}",
 )

@@ -16,9 +16,14 @@ from kits.provekit import git
 AGENT = f"""#!{sys.executable}
 import json, pathlib, sys, time
 prompt = sys.stdin.read()
-COST, SLOW, TEXT = {{settings!r}}
-while SLOW:
-    time.sleep(0.1)
+COST, SLOW, AFTER, TEXT = {{settings!r}}
+print(json.dumps({{{{"type": "system", "subtype": "init", "session_id": "s1"}}}}), flush=True)
+if SLOW:
+    used = {{{{"id": "m1", "content": [], "usage": {{{{"input_tokens": 1000, "output_tokens": 50}}}}}}}}
+    print(json.dumps({{{{"type": "assistant", "message": used}}}}), flush=True)
+    pathlib.Path(sys.argv[0] + ".at").touch()
+while SLOW or (AFTER and not pathlib.Path(sys.argv[0]).with_name(AFTER + ".at").exists()):
+    time.sleep(0.02)
 pathlib.Path("price.py").write_text(TEXT)
 for line in (
     {{{{"type": "system", "subtype": "init", "session_id": "s1"}}}},
@@ -38,9 +43,11 @@ def shop(tmp_path: Path) -> Repo:
     return repo
 
 
-def install(repo: Repo, name: str, *, cost: float = 0.01, slow: bool = False, text: str = RIGHT) -> None:
+def install(
+    repo: Repo, name: str, *, cost: float = 0.01, slow: bool = False, after: str = "", text: str = RIGHT
+) -> None:
     path = repo.folder / "bin" / name
-    path.write_text(AGENT.format(settings=(cost, slow, text)))
+    path.write_text(AGENT.format(settings=(cost, slow, after, text)))
     path.chmod(0o755)
 
 
@@ -63,10 +70,11 @@ def at_work(repo: Repo) -> list[str]:
 
 def test_the_first_proven_result_is_taken_and_the_others_are_stopped(shop: Repo) -> None:
     install(shop, "claude", slow=True)
-    install(shop, "qwen")
-    told = race(shop, "--race", "claude,qwen", "--merge")
+    install(shop, "qwen", after="claude")
+    told = race(shop, "--race", "claude,qwen", "--merge", "--sandbox", "plain")
     assert (told["result"], told["agent"], told["merge"]["ok"]) == ("proven", "qwen", True)
     assert {each["agent"]: each["result"] for each in told["race"]} == {"claude": "interrupted", "qwen": "proven"}
+    assert [each["usage"]["tokens"] for each in told["race"]] == [1050, 7]
     assert (shop.top / "price.py").read_text() == RIGHT
     assert at_work(shop) == []
 

@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from agenttalk.doors.cli.plans.run import _is_over
 from doors.cli.changes.changekit import CHECK, PATIENCE, RIGHT, SUITE, WRONG, Repo, make_repo, writes
 from kits.provekit import git, repository
 
@@ -64,7 +66,7 @@ def test_who_lies_is_not_believed(shop: Repo) -> None:
     assert "✗ not proven" in told
     assert "│ AssertionError: 0 != 80" in told.split("✗ not proven")[1]
     assert "agenttalk explain" in told
-    assert told.count("✗ round 1: refused: 'check' failed (it ended with 1)\n") == 1
+    assert told.count("✗ round 1: refused: 'check' failed (it ended with 1") == 1
     assert untouched(shop)
 
 
@@ -531,6 +533,16 @@ while not pathlib.Path({str(go)!r}).exists():
     assert list_branches(shop) == ["main"]
     go.touch()
     assert shop.json(CHECK, shop.agent(slow), "--sandbox", "plain")["result"] == "proven"
+
+
+def test_a_question_after_the_last_round_is_the_end_only_when_the_plan_has_ended() -> None:
+    """A person may answer it later. Until the plan has ended, its result is not known."""
+    over = partial(_is_over, watch=False, until_asked=True)
+    asked = {"questions": ["q1"], "result": "running", "state": "RUNNING", "closing": None}
+    assert over(asked)
+    assert not over(asked | {"closing": "the proofs of the plan are checked once more"})
+    assert over(asked | {"result": "failed", "state": "ENDED"})
+    assert not over(asked | {"questions": []})
 
 
 DECEIVES = RIGHT + "\n\nclass Any(int):\n    def __eq__(self, other):\n        return True\n"

@@ -1,76 +1,5 @@
-"""A plugin of pytest that reports every test over the engine's channel. PYTEST_DONT_REWRITE
-
-It is loaded before anything of the work, and binds what it needs at once, so that what the work patches later does not
-change what is reported. See `rules/suites/channel.py` for what it sends.
-"""
-
-import fcntl
-import json
-import os
-import socket
-import sys
-
+# A plugin of pytest that reports every test. It stands behind channel_client.py, in one module.
 import pytest
-
-_PYTHON_PATH = "PYTHONPATH"
-_PLUGINS = "PYTEST_PLUGINS"
-_HIGH = 400
-"""From which number on the descriptor of the channel is: programs that close all low ones leave it open."""
-
-
-def _open(place):
-    """Open the channel; None where there is none."""
-    try:
-        end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        end.connect(os.path.join(place, "s"))
-    except (OSError, AttributeError):
-        return None
-    low = end.detach()
-    try:
-        high = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _HIGH)
-    except (OSError, ValueError):
-        return low
-    os.close(low)
-    return high
-
-
-def _forget(place):
-    """Keep what this process starts from reporting: what pytest runs inside a test is not part of the suite."""
-    name = __name__.rpartition(".")[2]
-    for variable, word, mark in ((_PYTHON_PATH, place, os.pathsep), (_PLUGINS, name, ",")):
-        left = [part for part in os.environ.get(variable, "").split(mark) if part and part != word]
-        if left:
-            os.environ[variable] = mark.join(left)
-        else:
-            os.environ.pop(variable, None)
-    sys.path[:] = [path for path in sys.path if path != place]
-
-
-def _connect(place):
-    """Return the functions that add a frame and send what was added."""
-    descriptor = _open(place)
-    owner = os.getpid()
-    waiting = []
-    encode = json.JSONEncoder(separators=(",", ":")).encode
-    write, process = os.write, os.getpid
-    broken = [descriptor is None]
-
-    def say(*frame):
-        data = encode(frame).encode("ascii")
-        waiting.append(len(data).to_bytes(4, "big") + data)
-
-    def send():
-        data = b"".join(waiting)
-        del waiting[:]
-        if broken[0] or process() != owner:  # a fork of the runner is not the runner
-            return
-        try:
-            while data:
-                data = data[write(descriptor, data) :]
-        except OSError:
-            broken[0] = True
-
-    return say, send
 
 
 def _explain(report):
@@ -112,9 +41,8 @@ class _Run:
 
 def _make_hooks():
     """Make the hooks. What they share is in no namespace that a module could be asked for."""
-    place = os.path.dirname(os.path.abspath(__file__))
-    say, send = _connect(place)
-    _forget(place)
+    say, send = _start_report("pytest")
+    top = os.path.realpath(os.getcwd())
     runs = {}
     known = set()
     ending = {"session": None}
@@ -171,11 +99,8 @@ def _make_hooks():
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(config):
         session = ending["session"]
-        say("over", int(session.exitstatus) if session is not None else 0)
-        send()
+        _end_report(say, send, top, int(session.exitstatus) if session is not None else 0)
 
-    say("hello", 1, "pytest")
-    send()
     return {name: hook for name, hook in locals().items() if name.startswith("pytest_")}
 
 

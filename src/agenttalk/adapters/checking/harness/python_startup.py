@@ -2,8 +2,8 @@
 # It has to work with any Python, even an old one, and must never break a program.
 
 
-def _start(plugin):
-    """Load the reporter beside pytest, and then what this file stands in front of."""
+def _start(plugin, reporter):
+    """Load a reporter beside pytest or unittest, and then what this file stands in front of."""
     import os
     import sys
 
@@ -12,7 +12,19 @@ def _start(plugin):
         loaded = os.environ.get("PYTEST_PLUGINS", "")
         if plugin not in loaded.split(","):
             os.environ["PYTEST_PLUGINS"] = ",".join(filter(None, [loaded, plugin]))
+        if _runs_unittest():
+            __import__(reporter)
     _go_on([path for path in sys.path if os.path.abspath(path) != here])
+
+
+def _runs_unittest():
+    """Return whether this Python was started to run unittest. Its arguments are not there yet."""
+    try:
+        with open("/proc/self/cmdline", "rb") as file:
+            words = file.read().split(b"\0")
+    except (IOError, OSError):
+        return False
+    return any(pair == (b"-m", b"unittest") for pair in zip(words, words[1:]))
 
 
 def _go_on(places):

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
+from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize, summarize_lines
 from agenttalk.doors.cli.plans.live_view import describe_usage
-from agenttalk.rules.text.cli_words import CHANGE
+from agenttalk.rules.changes.change_plan import TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,6 +65,8 @@ class RaceRunner:
         except ValueError:
             told = {}
         self.answer = told if isinstance(told, dict) else {}
+        if self.result == "interrupted":
+            self.answer["usage"] = _read_usage(self.answer)
 
     def as_json(self) -> dict[str, Any]:
         """Return its end for programs."""
@@ -154,7 +157,7 @@ class AgentRace:
         arguments = [*ends, *to_arguments(self._options), self._check, "--", *winner.command.to_argv()]
         ours = [*OURSELVES[:-1], *roots, OURSELVES[-1]]
         if not self._out.as_json:
-            self._out.say(f"[green]✓[/] {self._out.text(CHANGE['taken'], agent=sanitize(winner.name))}", err=True)
+            self._out.say(f"[green]✓[/] {self._out.text('change_run.taken', agent=sanitize(winner.name))}", err=True)
             return subprocess.run(  # noqa: S603 - no shell, and the program is our own
                 [*ours, *arguments], cwd=self._folder, stderr=subprocess.DEVNULL, check=False
             ).returncode
@@ -173,7 +176,7 @@ class AgentRace:
             self._out.write_json({"ok": False, "result": result, "check": self._check, "race": race})
         else:
             check = f"[bold]{sanitize(self._check)}[/]"
-            self._out.say(f"[bold red]✗[/] {self._out.text(CHANGE['not_proven_by_any'], check=check)}")
+            self._out.say(f"[bold red]✗[/] {self._out.text('change_run.not_proven_by_any', check=check)}")
         return 3 if waiting else 1
 
     def _tell(self, runner: RaceRunner) -> None:
@@ -181,11 +184,25 @@ class AgentRace:
             return
         told = runner.as_json()
         took = describe_usage(self._out, runner.usage)
-        word = self._out.text(CHANGE[f"race.{runner.result}"])
+        word = self._out.text(f"change_run.race.{runner.result}")
         reason = summarize_lines(told["reason"] or "") if runner.result not in {"proven", "interrupted"} else ""
         parts = " [dim]·[/] ".join(part for part in (word, took, reason) if part)
         mark = _MARKS.get(runner.result, "[bold red]✗[/]")
         self._out.say(f"{mark} [bold]{sanitize(runner.name)}[/] {parts}", err=True)
+
+
+def _read_usage(answer: dict[str, Any]) -> dict[str, Any] | None:
+    """Read what a run that was stopped had used. It is written down when its turn is ended, after its last word."""
+    plan = str(answer.get("plan_id"))
+    try:
+        explained = root_access.ask_root(
+            Path(answer["root"]),
+            f"/api/plans/{plan}/tasks/{TASK}/explanation",
+            lambda local: local.plans.explain_task(plan, TASK),
+        )
+    except (AgentTalkError, KeyError):
+        return answer.get("usage")
+    return dict(explained).get("usage")
 
 
 def read_names(text: str) -> tuple[str, ...]:

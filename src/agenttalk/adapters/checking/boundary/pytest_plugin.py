@@ -1,0 +1,77 @@
+"""The judge's part in pytest: it begins and ends tests at the boundary, and writes what came of them.
+
+This module runs in the interpreter of the project that is checked, as a plugin of its pytest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import pytest
+
+from .judge import session
+from .runner_hooks import is_local, outcomes
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: Any) -> None:
+    """Run all tests in this process."""
+    outcomes.by_pytest = True
+    for name, value in (("dist", "no"), ("tx", []), ("numprocesses", None)):
+        if hasattr(config.option, name):
+            setattr(config.option, name, value)
+
+
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    """Keep the chosen tests."""
+    if outcomes.chosen is not None:
+        left = [item for item in items if item.nodeid not in outcomes.chosen]
+        items[:] = [item for item in items if item.nodeid in outcomes.chosen]
+        if left:
+            config.hook.pytest_deselected(items=left)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item: Any) -> Iterator[None]:
+    """Begin and end a test."""
+    session.begin_test()
+    outcomes.testing = True
+    if not is_local(getattr(item, "obj", None)) and hasattr(item, "obj"):
+        session.breach = "the test itself is code of the work"
+    yield
+    outcomes.testing = False
+    session.end_test()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_fixture_setup(fixturedef: Any) -> Iterator[None]:
+    """Keep what fixtures for several tests ask of the work."""
+    if fixturedef.scope == "function":
+        yield
+    else:
+        with session.kept():
+            yield
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport() -> Generator[None, Any, None]:
+    """Let a test fail in which the boundary was breached."""
+    made = yield
+    report = made.get_result()
+    if session.breach and report.outcome != "failed":
+        report.outcome = "failed"
+        report.longrepr = f"it does not cross the boundary: {session.breach}"
+        if hasattr(report, "wasxfail"):
+            del report.wasxfail
+
+
+def pytest_runtest_logreport(report: Any) -> None:
+    """Note what came of a test."""
+    outcome = "skipped" if report.outcome == "skipped" or hasattr(report, "wasxfail") else report.outcome
+    outcomes.note(report.nodeid, outcome, session.breach)
+
+
+def pytest_sessionfinish() -> None:
+    """Write what came of the tests."""
+    outcomes.write()

@@ -1,1 +1,0 @@
-"""What runs inside a check's own interpreter or runner, and reports over the engine's channel. Nothing imports it."""
