@@ -61,7 +61,7 @@ class VerifiedPlan(TypedDict):
     commit: str
     checks: list[RecheckView]
     reopened: list[str]
-    """Tasks that have to mend something."""
+    """Tasks that have to fix something."""
 
 
 class TransactionRunner(Protocol):
