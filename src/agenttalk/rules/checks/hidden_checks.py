@@ -44,7 +44,7 @@ def hide_command(command: Command) -> Command:
 
 
 def hide_results(told: Any, hidden: frozenset[str]) -> Any:
-    """Return what is told of a task without what hidden checks found, but that they passed or failed."""
+    """Remove what hidden checks found from a description of a task, but that they passed or failed."""
     if not hidden:
         return told
     match told:

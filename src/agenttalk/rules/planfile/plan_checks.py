@@ -200,13 +200,17 @@ class PlanExamination:
         if not hidden_checks.list_hidden(task.promise):
             return
         where = f"tasks[{at}].promise.checks"
-        if self._driver(task.agent) in _SEES_ALL:
-            message = f"{task.agent!r} gets its whole command, with every check of it"
-            self.refuse(Code.FIELD_VALUE, where, message, "hide no check from it, or give it another driver")
         reviewers = {*self.plan.review.reviewers, self.plan.review.coordinator} if self.plan.review else set()
-        if task.agent in reviewers:
-            message = f"{task.agent!r} reviews the plan, and would see its hidden checks"
-            self.refuse(Code.FIELD_VALUE, where, message, "have others review it, or hide no check")
+        doers = [task.agent, *task.race, *([task.reexecute_target] if task.reexecute_target else [])]
+        known = [self.settled.get(each) or self.plan.agents.get(each) for each in doers]
+        doers += [each.fallback for each in known if each is not None and each.fallback is not None]
+        for doer in dict.fromkeys(doers):
+            if self._driver(doer) in _SEES_ALL:
+                message = f"{doer!r} gets its whole command, with every check of it"
+                self.refuse(Code.FIELD_VALUE, where, message, "hide no check from it, or give it another driver")
+            if doer in reviewers:
+                message = f"{doer!r} reviews the plan, and would see its hidden checks"
+                self.refuse(Code.FIELD_VALUE, where, message, "have others review it, or hide no check")
 
     def _check_inputs(self, at: int, task: TaskSpec) -> None:
         names: set[str] = set()
