@@ -81,7 +81,7 @@ def test_who_lies_is_not_done_and_the_reason_says_so(shop: Shop, name: str) -> N
     code, task = shop.run()
     assert (code, task["state"]) == (1, "FAILED")
     assert "'tests-pass' failed" in task["reason"]
-    assert task["reason"].endswith("the agent says that it is finished, and has changed nothing")
+    assert task["reason"].endswith("the agent says that it is finished, but it changed nothing")
     assert task["usage"]["tokens"] >= 120
     assert any("all tests pass" in each.get("text", "") for each in shop.events())
 

@@ -45,7 +45,7 @@ def test_who_is_spoken_with_and_lies_is_not_done(spoken: Spoken, name: str) -> N
     code, task = spoken.run()
     assert (code, task["state"]) == (1, "FAILED")
     assert "'tests-pass' failed" in task["reason"]
-    assert task["reason"].endswith("the agent says that it is finished, and has changed nothing")
+    assert task["reason"].endswith("the agent says that it is finished, but it changed nothing")
 
 
 OUTSIDE = [[WriteStep("notes.md", "mine"), SayStep("Done.")]]

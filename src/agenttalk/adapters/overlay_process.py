@@ -56,15 +56,20 @@ def _take_view(*, private_user: bool) -> None:
     user, group = os.getuid(), os.getgid()
     _check(_LIBC.unshare(_NEW_MOUNTS | (_NEW_USER if private_user else 0)))
     if private_user:
+        # The kernel lets a user without rights map a group only once `setgroups` is denied, so the order matters.
         for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
             descriptor = os.open(f"/proc/self/{name}", os.O_WRONLY)
             os.write(descriptor, text.encode())
             os.close(descriptor)
+    # Mounts of the machine still arrive here, and none of ours leaves. Private ones would miss, for example, a disk
+    # that is mounted later.
     _check(_LIBC.mount(None, b"/", None, _RECURSIVE | _SLAVE, None))
 
 
 def _mount_overlay(top: bytes, name: bytes, lower: bytes, options: bytes) -> None:
     """Mount over the folder NAME/tree of `top`. Its paths are relative, and their names need no escapes."""
+    # Relative paths keep the options short, and free of characters that would need escapes; the kernel cuts options
+    # at a page.
     os.chdir(top)
     folders = b"lowerdir=%b,upperdir=%b/upper,workdir=%b/work" % (lower, name, name)
     place = name + b"/tree"

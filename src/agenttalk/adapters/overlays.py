@@ -31,6 +31,8 @@ class OverlayMounts:
     def __init__(self, user: str = "") -> None:
         """Start the process; with the `user` namespace for a user without rights. Raises OSError when it cannot."""
         self._lock = threading.Lock()
+        # A session of its own, so that Ctrl-C in a terminal does not end it: its mounts are in use until the engine
+        # has ended its checks.
         self._process = subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-I", "-S", str(overlay_process.__file__), *([user] if user else [])],
             stdin=subprocess.PIPE,
@@ -56,6 +58,8 @@ class OverlayMounts:
         """
         self._ask(overlay_process.MOUNT, os.fsencode(top), name.encode(), lower.encode(), self._options)
         path = Path(f"/proc/{self._process.pid}/root{top}/{name}/tree")
+        # Seen through the namespace, a mounted tree is another folder than the one below it. Without this, a mount
+        # that silently failed would have the check write into the folder itself.
         if path.samefile(top / name / "tree"):
             raise OSError(f"there is no mount at {path}")
         return path
@@ -70,6 +74,7 @@ class OverlayMounts:
             if pipe is not None:
                 with suppress(OSError):
                     pipe.close()
+        # Killing is enough: the kernel unmounts what is in a namespace that no process uses any more.
         self._process.kill()
         self._process.wait()
 

@@ -343,7 +343,7 @@ def test_what_calls_for_nothing_is_ignored_with_its_reason(name: str, change: di
 
 def test_unknown_events_are_ignored_and_a_missing_name_is_told() -> None:
     assert read_delivery(SOURCE, "gitea", [("X-Gitea-Event-Type", "wiki")], b"not even JSON") == IgnoredDelivery(
-        "'wiki' is not an event that calls for work"
+        "'wiki' is not an event that creates tasks"
     )
     found = read_delivery(SOURCE, "github", [("X-Gitea-Event-Type", "pull_request")], b"{}")
     assert isinstance(found, IgnoredDelivery)

@@ -647,7 +647,7 @@ def test_limits_are_told(tmp_path: Path) -> None:
     assert refused(space, attempt()) == {"big.bin": "it is larger than 100 bytes"}
     clone = begin(space, attempt())
     write(clone.path, {f"{at}.bin": bytes([at]) * 99 for at in range(3)})
-    assert list(refused(space, attempt()).values()) == ["all that is new is more than 250 bytes"]
+    assert list(refused(space, attempt()).values()) == ["the new files together have more than 250 bytes"]
     clone = begin(space, attempt())
     write(clone.path, {f"{at}.txt": "" for at in range(9)})
     assert "the tree has more than 8 files" in refused(space, attempt()).values()

@@ -58,7 +58,7 @@ def test_a_plan_whose_account_waits_says_until_when(tmp_path: Path) -> None:
         assert "claude: usage limit of the account until 2026-03-01T15:00:00Z" in shown
         assert "; 2 tasks wait</p>" in shown
         assert "<script>alert(1)" not in shown
-        assert "it goes on by itself at 2026-03-01T15:00:00Z" in await ada.page("/plans/p/tasks/t")
+        assert "it continues by itself at 2026-03-01T15:00:00Z" in await ada.page("/plans/p/tasks/t")
 
     visit(tmp_path / "root", use, clock=clock)
 

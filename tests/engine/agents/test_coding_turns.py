@@ -96,7 +96,7 @@ def test_what_it_tells_is_written_down_and_what_it_used_is_counted(tmp_path: Pat
             "end('Done.', permission_denials=[{'tool_name': 'Bash', 'tool_use_id': 'x'}])",
             "not permitted to the agent: Bash",
         ),
-        ("end('')", "the agent ended without having said or done anything"),
+        ("end('')", "the agent ended without any output or action"),
         ("end('No credit.', is_error=True)", "the agent failed: No credit."),
         ("end('No credit.', is_error=True)\nsys.exit(1)", "the agent failed: No credit."),
         ("text('I am at it')", "the agent ended without saying how its work ended"),
@@ -185,7 +185,7 @@ def test_who_stops_too_early_is_asked_for_the_rest_in_the_same_session(tmp_path:
     found = run(tmp_path, ASKED, outputs=[{"name": "note.txt", "deliverable": True}])
     assert found["state"] == "COMPLETED"
     [note] = (tmp_path / "root").glob("agents/dev/workspace/p/t/.agenttalk/*/outputs/note.txt")
-    assert "this is still missing:\n\ndeclared and not there: note.txt" in note.read_text()
+    assert "this is still missing:\n\ndeclared but missing: note.txt" in note.read_text()
     usage = found["usage"]
     assert (usage["tokens"], usage["cost_usd"]) == (200, 0.75)  # claude counts costs from the beginning of the session
 
@@ -194,8 +194,8 @@ def test_who_stops_too_early_is_asked_for_the_rest_in_the_same_session(tmp_path:
 def test_who_is_asked_twice_and_does_not_do_it_has_not_done_it(tmp_path: Path) -> None:
     found = run(tmp_path, "end('All is written.')", outputs=[{"name": "note.txt", "deliverable": True}])
     assert found["state"] == "FAILED"
-    assert found["reason"].startswith("declared and not there: note.txt")
-    assert found["reason"].endswith("the agent says that it is finished, and has called no tool")
+    assert found["reason"].startswith("declared but missing: note.txt")
+    assert found["reason"].endswith("the agent says that it is finished, but it called no tool")
     assert sum(each["kind"] == "end" for each in events(tmp_path)) == 3
 
 
@@ -402,7 +402,7 @@ def test_what_a_coding_agent_was_refused_is_a_remark_if_its_work_passes(repo: Pa
 
 OUT = [{"name": "note.txt", "deliverable": True}]
 GOES_ON = """tool('Write', file_path='a.py')
-rework = 'What to mend' in prompt
+rework = 'What to fix' in prompt
 note = pathlib.Path(os.environ["AGENTTALK_OUTPUTS"], "note.txt")
 if rework or not note.exists():
     note.write_text(('right' if going_on and rework else 'wrong') + str(sys.argv[2:]))
@@ -427,7 +427,7 @@ def test_rework_goes_on_with_the_session_and_counts_what_is_new(tmp_path: Path) 
 @pytest.mark.rest
 @pytest.mark.mends("C3")
 def test_rework_begins_anew_where_the_session_is_gone(tmp_path: Path) -> None:
-    lost = "if going_on and 'What to mend' in prompt:\n    sys.exit('No conversation found')\n"
+    lost = "if going_on and 'What to fix' in prompt:\n    sys.exit('No conversation found')\n"
     gone = lost + GOES_ON.replace("going_on and rework", "rework")
     found = run(tmp_path, gone, outputs=OUT, promise=RIGHT, max_reexecute_times=2, proving=True)
     assert (found["state"], found["rounds"]) == ("COMPLETED", 1)

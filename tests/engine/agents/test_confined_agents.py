@@ -182,7 +182,7 @@ def test_a_driver_that_knows_no_sandbox_starts_nothing_that_needs_one(tmp_path: 
     agents = {"a": {"driver": "python", "sandbox": "bubblewrap"}, "b": {"driver": "python", "isolation": "required"}}
     found, _ = run(tmp_path, plan(task("t", retry_times=0), task("u", "b", retry_times=0), agents=agents))
     assert states(found) == {"t": "FAILED", "u": "FAILED"}
-    assert "knows no sandbox" in (found.tasks[0]["reason"] or "")
+    assert "does not support a sandbox" in (found.tasks[0]["reason"] or "")
     assert "isolation is required" in (found.tasks[1]["reason"] or "")
 
 

@@ -213,7 +213,7 @@ def test_who_offers_no_permission_for_once_gets_none(tmp_path: Path) -> None:
             "its program ended (ended by SIGKILL), and it had not answered session/prompt",
         ),
         ("print('{}')\nsys.exit(0)", "its program ended (exit code 0), and it had not answered initialize"),
-        ("begin()\nend()\nrest()", "the agent ended without having said or done anything"),
+        ("begin()\nend()\nrest()", "the agent ended without any output or action"),
     ],
 )
 def test_whatever_it_does_there_is_an_end_with_a_reason(tmp_path: Path, behaviour: str, words: str) -> None:

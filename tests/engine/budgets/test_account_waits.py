@@ -155,7 +155,9 @@ def test_all_agents_of_the_account_wait_and_others_go_on(tmp_path: Path) -> None
             {"agent": "claude", "until": "2026-03-01T15:00:00Z", "reason": reason, "tasks": 2, "text": text}
         ]
         moves_on = (await explain_json(engine.deps, "p", "b"))["moves_on"]
-        assert moves_on.startswith("it goes on by itself at 2026-03-01T15:00:00Z, and its attempts so far do not count")
+        assert moves_on.startswith(
+            "it continues by itself at 2026-03-01T15:00:00Z, and its attempts so far do not count"
+        )
         assert agents.runs("two") == 0
         await go_on(engine, clock, 3 * 3600)
         assert states(await engine.until(lambda now: now.state == "ENDED"))["b2"] == "COMPLETED"
@@ -234,7 +236,7 @@ def test_an_agent_that_fakes_limits_fails_in_the_end_with_an_alert(tmp_path: Pat
             await go_on(engine, clock, 24 * 3600)
         ended = await engine.until(lambda now: now.state == "ENDED")
         assert (states(ended)["t"], agents.runs("dev")) == ("FAILED", MOST_STOPS + 1)
-        assert str(ended.tasks[0]["reason"]).startswith("limits of its provider have stopped it 11 times in a row")
+        assert str(ended.tasks[0]["reason"]).startswith("limits of its provider stopped it 11 times in a row")
 
     play(tmp_path / "root", use, clock=clock)
 

@@ -56,7 +56,7 @@ def test_a_limit_counts_what_was_spent_before_and_raising_it_lets_work_go_on(tmp
         assert told["goes_on_at"] == "2026-03-02T00:00:00Z"
         why = await explain_json(engine.deps, "p2", "one")
         assert why["reason"] == "budget-exhausted: the day's budget of $0.5 is used up"
-        assert why["moves_on"].startswith("it goes on by itself at 00:00 UTC, or when the limit is raised")
+        assert why["moves_on"].startswith("it continues by itself at 00:00 UTC, or when the limit is raised")
         assert len(await questions.list_open(engine.deps)) == 1
         await limited(engine, 5.0)
         assert states(await engine.until(lambda now: now.state == "ENDED", "p2"))["one"] == "COMPLETED"
@@ -174,7 +174,7 @@ def test_a_turn_that_the_day_stops_in_its_middle_goes_on_the_next_day(tmp_path: 
             ("aborted", "DAY_SPENT", "budget-exhausted: $0.4 of the day's budget of $0.3")
         ]
         assert why["moves_on"].startswith(
-            "the day stopped its turn in the middle, which does not count against s; it goes on"
+            "the day's limit stopped its turn, which does not count against s; it goes on"
         )
         assert await day_limit.describe_waiting(engine.deps) == {"waiting": 1, "stopped": ["p/one"]}
         assert [each["claims"] for each in (await honesty.build_report(engine.deps))["agents"]] == [0]
@@ -234,7 +234,7 @@ def test_a_task_that_no_day_is_enough_for_asks_a_person_in_the_end(tmp_path: Pat
         await another_day(engine, clock)
         assert len(spender.attempts) == 3
         [asked] = await questions.list_open(engine.deps)
-        assert "the limit of the day has stopped it 3 times in a row" in asked.document.title
+        assert "the day's limit stopped it 3 times in a row" in asked.document.title
         spender.ends = True
         await limited(engine, 2.0)
         await questions.answer(engine.deps, asked.request_id, by="ada", decision="PROVIDE", answers=["retry"])

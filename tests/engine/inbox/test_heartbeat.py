@@ -360,7 +360,7 @@ def test_a_declared_output_that_is_missing_fails_the_command(desk: Desk) -> None
         produces=[{"output_name": "made.txt", "files": []}, {"output_name": "forgotten.md", "files": []}],
     )
     assert desk.once().ran == 1
-    assert desk.ack(message_id)["result"]["details"] == "OUTPUT_MISSING: declared and not there: forgotten.md"
+    assert desk.ack(message_id)["result"]["details"] == "OUTPUT_MISSING: declared but missing: forgotten.md"
     assert desk.envelopes() == []
 
 

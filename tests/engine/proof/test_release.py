@@ -220,7 +220,7 @@ def test_without_somebody_to_make_checks_nothing_is_approved(tmp_path: Path) -> 
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.submit(plan(task("make", outputs=[{**APP, "deliver_to": []}]), release={"gates": BUILD}))
         await engine.ended()
-        return (await decided(engine)).as_json()
+        return dict((await decided(engine)).as_json())
 
     told = play(tmp_path, use, a=says())
     assert told["state"] == "rejected"
@@ -519,7 +519,7 @@ def test_a_revoked_release_stays_revoked_until_it_is_decided_anew(tmp_path: Path
 
 
 def test_a_rejection_revokes_the_approval_before_it(tmp_path: Path) -> None:
-    """The same work, and a gate that does not pass any more."""
+    """The same work, and a gate that no longer passes."""
     flag = tmp_path / "red"
     gates = {"build": {"kind": "run", "run": f"test ! -e {flag}"}}
     compiled = plan(task("make", outputs=[{**APP, "deliver_to": []}]), release={"gates": gates})

@@ -713,7 +713,7 @@ def test_who_works_in_a_folder_refuses_by_a_file_in_its_outbox(tmp_path: Path, h
         )
         assert agents.turns[1].command.reexecute is not None
         assert agents.turns[1].command.reexecute.validation_result.validator == "reader"
-        asked = "What the validator asks of you: Please add the price." in agents.turns[1].prompt
+        asked = "The validator's instructions: Please add the price." in agents.turns[1].prompt
         assert asked is (how != "a result")
         assert agents.turns[1].inputs["previous_output"] == {"text.md/text.md": b"version 1"}
         await _handed_over(engine)

@@ -300,14 +300,14 @@ def test_a_review_of_an_old_head_is_none(tmp_path: Path) -> None:
         place.deeds = [reviews]
         await place.ran()
         assert place.outcomes[0].code == "no_action"
-        assert place.outcomes[0].detail.endswith(f"is of {old[:10]}, an old head: it has to be of {new[:10]}")
+        assert place.outcomes[0].detail.endswith(f"is of {old[:10]}, not of the newest head {new[:10]}")
 
     play(tmp_path, work)
 
 
 @pytest.mark.parametrize(
     ("login", "event", "words"),
-    [("maintainer", "APPROVED", "there is no review"), ("agent-reviewer", "COMMENT", "is COMMENT, and APPROVED or")],
+    [("maintainer", "APPROVED", "there is no review"), ("agent-reviewer", "COMMENT", "is COMMENT; APPROVED or")],
 )
 def test_only_a_verdict_by_the_agent_s_own_account_is_a_review(
     tmp_path: Path, login: str, event: str, words: str

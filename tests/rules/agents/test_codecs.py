@@ -198,7 +198,7 @@ def test_codex_tells_tools_of_every_kind_and_what_was_declined() -> None:
             found.add_event(event)
     assert found.fault == (
         Code.COMMAND_FAILED,
-        "the agent ended without saying how its work ended; the last that it told was: Reconnecting... 1/5",
+        "the agent ended without saying how its work ended; its last output was: Reconnecting... 1/5",
     )
 
 
@@ -299,7 +299,7 @@ def test_a_codec_or_a_pattern_that_is_none_is_refused() -> None:
 def test_an_empty_turn_is_none() -> None:
     assert RunSummary(says_end=False).fault == (
         Code.AGENT_SILENT,
-        "the agent ended without having said or done anything",
+        "the agent ended without any output or action",
     )
     assert RunSummary(says_end=False, text="yes").fault is None
     assert RunSummary(says_end=False, tools=1).fault is None
@@ -405,4 +405,4 @@ def test_an_agent_that_counts_calls_of_tools_is_not_said_to_have_called_none() -
     account = RunSummary()
     account.add_event(AgentEvent("usage", used=UsageTotals(tool_calls=1)))
     assert account.remark == ""
-    assert "has called no tool" in RunSummary().remark
+    assert "called no tool" in RunSummary().remark

@@ -222,7 +222,7 @@ def test_no_program_of_the_work_is_on_the_path(path: list[str]) -> None:
         ({"min_bytes": 4, "sha256": DIGEST, "contains": "ab"}, ""),
         ({"min_bytes": 5}, "at least 5 are required"),
         ({"sha256": OTHER}, "its hash is"),
-        ({"contains": "x"}, "does not hold 'x'"),
+        ({"contains": "x"}, "does not contain 'x'"),
     ],
 )
 def test_a_file_has_what_is_asked_for(fields: dict[str, Any], words: str) -> None:
@@ -297,7 +297,7 @@ def test_no_change_or_one_of_protected_paths_never_passes() -> None:
         ({}, HttpAnswer(200, b"", True, "u"), ""),
         ({"status": 404, "contains": "no"}, HttpAnswer(404, b"none", True, "u"), ""),
         ({}, HttpAnswer(500, b"", True, "u"), "the status is 500, not 200"),
-        ({"contains": "x"}, HttpAnswer(200, b"abc", True, "u"), "the answer does not hold"),
+        ({"contains": "x"}, HttpAnswer(200, b"abc", True, "u"), "the answer does not contain"),
         ({"contains": "x"}, HttpAnswer(200, b"abc", False, "u"), "what could be read"),
     ],
 )
@@ -336,7 +336,9 @@ def test_an_output_is_stored_as_declared_and_accepted_just_so(
 def test_a_report_is_there_or_not() -> None:
     assert check_results.judge_report("done") == CheckFinding(True)
     for nothing in (" ", None):
-        assert check_results.judge_report(nothing) == CheckFinding(False, "missing", "the agent has reported nothing")
+        assert check_results.judge_report(nothing) == CheckFinding(
+            False, "missing", "the agent has submitted no report"
+        )
 
 
 SHOWN = check_results.hash_shown("Good?", {"a.png": DIGEST})
@@ -350,8 +352,8 @@ SHOWN = check_results.hash_shown("Good?", {"a.png": DIGEST})
         (None, SHOWN, "not answered yet"),
         (Confirmation(" ", True, SHOWN), SHOWN, "who"),
         (Confirmation("ann", False, SHOWN), SHOWN, "ann said no"),
-        (Confirmation("ann", True, OTHER), SHOWN, "something else"),
-        (Confirmation("ann", True, ""), "", "something else"),
+        (Confirmation("ann", True, OTHER), SHOWN, "another version"),
+        (Confirmation("ann", True, ""), "", "another version"),
     ],
 )
 def test_a_persons_yes_is_to_exactly_what_was_shown(confirmation: Confirmation | None, shown: str, words: str) -> None:

@@ -32,7 +32,7 @@ def test_what_fits_is_not_complained_of(content_type: str, data: bytes) -> None:
         ("application/json", b'{"a": NaN}', "is not JSON"),
         ("application/geo+json", b"{", "is not JSON"),
         ("text/csv", b"a;\xff", "is not text in UTF-8: byte 2 is wrong"),
-        ("text/plain", b"a\0b", "holds a zero byte"),
+        ("text/plain", b"a\0b", "contains a zero byte"),
         ("application/xml", b"\xff\xfe<", "is not text"),
         ("image/png", b"<html>", "does not begin like image/png"),
         ("application/pdf", b"", "does not begin like application/pdf"),

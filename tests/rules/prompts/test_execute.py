@@ -154,7 +154,7 @@ def test_an_agent_without_a_role_is_not_told_one() -> None:
 
 def test_missing_inputs_are_named() -> None:
     text = prompt(missing=("design.md", "two\nlines"))
-    assert "These inputs are not there" in text
+    assert "These inputs do not exist" in text
     assert '- "design.md"\n- "two\\nlines"' in text
     assert "Missing inputs" not in prompt()
 
@@ -209,7 +209,7 @@ def test_rework_shows_everything_that_was_wrong() -> None:
             "2. [MEDIUM] Too long.",
         ]
     ]
-    assert "Mend every point" in text
+    assert "Fix every point" in text
 
 
 def test_a_chinese_prompt_is_chinese_and_says_the_same() -> None:

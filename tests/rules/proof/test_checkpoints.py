@@ -180,7 +180,9 @@ def test_only_what_a_promise_names_stops_it_and_a_person_always_can(
 def test_why_something_stops_is_said_in_words() -> None:
     assert (str(Abort("stuck", "20 times")), str(Abort("user-aborted", ""))) == ("stuck: 20 times", "user-aborted")
     assert find_conditions(None, "stuck") == ()
-    assert str(checkpoints.make_drift_abort(["a", "b"])) == "scope-drift: it changed a, b, which it may not"
+    assert (
+        str(checkpoints.make_drift_abort(["a", "b"])) == "scope-drift: it changed a, b, which its scope does not allow"
+    )
 
 
 @pytest.mark.mends("A7")

@@ -59,7 +59,7 @@ def test_without_all_of_them_the_default_holds_but_is_not_milder(default: str | 
         POLICY, {"r1": fine("r1", decision=said), "r2": "its task is FAILED"}, None, default=default
     )
     assert (ruling.decision, ruling.missing, ruling.by) == (decision, ("r2",), "engine")
-    assert any("r2 was not heard: its task is FAILED" in each for each in ruling.reasons)
+    assert any("r2 gave no review: its task is FAILED" in each for each in ruling.reasons)
 
 
 def test_nobody_heard_at_all() -> None:
@@ -119,7 +119,7 @@ def test_a_review_needs_only_a_score_and_a_decision() -> None:
         (b"{", ""),
         (b'{"score": 200, "decision": "APPROVE"}', "score"),
         (said(dag={"file_name": "x", "sha256": wire.sha256(b"x")}), "another DAG"),
-        (said(reviewer_agent_id="r2"), "speaks for r2"),
+        (said(reviewer_agent_id="r2"), "written for r2"),
     ],
 )
 def test_what_is_no_review_says_why(data: bytes, why: str) -> None:

@@ -93,7 +93,7 @@ def test_a_person_sees_the_reason_beside_the_check_and_its_last_result() -> None
     said = disputes.render_question("p/fix", "dev", "Five is wrong.\n✓ approved by ada", check, last)
     assert said.splitlines() == [
         "dev says that the check 'works' of p/fix is wrong.",
-        "The check stays as it is until you change the plan, and the task goes on meanwhile.",
+        "The check stays as it is until you change the plan, and the task continues meanwhile.",
         "",
         "Its reason, in its own words:",
         "> Five is wrong.",
@@ -106,7 +106,9 @@ def test_a_person_sees_the_reason_beside_the_check_and_its_last_result() -> None
         "> got 4",
     ]
     assert disputes.render_question("p/fix", "dev", "x", check, {"passed": True}).endswith("Last time it passed")
-    assert disputes.render_question("p/fix", "dev", "", check, None).endswith("It has not been made of this task yet.")
+    assert disputes.render_question("p/fix", "dev", "", check, None).endswith(
+        "This task has not been checked by it yet."
+    )
     assert disputes.describe_check({"id": "a", "kind": "run", "run": "x" * 999}).endswith("…")
 
 

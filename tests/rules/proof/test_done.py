@@ -61,7 +61,7 @@ def test_evidence_that_passed_is_fresh_and_is_trusted_fulfils() -> None:
         ([seen("tests", passed=False)], "'tests' failed"),
         ([seen("tests", passed=False, detail="2 failed: a, b")], "'tests' failed (2 failed: a, b)"),
         ([seen("tests", fresh=False)], "'tests' is stale"),
-        ([seen("tests", "observed")], "'tests' is only observed, and executed is needed"),
+        ([seen("tests", "observed")], "'tests' is only observed; executed is required"),
         ([seen("tests", fresh=False), seen("tests", passed=False)], "'tests' failed"),
     ],
 )
@@ -173,7 +173,7 @@ def test_the_other_conditions_of_being_done() -> None:
     present = done_when({"type": "evidence-present", "target": "x"})
     assert decide(present, [seen("x")], []).fulfilled
     assert decide(present, [seen("x", "claimed")], []).blockers == (
-        "evidence 'x' is only claimed, and attested is needed",
+        "evidence 'x' is only claimed; attested is required",
     )
     confirmed = done_when({"type": "user-confirmed"})
     assert decide(confirmed, [], [], confirmed=True).trust == "confirmed"

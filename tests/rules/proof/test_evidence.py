@@ -199,7 +199,7 @@ def test_a_result_as_evidence_tells_its_doubts() -> None:
     assert (seen.id, seen.passed, seen.fresh, seen.trust, seen.by) == ("tests", True, True, "executed", "engine")
     assert seen.at == "2026-01-08T10:30:00Z"
     assert seen.detail == (
-        "4 passed; flaky: a, b, c …; weak: it was not seen to fail before the work began; not isolated"
+        "4 passed; flaky: a, b, c …; weak: it was not shown to fail before the work began; not isolated"
     )
     assert result(isolated=True, flaky=("a",)).to_evidence(fresh=False).detail == "flaky: a"
     assert result(flaky=("a", "b", "c")).to_evidence(fresh=True).detail == "flaky: a, b, c"

@@ -81,10 +81,10 @@ def test_without_a_branch_thresholds_and_documents_count() -> None:
     task = node(gates=GATES)
     assert judge_gates(task, scores={"t": 80, "other": 60.5}, evidence={"report.json"}) == ScoreGateResult(met=True)
     gate = judge_gates(task, scores={"t": 79, "other": 90}, evidence={"report.json"})
-    assert (gate.met, gate.unmet) == (False, ("'t' has the score 79, and at least 80 is needed",))
+    assert (gate.met, gate.unmet) == (False, ("'t' has the score 79; at least 80 is required",))
     gate = judge_gates(task, scores={"t": 80, "other": math.nan}, evidence=())
     assert gate.unmet == (
-        "'other' has no score, and at least 60.5 is needed",
+        "'other' has no score; at least 60.5 is required",
         "the document 'report.json' is not there",
     )
     assert not judge_gates(task, scores={}, evidence={"report.json"}).met
@@ -103,7 +103,7 @@ def test_a_threshold_that_nobody_knows_hides_no_other() -> None:
     )
     assert gate.unmet == (
         "the threshold 'quality' is unknown; a threshold is named <task_id>_min_score",
-        "'t' has the score 10, and at least 80 is needed",
+        "'t' has the score 10; at least 80 is required",
     )
 
 

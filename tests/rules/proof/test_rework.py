@@ -27,7 +27,7 @@ ASKED = ValidationCriteria(quality_threshold=70)
     [
         ({"score": 90, "decision": "ACCEPT", "reason": "fine"}, True, "fine"),
         ({"score": 90, "decision": "ACCEPT"}, True, "it is as asked for"),
-        ({"score": 60, "decision": "ACCEPT", "reason": "fine"}, False, "fine (it scores 60, and 70 is asked for)"),
+        ({"score": 60, "decision": "ACCEPT", "reason": "fine"}, False, "fine (score 60; at least 70 is required)"),
         ({"score": 90, "decision": "REJECT", "reason": " "}, False, "it is not good enough"),
         ({"score": 90, "decision": "accept"}, False, "it is not good enough"),
         ({"score": 90}, False, "it is not good enough"),

@@ -115,7 +115,7 @@ def test_a_day_that_stops_an_attempt_counts_for_nothing_until_it_does_so_again_a
     day = Abort("budget-exhausted", "10 USD", pauses=True)
     outcomes = [decide(Performance("aborted"), TaskHistory(day_stops=before), abort=day) for before in (0, DAYS - 1)]
     assert [(each.cause, each.again) for each in outcomes] == [("DAY_SPENT", True), ("NEEDS_PERSON", False)]
-    assert outcomes[1].reason == "the limit of the day has stopped it 3 times in a row: budget-exhausted: 10 USD"
+    assert outcomes[1].reason == "the day's limit stopped it 3 times in a row: budget-exhausted: 10 USD"
     stopped = decide_turn(facts(Performance("aborted"), abort=Abort("user-aborted", "by ada")), unasked)
     assert (stopped.cause, stopped.reason) == ("ABORTED", "user-aborted: by ada")
     assert [each.allowed for each in stopped.gates] == [False]
@@ -129,7 +129,7 @@ def test_a_limit_of_the_provider_counts_for_nothing_until_it_does_so_again_and_a
     faked = TaskHistory(limit_stops=MOST_STOPS, retry_times=1)
     assert decide(limited, faked).cause == "RETRY"
     failed = decide(limited, replace(faked, retries=1))
-    told = "limits of its provider have stopped it 11 times in a row, so this one counts as a failure: it is used up"
+    told = "limits of its provider stopped it 11 times in a row, so this one counts as a failure: it is used up"
     assert (failed.cause, failed.reason) == ("FAILED_FOR_GOOD", told)
     foreign = decide_foreign_turn(limited, TaskHistory(retry_times=1), task_id="t", agent_id="a", at="")
     assert (foreign.cause, foreign.reason) == ("RETRY", "it is used up")

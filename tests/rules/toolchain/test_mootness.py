@@ -148,7 +148,7 @@ def test_an_issue_is_over_when_others_closed_deleted_or_took_it() -> None:
     assert stands("issue_assigned", {"issue": closed})[0] == "due"
     taken = issue(assignees=(OTHER,))
     by_other = {"issue": taken, "changes": (Change(what="unassigned", by=OTHER, who=ME),)}
-    assert stands("issue_assigned", by_other) == ("moot", f"{REPO}#5 was given to others meanwhile, by alice")
+    assert stands("issue_assigned", by_other) == ("moot", f"{REPO}#5 was reassigned meanwhile, by alice")
     by_me = {"issue": taken, "changes": (Change(what="unassigned", by=ME, who=ME),)}
     assert stands("issue_assigned", by_me)[0] == "due"
     assert stands("issue_assigned", {"issue": taken})[0] == "due"

@@ -92,12 +92,12 @@ THREADS = [{"path": "x.py", "line": 3}, {"path": "x.py", "line": 9}, {"path": "x
         (order("review_updated"), {"reviews": [review("REQUEST_CHANGES")]}, True, "REQUEST_CHANGES"),
         (order("review_request"), {"reviews": [review(author=ANN)]}, False, "no review of acme/widgets#5 by Agent"),
         (order("review_request"), {"reviews": None}, False, "there is no review"),
-        (order("review_request"), {"reviews": [review("COMMENT")]}, False, "is COMMENT, and APPROVED or"),
+        (order("review_request"), {"reviews": [review("COMMENT")]}, False, "is COMMENT; APPROVED or"),
         (order("review_request"), {"reviews": [review(submitted_at=BEFORE)]}, False, f"before {SINCE}"),
         (order("review_request"), {"reviews": [review(submitted_at="")]}, False, "at no known time"),
-        (order("review_request"), {"reviews": [review(commit=OLD)], "pull": pull()}, False, "an old head"),
-        (order("review_request"), {"reviews": [review(commit=OLD)], "pull": None}, False, "an old head"),
-        (order("review_request"), {"reviews": [review(commit="")], "pull": pull()}, False, "is of no commit"),
+        (order("review_request"), {"reviews": [review(commit=OLD)], "pull": pull()}, False, "newest head"),
+        (order("review_request"), {"reviews": [review(commit=OLD)], "pull": None}, False, "newest head"),
+        (order("review_request"), {"reviews": [review(commit="")], "pull": pull()}, False, "is of no commit, not"),
         (order("review_request"), {"reviews": [review(commit=NEW)], "pull": pull(head_sha=NEW)}, True, "of cccc"),
         (order("review_result", result="APPROVED"), {"pull": MERGED}, True, "was merged by Agent-Dev at bbbb"),
         (order("review_result", result="APPROVED"), {"pull": None}, False, "there is no pull request"),
@@ -198,7 +198,7 @@ THREADS = [{"path": "x.py", "line": 3}, {"path": "x.py", "line": 9}, {"path": "x
         (order("mention", intent_hint="question"), {"comments": [comment()]}, True, "wrote comment 9"),
         (order("mention"), {"comments": [comment(author=ANN)]}, False, "the last one is ann's"),
         (order("mention"), {"comments": []}, False, f"by Agent-Dev since {SINCE}"),
-        (order("mention", intent_hint="fyi"), {}, False, "only the report tells"),
+        (order("mention", intent_hint="fyi"), {}, False, "only the report shows"),
         (order("infrastructure_failure"), {}, False, "nothing at the forge shows"),
     ],
 )
@@ -283,7 +283,7 @@ SAYS: list[tuple[Claim, dict[str, Any], bool, str]] = [
     (Claim("merged", repository="acme/other"), {}, False, "it says acme/other, and the task is about acme/widgets"),
     (Claim("review", verdict="APPROVED", id=3), {"reviews": [review()]}, True, "APPROVED"),
     (Claim("review", id=99), {"reviews": [review()]}, False, "there is no review 99"),
-    (Claim("review", verdict="APPROVED"), {"reviews": [review("COMMENT")]}, False, "is COMMENT, and APPROVED is"),
+    (Claim("review", verdict="APPROVED"), {"reviews": [review("COMMENT")]}, False, "is COMMENT; APPROVED is"),
     (Claim("review"), {"reviews": [review("COMMENT")]}, True, "COMMENT"),
     (Claim("comment", id=9), {"comments": [comment()]}, True, "wrote comment 9"),
     (Claim("comment", id=1), {"comments": [comment()]}, False, "there is no comment 1"),
@@ -296,7 +296,7 @@ SAYS: list[tuple[Claim, dict[str, Any], bool, str]] = [
     (Claim("push", sha=NEW), {"pull": None}, False, "there is no pull request"),
     (Claim("pull_request", number=5), {"pull": pull()}, True, "is by Agent-Dev, opened at"),
     (Claim("pull_request", number=5), {"pull": pull(created_at="")}, True, "an unknown time"),
-    (Claim("pull_request", number=5), {"pull": pull(author=ANN)}, False, "is ann's, not Agent-Dev's"),
+    (Claim("pull_request", number=5), {"pull": pull(author=ANN)}, False, "is by ann, not by Agent-Dev"),
     (Claim("pull_request", number=5), {"pull": None}, False, "there is no pull request"),
     (Claim("pull_request"), {}, False, "it names no pull request"),
     (Claim("issue", number=4), {"issue": ForgeIssue(number=4, author=ANN)}, True, "is open"),
@@ -476,7 +476,7 @@ def test_the_lead_s_word_decides_about_steps_that_were_left_out() -> None:
     assert asked.startswith("lead: do these steps of 'T' not apply? step 1: frozen. Seen: no_action: the head of")
     assert (
         read_back.render_question("", "T", said, [])
-        == "Do these steps of 'T' not apply? step 1: frozen. Seen: the forge was not asked"
+        == "Do these steps of 'T' not apply? step 1: frozen. Seen: the forge was not read"
     )
     shown = read_back.collect_evidence(order("ci_failure"), NOTHING, facts(**PUSHED), AFTER)
     assert shown[-1].passed

@@ -206,6 +206,8 @@ def main() -> None:
     except OSError as error:
         _tell(control, b"failed %b %d" % (step, error.errno or 0))
         return
+    # From here on a tree exists. If anything fails now, the tree is killed before the engine hears `dead` or sees the
+    # socket closed.
     keeping = _TreeKeeper(control, wake, program, spare=BUBBLEWRAP in request.confined)
     try:
         _let_go()
@@ -221,11 +223,16 @@ def _prepare() -> int:
 
     if ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError("the system has no child subreapers")
+    # A pipe and not a flag: a child that ends between `waitpid` and `poll` makes the pipe readable, so `poll`
+    # returns at once. The pipe is written only for signals that have a handler, hence the empty one.
     wake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    # A program of the same user can signal its keeper. Nothing but SIGKILL may end the keeper before the tree is
+    # dead.
     for number in _catchable() - {signal.SIGCHLD}:
         signal.signal(number, signal.SIG_IGN)
+    # A mask is inherited by exec, and one that blocks SIGCHLD would leave us waiting for children that have ended.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     return wake
 
@@ -256,8 +263,10 @@ def _enter(pid: int, number: int) -> None:
     mounts = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     user = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
     ours = os.stat("/proc/self/ns/user").st_ino  # noqa: PTH116 - pathlib is slow to load
+    # The process id may be another process's by now. The number tells which namespace was meant.
     if os.fstat(mounts).st_ino != number:
         raise OSError(errno.ESTALE, "that mount namespace is gone")
+    # The user namespace first: entering a mount namespace takes rights in the user namespace that owns it.
     for descriptor, wanted in ((user, os.fstat(user).st_ino != ours), (mounts, True)):
         if wanted and calls.setns(descriptor, 0):
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -295,6 +304,8 @@ def _limited(argv: list[bytes], env: dict[bytes, bytes], limits: bytes) -> int:
     import resource
 
     wanted = _wanted(limits)
+    # Only the soft limits, because a process without rights can never raise a hard one again, and the keeper needs
+    # its own. The program's hard limits follow once it has an id.
     for number, (least, _, hard) in wanted.items():
         resource.setrlimit(number, (least, hard))
     try:
@@ -356,6 +367,7 @@ def _become(request: _Request, program: bytes, says: int) -> None:
         _give_up(request, program)
         for number, (least, _, _) in _wanted(request.limits).items() if request.limits else ():
             resource.setrlimit(number, (least, least))
+        # The pipe belongs to the keeper: a signal of the program must not be written into it.
         signal.set_wakeup_fd(-1)
         for number in _catchable():
             signal.signal(number, signal.SIG_DFL)
@@ -467,6 +479,8 @@ class _TreeKeeper:
         poller = select.poll()
         poller.register(self._wake, select.POLLIN)
         pause = _FIRST_PAUSE
+        # Without a limit: giving up would say `dead` while something lives, and the next attempt would begin beside
+        # it.
         while self._any_left():
             if any(process.group == self._program for process in self._hunt(signal.SIGKILL)):
                 self._kill_group()  # an empty group's id might be reused by another program

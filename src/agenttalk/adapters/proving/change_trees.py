@@ -122,7 +122,7 @@ class ChangeTrees:
         tip = self._read(named) if named else None
         if tip is None:
             message = "there is no default branch to hold the work against"
-            raise UsageError(Code.NAME_UNKNOWN, message, hint="name what it began from: --base REF")
+            raise UsageError(Code.NAME_UNKNOWN, message, hint="name the commit that it started from: --base REF")
         return self._fork(tip, head, named), named
 
     def _fork(self, base: str, head: str, name: str) -> str:

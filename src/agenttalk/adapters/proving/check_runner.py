@@ -16,7 +16,7 @@ from agenttalk.adapters.checking.checker import Checker, CheckFacts
 from agenttalk.adapters.checking.command import CheckContext
 from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.adapters.proving import evidence_inputs as inputs
-from agenttalk.adapters.proving.plan_workspaces import FOLDER
+from agenttalk.adapters.workspaces.git import FOLDER
 from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparationRun, PreparedTree
 from agenttalk.adapters.workspaces.results import SealedCheckout
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace

@@ -65,12 +65,14 @@ class MergeTrain:
     @contextmanager
     def join(self, lease: str) -> Iterator[TrainPlace]:
         """Stand in line; the holder of the turn stands first. Leaving without having landed rebuilds those behind."""
+        # While the train was empty, no member read the branch, so the tip is read anew.
         if not self._line.members:
             self._landed = ""
         self._update(self._line.join(lease, first=self._holder == lease))
         try:
             yield TrainPlace(self, lease)
         finally:
+            # Also when the attempt was cancelled: those behind must not wait for a candidate that never comes.
             self._update(self._line.leave(lease))
             numbers = {self._line.tip, *(member.build for member in self._line.members)}
             self._commits = {number: commit for number, commit in self._commits.items() if number in numbers}
@@ -94,6 +96,8 @@ class MergeTrain:
         self._announce()
 
     def _announce(self) -> None:
+        # Callers that wait hold the old event, which stays set. A caller that waits from now on gets the next
+        # change, so none is missed and none is seen twice.
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -114,6 +118,8 @@ class MergeTrain:
     def offer(self, lease: str, base: TrainBase, commit: str) -> None:
         """Have those behind build on a candidate; see `TrainPlace`."""
         self._update(self._line.offer(lease, base.number))
+        # After the announcement, and yet in time: nothing is awaited in between, so callers that wait run only
+        # after this line.
         self._commits[self._line.member(lease).build] = commit
 
     def fail(self, lease: str, base: TrainBase) -> None:
@@ -127,6 +133,8 @@ class MergeTrain:
     async def land(self, lease: str, advance: Callable[[str], Awaitable[str | None]]) -> str | None:
         """Move the branch to the candidate of the first member; see `TrainPlace`."""
         async with self._landing:
+            # Asked again under the lock: while it waited, another member may have landed, or an attempt may have
+            # taken the turn.
             if not self.may_land(lease) or self._line.is_outdated(lease):
                 return None
             try:
@@ -167,6 +175,7 @@ class TrainPlace:
         task = asyncio.ensure_future(work)
         change = asyncio.ensure_future(self._train.wait_change())
         try:
+            # The base is compared before the result is taken: checks that passed on an outdated base prove nothing.
             while self._train.line.find_base(self._lease) == base.number:
                 if task.done():
                     return task.result()
@@ -175,6 +184,7 @@ class TrainPlace:
                     change = asyncio.ensure_future(self._train.wait_change())
             return None
         finally:
+            # Stopped and awaited: no check of an outdated candidate runs on beside those of the next one.
             change.cancel()
             await _stop(task)
 

@@ -53,6 +53,8 @@ class BatchWorker(ABC, Generic[Ask]):
 
     def stop(self) -> None:
         """Answer what was handed over, take nothing more, end. Blocks; may be called twice."""
+        # The same lock as in `_put`: nothing gets behind the mark that ends the thread, where no answer would ever
+        # come.
         with self._gate:
             if self._open:
                 self._open = False

@@ -84,6 +84,7 @@ class WriteBatch:
         """`known` is the state at the end of the previous batch, if no other connection has written since."""
         self._dialect = dialect
         self._connection = connection
+        # Statements whose rows are not read are run without RETURNING, which is why there are two sets of them.
         self._queries = queries.load_statements(dialect.name)
         self._silent = queries.load_silent_statements(dialect.name)
         self._tables = queries.tables_of_statements(dialect.name)
@@ -239,6 +240,8 @@ class WriteBatch:
         (link, prev), last = self.chain or self._newest()
         entry = LedgerEntry(last + 1, None, self.at, self.board, kind, subject, data, None, None)
         head = ChainHead(link + 1, ledger.hash_entry(prev, entry, link + 1))
+        # The row is written later, but its hash is known now: the next fact of this batch is chained to it without
+        # a read.
         fact: dict[str, Value] = {"seq": entry.seq, "link": head.link, "at": self.at, "kind": kind, "subject": subject}
         self.run_later(APPEND_SEALED, fact | {"body": data, "prev": prev, "hash": head.hash})
         self.chain = (head, entry.seq)
@@ -368,6 +371,8 @@ class DatabaseWriter(BatchWorker[Work]):
                 self._known = batch.read_state()
         finally:
             self._rollback()
+        # From here on the batch is durable. A crash before the next lines loses nothing: effects are rows, which
+        # the next start finds, and unsealed facts are sealed by its first upkeep.
         self.commits += 1
         if batch.effects:
             self._hooks.effects()
@@ -384,11 +389,15 @@ class DatabaseWriter(BatchWorker[Work]):
             try:
                 job.value = job.ask(batch)
                 batch.write_waiting()
+                # A work that swallowed the error of a statement fails, too: part of what it wanted to write
+                # is missing.
                 job.error = batch.failed
             except BaseException as error:  # noqa: BLE001 - the caller of the work gets it
                 job.error = error
             if job.error or self._dialect.shared:
                 batch.forget()
+            # The machine failed here, not the work. What the transaction holds is no longer known, so all of the
+            # batch is undone.
             if isinstance(batch.failed, MachineError):
                 raise batch.failed
             if job.error:
@@ -398,6 +407,8 @@ class DatabaseWriter(BatchWorker[Work]):
 
     def _sync(self, batch: WriteBatch) -> None:
         connection = self._ready()
+        # Before the commit, because the server delivers a notification with it: no process hears of effects that
+        # were undone.
         if batch.effects:
             connection.notify()
         with ErrorTranslator(self._dialect, committing=True):
@@ -421,6 +432,7 @@ class DatabaseWriter(BatchWorker[Work]):
                     raise
                 # A server drops sessions when it restarts. No work has run yet, so one more try is safe.
                 self._ready().begin()
+            # Read inside the transaction. With SQLite, no other connection can write from here until the commit.
             version = self._ready().version()
         if self._known is not None and self._known.version != version:
             self._known = None  # another connection has written, so the ids and the head may have changed

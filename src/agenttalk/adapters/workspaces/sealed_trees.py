@@ -128,6 +128,8 @@ def write_files(objects: GitObjects, top: Path, index: Path, items: Listing) -> 
             where.symlink_to(os.fsdecode(data))
             continue
         rights = 0o777 if item.mode == tree_reader.PROGRAM else 0o666
+        # Fails where something is there already: on a file system that ignores case, a tree with two names for one
+        # file would otherwise lose one of them.
         descriptor = os.open(where, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, rights)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
@@ -242,6 +244,8 @@ class LayeredTrees:
             if mounts is None:
                 return None
             base, lower = self._find_pristine(tree, number)
+            # Counted before the lock is released: another thread could otherwise remove the pristine tree before it
+            # is mounted.
             self._users[lower.top] += 1
         name = secrets.token_hex(8)
         try:
@@ -250,6 +254,8 @@ class LayeredTrees:
             path = mounts.mount(self._home, name, f"{lower.top.name}/tree")
             self._write_changes(path, base, tree)
         except BaseException as error:
+            # The machine refuses the mount, which is not the fault of the check: the caller lays the tree out in a
+            # folder instead.
             self._remove(name, lower)
             if isinstance(error, OSError):
                 return None
@@ -263,6 +269,7 @@ class LayeredTrees:
     def release(self) -> None:
         """End the process that mounts and remove the pristine tree, if no tree is open. Both come back when needed."""
         with self._lock:
+            # Overlays are open: without the process that mounts them, running checks would lose their files.
             if self._users:
                 return
             mounts, self._mounts, self._tried = self._mounts, None, False
@@ -324,6 +331,7 @@ class LayeredTrees:
             self._users[lower.top] -= 1
             if not self._users[lower.top]:
                 del self._users[lower.top]
+                # The newest pristine tree stays for the next check; an older one goes with its last overlay.
                 if self._pristine is None or self._pristine.warm.top != lower.top:
                     folders.remove(lower.top, self._trash)
         folders.remove(self._home / name, self._trash)

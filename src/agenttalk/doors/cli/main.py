@@ -26,11 +26,11 @@ from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions
 COMMANDS: dict[str, tuple[str, str]] = {
     "command": ("agenttalk.doors.cli.plans.command", "Make, check and wrap commands."),
     "plan": ("agenttalk.doors.cli.plans.plan", "Check plan files, and change plans that run."),
-    "promise": ("agenttalk.doors.cli.proof.promise", "Make and check promises, and see whether they are fulfilled."),
+    "promise": ("agenttalk.doors.cli.proof.promise", "Make promises, and check whether they are fulfilled."),
     "schema": ("agenttalk.doors.cli.operation.schema", "Show or export the JSON Schemas of all documents."),
     "prove": (
         "agenttalk.doors.cli.changes.prove:prove_app",
-        "Prove a change that another program made, against its base.",
+        "Prove a change that another program made.",
     ),
     "run": ("agenttalk.doors.cli.plans.run:run_app", "Run a plan to its end."),
     "until": (
@@ -77,7 +77,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "config": ("agenttalk.doors.cli.operation.config", "Show settings and where they were set; reload them."),
     "doctor": (
         "agenttalk.doors.cli.operation.doctor",
-        "Check this machine: what works, and how to fix the rest.",
+        "Check what works on this machine, and how to fix the rest.",
     ),
     "toolchain": ("agenttalk.doors.cli.toolchain.toolchain", "Show the tasks that forge events created."),
     "webhook": ("agenttalk.doors.cli.toolchain.webhook", "Send the engine a signed sample event, as a forge would."),

@@ -41,7 +41,7 @@ class RestoreReport:
 
 
 async def secure_restored_root(deps: Deps, *, made_at: str, pause: bool = True) -> RestoreReport:
-    """Make a restored root safe to be started; with `pause`, nothing of it goes on by itself."""
+    """Make a restored root safe to be started; with `pause`, nothing of it continues by itself."""
     suffix = f":{deps.ids.new('restored')}"
     total = RestoreReport()
     for board in await list_boards(deps):

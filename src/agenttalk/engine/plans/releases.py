@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import board_of
@@ -22,6 +23,21 @@ MANIFEST: Final = "release_manifest.json"
 RECORD: Final = "decision_record.json"
 
 
+class ReleaseView(TypedDict):
+    """The last release of a plan."""
+
+    release_id: str
+    state: str
+    decision: str | None
+    reasons: list[str]
+    artifacts: list[JsonObject]
+    commit: str | None
+    not_isolated: int
+    gates: list[JsonObject]
+    checkpoint: JsonObject | None
+    at: str
+
+
 @dataclass(frozen=True, slots=True)
 class Release:
     """The last release of a plan."""
@@ -35,7 +51,7 @@ class Release:
     """The gates, the reasons, and who decided."""
     at: str
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> ReleaseView:
         """Return what people and programs see of it."""
         manifest, told = self.manifest or {}, self.details or {}
         return {
@@ -106,7 +122,7 @@ def publish_decision(tx: Tx, plan_id: str, release_id: str, manifest: dict[str, 
 
 
 def revoke(tx: Tx, plan_id: str, why: str, *, at: str) -> bool:
-    """Take an approval back, because what it rests on does not hold any more. False when there is none."""
+    """Take an approval back, because what it rests on no longer holds. False when there is none."""
     rows = tx.run(APPROVED_RELEASE, plan_id=plan_id)
     if not rows:
         return False

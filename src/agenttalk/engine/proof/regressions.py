@@ -196,7 +196,7 @@ def _describe_reopening(task_id: str, seen: EvidenceRecheck) -> str:
 
 
 def _broken_check_to_json(seen: EvidenceRecheck) -> dict[str, Any]:
-    """Describe a check that does not hold any more, for the ledger."""
+    """Describe a check that no longer holds, for the ledger."""
     result = findings_json.to_json(seen.result) if seen.result is not None else {}
     cause = {"commit": seen.broke, "task_id": seen.merged}
     return {"task_id": seen.kept.task_id, "owner": seen.kept.owner, "cause": cause, "check": result}

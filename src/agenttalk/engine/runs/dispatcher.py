@@ -97,6 +97,8 @@ class Dispatcher:
     async def wait_for_dispatch(self) -> None:
         """Wait for a full pass that begins from now on. Only while it runs."""
         asked = asyncio.get_running_loop().create_future()
+        # First the waiter, then the nudge: `run` counts the waiters when a pass begins, and the nudge makes one
+        # begin.
         self._pass_waiters.append(asked)
         self._state.nudge()
         await asked
@@ -104,6 +106,8 @@ class Dispatcher:
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set. Turns under way are ended then, and begin anew with the next start."""
         try:
+            # An engine may have died between a commit and what follows from it: branches are behind their tips
+            # then, and leases belong to no process. Both are settled before the first pass.
             await self.branches.settle_open_plans()
             await self._recovery.recover()
             if self._ignores_open_plans:
@@ -125,6 +129,7 @@ class Dispatcher:
                     self._resolve_pass_waiters(asked)
                     await _sleep(stop, self._state.wake, wait)
         finally:
+            # No pass follows any more, so these callers would wait without end.
             self._resolve_pass_waiters(len(self._pass_waiters))
             await self.close()
 
@@ -175,11 +180,11 @@ class Dispatcher:
             await self._steps.run(board, checkpoints.release_day_limited)
         others = self._state.desk.crowds.others
         runs = [row for row in await store.read(OPEN_RUNS) if row.state == "RUNNING" and row.plan_id not in others]
-        # A plan without open tasks that still runs is closing, or was when its engine ended: then it closes anew.
         if account_free:
             plans_at_work = [row.plan_id for row in runs]
             at = self._deps.stamp()
             await store.transact(partial(account_waits.release_tasks, plans=plans_at_work, at=at))
+        # A plan without open tasks that still runs is closing, or was when its engine ended: then it closes anew.
         for plan_id in (row.plan_id for row in runs if not row.open):
             self._steps.close_plan(board, plan_id)
         plans = deque(row.plan_id for row in runs if row.open)
@@ -206,6 +211,7 @@ class Dispatcher:
             if len(plans) == 1:
                 raise
             looked, more = await self._steps.run(board, partial(make_tasks_ready, plans=(plans[0],)))
+        # Only after the commit: a transaction that failed leaves its plans in line for the next try.
         for _ in range(looked):
             plans.popleft()
         return more
@@ -221,6 +227,8 @@ class Dispatcher:
 
         What they did is kept, and their tasks go on from there at the next start. The caller stops the engine then.
         """
+        # First no place is left on this machine: an end of a turn that is committed while we wait would lease the
+        # next one.
         self._state.slots.resize(0)
         asked = {watch for watch in self._state.watches.list_all() if watch.interrupt()}
         turns = [self._state.turns[watch.lease] for watch in asked if watch.lease in self._state.turns]
@@ -231,6 +239,7 @@ class Dispatcher:
 
     async def close(self) -> None:
         """End every turn under way and give its task back."""
+        # Decisions first: a step of theirs would lease turns after those under way were ended.
         await self._deciding.close()
         # A loop, because a commit that was under way can still start turns while the others are cancelled.
         while turns := [*self._state.turns.values(), *self._state.closings.values()]:
@@ -241,6 +250,7 @@ class Dispatcher:
         # the next start. If the store fails here, the next start finds the leases.
         with suppress(AgentTalkError):
             await self._recovery.recover(stopping=True)
+        # The prover comes last, because turns release their checkouts while they end.
         if self._state.prover is not None:
             with suppress(AgentTalkError):
                 await self._state.prover.close()
@@ -302,6 +312,7 @@ async def _ignore_plans(state: DispatcherState) -> None:
 async def _sleep(stop: asyncio.Event, wake: asyncio.Event, seconds: float) -> None:
     waits = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(wake.wait())}
     _, pending = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    # `asyncio.wait` leaves them running: without this, each pass would leave two tasks behind.
     for waiting in pending:
         waiting.cancel()
 

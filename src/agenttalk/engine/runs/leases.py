@@ -134,6 +134,8 @@ def lease_next_tasks(moves: PlanTransaction, desk: LeaseContext, agents: Iterabl
     try:
         while seated := _take_tickets(desk, agents):
             tickets |= seated
+            # One query for all queues, and before this transaction writes: a read of a table flushes the statements
+            # that wait for it.
             queues = _queues(moves, seated)  # before anything is written
             _ask_which_go_on(moves, going)
             for agent_id, ticket in seated.items():
@@ -144,6 +146,8 @@ def lease_next_tasks(moves: PlanTransaction, desk: LeaseContext, agents: Iterabl
                     desk.slots.release(agent_id, tickets.pop(agent_id))
             agents = ()
     except BaseException:
+        # Slots are kept in memory, so a rollback does not free them. Those of committed leases are freed when their
+        # turns end.
         for agent_id, ticket in tickets.items():
             desk.slots.release(agent_id, ticket)
         raise
@@ -264,6 +268,8 @@ def _start(
     prompt = attempt.render_prompt()
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     delivery = commands.deliver_at_once(tx, order, at=moves.now, prompt_sha256=sha256)
+    # The statement counts the epoch up from the one that the row had when it was read. If another transaction has
+    # leased the task since, no row matches, and the whole transaction is undone.
     starts = START_FIRST if moves.pop_unmet(order.plan_id, command.task_id) else START_TASK
     write_lease(tx, starts, attempt, moves.now, delivery=delivery, epoch=attempt.epoch - 1)
     moves.count(order.plan_id, "sent")

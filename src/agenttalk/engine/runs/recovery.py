@@ -54,6 +54,8 @@ class Recovery:
                 died = row.owner not in {self._state.desk.owner, resume.NO_OWNER} or row.lease in self._state.lost
                 wanted = (row.plan_id, row.task_id) not in unwanted
                 await self._settle(board, _leave(row, died=died), wanted=wanted, stopping=stopping)
+                # After the commit: if the store failed, the marks stay for the next recovery, which decides by them
+                # again.
                 self._state.lost.discard(row.lease)
                 self._state.revoked.discard(row.lease)
                 self._state.kept.discard(row.lease)
@@ -107,6 +109,7 @@ class Recovery:
                 self._state.slots.release(left.agent_id, ticket)
         if any(folders):
             self._state.nudge_router()
+        # Only now: a turn must not begin for a lease that could still be rolled back.
         for granted, performance in found:
             self._steps.begin(board, granted, performance)
 
@@ -144,6 +147,8 @@ async def end_orphaned_commands(deps: Deps, store: Store, agent_id: str, process
         except MachineError as error:
             killed = None
             errors.append(error.message)
+            # The lease stays. Its task must not begin beside a process that cannot be ended, and only a person can
+            # help.
             await store.transact(partial(_report_stuck, deps=deps, row=row, why=error.message))
         if killed is None:
             live += 1

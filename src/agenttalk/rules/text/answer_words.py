@@ -44,7 +44,7 @@ NO_OUTPUT: Final = Template(
 )
 NOT_ASKED_FOR: Final = Template(
     "answer.not_asked_for",
-    "the output {name!r} was not asked for; asked for: {names}",
+    "the output {name!r} was not requested; requested: {names}",
     "没有要求输出 {name!r}；要求的是：{names}",
 )
 TWICE: Final = Template(
@@ -54,7 +54,7 @@ TWICE: Final = Template(
 )
 OUTPUTS_EMPTY: Final = Template(
     "answer.outputs_empty",
-    "asked for and not there, or empty: {names}",
+    "required but missing or empty: {names}",
     "要求但不存在或为空的输出：{names}",
 )
 RESULT_UNREADABLE: Final = Template(
@@ -64,12 +64,12 @@ RESULT_UNREADABLE: Final = Template(
 )
 RESULT_NO_OBJECT: Final = Template(
     "answer.result_no_object",
-    "the result file does not hold an object",
+    "the result file does not contain an object",
     "结果文件中不是一个对象",
 )
 NO_SCORE: Final = Template(
     "answer.no_score",
-    "a score from 0 to 100 was asked for and none was given",
+    "a score from 0 to 100 is required, but none was given",
     "要求给出 0 到 100 的分数，但没有给出",
 )
 BAD_SCORE: Final = Template(
@@ -79,7 +79,7 @@ BAD_SCORE: Final = Template(
 )
 OUTPUTS_MISSING: Final = Template(
     "answer.outputs_missing",
-    "declared and not there: {names}",
+    "declared but missing: {names}",
     "已声明但不存在的输出：{names}",
 )
 AGENT_FAILED: Final = Template(
@@ -94,7 +94,7 @@ NOT_PERMITTED: Final = Template(
 )
 SILENT: Final = Template(
     "answer.silent",
-    "the agent ended without having said or done anything",
+    "the agent ended without any output or action",
     "智能体结束时没有说任何话，也没有做任何事",
 )
 OUTPUT_NOT_PUT: Final = Template(
@@ -124,7 +124,7 @@ FILE_NOT_THERE: Final = Template(
 )
 FILE_HOLDS_NOT: Final = Template(
     "answer.file_holds_not",
-    "{path} does not hold {text!r}",
+    "{path} does not contain {text!r}",
     "{path} 不包含 {text!r}",
 )
 FILE_TOO_SMALL: Final = Template(
@@ -144,7 +144,7 @@ NO_END: Final = Template(
 )
 NO_END_BUT: Final = Template(
     "answer.no_end_but",
-    "the agent ended without saying how its work ended; the last that it told was: {text}",
+    "the agent ended without saying how its work ended; its last output was: {text}",
     "智能体结束时没有说明工作结果如何；它最后说的是：{text}",
 )
 NO_REASON: Final = Template(

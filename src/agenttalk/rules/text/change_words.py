@@ -196,7 +196,7 @@ GHOST_TESTS: Final = Template(
 )
 TEST_DETECTED: Final = Template(
     "change.test_detected",
-    "the program behaves otherwise while it is tested: {line}",
+    "the program behaves differently while it is tested: {line}",
     "程序在被测试时行为不同：{line}",
 )
 ASSERTION_CHANGED: Final = Template(
@@ -256,7 +256,7 @@ ASKS_SHOWN: Final = Template("change.asks_shown", "The check failed without the 
 ASKS_SCOPE: Final = Template("change.asks_scope", "Only files of the scope changed", "只修改了范围内的文件")
 DO_CHECK: Final = Template(
     "change.do_check",
-    "mend what fails; the end of the check's output is shown above",
+    "fix what fails; the end of the check's output is shown above",
     "修复失败之处；上面显示了检查输出的末尾",
 )
 DO_RUN: Final = Template(
@@ -309,7 +309,7 @@ PROTECTED_CHANGED: Final = Template("change.protected_changed", "{count} changed
 AT_LINE: Final = Template("change.at_line", "{path}:{line}: {what}", "{path}:{line}：{what}")
 SHADOWING: Final = Template(
     "change.shadowing",
-    "{path} would pass for a module or a program that the check uses",
+    "{path} would be taken for a module or a program that the check uses",
     "{path} 会被当作检查所用的模块或程序",
 )
 OUT_OF_SCOPE: Final = Template(
@@ -333,7 +333,7 @@ TESTS_SKIPPED: Final = Template(
 )
 FILE_MOVED: Final = Template(
     "change.file_moved",
-    "{old} was moved to {new}, where the check does not find its tests",
+    "{old} was moved to {new}, where the check cannot find its tests",
     "{old} 被移动到 {new}，检查在那里找不到其测试",
 )
 AS_ALLOWED: Final = Template("change.as_allowed", "permitted by --allow-tests", "--allow-tests 允许如此")
@@ -342,7 +342,7 @@ NO_TEST_REPORT: Final = Template(
 )
 NOT_COUNTED: Final = Template(
     "change.not_counted",
-    "the check does not tell which tests ran; only files were compared",
+    "the check does not report which tests ran; only files were compared",
     "检查不说明运行了哪些测试；只比较了文件",
 )
 FEWER_TESTS: Final = Template(
@@ -411,7 +411,7 @@ UNCHECKED_EFFECT: Final = Template(
 )
 UNCHECKED_SINGLE_TESTS: Final = Template(
     "change.unchecked_single_tests",
-    "which tests ran: the check reports none by name, so its exit code is all there is",
+    "which tests ran: the check reports none by name, so only its exit code counts",
     "运行了哪些测试：检查没有按名称报告，只有退出码",
 )
 UNCHECKED_SANDBOX: Final = Template(

@@ -52,12 +52,12 @@ TESTS_PENDING: Final = Template(
 )
 TESTS_UNRUN: Final = Template(
     "check.tests_unrun",
-    "{count} were to run and did not, although nothing failed: {names}",
+    "{count} collected tests did not run, although nothing failed: {names}",
     "没有任何失败，但有 {count} 个应运行的测试没有运行：{names}",
 )
 TESTS_HIDDEN: Final = Template(
     "check.tests_hidden",
-    "these failed and were called passed afterwards: {names}; nothing may change what the runner reports",
+    "these failed and were reported as passed afterwards: {names}; nothing may change what the runner reports",
     "这些测试失败后被改称通过：{names}；不得更改运行器报告的内容",
 )
 TESTS_SKIPPED_NOW: Final = Template(
@@ -164,7 +164,7 @@ OTHER_HASH: Final = Template(
 )
 HOLDS_NOT: Final = Template(
     "check.holds_not",
-    "it does not hold {text!r}",
+    "it does not contain {text!r}",
     "不包含 {text!r}",
 )
 LACKS: Final = Template(
@@ -174,7 +174,7 @@ LACKS: Final = Template(
 )
 NO_REPOSITORY: Final = Template(
     "check.no_repository",
-    "there is no repository to look at",
+    "there is no repository to check",
     "没有可以查看的仓库",
 )
 NONE_CHANGED: Final = Template(
@@ -209,7 +209,7 @@ OWN_WORK: Final = Template(
 )
 NO_OWN_REPORT: Final = Template(
     "check.no_own_report",
-    "the agent has reported nothing",
+    "the agent has submitted no report",
     "智能体没有提交任何报告",
 )
 NOBODY_ANSWERED: Final = Template(
@@ -229,7 +229,7 @@ SAID_NO: Final = Template(
 )
 SAW_OTHER: Final = Template(
     "check.saw_other",
-    "{by} saw something else than there is now",
+    "{by} saw another version than the one that exists now",
     "{by} 看到的与现在的内容不同",
 )
 CONFIRMED_BY: Final = Template(
@@ -244,7 +244,7 @@ ATTESTED_BY: Final = Template(
 )
 WEAK: Final = Template(
     "check.weak",
-    "weak: it was not seen to fail before the work began",
+    "weak: it was not shown to fail before the work began",
     "证据薄弱：没有看到它在工作开始前失败",
 )
 NOT_ISOLATED: Final = Template(
@@ -304,7 +304,7 @@ NOT_UTF8: Final = Template(
 )
 ZERO_BYTE: Final = Template(
     "check.zero_byte",
-    "{what}holds a zero byte, which no text does",
+    "{what}contains a zero byte, so it is not text",
     "{what}含有零字节，文本中不会有",
 )
 NO_ADDRESS: Final = Template(
@@ -344,7 +344,7 @@ NOT_HTTP: Final = Template(
 )
 ADDRESS_WITH_NAME: Final = Template(
     "check.address_with_name",
-    "an address must not hold a name or a password",
+    "an address must not contain a user name or a password",
     "地址中不得含有用户名或密码",
 )
 HOST_NOT_FOUND: Final = Template(
@@ -359,12 +359,12 @@ CHECK_BROKE: Final = Template(
 )
 NO_FORGE: Final = Template(
     "check.no_forge",
-    "no forge is connected here that could be asked",
+    "no forge is configured here",
     "这里没有连接可以查询的代码平台",
 )
 NO_CHECKOUT: Final = Template(
     "check.no_checkout",
-    "there is no checkout to look at",
+    "there is no checkout to check",
     "没有可以查看的工作树",
 )
 SETTINGS_CHANGED: Final = Template(
@@ -379,7 +379,7 @@ SCHEMA_FAILED: Final = Template(
 )
 UNKNOWN_KIND: Final = Template(
     "check.unknown_kind",
-    "nothing here makes checks of kind {kind!r}",
+    "no part of this engine runs checks of kind {kind!r}",
     "这里无法执行类型为 {kind!r} 的检查",
 )
 OWN_FILE: Final = Template(
@@ -394,7 +394,7 @@ OWN_FILE_CHANGED: Final = Template(
 )
 SHADOWS_RUNNER: Final = Template(
     "check.shadows_runner",
-    "{path} would run in the place of the test runner",
+    "{path} would run instead of the test runner",
     "{path} 会冒充测试程序运行",
 )
 SHADOWS_MODULE: Final = Template(
@@ -425,12 +425,12 @@ PLANTED: Final = Template(
 )
 TAMPERED: Final = Template(
     "check.tampered",
-    "while it ran, something changed what decides about it: {names}",
+    "while it ran, something changed files that decide its result: {names}",
     "在它运行期间，决定其结果的内容被更改：{names}",
 )
 NUL_IN_COMMAND: Final = Template(
     "check.nul_in_command",
-    "the command holds a NUL",
+    "the command contains a NUL character",
     "命令中含有 NUL",
 )
 PRINTED_NOTHING: Final = Template(
@@ -440,17 +440,17 @@ PRINTED_NOTHING: Final = Template(
 )
 NO_PROGRAM: Final = Template(
     "check.no_program",
-    "a program is not there, or cannot be started (exit code {code})",
+    "a program was not found or cannot be started (exit code {code})",
     "程序不存在或无法启动（退出码 {code}）",
 )
 NO_MODULE: Final = Template(
     "check.no_module",
-    "Python does not find the module {name!r} that it is to run",
+    "Python cannot find the module {name!r}",
     "Python 找不到要运行的模块 {name!r}",
 )
 NO_SCRIPT: Final = Template(
     "check.no_script",
-    "what it is to run is not there (exit code {code})",
+    "the file or target to run does not exist (exit code {code})",
     "要运行的内容不存在（退出码 {code}）",
 )
 NOTHING_COLLECTED: Final = Template(
@@ -465,7 +465,7 @@ PYTEST_INTERRUPTED: Final = Template(
 )
 PYTEST_USAGE: Final = Template(
     "check.pytest_usage",
-    "pytest was called in a wrong way, or a path is not there (exit code {code})",
+    "pytest was called with wrong arguments, or a path does not exist (exit code {code})",
     "pytest 的调用方式有误，或某个路径不存在（退出码 {code}）",
 )
 CANNOT_RUN_BEFORE: Final = Template(
@@ -547,12 +547,12 @@ CHANGED_WHILE_READ: Final = Template(
 )
 TOO_MUCH_NEW: Final = Template(
     "check.too_much_new",
-    "all that is new is more than {limit:,} bytes",
+    "the new files together have more than {limit:,} bytes",
     "新增内容总计超过 {limit:,} 字节",
 )
 LINKED_OUTSIDE: Final = Template(
     "check.linked_outside",
-    "the file has another name beyond the tree",
+    "the file has another name (a hard link) outside the tree",
     "该文件在工作树之外还有另一个名称",
 )
 NO_SUBMODULES: Final = Template(
@@ -573,7 +573,7 @@ PATH_TOO_LONG: Final = Template(
 BARE_GIT: Final = Template(
     "check.bare_git",
     "with HEAD, objects and refs in it git would take this folder for a repository, and run what its config says; "
-    "name one of them otherwise",
+    "rename one of them",
     "git 会把含有 HEAD、objects 和 refs 的文件夹当作仓库，并执行其配置中的命令；请将其中之一改名",
 )
 INNER_GIT: Final = Template(
@@ -603,12 +603,12 @@ REPORT_SHOWS_NONE: Final = Template(
 )
 ANSWER_HOLDS_NOT: Final = Template(
     "check.answer_holds_not",
-    "the answer does not hold {text!r}",
+    "the answer does not contain {text!r}",
     "应答中不包含 {text!r}",
 )
 PART_HOLDS_NOT: Final = Template(
     "check.part_holds_not",
-    "what could be read of the answer does not hold {text!r}",
+    "what could be read of the answer does not contain {text!r}",
     "能读到的应答中不包含 {text!r}",
 )
 ACCEPTED_OTHER: Final = Template(

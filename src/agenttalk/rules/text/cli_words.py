@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from agenttalk.rules.text.message import Template, make_table
@@ -428,3 +430,12 @@ PROVE: Final = make_table(
     },
 )
 """What `prove` does at the moment."""
+_TABLES: Final = (
+    *(COUNTS, TIMES, REMARKS, RUN, EXPLAIN, ROUNDS, STATUS),
+    *(HONESTY, DAY, DECISIONS, INBOX, CHANGE, PROVE),
+)
+_SINGLE: Final = (NO_PRICE, AND_MORE, NOT_SERVED, OPEN_QUESTION, OPEN_QUESTIONS)
+SENTENCES: Final[Mapping[str, Template]] = MappingProxyType(
+    {sentence.id: sentence for sentence in (*_SINGLE, *(row for table in _TABLES for row in table.values()))}
+)
+"""Id → sentence. Commands name sentences by their ids, so that their help loads none of them."""

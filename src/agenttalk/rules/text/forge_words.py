@@ -59,12 +59,12 @@ TOO_EARLY: Final = Template(
 )
 OTHER_VERDICT: Final = Template(
     "forge.other_verdict",
-    "is {found}, and {asked} is asked for",
+    "is {found}; {asked} is required",
     "是 {found}，而要求的是 {asked}",
 )
 OLD_HEAD: Final = Template(
     "forge.old_head",
-    "is of {found}, an old head: it has to be of {asked}",
+    "is of {found}, not of the newest head {asked}",
     "针对的是旧的提交 {found}：应当针对 {asked}",
 )
 UNKNOWN_HEAD: Final = Template(
@@ -180,12 +180,12 @@ UNANSWERED: Final = Template(
 )
 ONLY_READ: Final = Template(
     "forge.only_read",
-    "nothing was asked for, so only the report tells that it was read",
+    "the task asked for nothing, so only the report shows that the agent read it",
     "没有要求做什么，只有报告能说明已经读过",
 )
 DEPLOY_UNSEEN: Final = Template(
     "forge.deploy_unseen",
-    "no source tells whether it was deployed",
+    "no source reports whether it was deployed",
     "没有来源能说明是否已部署",
 )
 DEPLOY_GOOD: Final = Template(
@@ -215,7 +215,7 @@ NOT_PUSHED: Final = Template(
 )
 PULL_OF_OTHER: Final = Template(
     "forge.pull_of_other",
-    "{place} is {who}'s, not {by}'s",
+    "{place} is by {who}, not by {by}",
     "{place} 是 {who} 的，而不是 {by} 的",
 )
 REPORT_DENIED: Final = Template(
@@ -225,10 +225,10 @@ REPORT_DENIED: Final = Template(
 )
 NOT_ASKED: Final = Template(
     "forge.not_asked",
-    "it could not be asked: {error}",
+    "the forge could not be read: {error}",
     "无法查询：{error}",
 )
-FORGE_NOT_ASKED: Final = Template("forge.not_asked_at_all", "the forge was not asked", "没有询问代码平台")
+FORGE_NOT_ASKED: Final = Template("forge.not_asked_at_all", "the forge was not read", "没有询问代码平台")
 DEPLOYED: Final = Template("forge.deployed", "{environment!r} was deployed at {sha}", "{environment!r} 已部署 {sha}")
 NO_REPORT: Final = Template(
     "forge.no_report", "there is no report, no output and no comment", "没有报告、没有输出，也没有评论"
@@ -398,7 +398,7 @@ WAS_CLOSED: Final = Template(
 )
 WAS_UNASSIGNED: Final = Template(
     "forge.was_unassigned",
-    "{place} was given to others meanwhile, by {who}",
+    "{place} was reassigned meanwhile, by {who}",
     "{place} 期间已由 {who} 改派他人",
 )
 NEWER_HEAD: Final = Template(
@@ -413,7 +413,7 @@ GREEN_AGAIN: Final = Template(
 )
 REVIEW_OVER: Final = Template(
     "forge.review_over",
-    "the review of {place} by {who} does not hold any more",
+    "the review of {place} by {who} no longer holds",
     "{who} 对 {place} 的审查已不再有效",
 )
 CONFLICTS: Final = Template(

@@ -63,6 +63,6 @@ ANSWER: Final = Template("mail.answer", "your answer", "你的回复")
 PROMISE_TITLE: Final = Template("mail.promise_title", "What will be checked", "将检查什么")
 PROMISE: Final = Template(
     "mail.promise",
-    "The engine looks whether {agent} has written a letter that answers {mail_id}. Nothing else counts.",
+    "The engine checks whether {agent} has written a letter that answers {mail_id}. Nothing else counts.",
     "引擎会查看 {agent} 是否写了一封回复 {mail_id} 的信。除此之外都不算。",
 )

@@ -347,9 +347,9 @@ FORM_ERRORS: Final = make_table(
     "form",
     {
         "failed": ("the engine failed on this request", "引擎处理该请求时出错"),
-        "viewer": ("a viewer can only look", "查看者只能查看"),
+        "viewer": ("viewers cannot make changes", "查看者只能查看"),
         "not_own": ("this form does not belong to your session", "该表单不属于你的会话"),
-        "open_anew": ("open the page anew", "请重新打开该页面"),
+        "open_anew": ("reload the page", "请重新打开该页面"),
         "too_large": ("a form may have {most} bytes", "表单最多 {most} 字节"),
         "unreadable": ("this is not a form that can be read", "这不是可读的表单"),
         "plan_action": ("unknown action {action} for a plan", "计划没有操作 {action}"),

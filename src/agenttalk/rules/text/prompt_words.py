@@ -76,7 +76,7 @@ BY_PATH: Final = make_table(
 MISSING: Final = Template("prompt.missing", "Missing inputs", "缺少的输入")
 WORK_WITHOUT: Final = Template(
     "prompt.work_without",
-    "These inputs are not there, and you are to work without them. Do not make up what they say. State in your "
+    "These inputs do not exist. Work without them, and do not make up their content. State in your "
     "result what is missing and what that means.",
     "以下输入不存在，请在没有它们的情况下工作。不要编造其内容。在结果中说明缺少什么，以及有什么影响。",
 )
@@ -176,7 +176,7 @@ SCORE: Final = Template(
     "结果不会被接受。",
 )
 CRITERIA: Final = Template("prompt.criteria", "The score is measured by this:", "评分标准：")
-REWORK: Final = Template("prompt.rework", "What to mend", "需要修正的内容")
+REWORK: Final = Template("prompt.rework", "What to fix", "需要修正的内容")
 REFUSED: Final = Template(
     "prompt.refused",
     "This is round {attempt} of work that was sent back. {validator} gave it {score} of 100 points.",
@@ -197,10 +197,10 @@ REASON: Final = Template("prompt.reason", "Reason: {text}", "原因：{text}")
 ISSUE: Final = Template("prompt.issue", "{number}. [{severity}] {text}", "{number}. [{severity}] {text}")
 WHERE: Final = Template("prompt.where", "   Where: {text}", "   位置：{text}")
 SUGGESTION: Final = Template("prompt.suggestion", "   Suggestion: {text}", "   建议：{text}")
-OWN_WORDS: Final = Template("prompt.own_words", "What the validator asks of you: {text}", "评审者对你的要求：{text}")
+OWN_WORDS: Final = Template("prompt.own_words", "The validator's instructions: {text}", "评审者对你的要求：{text}")
 MEND: Final = Template(
     "prompt.mend",
-    "Mend every point of this list. Keep what was right.",
+    "Fix every point of this list. Keep what was right.",
     "请修正列表中的每一点，保留正确的部分。",
 )
 DISPUTABLE: Final = make_table(
@@ -227,7 +227,8 @@ DISPUTABLE: Final = make_table(
 )
 PATCH: Final = Template(
     "prompt.patch",
-    "Your previous attempt is in the tree; if it did not fit what others did meanwhile, it is this patch: {path}",
+    "Your previous attempt is in the tree; if it conflicted with work that was merged meanwhile, it is this patch: "
+    "{path}",
     "你上一次的改动已在工作区中；如果与他人的改动冲突而无法合并，则为此补丁文件：{path}",
 )
 TOOLS_TITLE: Final = Template("prompt.tools_title", "Tools", "工具")
@@ -238,7 +239,7 @@ TOOLS: Final = Template(
 )
 ELSEWHERE: Final = Template(
     "prompt.elsewhere",
-    "You work elsewhere than the engine. Fetch inputs by their names, with the tool `get_input` or over HTTP. "
+    "You do not work on the engine's machine. Fetch inputs by their names, with the tool `get_input` or over HTTP. "
     "Hand each output in with `submit_artifact`, under the name that is asked for. Tell with `heartbeat` that "
     "you live while you work. At the end hand in with `submit_result` what the result file would hold: that ends "
     "your turn, and the engine decides what it is worth.",
@@ -293,7 +294,7 @@ LIMITS_CHECK: Final = Template("prompt.limits_check", "- {name} ({kind})", "- {n
 LIMITS_RUNS: Final = Template("prompt.limits_runs", "- {name}: {command}", "- {name}：{command}")
 LIMITS_LEAVING: Final = Template(
     "prompt.limits_leaving",
-    "Work that changes anything else comes back to you with the paths named; if that happens again, the task ends.",
+    "Work that changes anything else is returned to you with the paths; if that happens again, the task ends.",
     "如果改动了其他内容，工作会连同这些路径退回给你；再次发生时任务终止。",
 )
 JUDGE_TITLE: Final = Template("prompt.judge_title", "Judge first", "请先评审")
@@ -310,7 +311,7 @@ JUDGE_COMPLETENESS: Final = Template(
 )
 JUDGE_THRESHOLD: Final = Template(
     "prompt.judge_threshold",
-    "It has to reach {score} points of 100.",
+    "It must reach {score} of 100 points.",
     "至少需要达到 {score} 分（满分 100）。",
 )
 JUDGE_ANSWER: Final = Template(
@@ -344,7 +345,7 @@ REVIEW: Final = Template(
 REVIEW_CRITERIA: Final = Template("prompt.review_criteria", "Measure it by this: {text}", "评审标准：{text}")
 REVIEW_THRESHOLD: Final = Template(
     "prompt.review_threshold",
-    "Less than {score} of 100 points sends it back.",
+    "Work with less than {score} of 100 points is sent back.",
     "低于 {score} 分（满分 100）将被退回。",
 )
 REVIEW_ANSWER: Final = Template(

@@ -51,7 +51,7 @@ AWAITS_PLAN: Final = Template(
     "{task} 等待另一个计划：'agenttalk plan apply FILE' 使其生效",
 )
 HOLDS_UP: Final = Template(
-    "question.holds_up", "{checkpoint} holds {task} up: {why}", "{checkpoint} 拦下了 {task}：{why}"
+    "question.holds_up", "{checkpoint} does not let {task} start: {why}", "{checkpoint} 拦下了 {task}：{why}"
 )
 STILL_HELD: Final = Template("question.still_held", "{task} is still held up: {why}", "{task} 仍被拦下：{why}")
 NO_ROUND: Final = Template(
@@ -84,18 +84,18 @@ DAG_REVIEW: Final = make_table(
     "question.dag_review",
     {
         "low": (
-            "{reviewer} gives {score:g}, and {least:g} is the least",
+            "{reviewer} gives {score:g}; at least {least:g} is required",
             "{reviewer} 打了 {score:g} 分，而最低要求是 {least:g} 分",
         ),
         "vote": ("{reviewer} says {decision}: {issue}", "{reviewer} 的结论是 {decision}：{issue}"),
-        "absent": ("{reviewer} was not heard: {why}", "没有 {reviewer} 的意见：{why}"),
-        "default": ("without all of them {decision} holds", "意见不全时以 {decision} 为准"),
+        "absent": ("{reviewer} gave no review: {why}", "没有 {reviewer} 的意见：{why}"),
+        "default": ("as reviews are missing, the decision is {decision}", "意见不全时以 {decision} 为准"),
         "approved": ("approved by {by}", "由 {by} 批准"),
         "silent": ("it said nothing", "没有任何输出"),
         "no_issue": ("it names no issue", "没有指出问题"),
         "no_object": ("it is not a JSON object", "不是 JSON 对象"),
         "other_dag": ("it is about another DAG", "针对的是另一个 DAG"),
-        "other_author": ("it speaks for {agent}", "它代表的是 {agent}"),
+        "other_author": ("it was written for {agent}", "它代表的是 {agent}"),
         "no_decision": ("its decision is not one of {decisions}", "其结论不是 {decisions} 之一"),
         "task_state": ("its task is {state}", "其任务的状态是 {state}"),
         "task_gone": ("its task is gone", "其任务已不存在"),
@@ -152,14 +152,14 @@ LEAD_STEPS_APPLY: Final = Template(
 DISPUTED: Final = Template(
     "question.disputed",
     "{agent} says that the check {check!r} of {task} is wrong.\n"
-    "The check stays as it is until you change the plan, and the task goes on meanwhile.\n\n"
+    "The check stays as it is until you change the plan, and the task continues meanwhile.\n\n"
     "Its reason, in its own words:\n{reason}\n\nThe check ({kind}): {described}\n{last}",
     "{agent} 认为 {task} 的检查 {check!r} 有误。\n"
     "在你修改计划之前检查保持不变，任务同时继续。\n\n"
     "它的理由（原话）：\n{reason}\n\n检查（{kind}）：{described}\n{last}",
 )
 NOT_CHECKED_YET: Final = Template(
-    "question.not_checked_yet", "It has not been made of this task yet.", "还没有对该任务做过这项检查。"
+    "question.not_checked_yet", "This task has not been checked by it yet.", "还没有对该任务做过这项检查。"
 )
 LAST_TIME: Final = make_table(
     "question.last_time",

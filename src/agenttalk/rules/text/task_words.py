@@ -43,7 +43,7 @@ OTHER_VERSION: Final = Template(
 )
 REPLACED_INPUT: Final = Template(
     "task.replaced_input",
-    "another version takes the place of its input",
+    "a newer version replaced its input",
     "其输入被另一版本取代",
 )
 NOT_IN_PLAN: Final = Template("task.not_in_plan", "the new plan has no such task", "新计划中没有该任务")

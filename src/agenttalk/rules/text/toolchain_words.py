@@ -293,7 +293,7 @@ DELIVERY: Final = make_table(
         "unreadable": ("{what}", "投递无法读取：{what}"),
         "other_event": ("{what}", "该事件不要求工作：{what}"),
         "unnamed": ("no header names the event", "没有标头说明事件名称"),
-        "no_work": ("{name!r} is not an event that calls for work", "{name!r} 不是要求工作的事件"),
+        "no_work": ("{name!r} is not an event that creates tasks", "{name!r} 不是要求工作的事件"),
         "not_ours": ("{repository} is not one of our repositories", "{repository} 不是我们的仓库"),
         "own": ("the engine wrote it itself", "这是引擎自己写的"),
         "repository_deleted": ("the repository was deleted", "仓库已被删除"),
@@ -313,7 +313,7 @@ DELIVERY: Final = make_table(
         "merged": ("the pull request is merged", "合并请求已合并"),
         "old_approval": ("the approval is for an older head", "批准针对的是旧的提交"),
         "newer_verdict": ("the reviewer has given another verdict since", "审查者此后给出了另一个结论"),
-        "involved": ("{name} has to do with it anyway", "{name} 本来就参与其中"),
+        "involved": ("{name} is involved already", "{name} 本来就参与其中"),
         "own_doing": ("{who} did this", "这是 {who} 做的"),
         "task_there": ("the task is there already", "任务已存在"),
         "shown_done": ("the forge shows that it is done", "代码平台显示它已完成"),
@@ -321,7 +321,7 @@ DELIVERY: Final = make_table(
         "draft": ("the pull request is a draft", "合并请求是草稿"),
         "asks_nobody": ("it asks no agent for a review", "没有请任何智能体审查"),
         "reviewer_is_author": ("the default reviewer is the author", "默认审查者就是作者"),
-        "kept": ("kept until its pull request is seen", "保留到看见其合并请求为止"),
+        "kept": ("kept until an event shows its pull request", "保留到看见其合并请求为止"),
         "may_not_call": (
             (
                 "{name} cannot call agents: it has no write access to {repository}; a member can repeat the call, "

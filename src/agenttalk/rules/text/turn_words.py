@@ -34,7 +34,7 @@ LATE_ELSEWHERE: Final = Template(
     "turn.late_elsewhere", "it was ended after {seconds:g} seconds", "{seconds:g} 秒后被终止"
 )
 LOST: Final = Template(
-    "turn.lost", "nothing was heard of {agent} for {seconds:g} seconds", "已有 {seconds:g} 秒没有 {agent} 的消息"
+    "turn.lost", "{agent} was silent for {seconds:g} seconds", "已有 {seconds:g} 秒没有 {agent} 的消息"
 )
 NO_REPOSITORY: Final = Template(
     "turn.no_repository",
@@ -51,7 +51,7 @@ UNSUPPORTED: Final = make_table(
             "程序只能在 Linux 上运行，那里可以跟踪它们的所有进程",
         ),
         "sandbox": (
-            "the driver {driver!r} knows no sandbox; leave out sandbox and network, or use script",
+            "the driver {driver!r} does not support a sandbox; leave out sandbox and network, or use script",
             "驱动 {driver!r} 没有沙箱；请去掉 sandbox 和 network，或使用 script",
         ),
         "isolation": (
@@ -92,7 +92,7 @@ NOT_STARTED: Final = make_table(
             "无法进入工作目录 {path!r}（{error}）；请把它建成文件夹",
         ),
         "missing": (
-            "{program!r} is not found, or what its first line names is not; install it or correct argv",
+            "{program!r} was not found, or the interpreter in its first line was not; install it or correct argv",
             "找不到 {program!r}，或找不到其首行所写的程序；请安装它或更正 argv",
         ),
         "not_executable": (

@@ -49,7 +49,7 @@ STALE: Final = Template(
 )
 LITTLE_TRUST: Final = Template(
     "verdict.little_trust",
-    "is only {trust}, and {least} is needed",
+    "is only {trust}; {least} is required",
     "可信度只有 {trust}，需要 {least}",
 )
 NOT_SHOWN: Final = Template(
@@ -89,12 +89,12 @@ UNKNOWN_THRESHOLD: Final = Template(
 )
 NO_SCORE: Final = Template(
     "verdict.no_score",
-    "{name!r} has no score, and at least {least} is needed",
+    "{name!r} has no score; at least {least} is required",
     "{name!r} 没有分数，至少需要 {least}",
 )
 LOW_SCORE: Final = Template(
     "verdict.low_score",
-    "{name!r} has the score {score}, and at least {least} is needed",
+    "{name!r} has the score {score}; at least {least} is required",
     "{name!r} 的分数是 {score}，至少需要 {least}",
 )
 NO_DOCUMENT: Final = Template(
@@ -104,27 +104,27 @@ NO_DOCUMENT: Final = Template(
 )
 DRIFTED: Final = Template(
     "verdict.drifted",
-    "it changed {paths}, which it may not",
+    "it changed {paths}, which its scope does not allow",
     "修改了不允许修改的 {paths}",
 )
 NOT_TAKEN: Final = Template(
     "verdict.not_taken",
-    "what it left cannot be taken: {whys}",
+    "its changes cannot be accepted: {whys}",
     "无法接收它留下的内容：{whys}",
 )
 CONFLICT: Final = Template(
     "verdict.conflict",
-    "it does not merge with what others did meanwhile: {conflict}",
+    "it conflicts with work that was merged meanwhile: {conflict}",
     "与其他人同时所做的修改无法合并：{conflict}",
 )
 IDLE: Final = Template(
     "verdict.idle",
-    "the agent says that it is finished, and has changed nothing",
+    "the agent says that it is finished, but it changed nothing",
     "智能体说已经完成，但没有修改任何内容",
 )
 NO_TOOL: Final = Template(
     "verdict.no_tool",
-    "the agent says that it is finished, and has called no tool",
+    "the agent says that it is finished, but it called no tool",
     "智能体说已经完成，但没有调用任何工具",
 )
 MISSING: Final = Template(
@@ -180,7 +180,7 @@ LEFT_SCOPE: Final = Template(
 )
 PUT_BACK: Final = Template(
     "verdict.put_back",
-    "protected, and put back as it was: {paths}. Nothing that is done to it counts",
+    "protected, and put back as it was: {paths}. Changes to it do not count",
     "受保护，已恢复原状：{paths}。对它的任何改动都不算数",
 )
 LEFT_OUT: Final = Template(
@@ -211,7 +211,7 @@ NOT_ENOUGH: Final = Template(
 )
 SCORES_LESS: Final = Template(
     "verdict.scores_less",
-    "{why} (it scores {score:g}, and {least:g} is asked for)",
+    "{why} (score {score:g}; at least {least:g} is required)",
     "{why}（得分 {score:g}，要求 {least:g}）",
 )
 FOUND_GOOD: Final = Template(
@@ -241,12 +241,12 @@ INPUTS_REFUSED: Final = Template(
 )
 DAY_STOPPED: Final = Template(
     "verdict.day_stopped",
-    "the limit of the day has stopped it {count} times in a row: {why}",
+    "the day's limit stopped it {count} times in a row: {why}",
     "当日限额已连续 {count} 次中止它：{why}",
 )
 LIMITED_TOO_OFTEN: Final = Template(
     "verdict.limited_too_often",
-    "limits of its provider have stopped it {count} times in a row, so this one counts as a failure: {why}",
+    "limits of its provider stopped it {count} times in a row, so this one counts as a failure: {why}",
     "服务方的限制已连续 {count} 次中止它，因此本次算作失败：{why}",
 )
 REFUSED_UNCHANGED: Final = Template(
@@ -271,17 +271,17 @@ CHECK_OF: Final = Template(
 )
 BROKE_BY_ITSELF: Final = Template(
     "verdict.broke_by_itself",
-    "the check {names} does not pass any more, and nothing was merged",
+    "the check {names} no longer passes, and nothing was merged",
     "检查 {names} 不再通过，期间没有合并任何内容",
 )
 BROKEN_BY_COMMIT: Final = Template(
     "verdict.broken_by_commit",
-    "the check {names} does not pass any more, since a commit that no task made",
+    "the check {names} no longer passes, since a commit that no task made",
     "检查 {names} 自他人的一次提交起不再通过",
 )
 BROKEN_BY_MERGE: Final = Template(
     "verdict.broken_by_merge",
-    "the check {names} does not pass any more, since the merge of {task}",
+    "the check {names} no longer passes, since the merge of {task}",
     "检查 {names} 自合并 {task} 起不再通过",
 )
 REGRESSION: Final = Template(
@@ -355,7 +355,7 @@ RELEASE: Final = make_table(
         "revoked": ("revoked: {why}", "已撤销：{why}"),
         "done_again": ("{by} has {task} done again", "{by} 要求重做 {task}"),
         "rejected": ("{release} is rejected", "{release} 被否决"),
-        "unproven": ("what was proven does not hold any more: {checks}", "曾被证明的内容已不成立：{checks}"),
+        "unproven": ("what was proven no longer holds: {checks}", "曾被证明的内容已不成立：{checks}"),
     },
 )
 """Why a plan's results are not released, or not any more."""

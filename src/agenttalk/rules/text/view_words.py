@@ -9,7 +9,7 @@ from agenttalk.rules.text.message import Template, make_table
 
 AFTER_OTHERS: Final = Template(
     "next.after_others",
-    "it goes on by itself when the tasks before it have ended",
+    "it continues by itself when the tasks before it have ended",
     "前面的任务结束后会自动继续",
 )
 AGENT_FREE: Final = Template("next.agent_free", "it begins when its agent is free", "智能体空闲时即开始")
@@ -25,10 +25,10 @@ PROGRAM_ENDS: Final = Template(
 )
 INPUTS_OR_PERSON: Final = Template(
     "next.inputs_or_person",
-    "it goes on by itself when its inputs arrive; if that takes too long, a person is asked",
+    "it continues by itself when its inputs arrive; if that takes too long, a person is asked",
     "输入到达后会自动继续；等待过久则会询问人",
 )
-INPUTS: Final = Template("next.inputs", "it goes on by itself when its inputs arrive", "输入到达后会自动继续")
+INPUTS: Final = Template("next.inputs", "it continues by itself when its inputs arrive", "输入到达后会自动继续")
 DECIDE: Final = Template(
     "next.decide",
     "a person has to decide: 'agenttalk inbox' shows the question",
@@ -69,17 +69,17 @@ NO_COMMAND: Final = Template(
 )
 INBOX: Final = Template(
     "next.inbox",
-    "it goes on when {agent} works its inbox: by hand, or by 'agenttalk heartbeat' or 'agenttalk serve'",
+    "it continues when {agent} processes its inbox: by hand, or by 'agenttalk heartbeat' or 'agenttalk serve'",
     "{agent} 处理收件箱后继续：手工，或 'agenttalk heartbeat'、'agenttalk serve'",
 )
 FOLDER: Final = Template(
     "next.folder",
-    "it goes on when a receipt or the outputs for agents/{agent}/inbox/{plan} are there",
+    "it continues when a receipt or the outputs for agents/{agent}/inbox/{plan} are there",
     "有人处理 agents/{agent}/inbox/{plan} 并留下回执或产出后继续",
 )
 PAUSED: Final = Template(
     "next.paused",
-    "the plan is paused: 'agenttalk resume {plan}' lets it go on",
+    "the plan is paused: 'agenttalk resume {plan}' continues it",
     "计划已暂停：恢复 {plan} 后继续",
 )
 NO_ROUND: Final = Template(
@@ -89,12 +89,12 @@ NO_ROUND: Final = Template(
 )
 STALE: Final = Template(
     "next.stale",
-    "what was proven of it has changed since; it is verified again before the plan ends",
+    "its evidence is out of date; it is verified again before the plan ends",
     "已证明的内容之后有变，计划结束前会重新验证",
 )
 OFFERED: Final = Template(
     "next.offered",
-    "it begins when {agent}, which works elsewhere, takes it; for that an engine has to run",
+    "it begins when {agent}, which works elsewhere, takes it; an engine has to run for that",
     "在别处工作的 {agent} 领取后开始；为此引擎须在运行",
 )
 ELSEWHERE: Final = Template(
@@ -104,25 +104,25 @@ ELSEWHERE: Final = Template(
 )
 HELD: Final = Template(
     "next.held",
-    "an operator lets it begin: 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT'",
+    "an operator starts it: 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT'",
     "操作员用 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT' 放行",
 )
 ACCOUNT_FREE: Final = Template(
     "next.account_free",
-    "it goes on by itself at {until}, and its attempts so far do not count against {agent}; with 'fallback' in the "
+    "it continues by itself at {until}, and its attempts so far do not count against {agent}; with 'fallback' in the "
     "profile of {agent} another agent does such tasks",
     "将于 {until} 自动继续，此前的尝试不计入 {agent}；在 {agent} 的配置中写 'fallback'，可由另一智能体接手此类任务",
 )
 ANOTHER_DAY: Final = Template(
     "next.another_day",
-    "it goes on by itself at 00:00 UTC, or when the limit is raised ('agenttalk budget set USD'); an operator lets it "
-    "begin before: 'agenttalk override {plan}/{task} --checkpoint pre-act --reason TEXT'",
+    "it continues by itself at 00:00 UTC, or when the limit is raised ('agenttalk budget set USD'); an operator starts "
+    "it before that: 'agenttalk override {plan}/{task} --checkpoint pre-act --reason TEXT'",
     "将在 00:00 UTC 或提高限额（'agenttalk budget set USD'）后自动继续；操作员可用 "
     "'agenttalk override {plan}/{task} --checkpoint pre-act --reason TEXT' 提前放行",
 )
 STOPPED_BY_DAY: Final = Template(
     "next.stopped_by_day",
-    "the day stopped its turn in the middle, which does not count against {agent}; {next}",
+    "the day's limit stopped its turn, which does not count against {agent}; {next}",
     "当日限额在执行途中中止了它，不计入 {agent} 的过失；{next}",
 )
 IN_REVIEW: Final = Template(

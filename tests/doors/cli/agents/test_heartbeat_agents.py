@@ -80,7 +80,7 @@ def test_a_coding_agent_works_a_tree_that_somebody_made_by_hand(root: Path, caps
     ack = worked(root, ASKS, mcp=True)
     assert ack["status"] == "SUCCEEDED"
     made = root / "system_runtime/artifacts/plan_shop/build/made.txt/made.txt"
-    assert "declared and not there: made.txt" in made.read_text()
+    assert "declared but missing: made.txt" in made.read_text()
     [ended] = facts(root, "turn.ended", capsys)
     usage = ended["usage"]
     assert (usage["tokens"], usage["cost_usd"], usage["session"], usage["turns"]) == (200, 1.0, "ses-1", 2)
@@ -97,7 +97,7 @@ def test_a_coding_agent_works_a_tree_that_somebody_made_by_hand(root: Path, caps
         ("end('Done.', permission_denials=[{'tool_name': 'Bash', 'tool_use_id': 'x'}])", "AGENT_DENIED: not permitted"),
         ("end('No credit.', is_error=True)", "COMMAND_FAILED: the agent failed: No credit."),
         ("sys.exit(3)", "COMMAND_FAILED: exit code 3"),
-        ("end('All is written.')", "OUTPUT_MISSING: declared and not there: made.txt; the agent says that it is"),
+        ("end('All is written.')", "OUTPUT_MISSING: declared but missing: made.txt; the agent says that it is"),
     ],
 )
 def test_what_it_merely_says_counts_there_as_little_as_anywhere(root: Path, behaviour: str, words: str) -> None:

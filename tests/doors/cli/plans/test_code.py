@@ -120,7 +120,7 @@ def test_wrong_names_of_what_is_to_be_verified_are_told(shop: Path) -> None:
 
 MENDS = """import pathlib, sys
 prompt = sys.stdin.read()
-right = "What to mend" in prompt
+right = "What to fix" in prompt
 pathlib.Path("price.py").write_text(f"def price(n):\\n    return {10 if right else 7} * n\\n")
 pathlib.Path("prompt.txt").write_text(prompt)
 print("done")

@@ -1,4 +1,4 @@
-"""Done that was proven before and does not hold any more is not called done, not merged and not released."""
+"""Done that was proven before and no longer holds is not called done, not merged and not released."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_release_is_approved_no_more_when_what_it_rests_on_is_broken(tmp_path:
     desk.spoil()
     told = desk.agenttalk("release", "shop", code=1)
     assert (told["ok"], told["state"], told["decision"]) == (False, "revoked", "REJECT")
-    assert told["reasons"] == ["revoked: what was proven does not hold any more: tests-pass"]
+    assert told["reasons"] == ["revoked: what was proven no longer holds: tests-pass"]
 
 
 @pytest.mark.mends("A2")

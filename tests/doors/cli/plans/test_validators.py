@@ -90,7 +90,7 @@ def test_what_a_validator_asks_of_the_maker_reaches_it_as_data(desk: Desk) -> No
     refusal = {"score": 10, "decision": "REJECT", "reason": "no price", "issues": ["no price"], "prompt": words}
     desk("run", judged(desk, json.dumps(refusal), GOOD))
     prompt = (desk.folder / "prompt").read_text()
-    assert f"What the validator asks of you: {words}" in prompt
+    assert f"The validator's instructions: {words}" in prompt
     before, _, after = prompt.partition(words)
     fence = before.rpartition("BEGIN ")[2].partition("\n")[0]
     assert f"\nEND {fence}\n" in after

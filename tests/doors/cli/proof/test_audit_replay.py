@@ -100,7 +100,7 @@ def test_each_done_is_judged_again_from_what_was_kept(root: Path, capsys: pytest
     assert found == {"mute": ("kept", []), "say": ("kept", []), "fix": ("kept", [])}
     found = asked(root, capsys, {"min_trust": "executed"}, code=1)
     assert {name: each[0] for name, each in found.items()} == {"mute": "kept", "say": "refused", "fix": "kept"}
-    assert "'result' is only observed, and executed is needed" in found["say"][1][0]
+    assert "'result' is only observed; executed is required" in found["say"][1][0]
     found = asked(root, capsys, {"refuse": ["accepted"]}, code=1)
     assert found["mute"] == ("refused", ["ada took refused work as it was"])
     found = asked(root, capsys, {"red_first": "required", "required_checks": ["run"]}, "--plan", "p", code=1)

@@ -400,7 +400,7 @@ def test_a_reviewer_who_comments_first_and_approves_later_is_done_with_the_secon
         state, repository, reviewer = place.forge.state, place.repository, place.user("agent-reviewer")
         await ended(place, lambda: state.pulls.review(repository, reviewer, number, "COMMENT", "Let me think.", head))
         [outcome] = place.outcomes
-        assert (outcome.code, "is COMMENT, and APPROVED or" in outcome.detail) == ("no_action", True)
+        assert (outcome.code, "is COMMENT; APPROVED or" in outcome.detail) == ("no_action", True)
         await ended(place, lambda: state.pulls.review(repository, reviewer, number, "APPROVED", "Good.", head))
         assert (await only(place))["trust"] == "observed"
 

@@ -22,7 +22,6 @@ from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize, summarize_lines
 from agenttalk.doors.cli.plans.live_view import describe_usage
 from agenttalk.rules.changes.change_plan import TASK
-from agenttalk.rules.text.cli_words import CHANGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -158,7 +157,7 @@ class AgentRace:
         arguments = [*ends, *to_arguments(self._options), self._check, "--", *winner.command.to_argv()]
         ours = [*OURSELVES[:-1], *roots, OURSELVES[-1]]
         if not self._out.as_json:
-            self._out.say(f"[green]✓[/] {self._out.text(CHANGE['taken'], agent=sanitize(winner.name))}", err=True)
+            self._out.say(f"[green]✓[/] {self._out.text('change_run.taken', agent=sanitize(winner.name))}", err=True)
             return subprocess.run(  # noqa: S603 - no shell, and the program is our own
                 [*ours, *arguments], cwd=self._folder, stderr=subprocess.DEVNULL, check=False
             ).returncode
@@ -177,7 +176,7 @@ class AgentRace:
             self._out.write_json({"ok": False, "result": result, "check": self._check, "race": race})
         else:
             check = f"[bold]{sanitize(self._check)}[/]"
-            self._out.say(f"[bold red]✗[/] {self._out.text(CHANGE['not_proven_by_any'], check=check)}")
+            self._out.say(f"[bold red]✗[/] {self._out.text('change_run.not_proven_by_any', check=check)}")
         return 3 if waiting else 1
 
     def _tell(self, runner: RaceRunner) -> None:
@@ -185,7 +184,7 @@ class AgentRace:
             return
         told = runner.as_json()
         took = describe_usage(self._out, runner.usage)
-        word = self._out.text(CHANGE[f"race.{runner.result}"])
+        word = self._out.text(f"change_run.race.{runner.result}")
         reason = summarize_lines(told["reason"] or "") if runner.result not in {"proven", "interrupted"} else ""
         parts = " [dim]·[/] ".join(part for part in (word, took, reason) if part)
         mark = _MARKS.get(runner.result, "[bold red]✗[/]")

@@ -12,8 +12,7 @@ from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_li
 from agenttalk.doors.cli.plans import code
 from agenttalk.doors.cli.plans.live_view import describe_usage
 from agenttalk.rules.changes.change_plan import CHECK
-from agenttalk.rules.text import check_words
-from agenttalk.rules.text.cli_words import CHANGE, REMARKS
+from agenttalk.rules.text import check_words, cli_words
 from agenttalk.rules.text.message import join
 
 if TYPE_CHECKING:
@@ -151,7 +150,7 @@ class ChangeOutcome:
         return {}
 
     def _reason(self) -> str | None:
-        disputes = [CHANGE["disputes"](why=dispute["reason"]) for dispute in self._disputes]
+        disputes = [cli_words.CHANGE["disputes"](why=dispute["reason"]) for dispute in self._disputes]
         reason: str | None = self._task["reason"]
         return join(disputes) if disputes else reason
 
@@ -166,12 +165,12 @@ class ChangeOutcome:
         """Print what the proof rests on."""
         out = self._out
         for check in self._checks:
-            where = out.text(CHANGE["sealed"])
+            where = out.text("change_run.sealed")
             if not check.get("isolated"):
-                where = f"[yellow]{out.text(REMARKS['not_isolated'])}[/]"
-            now = sanitize_line(out.translate(check.get("detail") or CHANGE["succeeds"]()))[:160]
+                where = f"[yellow]{out.text('remark.not_isolated')}[/]"
+            now = sanitize_line(out.translate(check.get("detail") or cli_words.CHANGE["succeeds"]()))[:160]
             key = "shown_green" if self._prepared.options.already_green else "shown"
-            out.say(f"  [dim]{out.text(CHANGE[key], where=where, now=now)}[/]")
+            out.say(f"  [dim]{out.text(f'change_run.{key}', where=where, now=now)}[/]")
 
     def _read_work(self) -> BranchWork | None:
         from agenttalk.adapters.workspaces.user_folder import read_work
@@ -181,22 +180,22 @@ class ChangeOutcome:
     def _say_merged(self) -> None:
         out, say, prepared = self._out, self._out.say, self._prepared
         if self._address:
-            say(f"  {out.text(CHANGE['pull_request'], address=sanitize(self._address))}")
+            say(f"  {out.text('change_run.pull_request', address=sanitize(self._address))}")
             return
         if self._fault is not None:
             why = sanitize(out.translate(self._fault.message))
-            say(f"  [yellow]‖[/] {out.text(CHANGE['no_pull_request'], why=why)}")
+            say(f"  [yellow]‖[/] {out.text('change_run.no_pull_request', why=why)}")
             if self._fault.hint:
                 say(f"  [cyan]→[/] {sanitize(out.translate(self._fault.hint))}")
             return
         match self._merge:
             case LandingResult():
                 branch, commit = sanitize(prepared.repository.branch), self._merge.commit[:12]
-                say(f"  {out.text(CHANGE['merged'], branch=branch, commit=commit)}")
+                say(f"  {out.text('change_run.merged', branch=branch, commit=commit)}")
             case LandingRefusal():
                 paths = "".join(f" {sanitize_line(path)}" for path in self._merge.paths[:5])
                 why = sanitize(out.translate(self._merge.why))
-                say(f"  [yellow]‖[/] {out.text(CHANGE['not_merged'], why=why, paths=paths)}")
+                say(f"  [yellow]‖[/] {out.text('change_run.not_merged', why=why, paths=paths)}")
                 say(f"  [cyan]→[/] {self._describe_merge()}")
             case None:
                 say(f"  [cyan]→[/] {self._describe_merge()}")
@@ -216,32 +215,32 @@ class ChangeOutcome:
         out, say, prepared = self._out, self._out.say, self._prepared
         check = f"[bold]{sanitize(prepared.check.text)}[/]"
         took = describe_usage(out, {**(self._standing.get("usage") or {}), "duration_s": self._seconds})
-        rounds = out.text(REMARKS["round_of"], number=self._task["rounds"] + 1, most=prepared.options.limits.rounds)
+        rounds = out.text("remark.round_of", number=self._task["rounds"] + 1, most=prepared.options.limits.rounds)
         summary = "; ".join(part for part in (rounds, took) if part)
-        reason = summarize_lines(out.translate(self._reason() or CHANGE["question"]()), 600)
+        reason = summarize_lines(out.translate(self._reason() or cli_words.CHANGE["question"]()), 600)
         root = sanitize(shlex.quote(str(prepared.root)))
         task = f"{prepared.plan_id}/{self._task['task_id']}"
         match self.result:
             case "proven":
-                say(f"[green]✓[/] {out.text(CHANGE['proven'], check=check, summary=summary)}")
+                say(f"[green]✓[/] {out.text('change_run.proven', check=check, summary=summary)}")
                 self._say_evidence()
                 if work := self._work:
                     say(f"  {sanitize(prepared.branch)} {work.commit[:12]}: {sanitize(work.summary)}")
                 self._say_merged()
             case "green":
-                say(f"[yellow]![/] {out.text(CHANGE['green'])}", err=True)
-                say(f"  [cyan]→[/] {out.text(CHANGE['green_hint'])}", err=True)
+                say(f"[yellow]![/] {out.text('change_run.green')}", err=True)
+                say(f"  [cyan]→[/] {out.text('change_run.green_hint')}", err=True)
             case "unable":
                 for key, option in _OPTIONS.items():
                     reason = reason.replace(key, option)
                 say(f"[bold red]✗[/] {reason}", err=True)
             case "waiting":
-                say(f"[yellow]‖[/] {out.text(CHANGE['waiting'], why=reason, summary=summary)}")
-                say(f"  [cyan]→[/] {out.text(CHANGE['waiting_hint'], root=root)}")
+                say(f"[yellow]‖[/] {out.text('change_run.waiting', why=reason, summary=summary)}")
+                say(f"  [cyan]→[/] {out.text('change_run.waiting_hint', root=root)}")
             case "interrupted":
-                say(f"[yellow]![/] {out.text(CHANGE['interrupted'])}")
+                say(f"[yellow]![/] {out.text('change_run.interrupted')}")
             case _:
-                say(f"[bold red]✗[/] {out.text(CHANGE['not_proven'], check=check, summary=summary)}")
+                say(f"[bold red]✗[/] {out.text('change_run.not_proven', check=check, summary=summary)}")
                 say(f"  {reason}")
                 for check_result in self._checks:
                     if not check_result["passed"] and check_result.get("output"):

@@ -23,7 +23,6 @@ from agenttalk.doors.cli.changes.prepared_change import ChangeCheck, ChangeOptio
 from agenttalk.doors.cli.core.output import CommandOutput, pad, sanitize, sanitize_line
 from agenttalk.rules.changes import change_plan
 from agenttalk.rules.changes.change_plan import ChangeLimits, ChangeOrder
-from agenttalk.rules.text.cli_words import AND_MORE, CHANGE, TIMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -187,7 +186,7 @@ class ChangeRun:
         self._line("from", _describe_base(out, repository))
         if (candidate := prepared.check.candidate) is not None:
             kept = change_plan.list_protected(candidate, options.protect, tests_allowed=options.allow_tests)
-            self._line("protected", _shorten(out, kept) or out.text(CHANGE["nothing"]))
+            self._line("protected", _shorten(out, kept) or out.text("change_run.nothing"))
         if options.scope:
             self._line("scope", _shorten(out, options.scope))
         if prepared.links:
@@ -196,12 +195,15 @@ class ChangeRun:
             self._line("prepare", sanitize_line(options.prepare))
         self._line("sandbox", _describe_sandbox(out, options.sandbox))
         self._line("limits", _describe_limits(out, options.limits))
-        for paths, template in ((repository.submodules, CHANGE["submodules"]), (repository.pointers, CHANGE["lfs"])):
+        for paths, template in (
+            (repository.submodules, "change_run.submodules"),
+            (repository.pointers, "change_run.lfs"),
+        ):
             if paths:
                 out.say(f"[yellow]![/] {out.text(template, paths=_shorten(out, paths))}", err=True)
 
     def _line(self, name: str, text: str) -> None:
-        self._out.say(f"[dim]{pad(self._out.text(CHANGE[name]), 10)}[/] {text}", err=True)
+        self._out.say(f"[dim]{pad(self._out.text(f'change_run.{name}'), 10)}[/] {text}", err=True)
 
     def _conclude(self, prepared: PreparedChange, standing: dict[str, Any]) -> int:
         """Tell how the run ended, and return the exit code."""
@@ -401,33 +403,33 @@ def _compile(plan: dict[str, Any], root: Path) -> CompiledPlan:
 
 def _shorten(out: CommandOutput, paths: Sequence[str]) -> str:
     shown = ", ".join(sanitize_line(path) for path in paths[:_SHOWN])
-    return out.text(AND_MORE, names=shown, count=len(paths) - _SHOWN) if len(paths) > _SHOWN else shown
+    return out.text("cli.and_more", names=shown, count=len(paths) - _SHOWN) if len(paths) > _SHOWN else shown
 
 
 def _describe_check(out: CommandOutput, check: ChangeCheck) -> str:
     if check.candidate is None:
-        return out.text(CHANGE["you"])
+        return out.text("change_run.you")
     shown, why = sanitize_line(check.text), sanitize_line(out.translate(check.why))
     if check.candidate.cwd:
-        shown = out.text(CHANGE["check_in"], check=shown, folder=sanitize(check.candidate.cwd))
+        shown = out.text("change_run.check_in", check=shown, folder=sanitize(check.candidate.cwd))
     if not why:
         return shown
     if check.others:
-        found = out.text(CHANGE["found_others"], why=why, others=out.count(check.others, "other"))
+        found = out.text("change_run.found_others", why=why, others=out.count(check.others, "other"))
     else:
-        found = out.text(CHANGE["found"], why=why)
+        found = out.text("change_run.found", why=why)
     return f"{shown} [dim]{found}[/]"
 
 
 def _describe_agent(out: CommandOutput, agent: AgentCommand) -> str:
     if not agent.is_known:
-        return f"{sanitize_line(shlex.join(agent.argv))[:100]} [dim]{out.text(CHANGE['feedback'])}[/]"
+        return f"{sanitize_line(shlex.join(agent.argv))[:100]} [dim]{out.text('change_run.feedback')}[/]"
     name = str(agent.agent)
     if agent.model:
-        name = out.text(CHANGE["model"], agent=name, model=sanitize_line(agent.model))
+        name = out.text("change_run.model", agent=name, model=sanitize_line(agent.model))
     if not agent.dropped:
         return name
-    return f"{name} [dim]{out.text(CHANGE['dropped'], flags=sanitize_line(' '.join(agent.dropped)))}[/]"
+    return f"{name} [dim]{out.text('change_run.dropped', flags=sanitize_line(' '.join(agent.dropped)))}[/]"
 
 
 def _describe_sandbox(out: CommandOutput, tier: Tier | None) -> str:
@@ -440,7 +442,7 @@ def _describe_sandbox(out: CommandOutput, tier: Tier | None) -> str:
         chosen = asyncio.run(Sandboxes().choose(Confinement(tier or "best")))
     except ValueError as error:
         raise UsageError(Code.OPTION_INVALID, f"--sandbox {tier}: {error}") from error
-    return f"[yellow]{out.text(CHANGE['no_sandbox'])}[/]" if chosen == "plain" else chosen
+    return f"[yellow]{out.text('change_run.no_sandbox')}[/]" if chosen == "plain" else chosen
 
 
 def _require_usable(options: ChangeOptions) -> None:
@@ -473,16 +475,16 @@ def _require_variables(names: Sequence[str]) -> None:
 
 
 def _describe_base(out: CommandOutput, repository: UserRepository) -> str:
-    branch = sanitize(repository.branch) if repository.branch else out.text(CHANGE["no_branch"])
+    branch = sanitize(repository.branch) if repository.branch else out.text("change_run.no_branch")
     commit, changed = repository.head[:12], len(repository.uncommitted)
     if changed:
         files = out.count(changed, "uncommitted file")
-        return out.text(CHANGE["base_uncommitted"], commit=commit, branch=branch, files=files)
-    return out.text(CHANGE["base"], commit=commit, branch=branch)
+        return out.text("change_run.base_uncommitted", commit=commit, branch=branch, files=files)
+    return out.text("change_run.base", commit=commit, branch=branch)
 
 
 def _describe_limits(out: CommandOutput, limits: ChangeLimits) -> str:
     parts = [out.count(limits.rounds, "round")]
-    parts += [out.text(TIMES["limit"], minutes=limits.minutes)] if limits.minutes is not None else []
+    parts += [out.text("time.limit", minutes=limits.minutes)] if limits.minutes is not None else []
     parts += [f"${limits.cost_usd:g}"] if limits.cost_usd is not None else []
     return ", ".join(parts)

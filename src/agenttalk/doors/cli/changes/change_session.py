@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.doors.cli.changes import check_selection
-from agenttalk.rules.text.cli_words import PROVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,13 +83,17 @@ class ChangeSession:
         files = self._trees.read_change(self.ends.base, self.ends.head)
         if not files:
             message = f"there is nothing to prove: the work is the same as its base {self._base_shown()}"
-            raise NothingToProveError(Code.OPTION_INVALID, message, hint="name what it began from: --base REF")
+            raise NothingToProveError(
+                Code.OPTION_INVALID, message, hint="name the commit that it started from: --base REF"
+            )
         tree = FileTree.from_paths(self._trees.list_paths(self.ends.base))
         candidate, remarks = self._select_check(tree)
         more = {"env": dict(self._request.env) or None, "timeout": self._request.seconds}
         check = check_selection.lead_to_programs(self._repository, candidate, self._links).model_copy(update=more)
         change = ChangeUnderProof(files, check, tree, self._request.policy)
-        announce(PROVE["check"](command=check.run, why=candidate.why))
+        from agenttalk.rules.text import cli_words
+
+        announce(cli_words.PROVE["check"](command=check.run, why=candidate.why))
         prover = make_change_prover(self._trees, self._repository.top, self._request.prepare)
         remarks = [*remarks, *self._find_remarks()]
         proven = asyncio.run(prover.prove(change, self.ends, remarks, announce))

@@ -10,7 +10,6 @@ import typer
 
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
-from agenttalk.rules.text.cli_words import PROVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,35 +26,39 @@ def prove(
     ctx: typer.Context,
     head: Annotated[
         str | None,
-        typer.Option("--head", metavar="REF", help="The work. Default: the folder, with what is uncommitted."),
+        typer.Option("--head", metavar="REF", help="Commit to prove. Default: the folder with its uncommitted files."),
     ] = None,
     pull: Annotated[
         str | None,
-        typer.Option("--pr", metavar="[OWNER/NAME#]N", help="The work: a pull request at a forge of the settings."),
+        typer.Option("--pr", metavar="[OWNER/NAME#]N", help="Pull request to prove, at a configured forge."),
     ] = None,
     source: Annotated[
-        str | None, typer.Option("--source", metavar="NAME", help="The forge of --pr, where there are several.")
+        str | None, typer.Option("--source", metavar="NAME", help="Forge of --pr, if several are configured.")
     ] = None,
     base: Annotated[
         str | None,
-        typer.Option("--base", metavar="REF", help="What it began from. Default: where it left the default branch."),
+        typer.Option(
+            "--base", metavar="REF", help="Commit to compare with. Default: where the work left the default branch."
+        ),
     ] = None,
     check: Annotated[
-        str | None, typer.Option("--check", metavar="COMMAND", help="The check. Default: the one that is found.")
+        str | None,
+        typer.Option("--check", metavar="COMMAND", help="Check to run. Default: the one found in the repository."),
     ] = None,
     scope: Annotated[
-        list[str] | None, typer.Option("--scope", metavar="GLOB", help="Files that may change; repeatable.")
+        list[str] | None,
+        typer.Option("--scope", metavar="GLOB", help="Only these files may change; repeatable. Default: all."),
     ] = None,
     protect: Annotated[
         list[str] | None,
         typer.Option("--protect", metavar="GLOB", help="More files that must not change; repeatable."),
     ] = None,
     allow_tests: Annotated[
-        bool, typer.Option("--allow-tests", help="Tests and their configuration may change, and tests may go.")
+        bool, typer.Option("--allow-tests", help="Allow changed and removed tests, and changes of their configuration.")
     ] = False,
     already_green: Annotated[
         Literal["refuse", "ok"],
-        typer.Option("--already-green", help="Whether the check may pass without the change, as for a refactoring."),
+        typer.Option("--already-green", help="Whether the check may pass without the change; ok for a refactoring."),
     ] = "refuse",
     suspicion: Annotated[
         Literal["note", "ask", "refuse"],
@@ -67,26 +70,28 @@ def prove(
     ] = None,
     link: Annotated[
         list[str] | None,
-        typer.Option("--link", metavar="PATH", help="An ignored path that the check needs; none for none. Repeatable."),
+        typer.Option("--link", metavar="PATH", help="Ignored path that the check needs; repeatable. none: no path."),
     ] = None,
     env: Annotated[
-        list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="A variable for the check; repeatable.")
+        list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="Variable for the check; repeatable.")
     ] = None,
     prepare: Annotated[
-        str, typer.Option("--prepare", metavar="COMMAND", help="A command that prepares each checkout.")
+        str, typer.Option("--prepare", metavar="COMMAND", help="Command that prepares each checkout, such as 'npm ci'.")
     ] = "",
     timeout: Annotated[
-        int | None, typer.Option("--timeout", metavar="SECONDS", min=1, help="Time limit of one run of the check.")
+        int | None, typer.Option("--timeout", metavar="SECONDS", min=1, help="Time limit for one run of the check.")
     ] = None,
     shape: Annotated[
-        Literal["text", "markdown", "json", "sarif", "junit"], typer.Option("--format", help="The form of the result.")
+        Literal["text", "markdown", "json", "sarif", "junit"], typer.Option("--format", help="Format of the result.")
     ] = "text",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="A file for the result.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result to this file.")
     ] = None,
     also: Annotated[
         list[str] | None,
-        typer.Option("--also", metavar="FORMAT=FILE", help="Another form of the result, in a file; repeatable."),
+        typer.Option(
+            "--also", metavar="FORMAT=FILE", help="Also write the result to FILE in another format; repeatable."
+        ),
     ] = None,
     locale: Annotated[
         Literal["en", "zh"] | None,
@@ -94,21 +99,23 @@ def prove(
     ] = None,
     hook: Annotated[
         Literal["claude-start", "claude-stop", "pre-push"] | None,
-        typer.Option("--hook", help="Answer as a hook of Claude Code or git, which gives its input on standard input."),
+        typer.Option("--hook", help="Answer as a hook of Claude Code or git. The hook's input is on standard input."),
     ] = None,
     blocks: Annotated[
-        int, typer.Option("--blocks", min=0, help="How often the hook of Claude Code keeps it from stopping.")
+        int, typer.Option("--blocks", min=0, help="How often the hook keeps Claude Code from stopping.")
     ] = 3,
     install: Annotated[
-        Literal["pre-push"] | None, typer.Option("--install-hook", help="Install the hook in this repository, and end.")
+        Literal["pre-push"] | None,
+        typer.Option("--install-hook", help="Install the hook in this repository, and exit."),
     ] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Prove a change that another program or agent made, against what it began from. Nothing in the folder changes.
+    """Prove a change that another program or agent made, by comparing it with its base. The folder stays as it is.
 
-    The check runs in sealed checkouts: on the work, on the work with the tests as they were, and at the base. Proven
-    means: it passes, it failed without the change, no test is gone or skipped, and nothing that it rests on changed.
+    The check runs in sealed checkouts: on the work, on the work with the tests of the base, and at the base. The change
+    is proven if the check passes, the check failed without the change, no test is gone or skipped, and no file that the
+    check relies on was changed.
 
     Exit codes: 0 proven, 1 not proven, 2 bad input.
     """
@@ -177,9 +184,11 @@ def _read_variable(text: str) -> tuple[str, str]:
 
 
 def _make_announcer(out: CommandOutput, *, quiet: bool) -> Callable[[str], None]:
+    from agenttalk.rules.text import cli_words
+
     def announce(text: str) -> None:
         if not quiet:
-            words = out.text(PROVE[text]) if text in PROVE else sanitize(out.translate(text))
+            words = out.text(f"prove.{text}") if text in cli_words.PROVE else sanitize(out.translate(text))
             out.say(f"[dim]· {words}[/]", err=True)
 
     return announce

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 until_app = typer.Typer(add_completion=False)
 do_app = typer.Typer(add_completion=False)
 RoundsOption = Annotated[
-    int, typer.Option("--rounds", min=1, max=100, help="Turns of the agent: the first, and those of rework.")
+    int, typer.Option("--rounds", min=1, max=100, help="Most turns of the agent, the first one included.")
 ]
 UsdOption = Annotated[
-    float | None, typer.Option("--usd", min=0.0, help="What all turns together may cost, in dollars.")
+    float | None, typer.Option("--usd", min=0.0, help="Cost limit for all turns together, in dollars.")
 ]
-MinutesOption = Annotated[float | None, typer.Option("--minutes", min=0.0, help="How long all may take.")]
+MinutesOption = Annotated[
+    float | None, typer.Option("--minutes", min=0.0, help="Time limit for all turns together, in minutes.")
+]
 MergeOption = Annotated[
     bool, typer.Option("--merge", help="Merge the proven work into the branch that is checked out.")
 ]
@@ -29,25 +31,31 @@ PullRequestOption = Annotated[
     bool, typer.Option("--pr", help="Push the proven work and open a pull request at the configured forge.")
 ]
 RaceOption = Annotated[
-    str, typer.Option("--race", metavar="AGENT,AGENT", help="Coding agents that work on it at the same time.")
+    str,
+    typer.Option(
+        "--race", metavar="AGENT,AGENT", help="Let several coding agents work at the same time, each in its own clone."
+    ),
 ]
 TakeOption = Annotated[
     Literal["first", "cheapest", "smallest-diff"],
-    typer.Option("--take", help="Which proven result of a race is taken. All but the first wait for every agent."),
+    typer.Option(
+        "--take", help="Which proven result of a race to take. Only first ends the race before every agent has ended."
+    ),
 ]
 ProtectOption = Annotated[
     list[str] | None,
-    typer.Option("--protect", metavar="GLOB", help="Files that must stay as they are; repeatable."),
+    typer.Option("--protect", metavar="GLOB", help="Files that the agent must not change; repeatable."),
 ]
 ScopeOption = Annotated[
     list[str] | None,
     typer.Option("--scope", metavar="GLOB", help="Only these files may change; repeatable. Default: all."),
 ]
 AllowTestsOption = Annotated[
-    bool, typer.Option("--allow-tests", help="Let the agent change the tests that the check consists of.")
+    bool, typer.Option("--allow-tests", help="Let the agent change the tests that the check runs.")
 ]
 GreenOption = Annotated[
-    Literal["ok"] | None, typer.Option("--already-green", help="ok: the check may succeed before the work.")
+    Literal["ok"] | None,
+    typer.Option("--already-green", help="ok: accept a check that already passes before the work."),
 ]
 SuspicionOption = Annotated[
     Literal["note", "ask", "refuse"] | None,
@@ -55,14 +63,14 @@ SuspicionOption = Annotated[
 ]
 EnvOption = Annotated[
     list[str] | None,
-    typer.Option("--env", metavar="NAME", help="Environment variable that the agent's program gets; repeatable."),
+    typer.Option("--env", metavar="NAME", help="Variable to pass on to the agent's program; repeatable."),
 ]
 LinkOption = Annotated[
     list[str] | None,
     typer.Option(
         "--link",
         metavar="PATH",
-        help="Path that git ignores and the clone gets, read-only; repeatable. Default: what is found; none: nothing.",
+        help="Ignored path that the clone gets, read-only; repeatable. Default: those found. none: no path.",
     ),
 ]
 PrepareOption = Annotated[
@@ -73,9 +81,10 @@ PrepareOption = Annotated[
 @until_app.command("until")
 def until(
     ctx: typer.Context,
-    check: Annotated[str, typer.Argument(metavar="CHECK", help="Command line that succeeds when the work is done.")],
+    check: Annotated[str, typer.Argument(metavar="CHECK", help="Command that succeeds when the work is done.")],
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="-- COMMAND", help="The agent, such as: claude -p 'Fix the rounding'")
+        list[str] | None,
+        typer.Argument(metavar="-- COMMAND", help="Command of the agent, such as: claude -p 'Fix the rounding'"),
     ] = None,
     rounds: RoundsOption = 4,
     usd: UsdOption = None,
@@ -97,10 +106,11 @@ def until(
 ) -> int:
     """Run an agent in a private clone of this repository until a check is proven. Nothing needs to be set up.
 
-    The engine runs the check itself, out of the agent's reach. While it fails, the agent gets what is missing and goes
-    on. The result is a branch with one commit; your files stay as they are. Running the same again goes on.
+    The engine runs the check itself, where the agent cannot reach it. While the check fails, the agent gets the reasons
+    and continues. The result is a branch with one commit; your files stay as they are. Run the same command again to
+    continue.
 
-    Exits with 0 when the check is proven, 1 when it is not, 2 for bad usage, 3 when it waits for a person.
+    Exits with 0 when the check is proven, 1 when it is not, 2 for bad usage, 3 when a person must decide.
     """
     from agenttalk.doors.cli.changes.agent_race import read_names
     from agenttalk.doors.cli.changes.prepared_change import ChangeOptions
@@ -129,14 +139,18 @@ def until(
 @do_app.command("do")
 def do(
     ctx: typer.Context,
-    goal: Annotated[str, typer.Argument(metavar="GOAL", help="What is to be done.")],
+    goal: Annotated[str, typer.Argument(metavar="GOAL", help="What the agent must achieve.")],
     agent: Annotated[
-        str | None, typer.Option("--agent", metavar="NAME", help="Coding agent. Default: the first that is installed.")
+        str | None,
+        typer.Option("--agent", metavar="NAME", help="Coding agent to run. Default: the first one installed."),
     ] = None,
     check: Annotated[
-        str | None, typer.Option("--check", metavar="COMMAND", help="Command that proves it. Default: the one found.")
+        str | None,
+        typer.Option(
+            "--check", metavar="COMMAND", help="Command that proves the goal. Default: the one found in the repository."
+        ),
     ] = None,
-    ask_me: Annotated[bool, typer.Option("--ask-me", help="Be the check yourself: you are asked at the end.")] = False,
+    ask_me: Annotated[bool, typer.Option("--ask-me", help="Decide yourself at the end, instead of a check.")] = False,
     rounds: RoundsOption = 4,
     usd: UsdOption = None,
     minutes: MinutesOption = None,
@@ -157,8 +171,8 @@ def do(
 ) -> int:
     """Have a coding agent reach a goal in this repository, proven by the repository's own check.
 
-    The agent is the first that is installed, and the check is found: it is shown before the agent starts. Everything
-    else is as with 'agenttalk until'.
+    The command takes the first coding agent that is installed and finds the check, and shows both before the agent
+    starts. Everything else works as in 'agenttalk until'.
     """
     from agenttalk.doors.cli.changes.agent_race import read_names
     from agenttalk.doors.cli.changes.prepared_change import ChangeOptions

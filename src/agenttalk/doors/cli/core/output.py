@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from agenttalk.contracts.errors import Problem
     from agenttalk.contracts.generation import Repair
     from agenttalk.rules.text.code_words import Group
-    from agenttalk.rules.text.message import Template
 
 T = TypeVar("T")
 RootOption = Annotated[
@@ -36,7 +35,7 @@ RootOption = Annotated[
 ]
 SandboxOption = Annotated[
     Literal["best", "bubblewrap", "landlock", "plain"] | None,
-    typer.Option("--sandbox", help="Sandbox for the programs of agents; plain: none, and every status says so."),
+    typer.Option("--sandbox", help="Sandbox for the programs of agents. plain: no sandbox, which every status shows."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -71,9 +70,14 @@ class CommandOutput:
         """Make the output of a command with these options."""
         return cls(as_json=options.as_json, locale=options.locale)
 
-    def text(self, template: Template, /, **params: object) -> str:
-        """Return a sentence of the catalogue in the reader's language. The caller has escaped what is from outside."""
-        return template.render(self.locale, **params)
+    def text(self, sentence: str, /, **params: object) -> str:
+        """Return a sentence of the command line, by its id, in the reader's language.
+
+        The caller has escaped what is from outside. The sentences are loaded by the first call.
+        """
+        from agenttalk.rules.text import cli_words
+
+        return cli_words.SENTENCES[sentence].render(self.locale, **params)
 
     def translate(self, value: T) -> T:
         """Return a text or a JSON value with the sentences of the engine in the reader's language, not escaped."""

@@ -11,7 +11,6 @@ import typer
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
-from agenttalk.rules.text.cli_words import DAY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,16 +71,16 @@ def _ask_day(ctx: typer.Context, root: Path | None, as_json: bool, body: dict[st
 def tell_day(out: CommandOutput, found: dict[str, Any]) -> None:
     """Print what was spent today, and what waits for another day."""
     if found["limit_usd"] is None:
-        out.say(out.text(DAY["no_limit"]))
+        out.say(out.text("day.no_limit"))
         return
     set_by = found["set_by"]
-    origin = out.text(DAY["set_by"], who=sanitize(set_by)) if set_by else out.text(DAY["from_settings"])
+    origin = out.text("day.set_by", who=sanitize(set_by)) if set_by else out.text("day.from_settings")
     spent, limit = found["spent_usd"], found["limit_usd"]
-    out.say(out.text(DAY["spent"], spent=spent, limit=limit, origin=f"[dim]{origin}[/]"))
+    out.say(out.text("day.spent", spent=spent, limit=limit, origin=f"[dim]{origin}[/]"))
     if found["paused"]:
-        out.say(f"[yellow]‖[/] {out.text(DAY['paused'])}")
+        out.say(f"[yellow]‖[/] {out.text('day.paused')}")
     if found.get("waiting"):
-        out.say(f"  {out.text(DAY['waiting'], count=found['waiting'])}")
+        out.say(f"  {out.text('day.waiting', count=found['waiting'])}")
     if found.get("stopped"):
         names = ", ".join(sanitize(name) for name in found["stopped"])
-        out.say(f"  {out.text(DAY['stopped'], names=names)}")
+        out.say(f"  {out.text('day.stopped', names=names)}")

@@ -13,7 +13,6 @@ from agenttalk.doors.cli.operation import budget
 from agenttalk.doors.cli.plans import decisions
 from agenttalk.doors.cli.plans.live_view import describe_doing, describe_gate, describe_open_questions, describe_usage
 from agenttalk.doors.cli.proof.honesty import format_honesty
-from agenttalk.rules.text.cli_words import NOT_SERVED, REMARKS, STATUS
 
 status_app = typer.Typer(add_completion=False)
 fsck_app = typer.Typer(add_completion=False)
@@ -57,22 +56,22 @@ def status(
     if toolchain and plan in {None, "_toolchain"}:
         _tell_toolchain(out, toolchain)
     if believed["claims"] and plan is None:
-        counts = out.text(STATUS["honesty"], counts=format_honesty(out, believed))
-        out.say(f"{counts} [dim]{out.text(STATUS['details'])}[/]")
+        counts = out.text("status.honesty", counts=format_honesty(out, believed))
+        out.say(f"{counts} [dim]{out.text('status.details')}[/]")
     if plan is None and (found.get("day") or {}).get("limit_usd") is not None:
         budget.tell_day(out, found["day"])
     if not shown:
-        out.say(f"[dim]{out.text(STATUS['no_plans'])}[/]")
+        out.say(f"[dim]{out.text('status.no_plans')}[/]")
     return 0
 
 
 def _tell_plan(out: CommandOutput, plan: dict[str, Any], *, served: bool) -> None:
-    counts = ", ".join(out.text(STATUS[word], count=count) for word, count in plan["messages"].items() if count)
-    origin = out.text(STATUS["origin"], origin=plan["origin"], board=sanitize(plan["board"]))
+    counts = ", ".join(out.text(f"status.{word}", count=count) for word, count in plan["messages"].items() if count)
+    origin = out.text("status.origin", origin=plan["origin"], board=sanitize(plan["board"]))
     out.say(f"[bold]{sanitize(plan['plan_id'])}[/]  [dim]{origin}[/]")
     if plan["halted"]:
-        out.say(f"  [bold red]✗ {out.text(STATUS['halted'])}[/] {sanitize(plan['halted'])}")
-    out.say(f"  {out.text(STATUS['messages'], counts=counts or out.text(STATUS['none']))}")
+        out.say(f"  [bold red]✗ {out.text('status.halted')}[/] {sanitize(plan['halted'])}")
+    out.say(f"  {out.text('status.messages', counts=counts or out.text('status.none'))}")
     decisions.tell_decisions(out, plan)
     tasks = [(sanitize(task["task_id"]), sanitize(task["agent_id"]), task) for task in plan["tasks"]]
     wide, wider = (max((len(row[column]) for row in tasks), default=0) for column in (0, 1))
@@ -85,14 +84,14 @@ def _tell_plan(out: CommandOutput, plan: dict[str, Any], *, served: bool) -> Non
     for gate in plan.get("gates", ()):
         out.say(f"  {describe_gate(out, gate)}")
     if plan["origin"] == "engine" and plan["state"] == "RUNNING" and not served:
-        out.say(f"  [yellow]![/] {out.text(NOT_SERVED)}")
+        out.say(f"  [yellow]![/] {out.text('cli.not_served')}")
     for wait in plan.get("waits", ()):
         out.say(f"  [yellow]![/] {sanitize_line(wait['text'])}")
     if plan.get("questions"):
         out.say(f"  [yellow]?[/] {describe_open_questions(out, plan['questions'])}")
     took = describe_usage(out, plan.get("usage"))
     if took:
-        out.say(f"  {out.text(STATUS['in_all'], usage=took)}")
+        out.say(f"  {out.text('status.in_all', usage=took)}")
     counted = {name: usage for name, usage in plan.get("usage_by_agent", {}).items() if _counts(usage)}
     for name, usage in counted.items():
         out.say(f"  [dim]{sanitize(name)}:[/] {describe_usage(out, usage)}")
@@ -104,25 +103,25 @@ def _counts(usage: dict[str, Any]) -> bool:
 
 
 def _tell_toolchain(out: CommandOutput, toolchain: dict[str, Any]) -> None:
-    out.say(f"  {out.text(STATUS['open_tasks'], count=toolchain['open_tasks'])}")
+    out.say(f"  {out.text('status.open_tasks', count=toolchain['open_tasks'])}")
     for warning in toolchain["warnings"]:
-        words = out.text(STATUS["times"], what=sanitize_line(warning["message"]), count=warning["times"])
+        words = out.text("status.times", what=sanitize_line(warning["message"]), count=warning["times"])
         out.say(f"  [yellow]![/] {words}")
 
 
 def _remark(out: CommandOutput, task: dict[str, Any]) -> str:
     """Return what a person should know besides the state: a claim of an agent is not proven."""
     if task["missing"]:
-        remark = out.text(REMARKS["waits_for"], names=sanitize(", ".join(task["missing"])))
+        remark = out.text("remark.waits_for", names=sanitize(", ".join(task["missing"])))
     elif task.get("activity"):
         remark = describe_doing(out, task)
     elif task.get("reason"):
         remark = sanitize_line(task["reason"][:REASON])
     elif task.get("freshness") == "stale":
-        remark = f"[yellow]{out.text(REMARKS['stale_until_end'])}[/]"
+        remark = f"[yellow]{out.text('remark.stale_until_end')}[/]"
     else:
-        remark = f"[dim]{out.text(REMARKS['claimed'])}[/]" if task["proven"] is False else ""
-    isolation = f"[yellow]{out.text(REMARKS['not_isolated'])}[/]" if task.get("isolated") is False else ""
+        remark = f"[dim]{out.text('remark.claimed')}[/]" if task["proven"] is False else ""
+    isolation = f"[yellow]{out.text('remark.not_isolated')}[/]" if task.get("isolated") is False else ""
     return " [dim]·[/] ".join(part for part in (describe_usage(out, task.get("usage")), isolation, remark) if part)
 
 

@@ -20,7 +20,6 @@ from agenttalk.doors.cli.core.output import (
     sanitize_line,
     tell_check_output,
 )
-from agenttalk.rules.text.cli_words import INBOX
 
 inbox_app = typer.Typer(add_completion=False)
 answer_app = typer.Typer(add_completion=False)
@@ -40,7 +39,7 @@ def inbox(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fal
     for request in requests:
         _tell(out, request)
     if not requests:
-        out.say(f"[green]✓[/] {out.text(INBOX['none'])}")
+        out.say(f"[green]✓[/] {out.text('inbox.none')}")
     return 0
 
 
@@ -64,7 +63,7 @@ def _tell(out: CommandOutput, open_question: dict[str, Any], then: str | None = 
     files = needed.get("files", [])
     for file in files:
         receiver = sanitize(file.get("deliver_to_agent_id") or "")
-        to = f" [dim]{out.text(INBOX['for'], agent=receiver)}[/]" if receiver else ""
+        to = f" [dim]{out.text('inbox.for', agent=receiver)}[/]" if receiver else ""
         out.say(f"  · {sanitize_line(file['name'])}{to}")
     decision = needed.get("decision")
     if decision:
@@ -150,15 +149,15 @@ def answer(
         out.write_json({"ok": True, "response": response})
     else:
         served = engine_client.connect_to_running_engine(folder) is not None
-        then = out.text(INBOX["continues" if served else "continues_later"])
+        then = out.text("inbox.continues" if served else "inbox.continues_later")
         if missing := _missing(asked, response):
-            then = out.text(INBOX["still_missing"], names=sanitize_line(", ".join(missing)))
+            then = out.text("inbox.still_missing", names=sanitize_line(", ".join(missing)))
         decided = out.code("decision", reply["decision"])
-        words = out.text(INBOX["answered"], request=sanitize(request_id), decision=decided, then=then)
+        words = out.text("inbox.answered", request=sanitize(request_id), decision=decided, then=then)
         out.say(f"[green]✓[/] {words}")
         criteria = asked["request"].get("needed", {}).get("criteria")
         if isinstance(criteria, dict) and "dispute" in criteria and "upheld" in (answers or []):
-            out.say(f"  [cyan]→[/] {out.text(INBOX['in_force'])}")
+            out.say(f"  [cyan]→[/] {out.text('inbox.in_force')}")
     return 0
 
 
@@ -193,8 +192,10 @@ def approve(
     asked = _read_question(folder, request_id)
     needed = asked["request"].get("needed", {})
     if needed.get("files") or (needed.get("decision") or {}).get("options"):
-        message = INBOX["needs_more"](request=request_id)
-        raise UsageError(Code.ANSWER_REFUSED, message, hint=INBOX["needs_more_hint"]())
+        from agenttalk.rules.text import cli_words
+
+        message = cli_words.INBOX["needs_more"](request=request_id)
+        raise UsageError(Code.ANSWER_REFUSED, message, hint=cli_words.INBOX["needs_more_hint"]())
     if seen is not None:
         return answer(ctx, request_id, "APPROVE", None, None, note, name, seen, root, as_json)
     if out.as_json:
@@ -223,7 +224,9 @@ def _decision(text: str | None, something_given: bool) -> Any:  # noqa: FBT001 -
     if text is None or text.upper() not in allowed:
         near = find_nearest((text or "").upper(), allowed)
         hint = f"did you mean {near}?" if near else "use " + ", ".join(allowed)
-        what = INBOX["no_decision"](text=text) if text else INBOX["no_answer"]()
+        from agenttalk.rules.text import cli_words
+
+        what = cli_words.INBOX["no_decision"](text=text) if text else cli_words.INBOX["no_answer"]()
         raise UsageError(Code.OPTION_INVALID, what, hint=hint)
     return text.upper()
 

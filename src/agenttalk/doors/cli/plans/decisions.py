@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line
-from agenttalk.rules.text.cli_words import DECISIONS
 
 if TYPE_CHECKING:
     from agenttalk.contracts.plan import Policies
@@ -28,7 +27,7 @@ def tell_decisions(out: CommandOutput, told: dict[str, Any]) -> None:
     if review:
         _tell(out, "review", review, [] if review["state"] == "approved" else review["reasons"])
         if review["state"] == "approved" and review["missing"]:
-            out.say(f"    [yellow]![/] {out.text(DECISIONS['without'], names=sanitize(', '.join(review['missing'])))}")
+            out.say(f"    [yellow]![/] {out.text('decisions.without', names=sanitize(', '.join(review['missing'])))}")
     if release:
         _tell(out, "release", release, release["reasons"])
         _tell_isolation(out, release)
@@ -39,18 +38,18 @@ def tell_disputes(out: CommandOutput, disputes: list[dict[str, Any]]) -> None:
     for dispute in disputes:
         decision, who = out.code("dispute", dispute["state"]), dispute["answered_by"]
         if who:
-            decision = out.text(DECISIONS["decided_by"], decision=decision, who=sanitize(who))
+            decision = out.text("decisions.decided_by", decision=decision, who=sanitize(who))
         names = {"agent": sanitize(dispute["agent_id"]), "check": sanitize(dispute["check"]), "decision": decision}
-        words = out.text(DECISIONS["disputes"], **names)
+        words = out.text("decisions.disputes", **names)
         if dispute["note"]:
-            words = out.text(DECISIONS["disputes_note"], **names, note=sanitize_line(dispute["note"]))
+            words = out.text("decisions.disputes_note", **names, note=sanitize_line(dispute["note"]))
         out.say(f"  [yellow]?[/] {words}")
-        out.say(f"      {out.text(DECISIONS['reason'], why=sanitize_line(dispute['reason']))}")
+        out.say(f"      {out.text('decisions.reason', why=sanitize_line(dispute['reason']))}")
         out.say(f"      [cyan]→[/] {sanitize(dispute['moves_on'])}")
 
 
 def _tell(out: CommandOutput, kind: str, told: dict[str, Any], reasons: list[str]) -> None:
-    words = out.text(DECISIONS[f"{kind}.{told['state']}"], **{key: sanitize(str(value)) for key, value in told.items()})
+    words = out.text(f"decisions.{kind}.{told['state']}", **{key: sanitize(str(value)) for key, value in told.items()})
     out.say(f"  {_MARKS[told['state']]} {words}")
     for reason in reasons:
         out.say(f"    · {sanitize(reason)}")
@@ -64,7 +63,7 @@ def _tell_isolation(out: CommandOutput, release: dict[str, Any]) -> None:
     """Print how many tasks of a release ran without a sandbox."""
     if release["not_isolated"]:
         tasks = out.count(release["not_isolated"], "task")
-        out.say(f"    [yellow]![/] {out.text(DECISIONS['not_isolated'], tasks=tasks)}")
+        out.say(f"    [yellow]![/] {out.text('decisions.not_isolated', tasks=tasks)}")
 
 
 def tell_release(out: CommandOutput, plan_id: str, release: dict[str, Any]) -> None:

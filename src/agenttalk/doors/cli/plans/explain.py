@@ -20,9 +20,6 @@ from agenttalk.doors.cli.plans.control import parse_task_name
 from agenttalk.doors.cli.plans.live_view import describe_gate, describe_usage
 from agenttalk.doors.cli.plans.prompt import show_prompt
 from agenttalk.doors.cli.proof.rework import tell_rounds
-from agenttalk.rules.text.cli_words import EXPLAIN, NOT_SERVED, REMARKS
-from agenttalk.rules.text.message import mentions
-from agenttalk.rules.text.view_words import AGENT_FREE
 
 explain_app = typer.Typer(add_completion=False)
 LINES = 20
@@ -48,7 +45,9 @@ def explain(
     path = f"/api/plans/{plan}/tasks/{task_id}/explanation"
     told = root_access.ask_root(folder, path, lambda local: local.plans.explain_task(plan, task_id), locale=out.locale)
     if not root_access.is_served(folder) and _needs_engine(told):
-        told |= {"moves_on": NOT_SERVED()}
+        from agenttalk.rules.text import cli_words
+
+        told |= {"moves_on": cli_words.NOT_SERVED()}
     if out.as_json:
         out.write_json({"ok": True, **told})
     else:
@@ -58,6 +57,9 @@ def explain(
 
 def _needs_engine(told: dict[str, Any]) -> bool:
     """Return whether a task runs, or would start by itself: both needs an engine."""
+    from agenttalk.rules.text.message import mentions
+    from agenttalk.rules.text.view_words import AGENT_FREE
+
     begins = told["state"] == "READY" and mentions(told["moves_on"], AGENT_FREE)
     return begins or (told["state"] == "RUNNING" and told.get("phase") in {"validating", "executing", "verifying"})
 
@@ -71,17 +73,17 @@ def tell_explanation(out: CommandOutput, told: dict[str, Any]) -> None:
         _tell_attempt(out, turn)
     used = describe_usage(out, told.get("usage"), timed=False)
     if used and len(told["attempts"]) > 1:
-        out.say(f"  {out.text(EXPLAIN['all_attempts'], usage=used)}")
+        out.say(f"  {out.text('explain.all_attempts', usage=used)}")
     for gate in told.get("gates", ()):
         out.say(f"  {describe_gate(out, gate)} [dim]{sanitize(gate['trace_id'])}[/]")
     tell_rounds(out, told.get("history", []))
     if told.get("broke"):
-        out.say(f"  [yellow]![/] {out.text(EXPLAIN['sent_back'], why=sanitize(told['broke']['reason'][:300]))}")
+        out.say(f"  [yellow]![/] {out.text('explain.sent_back', why=sanitize(told['broke']['reason'][:300]))}")
     _tell_verdict(out, told)
     decisions.tell_disputes(out, told.get("disputes", []))
     for name in ("waits_for", "missing"):
         if told[name]:
-            out.say(f"  {out.text(EXPLAIN[name], names=sanitize(', '.join(told[name])))}")
+            out.say(f"  {out.text(f'explain.{name}', names=sanitize(', '.join(told[name])))}")
     out.say(f"  [cyan]→[/] {sanitize(told['moves_on'])}")
     decisions.tell_decisions(out, told)
 
@@ -91,20 +93,20 @@ def _tell_state(out: CommandOutput, told: dict[str, Any]) -> None:
     task = f"[bold]{sanitize(told['plan_id'])}/{sanitize(told['task_id'])}[/]"
     state = f"[bold]{out.code('state', told['state'])}[/]"
     if told["reason"]:
-        out.say(out.text(EXPLAIN["state_why"], task=task, state=state, why=summarize_lines(told["reason"])))
+        out.say(out.text("explain.state_why", task=task, state=state, why=summarize_lines(told["reason"])))
     else:
-        out.say(out.text(EXPLAIN["state"], task=task, state=state))
+        out.say(out.text("explain.state", task=task, state=state))
     agent = f"[bold]{sanitize(told['agent_id'])}[/]"
     if told["asked"]:
-        out.say(f"  {out.text(EXPLAIN['asked'], agent=agent, what=sanitize(told['asked'][:200]))}")
+        out.say(f"  {out.text('explain.asked', agent=agent, what=sanitize(told['asked'][:200]))}")
     else:
-        out.say(f"  {out.text(EXPLAIN['agent'], agent=agent)}")
+        out.say(f"  {out.text('explain.agent', agent=agent)}")
 
 
 def _tell_promise(out: CommandOutput, told: dict[str, Any]) -> None:
     """Print what done means for a task; of a foreign plan, what its messages show."""
     if told["promised"]:
-        out.say(f"  {out.text(EXPLAIN['derived' if told['promised']['derived'] else 'promised'])}")
+        out.say(f"  {out.text('explain.derived' if told['promised']['derived'] else 'explain.promised')}")
         for criterion in told["promised"]["criteria"]:
             out.say(f"    · {sanitize(criterion['description'])}")
         for point in told["promised"].get("left_open", ()):
@@ -117,11 +119,11 @@ def _tell_given(out: CommandOutput, told: dict[str, Any]) -> None:
     """Print which files were chosen as inputs, and which commands were superseded."""
     for choice in told.get("choices", ()):
         tasks, rule = sanitize(", ".join(choice["of"])), sanitize(choice["pick"])
-        words = out.text(EXPLAIN["choice"], name=sanitize(choice["input"]), tasks=tasks, rule=rule)
+        words = out.text("explain.choice", name=sanitize(choice["input"]), tasks=tasks, rule=rule)
         out.say(f"  {words}")
     for order in told.get("superseded", ()):
         why = sanitize((order["why"] or "").removeprefix("SUPERSEDED: ")[:200])
-        out.say(f"  {out.text(EXPLAIN['superseded'], command=sanitize(order['command_id']), why=why)}")
+        out.say(f"  {out.text('explain.superseded', command=sanitize(order['command_id']), why=why)}")
 
 
 def _tell_verdict(out: CommandOutput, told: dict[str, Any]) -> None:
@@ -129,29 +131,29 @@ def _tell_verdict(out: CommandOutput, told: dict[str, Any]) -> None:
     verdict = told["verdict"]
     if verdict is not None:
         if verdict["fulfilled"]:
-            words = f"[green]{out.text(EXPLAIN['fulfilled'])}[/]"
+            words = f"[green]{out.text('explain.fulfilled')}[/]"
         else:
-            words = f"[red]{out.text(EXPLAIN['not_fulfilled'])}[/]"
-        words += f" ([yellow]{out.text(REMARKS['not_isolated'])}[/])" if verdict.get("isolation") == "none" else ""
+            words = f"[red]{out.text('explain.not_fulfilled')}[/]"
+        words += f" ([yellow]{out.text('remark.not_isolated')}[/])" if verdict.get("isolation") == "none" else ""
         if "accepted_by" in verdict:
-            words = out.text(EXPLAIN["accepted_by"], verdict=words, who=sanitize(verdict["accepted_by"]))
+            words = out.text("explain.accepted_by", verdict=words, who=sanitize(verdict["accepted_by"]))
         if not verdict.get("counts", True):
-            words = out.text(EXPLAIN["not_counting"], verdict=words, about=sanitize(verdict["about"]))
+            words = out.text("explain.not_counting", verdict=words, about=sanitize(verdict["about"]))
         reasons = "".join(f"; {sanitize(reason)}" for reason in verdict["blockers"])
-        out.say(f"  {out.text(EXPLAIN['verdict'], verdict=words)}{reasons}")
+        out.say(f"  {out.text('explain.verdict', verdict=words)}{reasons}")
         if verdict["unverified"]:
-            mark, names = f"[yellow]{out.text(REMARKS['unproven'])}[/]", sanitize(", ".join(verdict["unverified"]))
-            out.say(f"  {out.text(EXPLAIN['unverified'], mark=mark, names=names)}")
+            mark, names = f"[yellow]{out.text('remark.unproven')}[/]", sanitize(", ".join(verdict["unverified"]))
+            out.say(f"  {out.text('explain.unverified', mark=mark, names=names)}")
     if told.get("branch"):
         tasks = sanitize(", ".join(told["branch"]["activate"]))
-        out.say(f"  {out.text(EXPLAIN['branch'], when=sanitize(told['branch']['when']), tasks=tasks)}")
+        out.say(f"  {out.text('explain.branch', when=sanitize(told['branch']['when']), tasks=tasks)}")
 
 
 def _describe_sandbox(out: CommandOutput, tier: str | None) -> str:
     """Return the sandbox of an attempt; nothing for attempts on other machines."""
     if tier == "plain":
-        return f", [yellow]{out.text(EXPLAIN['no_sandbox'])}[/]"
-    return f", {out.text(EXPLAIN['sandbox'], tier=sanitize(tier))}" if tier else ""
+        return f", [yellow]{out.text('explain.no_sandbox')}[/]"
+    return f", {out.text('explain.sandbox', tier=sanitize(tier))}" if tier else ""
 
 
 def _tell_attempt(out: CommandOutput, turn: dict[str, Any]) -> None:
@@ -159,7 +161,7 @@ def _tell_attempt(out: CommandOutput, turn: dict[str, Any]) -> None:
     usage = {"duration_s": 0, **turn.get("usage", {})}
     result = str(turn.get("reason") or turn.get("result") or "").strip()
     head = out.text(
-        EXPLAIN["attempt"],
+        "explain.attempt",
         command=sanitize(turn["command_id"]),
         number=turn["attempt"],
         how=turn["how"],
@@ -174,12 +176,12 @@ def _tell_attempt(out: CommandOutput, turn: dict[str, Any]) -> None:
     for line in lines[-LINES:] if len(lines) > 2 else ():
         out.say(f"    [dim]│[/] {sanitize(line)}")
     if turn.get("notice"):
-        out.say(f"    [dim]{out.text(EXPLAIN['notice'])}[/] {sanitize(turn['notice'][:200])}")
+        out.say(f"    [dim]{out.text('explain.notice')}[/] {sanitize(turn['notice'][:200])}")
     for gate in turn.get("gates", ()):
         _tell_gate(out, gate)
     if "score" in turn:
         why = summarize_lines(turn.get("score_explanation", ""), 200)
-        out.say(f"    {out.text(EXPLAIN['score'], score=turn['score'], why=why)}")
+        out.say(f"    {out.text('explain.score', score=turn['score'], why=why)}")
     _tell_seen(out, turn)
 
 
@@ -187,25 +189,25 @@ def _tell_seen(out: CommandOutput, turn: dict[str, Any]) -> None:
     """Print the events, checks, claims and remarks of an attempt."""
     events = turn.get("usage", {}).get("events")
     if events:
-        words = out.text(EXPLAIN["events"], count=events["count"], file=sanitize(events["file"]))
+        words = out.text("explain.events", count=events["count"], file=sanitize(events["file"]))
         out.say(f"    [dim]·[/] {words}")
     if turn.get("usage", {}).get("self_check"):
         why = summarize_lines(turn["usage"]["self_check"], 200)
-        out.say(f"    [yellow]![/] {out.text(EXPLAIN['self_check'], why=why)}")
+        out.say(f"    [yellow]![/] {out.text('explain.self_check', why=why)}")
     for check in turn.get("checks", ()):
         _tell_check(out, check)
     for claim in turn.get("claims", ()):
-        standing = out.text(EXPLAIN["set_aside" if claim["set_aside"] else "not_proven"])
-        truth = out.text(EXPLAIN["true" if claim["passed"] else "false"])
-        words = out.text(EXPLAIN["claim"], name=sanitize(claim["id"]), truth=truth, standing=standing)
+        standing = out.text("explain.set_aside" if claim["set_aside"] else "explain.not_proven")
+        truth = out.text("explain.true" if claim["passed"] else "explain.false")
+        words = out.text("explain.claim", name=sanitize(claim["id"]), truth=truth, standing=standing)
         out.say(f"    [dim]·[/] {words}")
     if "foreign" in turn:
         commits = sanitize(", ".join(turn["foreign"]))
-        out.say(f"    [yellow]![/] {out.text(EXPLAIN['foreign'], commits=commits)}")
+        out.say(f"    [yellow]![/] {out.text('explain.foreign', commits=commits)}")
     for remark in turn.get("remarks", ()):
         out.say(f"    [yellow]![/] {sanitize(remark[:400])}")
     if "commit" in turn:
-        out.say(f"    {out.text(EXPLAIN['merged'], commit=sanitize(turn['commit'][:12]))}")
+        out.say(f"    {out.text('explain.merged', commit=sanitize(turn['commit'][:12]))}")
 
 
 def _tell_gate(out: CommandOutput, gate: dict[str, Any]) -> None:
@@ -222,10 +224,10 @@ def _tell_check(out: CommandOutput, check: dict[str, Any]) -> None:
     mark = "[green]✓[/]" if check["passed"] else "[red]✗[/]"
     failed = check.get("reason") or out.code("delivery", "failed")
     notes = [out.code("trust", check["trust"]) if check["passed"] else failed]
-    notes += [out.text(REMARKS[word]) for word in ("weak", "flaky") if check.get(word)]
-    notes += [out.text(REMARKS["not_isolated"])] if check.get("isolated") is False else []
+    notes += [out.text(f"remark.{word}") for word in ("weak", "flaky") if check.get(word)]
+    notes += [out.text("remark.not_isolated")] if check.get("isolated") is False else []
     if check.get("seen_at"):
-        notes.append(out.text(EXPLAIN["seen"], at=check["seen_at"], whom=check["seen_for"]))
+        notes.append(out.text("explain.seen", at=check["seen_at"], whom=check["seen_for"]))
     notes += [f"{picture['name']}.png {picture['sha256']}" for picture in check.get("pictures") or ()]
     detail = f": {sanitize(check['detail'][:160])}" if check.get("detail") else ""
     out.say(f"    {mark} {sanitize(check['id'])} ({sanitize(', '.join(notes))}){detail}")
@@ -235,16 +237,16 @@ def _tell_check(out: CommandOutput, check: dict[str, Any]) -> None:
 
 def _tell_messages(out: CommandOutput, told: dict[str, Any]) -> None:
     """Print what is known of a task of a plan that the engine does not run."""
-    out.say(f"  {out.text(EXPLAIN['not_engine'])}")
+    out.say(f"  {out.text('explain.not_engine')}")
     command = told["command"]
     if command:
         name, state = sanitize(command["command_id"]), out.code("delivery", command["state"])
-        words = out.text(EXPLAIN["command"], command=name, state=state)
+        words = out.text("explain.command", command=name, state=state)
         if command["receipt"]:
-            words = out.text(EXPLAIN["command_receipt"], command=name, state=state, receipt=command["receipt"])
+            words = out.text("explain.command_receipt", command=name, state=state, receipt=command["receipt"])
         out.say(f"  {words}")
     if told["running"]:
-        out.say(f"  {out.text(EXPLAIN['attempt_runs'], number=told['attempt'])}")
+        out.say(f"  {out.text('explain.attempt_runs', number=told['attempt'])}")
     for output in told["outputs"]:
         name, message = f"[bold]{sanitize(output['name'])}[/]", sanitize(output["message_id"])
-        out.say(f"  {out.text(EXPLAIN['made'], name=name, message=message)}")
+        out.say(f"  {out.text('explain.made', name=name, message=message)}")

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line, summarize_lines
 from agenttalk.doors.cli.plans import decisions, run_evidence
-from agenttalk.rules.text.cli_words import NO_PRICE, OPEN_QUESTION, OPEN_QUESTIONS, REMARKS, RUN, TIMES
 
 if TYPE_CHECKING:
     from agenttalk.doors.cli.core.live_block import LiveBlock
@@ -158,7 +157,7 @@ class LivePlanView:
 
     def announce_stop(self) -> None:
         """Say at once that the agents were asked to stop, and keep it in view."""
-        self._notice = self._out.text(RUN["stopping"])
+        self._notice = self._out.text("run.stopping")
         if self._block is None:
             self._out.say(f"[yellow]![/] {self._notice}", err=True)
 
@@ -172,16 +171,16 @@ class LivePlanView:
         result = "interrupted" if standing.get("interrupted") else standing["result"]
         counts = ", ".join(_count_state(out, count, what) for what, count in standing["counts"].items() if count)
         took = describe_usage(out, standing.get("usage"), timed=False)
-        lasted = out.text(TIMES["seconds"], seconds=time.monotonic() - self._began)
+        lasted = out.text("time.seconds", seconds=time.monotonic() - self._began)
         summary = "; ".join(part for part in (counts, lasted, took) if part)
-        out.say(f"{RESULTS[result]} [bold]{sanitize(self._plan_id)}[/]: {out.text(RUN[result])} ({summary})")
+        out.say(f"{RESULTS[result]} [bold]{sanitize(self._plan_id)}[/]: {out.text(f'run.{result}')} ({summary})")
         for task in standing["tasks"]:
             was_interrupted = standing.get("interrupted") and task["state"] == "READY" and task["reason"]
             if task["board"] in {"failed", "blocked"} or was_interrupted:
                 out.say(f"  {_line(out, task)}")
             elif task["agent_id"] in self._without_program and task["state"] in {"READY", "RUNNING"}:
                 where = f"agents/{task['agent_id']}/inbox/{self._plan_id}"
-                out.say(f"  {_line(out, task)} {out.text(RUN['by_hand'], folder=sanitize(where))}")
+                out.say(f"  {_line(out, task)} {out.text('run.by_hand', folder=sanitize(where))}")
         for gate in standing.get("gates", ()):
             if gate["allowed"]:  # a denial is the reason that its task shows
                 out.say(f"  {describe_gate(out, gate)}")
@@ -192,12 +191,12 @@ class LivePlanView:
         """Print on standard error where to look next."""
         asked = any(task["request_id"] for task in standing["tasks"] if task["board"] == "blocked")
         if asked:
-            self._out.say(f"[cyan]→[/] {self._out.text(RUN['inbox'])}", err=True)
+            self._out.say(f"[cyan]→[/] {self._out.text('run.inbox')}", err=True)
         elif standing.get("questions"):
             self._out.say(f"[yellow]?[/] {describe_open_questions(self._out, standing['questions'])}", err=True)
         made = self._root / "system_runtime" / "artifacts" / self._plan_id if self._root else None
         if made is not None and made.is_dir():
-            self._out.say(f"[cyan]→[/] {self._out.text(RUN['outputs'], folder=sanitize(made))}", err=True)
+            self._out.say(f"[cyan]→[/] {self._out.text('run.outputs', folder=sanitize(made))}", err=True)
 
     def _ordered(self, standing: dict[str, Any]) -> dict[str, Any]:
         """Return the status with its tasks in the order of the plan."""
@@ -229,7 +228,7 @@ class LivePlanView:
         self._waits = set(waits)
         closing = standing.get("closing")
         if closing and closing != self._closing:
-            self._out.say(f"[blue]◆[/] {self._out.text(RUN['closing'], what=sanitize(closing))}", err=True)
+            self._out.say(f"[blue]◆[/] {self._out.text('run.closing', what=sanitize(closing))}", err=True)
         self._closing = closing
 
     # The block
@@ -238,7 +237,7 @@ class LivePlanView:
         """Return the lines of the block. Where the terminal is too low, tasks at work come first."""
         head = [self._describe_plan(standing, width)]
         closing, questions = standing.get("closing"), standing.get("questions")
-        foot = [f"[blue]◆[/] {self._out.text(RUN['closing'], what=sanitize_line(closing))}"] if closing else []
+        foot = [f"[blue]◆[/] {self._out.text('run.closing', what=sanitize_line(closing))}"] if closing else []
         foot += [f"[yellow]?[/] {describe_open_questions(self._out, questions)}"] if questions else []
         foot += [f"[yellow]![/] {sanitize_line(wait['text'])}" for wait in standing.get("waits", ())]
         foot += [f"[yellow]![/] {self._notice}"] if self._notice else []
@@ -253,7 +252,7 @@ class LivePlanView:
                 tasks.pop(candidates.pop())
                 left_out.append(board)
         hidden = ", ".join(_count_state(self._out, left_out.count(board), board) for board in dict.fromkeys(left_out))
-        more = [f"[dim]{self._out.text(RUN['hidden'], tasks=hidden)}[/]"] if left_out else []
+        more = [f"[dim]{self._out.text('run.hidden', tasks=hidden)}[/]"] if left_out else []
         return [*head, *(line for lines in tasks.values() for line in lines), *more, *foot]
 
     def _describe_plan(self, standing: dict[str, Any], width: int) -> str:
@@ -262,7 +261,7 @@ class LivePlanView:
         parts = [describe_duration(self._out, time.monotonic() - self._began)]
         parts += describe_cost(self._out, usage, short=width < _NARROW)
         count = len(standing["tasks"])
-        parts += [self._out.text(RUN["done_of"], done=done, count=count)] if count > 1 else []
+        parts += [self._out.text("run.done_of", done=done, count=count)] if count > 1 else []
         return f"[bold]{sanitize_line(self._plan_id)}[/]  [dim]{' · '.join(parts)}[/]"
 
     def _describe_task(self, task: dict[str, Any], width: int) -> list[str]:
@@ -306,7 +305,7 @@ def can_draw() -> bool:
 def _count_state(out: CommandOutput, count: int, state: str) -> str:
     """Return how many tasks are in a state."""
     shown = state.replace("_", " ") if out.locale == "en" else out.code("board", state)
-    return out.text(RUN["hidden_tasks"], count=count, state=shown)
+    return out.text("run.hidden_tasks", count=count, state=shown)
 
 
 def _describe_refusal(out: CommandOutput, refusal: dict[str, Any]) -> str:
@@ -318,8 +317,8 @@ def _describe_refusal(out: CommandOutput, refusal: dict[str, Any]) -> str:
     why = summarize_lines(out.translate(str(refusal["reason"])).removeprefix(unproven))
     number, by = refusal["round"], sanitize_line(refusal["by"])
     if by == "engine":
-        return out.text(RUN["refused_round"], number=number, why=why)
-    return out.text(RUN["refused_round_by"], number=number, by=by, why=why)
+        return out.text("run.refused_round", number=number, why=why)
+    return out.text("run.refused_round_by", number=number, by=by, why=why)
 
 
 def _seconds_since(at: str | None) -> float | None:
@@ -359,8 +358,8 @@ def _describe_round(out: CommandOutput, activity: dict[str, Any], *, short: bool
     """Return which round it is, where there may be several."""
     number, most = activity["round"], activity["rounds"]
     if most is None or most < 2:
-        return out.text(REMARKS["round"], number=number) if number > 1 else ""
-    return f"{number}/{most}" if short else out.text(REMARKS["round_of"], number=number, most=most)
+        return out.text("remark.round", number=number) if number > 1 else ""
+    return f"{number}/{most}" if short else out.text("remark.round_of", number=number, most=most)
 
 
 def _usage_so_far(task: dict[str, Any]) -> dict[str, Any]:
@@ -395,14 +394,16 @@ def _line(out: CommandOutput, task: dict[str, Any]) -> str:
 
 def describe_open_questions(out: CommandOutput, questions: Sequence[str]) -> str:
     """Return how many questions are open."""
-    return out.text(OPEN_QUESTION) if len(questions) == 1 else out.text(OPEN_QUESTIONS, count=len(questions))
+    return (
+        out.text("cli.open_question") if len(questions) == 1 else out.text("cli.open_questions", count=len(questions))
+    )
 
 
 def describe_gate(out: CommandOutput, gate: dict[str, Any]) -> str:
     """Return the objections of a checkpoint to a task, and who overrode it."""
     colour, sign = ("yellow", "!") if gate["allowed"] else ("bold red", "✗")
     why = sanitize("; ".join(gate["reasons"])[:300])
-    words = out.text(REMARKS["overridden"])
+    words = out.text("remark.overridden")
     by = f" [dim]· {words}[/] {sanitize(gate['overridden_by'])}" if gate.get("overridden_by") else ""
     note = f" [dim]({sanitize(gate['why'][:160])})[/]" if gate.get("why") else ""
     return f"[{colour}]{sign}[/] [bold]{sanitize(gate['task_id'])}[/] {gate['checkpoint']}: {why}{by}{note}"
@@ -414,7 +415,7 @@ def describe_usage(out: CommandOutput, usage: dict[str, Any] | None, *, timed: b
         return ""
     parts = [describe_duration(out, usage["duration_s"])] if timed else []
     parts += describe_cost(out, usage)
-    parts += [out.text(NO_PRICE, model=sanitize(str(usage["unpriced"])))] if usage.get("unpriced") else []
+    parts += [out.text("cli.no_price", model=sanitize(str(usage["unpriced"])))] if usage.get("unpriced") else []
     calls = usage.get("tool_calls")
     parts += [out.count(calls, "tool call")] if calls else []
     return ", ".join(parts)
@@ -423,28 +424,28 @@ def describe_usage(out: CommandOutput, usage: dict[str, Any] | None, *, timed: b
 def describe_duration(out: CommandOutput, seconds: float) -> str:
     """Return a time in words."""
     if seconds < 60:
-        return out.text(TIMES["seconds"], seconds=seconds)
+        return out.text("time.seconds", seconds=seconds)
     minutes, left = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
-        return out.text(TIMES["hours"], hours=hours, minutes=minutes)
-    return out.text(TIMES["minutes"], minutes=minutes, seconds=left)
+        return out.text("time.hours", hours=hours, minutes=minutes)
+    return out.text("time.minutes", minutes=minutes, seconds=left)
 
 
 def _remark(out: CommandOutput, task: dict[str, Any]) -> str:
     parts = []
     if task["score"] is not None:
-        parts.append(out.text(REMARKS["score"], score=task["score"]))
+        parts.append(out.text("remark.score", score=task["score"]))
     if task["rounds"]:
-        parts.append(out.text(REMARKS["round"], number=task["rounds"] + 1))
+        parts.append(out.text("remark.round", number=task["rounds"] + 1))
     if task.get("freshness") == "stale":
-        parts.append(out.text(REMARKS["stale"]))
+        parts.append(out.text("remark.stale"))
     if task.get("proven") is False:
-        parts.append(out.text(REMARKS["unproven"]))
+        parts.append(out.text("remark.unproven"))
     if task.get("isolated") is False:
-        parts.append(out.text(REMARKS["not_isolated"]))
+        parts.append(out.text("remark.not_isolated"))
     if task["reason"]:
         parts.append(summarize_lines(task["reason"]))
     if task["request_id"]:
-        parts.append(out.text(REMARKS["question"], request=sanitize(task["request_id"])))
+        parts.append(out.text("remark.question", request=sanitize(task["request_id"])))
     return " [dim]·[/] ".join(parts)

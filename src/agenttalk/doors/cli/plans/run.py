@@ -29,7 +29,6 @@ from agenttalk.doors.cli.core.output import (
 from agenttalk.doors.cli.core.root_discovery import PLAN, find_root, resolve_plan_file
 from agenttalk.doors.cli.plans import run_evidence
 from agenttalk.doors.cli.plans.live_view import LivePlanView
-from agenttalk.rules.text.cli_words import RUN
 
 if TYPE_CHECKING:
     import asyncio
@@ -65,7 +64,7 @@ def run(
     watch: Annotated[
         bool, typer.Option("--watch", help="Also wait for people, and for agents without a program.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the plan; run nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check the plan.")] = False,
     take_uncommitted: Annotated[
         bool, typer.Option("--take-uncommitted", help="Start from the work tree as it is, with uncommitted changes.")
     ] = False,
@@ -76,7 +75,7 @@ def run(
     """Run a plan to its end, and show its progress.
 
     Exits with 0 when everything is done, 1 when something failed, 3 when the plan waits for a person. Run the same plan
-    again to continue it. Ctrl-C asks the agents to stop and keeps what they did; again, it ends them now.
+    again to continue it. Ctrl-C asks the agents to stop and keeps what they did; again, it ends them at once.
     """
     from agenttalk.doors.cli.plans import warnings
     from agenttalk.wiring.plan_files import compile_plan_file
@@ -92,7 +91,7 @@ def run(
         if out.as_json:
             out.write_json({"ok": True, "plan_id": compiled.dag.plan_id, "tasks": tasks})
         else:
-            words = out.text(RUN["checked"], count=len(tasks))
+            words = out.text("run.checked", count=len(tasks))
             out.say(f"[green]✓[/] [bold]{sanitize(compiled.dag.plan_id)}[/]: {words}")
         return 0
     warnings.require_repository(compiled)
@@ -193,7 +192,7 @@ def tell_refused(out: CommandOutput, compiled: CompiledPlan) -> int:
         out.show_problems(compiled.problems)
         doubts = [warning for warning in compiled.warnings if warning.code == Code.PLAN_DOUBTFUL]
         out.show_problems(doubts, warning=True)
-        out.say(out.text(RUN["refused"], problems=out.count(len(compiled.problems), "problem")), err=True)
+        out.say(out.text("run.refused", problems=out.count(len(compiled.problems), "problem")), err=True)
     return 2
 
 
@@ -210,7 +209,7 @@ def _warn_of_checks(out: CommandOutput, compiled: CompiledPlan, root: Path) -> N
 
     if not any(source.token_env or source.token_file for source in load(root).sources.values()):
         tasks = sanitize(", ".join(named[:10]) + (" …" if len(named) > 10 else ""))
-        out.say(f"[yellow]![/] {out.text(RUN['no_forge'])}: [bold]{tasks}[/]", err=True)
+        out.say(f"[yellow]![/] {out.text('run.no_forge')}: [bold]{tasks}[/]", err=True)
 
 
 def _run_until_settled(

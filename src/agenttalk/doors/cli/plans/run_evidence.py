@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line
 from agenttalk.doors.cli.core.root_discovery import find_root
-from agenttalk.rules.text.cli_words import REMARKS
 
 if TYPE_CHECKING:
     from agenttalk.rules.planfile.compiler import CompiledPlan
@@ -54,19 +53,19 @@ def describe_evidence(out: CommandOutput, task: dict[str, Any], explanation: dic
     parts = [_describe_check(out, check) for check in checks[:_CHECKS]]
     parts += [out.count(len(checks) - _CHECKS, "more check")] if len(checks) > _CHECKS else []
     if task["proven"] is False:
-        parts.append(f"[yellow]{out.text(REMARKS['claimed_by'], agent=sanitize_line(task['agent_id']))}[/]")
+        parts.append(f"[yellow]{out.text('remark.claimed_by', agent=sanitize_line(task['agent_id']))}[/]")
     if parts and task["isolated"] is not None:
         isolated = task["isolated"]
-        parts.append(out.text(REMARKS["isolated"]) if isolated else f"[yellow]{out.text(REMARKS['not_isolated'])}[/]")
+        parts.append(out.text("remark.isolated") if isolated else f"[yellow]{out.text('remark.not_isolated')}[/]")
     return " [dim]·[/] ".join(parts)
 
 
 def _describe_check(out: CommandOutput, check: dict[str, Any]) -> str:
     name = sanitize_line(check["id"])
     if not check["passed"]:
-        return f"[red]{out.text(REMARKS['check_failed'], check=name)}[/]"
-    notes = [out.code("trust", check["trust"]), *(out.text(REMARKS[n]) for n in ("weak", "flaky") if check.get(n))]
-    return out.text(REMARKS["check_passed"], check=name, notes=sanitize_line(", ".join(notes)))
+        return f"[red]{out.text('remark.check_failed', check=name)}[/]"
+    notes = [out.code("trust", check["trust"]), *(out.text(f"remark.{n}") for n in ("weak", "flaky") if check.get(n))]
+    return out.text("remark.check_passed", check=name, notes=sanitize_line(", ".join(notes)))
 
 
 def tell_changes(out: CommandOutput, compiled: CompiledPlan) -> bool:

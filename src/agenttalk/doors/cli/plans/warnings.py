@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from agenttalk.contracts.errors import AgentTalkError, Code, Problem, UsageError
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize
 from agenttalk.rules.planfile.compiler import CompiledPlan
-from agenttalk.rules.text.cli_words import RUN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,7 +76,7 @@ def warn_of_logins(out: CommandOutput, compiled: CompiledPlan, root: Path, sandb
             continue
         login = cli_table.choose_login(table[use.agent], {*profile.env, *os.environ}).login
         if login is not None and not (Path.home() / login.path).is_file():
-            message = out.text(RUN["no_login"], remedy=sanitize(login.remedy))
+            message = out.text("run.no_login", remedy=sanitize(login.remedy))
             out.say(f"[yellow]![/] agents.{sanitize(name)}: {message}", err=True)
 
 
@@ -95,5 +94,5 @@ def warn_of_programs(out: CommandOutput, compiled: CompiledPlan, root: Path) -> 
         for argument in profile.argv[1:] if profile.driver == "script" else ():
             script = argument.endswith((".py", ".sh")) and not argument.startswith(("/", "-"))
             if script and not (root / "agents" / name / argument).is_file() and not out.as_json:
-                message = out.text(RUN["script_missing"], script=sanitize(argument), agent=sanitize(name))
+                message = out.text("run.script_missing", script=sanitize(argument), agent=sanitize(name))
                 out.say(f"[yellow]![/] agents.{sanitize(name)}: {message}", err=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 app = typer.Typer(
-    no_args_is_help=True, help="Make and check promises, and see whether they are fulfilled.", add_completion=False
+    no_args_is_help=True, help="Make promises, and check whether they are fulfilled.", add_completion=False
 )
 
 BAD = 2

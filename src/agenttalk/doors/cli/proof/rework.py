@@ -16,7 +16,6 @@ from agenttalk.doors.cli.core.output import (
     tell_check_output,
 )
 from agenttalk.doors.cli.plans.control import parse_task_name, steer_plan
-from agenttalk.rules.text.cli_words import REMARKS, ROUNDS
 
 app = typer.Typer(add_completion=False)
 
@@ -54,11 +53,11 @@ def tell_rounds(out: CommandOutput, history: list[dict[str, Any]]) -> None:
             case "ordered" | "exhausted":
                 _tell_refusal(out, entry, by)
             case "granted":
-                out.say(f"  {out.text(ROUNDS['granted'], by=by, rounds=out.count(entry['rounds'], 'more round'))}")
+                out.say(f"  {out.text('rounds.granted', by=by, rounds=out.count(entry['rounds'], 'more round'))}")
             case "accepted":
-                out.say(f"  {out.text(ROUNDS['accepted'], by=by, shown=sanitize(entry['shown']))}")
+                out.say(f"  {out.text('rounds.accepted', by=by, shown=sanitize(entry['shown']))}")
             case _:
-                out.say(f"  {out.text(ROUNDS['aborted'], by=by)}")
+                out.say(f"  {out.text('rounds.aborted', by=by)}")
         if "result" in entry:
             out.say(f"    [cyan]→[/] {sanitize(entry['result'])}")
 
@@ -66,16 +65,16 @@ def tell_rounds(out: CommandOutput, history: list[dict[str, Any]]) -> None:
 def _tell_refusal(out: CommandOutput, entry: dict[str, Any], by: str) -> None:
     match entry.get("round"):
         case None:
-            number = out.text(ROUNDS["stuck" if entry.get("stuck") else "last"])
+            number = out.text("rounds.stuck" if entry.get("stuck") else "rounds.last")
         case 0:
-            number = out.text(ROUNDS["conflict"])
+            number = out.text("rounds.conflict")
         case round_number:
-            number = out.text(REMARKS["round"], number=round_number)
+            number = out.text("remark.round", number=round_number)
     why = sanitize_line(entry["reason"][:200])
     if entry["by"] == "engine":
-        out.say(f"  {out.text(ROUNDS['refused'], round=number, by=by, why=why)}")
+        out.say(f"  {out.text('rounds.refused', round=number, by=by, why=why)}")
     else:
-        words = out.text(ROUNDS["refused_score"], round=number, by=by, score=entry["score"], why=why)
+        words = out.text("rounds.refused_score", round=number, by=by, score=entry["score"], why=why)
         out.say(f"  {words}")
     for issue in entry["issues"]:
         first, *more = issue["description"].splitlines() or [""]
