@@ -1,7 +1,7 @@
 """Agents that work elsewhere (driver `remote`): they ask for work, give signs of life, and hand their results in.
 
 Nothing is ever sent to them. An attempt is offered until its agent takes it; from then on it has to be heard of again
-and again, else the attempt is lost and its task is offered anew. What it hands in is committed before the answer, and
+and again, else the attempt is lost and its task is offered again. What it hands in is committed before the answer, and
 a restart of the engine goes on with the same attempt. A write that comes too late is refused in its transaction.
 """
 

@@ -1,4 +1,4 @@
-"""Records the results of repeated checks: which evidence is stale or fresh, and which tasks have to mend something.
+"""Records the results of repeated checks: which evidence is stale or fresh, and which tasks have to fix something.
 
 Everything here happens in one transaction. Evidence that was replaced since it was read is left alone.
 """

@@ -139,7 +139,7 @@ class Screenshot:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What came of a check."""
+    """The result of a check."""
 
     id: str
     passed: bool

@@ -104,7 +104,7 @@ class TurnFacts:
     of_kind: bool = False
     """Whether the kind of its board finds the evidence, in the world outside."""
     beyond_repair: bool = False
-    """Whether another round could not mend what was found."""
+    """Whether another round could not fix what was found."""
     in_repository: bool = False
     """Whether its agent is expected to change a repository, so that no change needs a word."""
     agents: Collection[str] = ()

@@ -52,7 +52,7 @@ class ArtifactBody(Body):
 
 
 class ResultBody(Body):
-    """What came of an attempt, as its agent says."""
+    """The result of an attempt, as its agent says."""
 
     result: Any = None
     score: float | None = Field(default=None, strict=False)
@@ -163,7 +163,7 @@ async def submit_artifact(service: Service, request: Request, caller: Caller, ta
 
 
 async def submit_result(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
-    """Take in what came of an attempt."""
+    """Take in the result of an attempt."""
     body = await bodies.read(request, ResultBody)
     return to_json_response(await service.remote_agents.finish(task, caller, body.model_dump(exclude_none=True)), 201)
 
