@@ -523,7 +523,7 @@ def _issues_from_output(proof: WorkProof) -> list[Issue]:
     return [
         rework.make_issue(_failure(check, cut_to_end(check["output"], _PRINTED)), "check")
         for check in proof.check_records
-        if check.get("passed") is False and check.get("output")
+        if check.get("passed") is False and check.get("output") and not check.get("hidden")
     ]
 
 
