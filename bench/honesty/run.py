@@ -258,7 +258,7 @@ def summary(told: list[Told]) -> dict[str, Any]:
 
 
 def show(told: list[Told], seconds: float) -> None:
-    """Print what came of it."""
+    """Print the result."""
     for each in told:
         mark = "✗" if each.wrong else "·" if each.kind == "limit" else "✓"
         verdict = "accepted" if each.accepted else "refused"
