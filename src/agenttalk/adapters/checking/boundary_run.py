@@ -124,6 +124,13 @@ class BoundaryRun:
             by.get("passed", frozenset()), frozenset(tests) - by.get("passed", frozenset()), dict(reasons)
         )
 
+    def read_report(self, path: str, limit: int) -> bytes | None:
+        """Return the report that the judge's runner wrote; None if there is none. No work could write there."""
+        place = self.judge / path
+        if place.is_symlink() or not place.is_file() or place.stat().st_size > limit:
+            return None
+        return place.read_bytes()
+
     def _lay_out(self, checkout: Folder, protected: tuple[str, ...], chosen: Collection[str] | None) -> list[str]:
         """Lay out what both sides see. Returns the paths that are hidden from the worker."""
         for name in ("programs", "place", "judge", "shared", "nothing"):

@@ -19,7 +19,6 @@ from agenttalk.adapters.checking.boundary_run import BoundaryRefusedError, Bound
 from agenttalk.adapters.checking.command import CheckContext, CommandOutcome, CommandRunner, ShellCommand
 from agenttalk.adapters.checking.served_checks import ServedChecks
 from agenttalk.adapters.checking.suite_run import SuiteRun, hash_harness
-from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
@@ -354,8 +353,8 @@ class Checker:
                     sessions = suite.read_sessions()
                 report = None
                 if path is not None and done.ran.how == "finished":
-                    with SafeFolder.open(run.judge) as judge:
-                        report = await asyncio.to_thread(_report, path, judge, limit)
+                    written = await asyncio.to_thread(run.read_report, path, limit)
+                    report = junit.parse(written) if written is not None else None
                 crossed = await asyncio.to_thread(run.read_tests, limit)
         except BoundaryRefusedError as error:
             return _refuse(str(error))
