@@ -255,6 +255,7 @@ HONESTY: Final = make_table(
         "proven": ("{count} proven", "已证明 {count}"),
         "unproven": ("{count} on its word alone", "仅凭其言 {count}"),
         "unisolated": ("{count} not isolated", "未隔离 {count}"),
+        "gamed": ("{count} passed only what it saw", "只通过可见检查 {count}"),
         "refuted": ("{count} refuted", "被证伪 {count}"),
         "overturned": ("{count} later overturned", "后被推翻 {count}"),
         "stale": ("{count} stale", "已过期 {count}"),
