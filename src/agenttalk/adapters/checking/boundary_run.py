@@ -108,7 +108,7 @@ class BoundaryRun:
         )
 
     def read_tests(self, limit: int) -> CrossedTests | None:
-        """Return what came of the tests; None if the judge wrote nothing."""
+        """Return how the tests ended; None if the judge wrote nothing."""
         path = self._place / runner_hooks.OUTCOMES
         try:
             data = path.read_bytes() if path.stat().st_size <= limit else b""

@@ -94,7 +94,7 @@ class CheckFacts:
     judged: tuple[str, ...] | None = None
     """Files of the checkout that no work has changed, where these are not simply the protected ones."""
     crossed: CrossedTests | None = None
-    """What came of the tests over the boundary before the work, if that was seen."""
+    """How the tests ended over the boundary before the work, if that was seen."""
     changed: tuple[str, ...] = ()
     """Paths that the work changed."""
     git: GitFacts | None = None

@@ -168,7 +168,7 @@ class CheckResult:
     """Whether the agent may not know what was found, as its check says."""
     source: ResultSource = ""
     crossed: CrossedTests | None = None
-    """What came of the tests that were judged in another process, if any were."""
+    """How the tests ended that were judged in another process, if any were."""
     """How its results came."""
     by: str = ENGINE
     seen_at: str = ""

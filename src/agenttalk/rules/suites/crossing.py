@@ -31,7 +31,7 @@ _EXPRESSIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CrossedTests:
-    """What came of tests over the boundary, by their ids."""
+    """The ends of tests over the boundary, by their ids."""
 
     passed: frozenset[str] = frozenset()
     other: frozenset[str] = frozenset()
@@ -52,7 +52,7 @@ def runs_over_boundary(command: str) -> bool:
 def choose_tests(before: CrossedTests | None, allowed: Collection[str], base: Outcomes | None) -> frozenset[str]:
     """Choose the tests to judge over the boundary: they crossed before the work, or a rule over their source allows it.
 
-    A test that passed before the work, and did not cross, is not chosen for its source. `base` is what came of the
+    A test that passed before the work, and did not cross, is not chosen for its source. `base` is how all ended:
     tests in one process.
     """
     if before is None:
