@@ -71,6 +71,7 @@ REMARKS: Final = make_table(
         "unproven": ("unproven", "未证明"),
         "isolated": ("isolated", "已隔离"),
         "not_isolated": ("not isolated", "未隔离"),
+        "exit_code_only": ("exit-code only", "仅凭退出码"),
         "question": ("question {request}", "问题 {request}"),
         "weak": ("weak", "较弱"),
         "flaky": ("flaky", "不稳定"),
