@@ -97,7 +97,8 @@ class CheckRunner:
             base_source=suite_results.find_settled_source(before),
         )
         result = await self._run_cached(job, check, facts, checkout, "checks")
-        return evidence.apply_redness(result, evidence.judge_baseline(check, before))
+        found = evidence.apply_redness(result, evidence.judge_baseline(check, before))
+        return replace(found, hidden=getattr(check, "hidden", False))
 
     async def _run_cached(
         self, job: Job, check: AnyCheck, facts: CheckFacts, checkout: CheckoutOpener, part: TurnPart
