@@ -11,6 +11,7 @@ from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.proof import findings_json
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
 from agenttalk.rules.suites.outcomes import Outcomes
+from kits import samples
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 PATHS = ["/plans/p.yaml", "/plans/t.py"]
@@ -30,7 +31,7 @@ def test_hidden_checks_are_taken_out_and_their_places_are_known() -> None:
 
 
 def test_an_agent_gets_its_command_without_hidden_checks() -> None:
-    command = Command.model_construct(promise=PROMISE)
+    command = Command.model_validate(samples.command()).model_copy(update={"promise": PROMISE})
     shown = hidden_checks.hide_command(command)
     assert shown.promise is not None
     assert [check.id for check in shown.promise.checks] == ["v"]
