@@ -110,7 +110,7 @@ class _Session:
         self._proxies: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._lent: list[Any] = []
         self._lent_numbers: dict[int, int] = {}
-        self._place: tuple[dict[bytes, bytes], str] | None = None
+        self._place: tuple[dict[bytes, bytes], str, tuple[str, float] | None] | None = None
         self._warmed = False
         self._known: set[type] = set()
         """Classes of the work that the current test uses."""
@@ -234,7 +234,9 @@ class _Session:
 
     def _make_place(self) -> list[Any]:
         self._place = _read_place()
-        return [0, "place", ["d", *(each for pair in os.environ.items() for each in pair)], self._place[1]]
+        frozen = self._place[2]
+        clock = ["t", *frozen] if frozen is not None else None
+        return [0, "place", ["d", *(each for pair in os.environ.items() for each in pair)], self._place[1], clock]
 
     def _receive(self, wire: Wire, number: int) -> list[Any]:
         while True:
@@ -584,9 +586,14 @@ def _given(arguments: tuple[Any, ...]) -> Any:
     return next((each for each in reversed(arguments) if type(each) is tuple), ())
 
 
-def _read_place() -> tuple[dict[bytes, bytes], str]:
-    """Read the environment and the folder of the test, quickly."""
-    return dict(os.environ._data), os.getcwd()  # type: ignore[attr-defined]  # noqa: SLF001, PTH109
+def _read_place() -> tuple[dict[bytes, bytes], str, tuple[str, float] | None]:
+    """Read the environment, the folder and the frozen clock of the test, quickly."""
+    frozen = sys.modules.get("freezegun.api")
+    clock = None
+    if frozen is not None and frozen.freeze_factories:
+        offset = frozen.tz_offsets[-1].total_seconds() if frozen.tz_offsets else 0.0
+        clock = (frozen.freeze_factories[-1]().isoformat(), offset)
+    return dict(os.environ._data), os.getcwd(), clock  # type: ignore[attr-defined]  # noqa: SLF001, PTH109
 
 
 def decode_class(session: _Session, data: Any) -> Any:

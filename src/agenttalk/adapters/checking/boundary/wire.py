@@ -60,6 +60,8 @@ def encode(value: object, table: ReferenceTable, depth: int = 0) -> Any:
     writer = _WRITERS.get(kind)
     if writer is not None:
         return writer(value, table, depth + 1)
+    if kind.__module__ == "freezegun.api" and isinstance(value, dt.date):
+        return _write_frozen(value)
     if isinstance(value, enum.Enum) and kind.__module__ in _ENUM_MODULES:
         return ["e", kind.__module__, kind.__qualname__, value.name]
     return table.refer(value)
@@ -104,6 +106,11 @@ def _write_time(value: Any, _table: ReferenceTable, _depth: int) -> Any:
     if value.tzinfo is not None and type(value.tzinfo) is not dt.timezone:
         return _table.refer(value)
     return ["dt" if type(value) is dt.datetime else "tm", value.isoformat(), value.fold]
+
+
+def _write_frozen(value: dt.date) -> Any:
+    """Write what a frozen clock showed as the type that it stands for."""
+    return ["dt", value.isoformat(), value.fold] if isinstance(value, dt.datetime) else ["da", value.isoformat()]
 
 
 def _write_range(value: Any, table: ReferenceTable, depth: int) -> Any:

@@ -171,6 +171,8 @@ class Worker:
         self._judged: dict[int, int] = {}
         self._next = 0
         self._lock = threading.RLock()
+        self._clock: tuple[str, float] | None = None
+        self._freezer: Any = None
         self._effects: list[list[Any]] = []
         self._answers: dict[str, Callable[..., Any]] = {
             "import": self._import,
@@ -499,12 +501,26 @@ class Worker:
         members = {key: makers[kinds[key]](value) if key in kinds else value for key, value in members.items()}
         return types.new_class(name, bases, kwargs, lambda namespace: namespace.update(members))
 
-    def _place(self, environment: dict[str, str], folder: str) -> None:
+    def _place(self, environment: dict[str, str], folder: str, clock: tuple[str, float] | None) -> None:
         os.environ.clear()
         os.environ.update(environment)
         with suppress(OSError):
             os.chdir(folder)
         time.tzset()
+        if clock != self._clock:
+            self._clock = clock
+            self._freeze()
+
+    def _freeze(self) -> None:
+        """Stop the clock where the test has stopped its own."""
+        if self._freezer is not None:
+            self._freezer.stop()
+            self._freezer = None
+        if self._clock is not None:
+            import freezegun  # type: ignore[import-not-found]
+
+            self._freezer = freezegun.freeze_time(self._clock[0], tz_offset=self._clock[1] / 3600)
+            self._freezer.start()
 
     def _loaded(self) -> tuple[list[str], list[str]]:
         """Return what the work has loaded: modules from elsewhere, and files of the tree."""
