@@ -17,9 +17,19 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from agenttalk.adapters import program_files, sandbox
 from agenttalk.adapters.checking import service_relay, touched_files
+from agenttalk.adapters.checking.home_view import HomeView, read_identity
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError
-from agenttalk.ports.agents import Confinement, Driver, MountNamespace, ProgramTurn, SandboxSelector, TurnEnd
+from agenttalk.ports.agents import (
+    BindMount,
+    Confinement,
+    Driver,
+    MountNamespace,
+    ProgramTurn,
+    SandboxSelector,
+    TurnEnd,
+    UserPlace,
+)
 from agenttalk.ports.storage import Ids
 from agenttalk.rules.checks import check_results
 from agenttalk.rules.checks.check_results import ExitKind, ProgramExit
@@ -93,6 +103,8 @@ class CheckContext:
     """Paths of the checkout that were prepared."""
     namespace: MountNamespace | None = None
     """Where commands see the checkout, at the path that ours resolves to; by default where we do."""
+    place: UserPlace | None = None
+    """Where commands see the checkout in a sandbox that can mount, with what is there; by default where it is."""
     allowed: tuple[AllowedAddress, ...] = ()
     """Addresses besides public ones that `http` checks may request."""
     limits: CheckLimits = field(default_factory=CheckLimits)
@@ -255,7 +267,12 @@ class CommandRunner:
     def _turn(self, command: ShellCommand, context: CheckContext, room: _RunSandbox, temporary: Path) -> ProgramTurn:
         checkout = command.checkout.resolve()
         path = ":".join(os.path.realpath(part) if part.startswith("/") else part for part in context.path.split(":"))
-        env = check_results.make_environment(command.env, path=path, checkout=str(checkout), lang=context.lang)
+        view = _find_view(checkout, command, replace(context, path=path), room, temporary)
+        outside = {"LANG": context.lang, **read_identity()}
+        if view is not None:
+            path = view.filter_path()
+            outside |= {"HOME": str(view.home)} if view.home is not None else {}
+        env = check_results.make_environment(command.env, path=path, checkout=str(checkout), outside=outside)
         relay: tuple[str, ...] = ()
         if command.port is not None:
             env = {"PORT": str(command.port), **env}
@@ -271,7 +288,7 @@ class CommandRunner:
             env=env,
             timeout=command.seconds,
             limits=context.limits.for_kernel(),
-            confinement=_confinement(checkout, command, context, room, temporary),
+            confinement=_confinement(checkout, command, context, room, temporary, view),
         )
 
     async def _watched(self, turn: ProgramTurn, printed: _OutputDigest) -> ProgramExit:
@@ -289,8 +306,26 @@ class CommandRunner:
         return _describe_run(task, printed)
 
 
-def _confinement(
+def _find_view(
     checkout: Path, command: ShellCommand, context: CheckContext, room: _RunSandbox, temporary: Path
+) -> HomeView | None:
+    """Show the checkout at the user's place, where the sandbox can; not where our own program is in its place."""
+    if room.tier != "bubblewrap" or context.place is None:
+        return None
+    view = HomeView(
+        context.place, command.checkout, checkout, temporary.parent, path=context.path, masked=context.masked
+    )
+    ours = Path(service_relay.__file__)
+    return None if view.place in ours.parents and not view.filter_shown([ours]) else view
+
+
+def _confinement(
+    checkout: Path,
+    command: ShellCommand,
+    context: CheckContext,
+    room: _RunSandbox,
+    temporary: Path,
+    view: HomeView | None,
 ) -> Confinement:
     """Make only the checkout writable, without what decides about the check."""
     if not room.isolated:
@@ -302,12 +337,20 @@ def _confinement(
     pinned = {
         above for path in kept for above in path.parents if checkout in above.parents
     }  # folders are mounts of their own, so none can be renamed
+    writable, readonly, hidden = (checkout, *sorted(pinned)), (*kept, *made), context.masked
+    shown: tuple[Path, ...] = (*context.readable, *command.shown)
+    binds: tuple[BindMount, ...] = ()
+    if view is not None:
+        binds = view.list_mounts(writable[1:], readonly)
+        writable, readonly = (), ()
+        shown, hidden = view.filter_shown(shown), view.filter_hidden(hidden)
     return Confinement(
         room.tier,
         network=room.network,
-        writable=(checkout, *sorted(pinned)),
-        readonly=(*kept, *made, *context.readable, *command.shown),
-        hidden=context.masked,
+        writable=writable,
+        readonly=(*readonly, *shown),
+        hidden=hidden,
+        binds=binds,
         guarded=True,
         bare=True,
         temporary=temporary,
@@ -388,7 +431,7 @@ async def _await_socket(path: Path, running: asyncio.Future[ProgramExit], second
 @asynccontextmanager
 async def _place(where: Path | None) -> AsyncIterator[Path]:
     """Make a folder for temporary files, and remove it afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="agenttalk-check-", dir=where))
+    folder = Path(tempfile.mkdtemp(dir=where))
     try:
         (folder / "tmp").mkdir()
         yield folder / "tmp"

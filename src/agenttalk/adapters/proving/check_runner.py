@@ -199,6 +199,7 @@ class CheckRunner:
                 readable=(*self._context.readable, *sealed.readonly),
                 made=tuple(str(path.relative_to(sealed.path)) for path in sealed.made),
                 namespace=sealed.namespace,
+                place=sealed.place,
                 progress=watch.count_tests if watch is not None else None,
             )
             note()
