@@ -33,7 +33,7 @@ REMEDIES: Final = {
     "COMMAND_SEQ_MISMATCH": "Make both the same, or leave both out.",
     "COMMAND_TASK_MISMATCH": "Make both the same, or leave command_id out.",
     "COMMAND_ID_REUSED": "Leave command_id out, so that the next number is taken.",
-    "COMMAND_DAG_MISMATCH": "Make the command anew for the DAG that is in force.",
+    "COMMAND_DAG_MISMATCH": "Make the command again for the DAG that is in force.",
     "COMMAND_ROUTES_ITSELF": "Remove the field; say in the plan who receives what.",
     "COMMAND_SCORE_CRITERIA_MISSING": "Add `score_criteria`, or ask for no score.",
     "COMMAND_PAYLOAD_HASH_MISMATCH": "Find out who changed it, and make it again.",

@@ -136,6 +136,8 @@ class RunCheck(Check):
     hidden: Hiding = False
     """Whether the check is kept from the agent: it learns only that it passed or failed, or with `count` how many tests
     did. People see everything."""
+    hidden_paths: Many[Text] | None = None
+    """Where its files and the plan file lie, which the submission adds: sandboxes of its agent show none of them."""
 
 
 class TestsCheck(Check):
@@ -164,6 +166,8 @@ class TestsCheck(Check):
     hidden: Hiding = False
     """Whether the check is kept from the agent: it learns only that it passed or failed, or with `count` how many tests
     did. People see everything."""
+    hidden_paths: Many[Text] | None = None
+    """Where its files and the plan file lie, which the submission adds: sandboxes of its agent show none of them."""
 
 
 class MutantsCheck(Check):

@@ -76,10 +76,10 @@ class Shipment:
 
 @dataclass(frozen=True, slots=True)
 class ShipmentReport:
-    """What came of looking at a shipment."""
+    """The result of checking a shipment."""
 
     check_records: tuple[dict[str, Any], ...] = ()
-    """What came of each check, with `id` and `passed`."""
+    """The result of each check, with `id` and `passed`."""
     commit: str = ""
     """Where the plan's branch stands, if it has one."""
     faults: tuple[str, ...] = ()
@@ -121,7 +121,14 @@ class AcceptedWork:
     """The promises of the plan's other tasks in the same repository."""
 
 
-class Prover(Protocol):
+class HeadReader(Protocol):
+    """Reads the branches of plans."""
+
+    async def find_head(self, plan_id: str, repo: Workspace) -> str:
+        """Return the commit of a plan's branch; empty when it is gone. Reads nothing else."""
+
+
+class Prover(HeadReader, Protocol):
     """Makes ready where an agent works, and proves what it did. Nothing that the agent can write has a say in it."""
 
     async def find_faults(self, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
@@ -184,9 +191,6 @@ class Prover(Protocol):
 
     async def close(self) -> None:
         """Free that of all plans, and wait for it. Nothing may be proven meanwhile."""
-
-    async def find_head(self, plan_id: str, repo: Workspace) -> str:
-        """Return the commit of a plan's branch; empty when it is gone. Creates nothing and reads nothing else."""
 
     async def find_tip(self, job: Job, globs: Sequence[str], commit: str = "") -> BranchTip:
         """Return the tip of the branch of a job's plan, and what each glob matches there.

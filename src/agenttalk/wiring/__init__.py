@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from agenttalk.wiring.http_door import agent_api
     from agenttalk.wiring.local_service import make_local_service
     from agenttalk.wiring.machine import RandomIds, SystemClock
-    from agenttalk.wiring.provers import find_stale_tasks
     from agenttalk.wiring.root import open_configured_root, open_root, sweep_root
+    from agenttalk.wiring.stale_tasks import find_stale_tasks
 
 __all__ = [
     "RandomIds",
@@ -37,7 +37,7 @@ _HOMES = {
     "SystemClock": "machine",
     "agent_api": "http_door",
     "collect_periodically": "engine",
-    "find_stale_tasks": "provers",
+    "find_stale_tasks": "stale_tasks",
     "make_local_service": "local_service",
     "open_root": "root",
     "open_configured_root": "root",

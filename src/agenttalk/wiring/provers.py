@@ -13,10 +13,8 @@ from agenttalk.adapters.proving import WorkspaceProver
 from agenttalk.adapters.proving.change_prover import ChangeProver
 from agenttalk.adapters.proving.change_trees import ChangeTrees
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.proof import watched_branches
 from agenttalk.engine.proof.evidence_store import StoredFindings
 from agenttalk.engine.proof.plan_tips import StoredTips
-from agenttalk.engine.proof.watched_branches import StaleTasks
 from agenttalk.ports.agents import Driver
 from agenttalk.rules.core.http_addresses import read_allowed
 from agenttalk.wiring.machine import RandomIds, SystemClock
@@ -24,10 +22,9 @@ from agenttalk.wiring.settings import Settings
 from agenttalk.wiring.settings.tables import CheckSettings
 
 
-async def find_stale_tasks(root: Path, deps: Deps, settings: Settings, plan_id: str | None = None) -> StaleTasks:
-    """Return the tasks of ended plans that are stale because a branch has moved, where no engine watches it."""
-    prover = make_prover(root, deps, ScriptDriver(LocalProcesses()), settings.checks)
-    return await watched_branches.find_stale_tasks(deps, prover, plan_id)
+def make_local_prover(root: Path, deps: Deps, settings: Settings) -> WorkspaceProver:
+    """Make the prover of a process without an engine."""
+    return make_prover(root, deps, ScriptDriver(LocalProcesses()), settings.checks)
 
 
 def make_prover(

@@ -25,6 +25,7 @@ from agenttalk.doors.api.server import ServerAddresses, serve_app, socket_folder
 from agenttalk.engine.core import access
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages import plan_registry
+from agenttalk.engine.messages.router import RouterReport
 from agenttalk.engine.operation.passes import PassRunner
 from agenttalk.engine.operation.service import Service
 from agenttalk.ports.statements.messages import PUT_TASK, TASK
@@ -221,7 +222,7 @@ def listening(root: Path) -> Iterator[Door]:
 
             async def route(agent: str | None) -> dict[str, Any]:
                 passed.append(agent)
-                return {"delivered": 0}
+                return RouterReport().as_json()
 
             working: list[bool] = []
             runners: dict[str, PassRunner] = {"route": route}

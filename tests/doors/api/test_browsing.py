@@ -345,7 +345,7 @@ def test_what_a_day_may_cost_and_has_cost_is_told(door: Door, tmp_path: Path) ->
             store = await deps.stores.board("default")
             await store.transact(lambda tx: tx.run(ADD_SPENDING, name="day:2026-03-01", **used))
             await store.transact(lambda tx: tx.run(ADD_SPENDING, name="day:2026-02-28", **used))
-            return await used_budgets.describe_today(deps, 2.0)
+            return dict(await used_budgets.describe_today(deps, 2.0))
 
     assert asyncio.run(work()) == {"day": "2026-03-01", "limit_usd": 2.0, "spent_usd": 0.75, "left_usd": 1.25}
 

@@ -168,7 +168,7 @@ def test_a_misspelt_field_is_told_with_the_right_one(door: Door) -> None:
 
 
 def test_a_pass_is_run_and_its_report_is_the_answer(door: Door) -> None:
-    assert door.post("/api/passes", {"part": "route"}).json == {"delivered": 0}
+    assert door.post("/api/passes", {"part": "route"}).json["delivered"] == 0
     assert door.post("/api/passes", {"part": "route", "agent": "dev"}).status == 200
     assert door.passes == [None, "dev"]
     answer = door.post("/api/passes", {"part": "router"})

@@ -16,6 +16,13 @@ from schemathesis.checks import CHECKS as KNOWN
 from schemathesis.checks import load_all_checks
 from schemathesis.core.result import Ok
 
+from agenttalk.contracts.core.wire import JsonObject
+from agenttalk.contracts.human import HumanInterventionResponse
+from agenttalk.doors.api.problems import JSON
+from agenttalk.doors.api.route_table import MCP_ROUTE, ROUTES
+from agenttalk.doors.api.schemas import build_schema
+from agenttalk.engine.core.access import Token
+from agenttalk.engine.operation.monitor import MonitorReport
 from doors.api.enginekit import until
 from effort import cases
 from engine.toolchain.kits.bench import REPORTS, Bench, served, written
@@ -125,3 +132,20 @@ def test_no_request_breaks_it_and_answers_are_as_described(at: At, role: str) ->
     assert tried >= (40 if role == "operator" else 3)
     shown = at.get("/api/toolchain/tasks")["tasks"]
     assert [each["status"] for each in shown] == ["working"], "nothing that was sent did harm"
+
+
+def test_every_answer_has_a_type_that_names_its_fields() -> None:
+    free = [f"{spec.method} {spec.path}" for spec in ROUTES
+            if spec.answer is JsonObject and spec.media == JSON and not spec.is_refused and spec is not MCP_ROUTE]  # fmt: skip
+    assert free == []
+
+
+def test_schemas_are_made_from_records_rows_and_documents() -> None:
+    definitions: dict[str, Any] = {}
+    assert build_schema(MonitorReport | Token, definitions) == {
+        "anyOf": [{"$ref": "#/components/schemas/MonitorReport"}, {"$ref": "#/components/schemas/Token"}]
+    }
+    assert definitions["Token"]["required"] == ["at", "id", "name", "revoked_at", "role"]
+    assert definitions["MonitorReport"]["properties"]["lost"] == {"type": "integer"}
+    build_schema(HumanInterventionResponse, definitions)
+    assert definitions["HumanInterventionResponse"]["properties"]["decision"]

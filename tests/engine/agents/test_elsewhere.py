@@ -14,7 +14,7 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.errors import AgentTalkError, Code
-from agenttalk.engine.agents.remote import RemoteAgents
+from agenttalk.engine.agents.remote import ClaimedAttempt, RemoteAgents
 from agenttalk.engine.core import access
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import EngineLimits
@@ -50,7 +50,7 @@ class Far:
     remote: RemoteAgents
     name: str = "far"
 
-    async def take(self, key: str | None = None) -> tuple[dict[str, Any], Caller, TaskName]:
+    async def take(self, key: str | None = None) -> tuple[ClaimedAttempt, Caller, TaskName]:
         taken = await self.remote.claim(self.name, key=key, wait=PATIENCE)
         assert taken is not None
         attempt = TokenSubject(taken["board"], taken["plan_id"], taken["task_id"], taken["epoch"])
@@ -436,8 +436,9 @@ def test_a_write_is_refused_in_its_transaction_when_another_server_has_the_task_
                 "token": "x",
                 "at": "2026",
             }
-            about = {"plan_id": "p", "task_id": "draft", "epoch": taken["epoch"], "old": job.lease, "deaths": 0}
-            assert await store.transact(lambda tx: tx.run(RENEW_LEASE, **about, **other))
+            held: dict[str, str | int] = {"epoch": taken["epoch"], "old": job.lease, "deaths": 0}
+            about = {"plan_id": "p", "task_id": "draft", **held, **other}
+            assert await store.transact(lambda tx: tx.run(RENEW_LEASE, **about))
             for late in (
                 here.remote.finish(name, caller, {"result": "late"}),
                 here.remote.submit(name, caller, "note.txt", "note.txt", b"late"),

@@ -54,7 +54,7 @@ def test_each_model_of_an_agent_and_of_a_validator_is_counted(tmp_path: Path, ca
         await engine.until(lambda now: states(now)["last"] == "COMPLETED")
         [agent] = [each for each in await overview.describe_agents(engine.deps) if each["agent_id"] == "w"]
         assert [(each["model"], each["turns"]) for each in agent["by_model"]] == [("w1", 1), ("w2", 1)]
-        return await honesty.build_report(engine.deps)
+        return dict(await honesty.build_report(engine.deps))
 
     told = play(tmp_path, use, proving=True, w=team.write, easy=team.accept, hard=team.refuse)
     agents = {each["agent_id"]: each for each in told["agents"]}
@@ -75,7 +75,7 @@ def test_agents_that_tell_no_model_look_as_before(tmp_path: Path) -> None:
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.submit(plan(task("one")))
         await engine.ended()
-        return await honesty.build_report(engine.deps)
+        return dict(await honesty.build_report(engine.deps))
 
     [agent] = play(tmp_path, use)["agents"]
     assert (agent["models"], agent["by_model"]) == ([], [])

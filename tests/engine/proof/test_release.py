@@ -220,7 +220,7 @@ def test_without_somebody_to_make_checks_nothing_is_approved(tmp_path: Path) -> 
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.submit(plan(task("make", outputs=[{**APP, "deliver_to": []}]), release={"gates": BUILD}))
         await engine.ended()
-        return (await decided(engine)).as_json()
+        return dict((await decided(engine)).as_json())
 
     told = play(tmp_path, use, a=says())
     assert told["state"] == "rejected"

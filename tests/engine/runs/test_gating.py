@@ -180,10 +180,10 @@ def test_an_operator_lets_a_task_begin_that_a_checkpoint_holds_up(tmp_path: Path
         assert states(found) == {"a": "COMPLETED", "b": "COMPLETED"}
         [fact] = await facts(engine.deps, "gate.overridden", "p/a")
         assert (fact["by"], fact["why"], fact["reasons"]) == ("ada", "on purpose", [WORDS])
-        told = await explain_json(engine.deps, "p", "a")
-        assert [each["overridden_by"] for each in told["gates"]] == ["ada"]
-        assert fact["trace_id"] in [each["trace_id"] for each in told["gates"]]
-        assert told["attempts"][0]["gates"][0]["reasons"] == [f"overridden: {WORDS}"]
+        shown = await explain_json(engine.deps, "p", "a")
+        assert [each["overridden_by"] for each in shown["gates"]] == ["ada"]
+        assert fact["trace_id"] in [each["trace_id"] for each in shown["gates"]]
+        assert shown["attempts"][0]["gates"][0]["reasons"] == [f"overridden: {WORDS}"]
         assert await questions.list_open(engine.deps) == []
 
     play(tmp_path, use)

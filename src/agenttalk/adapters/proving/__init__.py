@@ -1,6 +1,6 @@
 """Proves what an agent did, out of the agent's reach."""
 
-from agenttalk.adapters.proving.plan_workspaces import FOLDER
 from agenttalk.adapters.proving.prover import WorkspaceProver
+from agenttalk.adapters.workspaces.git import FOLDER
 
 __all__ = ["FOLDER", "WorkspaceProver"]

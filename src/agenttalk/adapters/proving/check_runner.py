@@ -16,7 +16,7 @@ from agenttalk.adapters.checking.checker import Checker, CheckFacts
 from agenttalk.adapters.checking.command import CheckContext
 from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.adapters.proving import evidence_inputs as inputs
-from agenttalk.adapters.proving.plan_workspaces import FOLDER
+from agenttalk.adapters.workspaces.git import FOLDER
 from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparationRun, PreparedTree
 from agenttalk.adapters.workspaces.results import SealedCheckout
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
@@ -97,7 +97,8 @@ class CheckRunner:
             base_source=suite_results.find_settled_source(before),
         )
         result = await self._run_cached(job, check, facts, checkout, "checks")
-        return evidence.apply_redness(result, evidence.judge_baseline(check, before))
+        found = evidence.apply_redness(result, evidence.judge_baseline(check, before))
+        return replace(found, hidden=getattr(check, "hidden", False))
 
     async def _run_cached(
         self, job: Job, check: AnyCheck, facts: CheckFacts, checkout: CheckoutOpener, part: TurnPart

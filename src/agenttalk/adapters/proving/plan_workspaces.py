@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from agenttalk.adapters.workspaces.git import FOLDER
 from agenttalk.adapters.workspaces.paths import WorkspaceSettings
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from agenttalk.contracts.errors import Code, InputError
@@ -16,8 +17,6 @@ from agenttalk.ports.agents import Job
 from agenttalk.rules.checks import protection
 from agenttalk.rules.checks.protection import FileTree, Protection
 
-FOLDER: Final = "workspaces"
-"""Below the root: the clones that agents work in, and the checkouts for checks."""
 _MOST_TREES: Final = 16
 
 

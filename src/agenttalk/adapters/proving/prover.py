@@ -29,7 +29,7 @@ from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.plan import Workspace as Repository
-from agenttalk.contracts.promise import AnyCheck, JsonCheck
+from agenttalk.contracts.promise import AnyCheck, CompletionPromise, JsonCheck
 from agenttalk.ports.agents import InputContent, Job
 from agenttalk.ports.proof import (
     AcceptedWork,
@@ -42,11 +42,12 @@ from agenttalk.ports.proof import (
     TipStore,
 )
 from agenttalk.ports.storage import Blobs, Clock
+from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.proof import findings_json, rework
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
 from agenttalk.rules.proof.performance import Performance, TipMove, WorkProof
 from agenttalk.rules.proof.staleness import EvidenceBasis
-from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text import check_words, verdict_words
 
 _SHOWN: Final = 48 * 1024
 """Bytes of a diff that people see who decide about it."""
@@ -111,6 +112,7 @@ class WorkspaceProver:
         # The work may be merged already: the store may come from an older backup than the repository.
         merged = await space.find_merge(job.command.command_id, tip)
         before = await space.trees.resolve(f"{merged}^1") if merged else tip
+        await _refuse_visible(space, promise, await space.base())
         prepared = await self._checks.prepare(space, job, tip)
         _, held = await self._workspaces.read_protection(space, promise, job.neighbours)
         job.enter("cloning")
@@ -296,3 +298,11 @@ class WorkspaceProver:
     async def list_arrivals(self, job: Job, since: str, tip: str) -> Sequence[tuple[str, str | None]]:
         """List the commits on the plan's branch; see the port."""
         return await (await self._workspaces.open_for(job)).list_arrivals(since, tip)
+
+
+async def _refuse_visible(space: PlanWorkspace, promise: CompletionPromise | None, base: str) -> None:
+    """Raise InputError when a file of a hidden check lies where the agent works."""
+    for check in inputs.checks_of(promise):
+        for path in check.files or () if hidden_checks.is_hidden(check) else ():
+            if await space.trees.read(base, path) is not None:
+                raise InputError(Code.CHECK_CANNOT_RUN, check_words.HIDDEN_IN_TREE(path=path, id=check.id))

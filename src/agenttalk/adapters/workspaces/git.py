@@ -19,7 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from agenttalk.contracts.errors import Code, MachineError
+from agenttalk.adapters.workspaces.async_methods import in_thread
+from agenttalk.contracts.errors import Code, MachineError, UsageError
+from agenttalk.contracts.plan import Workspace
 
 NAME: Final = "AgentTalk"
 EMAIL: Final = "engine@agenttalk.invalid"
@@ -49,6 +51,10 @@ _CONFIG: Final = {
     "protocol.allow": "never",
     "submodule.recurse": "false",
 }
+FOLDER: Final = "workspaces"
+"""Below the root: the clones that agents work in, and the checkouts for checks."""
+KEPT: Final = "kept.git"
+"""Below the folder of a plan: the repository in which a plain folder is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,3 +263,35 @@ def _failed(args: tuple[str, ...], why: str) -> MachineError:
         f"git {args[0]} failed: {why[-2000:]}",
         hint="check the repository and its disk, then try again",
     )
+
+
+def find_git_dir(folder: Path, home: Path) -> Path:
+    """Find the repository of a folder. That of a plain folder lies in `home`, where it is made when the plan begins."""
+    if not folder.is_dir():
+        raise UsageError(Code.NAME_UNKNOWN, f"there is no folder {str(folder)!r}", hint="check workspace.repo")
+    inner = folder / ".git"
+    if inner.exists():
+        return inner
+    return folder if all((folder / name).exists() for name in ("HEAD", "objects", "refs")) else home / KEPT
+
+
+class BranchHeads:
+    """The port `HeadReader`, for a process that only reads: no workspace is opened, nothing is made or removed."""
+
+    def __init__(self, root: Path) -> None:
+        self._folder = root.absolute() / FOLDER
+
+    async def find_head(self, plan_id: str, repo: Workspace) -> str:
+        """Return the commit of a plan's branch; empty when it is gone. Raises UsageError for another folder."""
+        return await in_thread(self._read, plan_id, Path(repo.repo))
+
+    def _read(self, plan_id: str, folder: Path) -> str:
+        folder = folder.absolute()
+        git_dir = find_git_dir(folder, self._folder / plan_id)
+        wanted = ("rev-parse", "--verify", "--quiet", f"refs/heads/agenttalk/{plan_id}^{{commit}}")
+        with tempfile.TemporaryDirectory() as nothing:
+            answer = Git(Path(nothing)).call(*wanted, at=GitLocation(git_dir), ok=(0, 1, 128))
+        if answer.code == 128:
+            message = f"{str(folder)!r} is not a repository that git can use: {answer.error}"
+            raise UsageError(Code.NAME_UNKNOWN, message, hint="run `git status` there")
+        return answer.line

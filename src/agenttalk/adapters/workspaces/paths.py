@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from agenttalk.adapters.workspaces import folders, names
-from agenttalk.adapters.workspaces.git import RAW, Git, GitLocation, make_git_dir
+from agenttalk.adapters.workspaces.git import KEPT, RAW, Git, GitLocation, find_git_dir, make_git_dir
 from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.adapters.workspaces.tree_reader import TreeLimits
 from agenttalk.contracts.core.base import is_id
@@ -44,7 +44,7 @@ class WorkspaceSettings:
     """Paths of the folder that are linked into every checkout. Without a sandbox they stay as writable as they are."""
     limits: TreeLimits = field(default_factory=TreeLimits)
     overlay_files: int = 1_000
-    """Files of a tree from which on checks share them by overlays; a smaller one is sooner written anew."""
+    """Files of a tree from which on checks share them by overlays; writing a smaller one again is cheaper."""
     program: str = "git"
     seconds: float = 600.0
     """Seconds that one call of git may take."""
@@ -148,12 +148,8 @@ def check_version(git: Git) -> None:
 
 def find_workspace_folder(folder: Path, home: Path, git: Git) -> WorkspaceFolder:
     """Find out what a folder is. A plain one gets a repository in `home`. Raises UsageError if there is none."""
-    if not folder.is_dir():
-        raise UsageError(Code.NAME_UNKNOWN, f"there is no folder {str(folder)!r}", hint="check workspace.repo")
-    inner = folder / ".git"
-    bare = all((folder / name).exists() for name in ("HEAD", "objects", "refs"))
-    if not inner.exists() and not bare:
-        kept = home / "kept.git"
+    git_dir, kept = find_git_dir(folder, home), home / KEPT
+    if git_dir == kept:
         if not (kept / "config").exists():
             new = folders.make_fresh_folder(home / "temporary")
             make_git_dir(new, "sha1")
@@ -167,7 +163,7 @@ def find_workspace_folder(folder: Path, home: Path, git: Git) -> WorkspaceFolder
         "--git-path",
         "objects",
     )
-    answer = git.call("rev-parse", *wanted, at=GitLocation(inner if inner.exists() else folder), ok=(0, 128))
+    answer = git.call("rev-parse", *wanted, at=GitLocation(git_dir), ok=(0, 128))
     if answer.code:
         message = f"{str(folder)!r} is not a repository that git can use: {answer.error}"
         raise UsageError(Code.NAME_UNKNOWN, message, hint="run `git status` there")

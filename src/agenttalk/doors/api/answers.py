@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 from agenttalk.contracts.core.wire import JsonObject
-from agenttalk.engine.agents.prompt_record import PromptStatus
+from agenttalk.engine.agents.remote import ClaimedAttempt
+from agenttalk.engine.core.access import Token
+from agenttalk.engine.messages.dead_letters import DeadLetter
+from agenttalk.engine.operation.fsck import IntegrityFault
+from agenttalk.engine.operation.schedules import ScheduleView
+from agenttalk.engine.people.questions import QuestionView
 from agenttalk.engine.views.models.root import AgentSummary
 
 
@@ -39,7 +44,7 @@ class DocumentAnswer(TypedDict):
 class ClaimAnswer(TypedDict):
     """The attempt that a remote agent got, or null."""
 
-    taken: JsonObject | None
+    taken: ClaimedAttempt | None
 
 
 class LinkAnswer(TypedDict):
@@ -51,13 +56,20 @@ class LinkAnswer(TypedDict):
 class TokenList(TypedDict):
     """Tokens, without their secrets."""
 
-    tokens: list[JsonObject]
+    tokens: list[Token]
+
+
+class ProgressAnswer(TypedDict):
+    """Whether a report counts, and why the attempt is stopped if it is."""
+
+    counted: bool
+    stopped: str | None
 
 
 class ScheduleList(TypedDict):
     """Schedules."""
 
-    schedules: list[JsonObject]
+    schedules: list[ScheduleView]
 
 
 class PromiseAnswer(TypedDict):
@@ -96,46 +108,11 @@ class SubmittedPlan(TypedDict):
     remarks: list[JsonObject]
 
 
-class VerifiedPlan(TypedDict):
-    """The result of checking again what a plan proved."""
-
-    plan_id: str
-    checks: list[JsonObject]
-    commit: str | None
-
-
 class MergedPlan(TypedDict):
     """The commit by which a person merged the work of a plan."""
 
     plan_id: str
     commit: str
-
-
-class DayBudgetAnswer(TypedDict):
-    """Today's spending and its limit."""
-
-    day: str
-    limit_usd: float | None
-    spent_usd: float | None
-    left_usd: float | None
-    configured_usd: float | None
-    set_by: str | None
-    set_at: str | None
-    paused: bool
-    goes_on_at: str | None
-    waiting: int
-    stopped: list[str]
-
-
-class HonestyReport(TypedDict):
-    """How many claims of agents, models and validators held."""
-
-    total: JsonObject
-    agents: list[JsonObject]
-    models: list[JsonObject]
-    kinds: list[JsonObject]
-    validators: list[JsonObject]
-    uncounted: int
 
 
 class AgentList(TypedDict):
@@ -191,14 +168,14 @@ class ReplayAnswer(TypedDict):
 class QuestionList(TypedDict):
     """Open questions."""
 
-    requests: list[JsonObject]
+    requests: list[QuestionView]
     next: str | None
 
 
 class DeadLetterList(TypedDict):
     """Dead letters."""
 
-    deadletters: list[JsonObject]
+    deadletters: list[DeadLetter]
     next: str | None
 
 
@@ -211,7 +188,7 @@ class DeadLetterAnswer(TypedDict):
 class FaultList(TypedDict):
     """Faults of a root."""
 
-    faults: list[JsonObject]
+    faults: list[IntegrityFault]
 
 
 class ReloadAnswer(TypedDict):
@@ -234,17 +211,6 @@ class PublishedAnswer(TypedDict):
     """How many files were written."""
 
     written: int
-
-
-class LetterAnswer(TypedDict):
-    """A letter that was sent."""
-
-    message_id: str
-    thread: str
-    to: list[str]
-    kind: Literal["inform", "request"]
-    subject: str
-    sent_at: str
 
 
 class CreatedTask(TypedDict):
@@ -289,13 +255,3 @@ class ReconcileAnswer(TypedDict):
     ok: bool
     dry_run: bool
     sources: list[SourceReport]
-
-
-class PromptAnswer(TypedDict):
-    """The prompt of a command."""
-
-    command_id: str | None
-    attempt: int | None
-    sha256: str | None
-    text: str | None
-    standing: PromptStatus

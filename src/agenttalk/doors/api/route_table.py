@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from agenttalk.contracts.core.wire import JsonObject
+from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.contracts.toolchain import PipelineResult
+from agenttalk.contracts.validation import ReleaseManifest
 from agenttalk.doors.api import answers, bodies, health
 from agenttalk.doors.api.mcp_endpoint import LazyMcpEndpoint
 from agenttalk.doors.api.roles import (
@@ -37,7 +39,26 @@ from agenttalk.doors.api.routes import (
     toolchain,
 )
 from agenttalk.doors.api.routes.webhooks import make_webhook_endpoint
-from agenttalk.engine.core.task_comments import TaskCommentPage
+from agenttalk.engine.agents.prompt_record import PromptRecord
+from agenttalk.engine.agents.remote import HandedInFile, HandedInResult, RemoteQueue
+from agenttalk.engine.budgets.day_limit import DayReport
+from agenttalk.engine.core.access import Token
+from agenttalk.engine.core.task_comments import ContributionReceipt, TaskCommentPage
+from agenttalk.engine.inbox.tick_report import TickReport
+from agenttalk.engine.mail.letters import SentLetter
+from agenttalk.engine.messages.dead_letters import ReplayedDeadLetter
+from agenttalk.engine.messages.router import RouterReport
+from agenttalk.engine.messages.sent_commands import SentCommandReceipt
+from agenttalk.engine.operation.monitor import MonitorReport
+from agenttalk.engine.operation.schedules import ScheduleChange, ScheduleView
+from agenttalk.engine.people.agent_questions import AnsweredQuestion, QuestionReceipt
+from agenttalk.engine.people.questions import QuestionView
+from agenttalk.engine.plans.releases import ReleaseView
+from agenttalk.engine.plans.revision import Difference
+from agenttalk.engine.proof.disputes import DisputeReceipt
+from agenttalk.engine.proof.honesty import HonestyReport
+from agenttalk.engine.proof.plan_closer import VerifiedPlan
+from agenttalk.engine.runs.plan_actions import ActionResult
 from agenttalk.engine.views.models import ledger as ledger_models
 from agenttalk.engine.views.models import mail as mail_models
 from agenttalk.engine.views.models import plans as plan_models
@@ -116,6 +137,7 @@ ATTEMPT_ROUTES: Final = (
         roles=TASK_WRITERS,
         task_handler=tasks.add_comment,
         body=bodies.CommentBody,
+        answer=ContributionReceipt,
         statuses=(201,),
         repeatable=True,
     ),
@@ -126,6 +148,7 @@ ATTEMPT_ROUTES: Final = (
         roles=TASK_WRITERS,
         task_handler=tasks.add_output,
         body=bodies.OutputBody,
+        answer=ContributionReceipt,
         statuses=(201,),
         repeatable=True,
     ),
@@ -136,6 +159,7 @@ ATTEMPT_ROUTES: Final = (
         roles=AGENTS,
         task_handler=tasks.report_progress,
         body=bodies.ProgressBody,
+        answer=answers.ProgressAnswer,
     ),
     RouteSpec(
         method="GET",
@@ -143,6 +167,7 @@ ATTEMPT_ROUTES: Final = (
         summary="Download a file of an input.",
         roles=AGENTS,
         task_handler=tasks.get_input,
+        media=_BYTES,
         filters=("name", "path"),
     ),
     RouteSpec(
@@ -152,6 +177,7 @@ ATTEMPT_ROUTES: Final = (
         roles=AGENTS,
         task_handler=tasks.submit_artifact,
         body=tasks.ArtifactBody,
+        answer=HandedInFile,
         statuses=(201,),
     ),
     RouteSpec(
@@ -161,6 +187,7 @@ ATTEMPT_ROUTES: Final = (
         roles=AGENTS,
         task_handler=tasks.submit_result,
         body=tasks.ResultBody,
+        answer=HandedInResult,
         statuses=(201,),
     ),
     RouteSpec(
@@ -170,6 +197,7 @@ ATTEMPT_ROUTES: Final = (
         roles=AGENTS,
         task_handler=tasks.ask_question,
         body=tasks.QuestionBody,
+        answer=QuestionReceipt,
         statuses=(201,),
     ),
     RouteSpec(
@@ -178,6 +206,7 @@ ATTEMPT_ROUTES: Final = (
         summary="Show a question and its answer.",
         roles=AGENTS,
         task_handler=tasks.get_question,
+        answer=AnsweredQuestion,
     ),
     RouteSpec(
         method="POST",
@@ -186,6 +215,7 @@ ATTEMPT_ROUTES: Final = (
         roles=AGENTS,
         task_handler=tasks.dispute,
         body=tasks.DisputeBody,
+        answer=DisputeReceipt,
         statuses=(201,),
     ),
     RouteSpec(
@@ -195,6 +225,7 @@ ATTEMPT_ROUTES: Final = (
         roles=AGENTS,
         task_handler=tasks.generate_command,
         body=tasks.ParamsBody,
+        answer=answers.GeneratedAnswer,
     ),
     RouteSpec(
         method="POST",
@@ -203,6 +234,7 @@ ATTEMPT_ROUTES: Final = (
         roles=AGENTS,
         task_handler=tasks.validate_command,
         body=tasks.CommandBody,
+        answer=answers.ValidatedAnswer,
     ),
     *(
         RouteSpec(
@@ -346,6 +378,7 @@ PLAN_ROUTES: Final = (
         roles=OPERATOR,
         handler=operator.apply,
         body=bodies.PlanBody,
+        answer=Difference,
     ),
     RouteSpec(
         method="GET",
@@ -405,7 +438,7 @@ PLAN_ROUTES: Final = (
         summary="Show the prompt of a command, as its agent got it.",
         roles=READERS,
         handler=plans.prompt,
-        answer=answers.PromptAnswer,
+        answer=PromptRecord,
         filters=("command",),
     ),
     RouteSpec(
@@ -484,6 +517,7 @@ PLAN_ROUTES: Final = (
         summary="Show the last decision about the release of a plan.",
         roles=READERS,
         handler=operator.release,
+        answer=ReleaseView,
     ),
     RouteSpec(
         method="GET",
@@ -491,6 +525,7 @@ PLAN_ROUTES: Final = (
         summary="Show the manifest of the last release of a plan.",
         roles=READERS,
         handler=operator.release_manifest,
+        answer=ReleaseManifest,
     ),
     RouteSpec(
         method="POST",
@@ -499,7 +534,7 @@ PLAN_ROUTES: Final = (
         roles=OPERATOR,
         handler=operator.verify,
         body=bodies.VerifyBody,
-        answer=answers.VerifiedPlan,
+        answer=VerifiedPlan,
         repeatable=True,
     ),
     RouteSpec(
@@ -519,6 +554,7 @@ PLAN_ROUTES: Final = (
         roles=OPERATOR,
         handler=operator.steer,
         body=bodies.SteerBody,
+        answer=ActionResult,
     ),
     RouteSpec(
         method="GET",
@@ -535,6 +571,7 @@ PLAN_ROUTES: Final = (
         roles=OPERATOR,
         handler=schedules.add,
         body=schedules.ScheduleBody,
+        answer=ScheduleView,
         statuses=(201,),
     ),
     RouteSpec(
@@ -544,6 +581,7 @@ PLAN_ROUTES: Final = (
         roles=OPERATOR,
         handler=schedules.act,
         body=schedules.ActBody,
+        answer=ScheduleChange,
     ),
 )
 
@@ -555,7 +593,7 @@ MESSAGE_ROUTES: Final = (
         roles=LETTER_WRITERS,
         handler=mail.send,
         body=mail.MailBody,
-        answer=answers.LetterAnswer,
+        answer=SentLetter,
         statuses=(201,),
         repeatable=True,
     ),
@@ -602,7 +640,7 @@ MESSAGE_ROUTES: Final = (
         roles=LETTER_WRITERS,
         handler=mail.reply,
         body=mail.ReplyBody,
-        answer=answers.LetterAnswer,
+        answer=SentLetter,
         statuses=(201,),
         repeatable=True,
     ),
@@ -622,6 +660,7 @@ MESSAGE_ROUTES: Final = (
         summary="Show a question.",
         roles=READERS,
         handler=people.request,
+        answer=QuestionView,
     ),
     RouteSpec(
         method="GET",
@@ -639,6 +678,7 @@ MESSAGE_ROUTES: Final = (
         roles=OPERATOR,
         handler=people.answer,
         body=bodies.AnswerBody,
+        answer=HumanInterventionResponse,
         repeatable=True,
     ),
     RouteSpec(
@@ -665,6 +705,7 @@ MESSAGE_ROUTES: Final = (
         summary="Replay a dead letter.",
         roles=OPERATOR,
         handler=people.replay_deadletter,
+        answer=ReplayedDeadLetter,
     ),
     RouteSpec(
         method="POST",
@@ -702,6 +743,7 @@ MESSAGE_ROUTES: Final = (
         roles=OPERATOR,
         handler=operator.send,
         body=bodies.SendBody,
+        answer=SentCommandReceipt,
         repeatable=True,
     ),
     RouteSpec(
@@ -738,7 +780,7 @@ AGENT_ROUTES: Final = (
         summary="Show how many claims of agents, models and validators held.",
         roles=READERS,
         handler=metrics.get_honesty,
-        answer=answers.HonestyReport,
+        answer=HonestyReport,
     ),
     RouteSpec(
         method="GET",
@@ -746,6 +788,7 @@ AGENT_ROUTES: Final = (
         summary="List the tasks that a remote agent has claimed, and those it can claim.",
         roles=REMOTE,
         handler=agents.list_offers,
+        answer=RemoteQueue,
     ),
     RouteSpec(
         method="POST",
@@ -782,6 +825,7 @@ AGENT_ROUTES: Final = (
         roles=OPERATOR,
         handler=agents.make_token,
         body=agents.TokenBody,
+        answer=Token,
         statuses=(201,),
         repeatable=True,
     ),
@@ -791,6 +835,7 @@ AGENT_ROUTES: Final = (
         summary="Revoke a token.",
         roles=OPERATOR,
         handler=agents.revoke_token,
+        answer=Token,
     ),
 )
 
@@ -829,7 +874,7 @@ ENGINE_ROUTES: Final = (
         summary="Show what was spent today, and the limit of the day.",
         roles=READERS,
         handler=metrics.spending,
-        answer=answers.DayBudgetAnswer,
+        answer=DayReport,
     ),
     RouteSpec(
         method="POST",
@@ -838,7 +883,7 @@ ENGINE_ROUTES: Final = (
         roles=OPERATOR,
         handler=metrics.limit_day,
         body=metrics.DayBody,
-        answer=answers.DayBudgetAnswer,
+        answer=DayReport,
         repeatable=True,
     ),
     RouteSpec(
@@ -864,6 +909,7 @@ ENGINE_ROUTES: Final = (
         roles=OPERATOR,
         handler=operator.run_pass,
         body=bodies.PassBody,
+        answer=RouterReport | MonitorReport | TickReport,
         repeatable=True,
     ),
     RouteSpec(

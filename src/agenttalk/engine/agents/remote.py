@@ -1,7 +1,7 @@
 """Agents that work elsewhere (driver `remote`): they ask for work, give signs of life, and hand their results in.
 
 Nothing is ever sent to them. An attempt is offered until its agent takes it; from then on it has to be heard of again
-and again, else the attempt is lost and its task is offered anew. What it hands in is committed before the answer, and
+and again, else the attempt is lost and its task is offered again. What it hands in is committed before the answer, and
 a restart of the engine goes on with the same attempt. A write that comes too late is refused in its transaction.
 """
 
@@ -11,12 +11,13 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from pydantic import TypeAdapter, ValidationError
 
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import RelativePath, parse_instant
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, ConflictError, MachineError, UsageError
 from agenttalk.engine.budgets.turn_monitor import TurnMonitor
 from agenttalk.engine.core import access, boards, records, task_comments, trace_context
@@ -30,6 +31,7 @@ from agenttalk.ports.statements.plans import SET_PHASE
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import TurnFault
+from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.core.tokens import token_hash
 from agenttalk.rules.proof.performance import OutputContent, Performance
 from agenttalk.rules.text import turn_words
@@ -39,6 +41,67 @@ OFFERED: Final = "offered"
 """The phase of an attempt that no remote agent has taken yet."""
 MOST_FILES: Final = 2_000
 """Files that one attempt may hand in."""
+
+
+class TakenAttempt(TypedDict):
+    """An attempt that a remote agent has."""
+
+    task: str
+    board: str
+    epoch: int
+    attempt: int
+    since: str
+
+
+class RemoteInput(TypedDict):
+    """A file of an input that a remote agent can download."""
+
+    name: str
+    path: str
+    sha256: str
+    size: int
+
+
+class ClaimedAttempt(TakenAttempt):
+    """All that a remote agent needs for an attempt."""
+
+    plan_id: str
+    task_id: str
+    agent_id: str
+    token: str | None
+    prompt: str
+    command: JsonObject
+    inputs: list[RemoteInput]
+    outputs: list[str]
+    timeout_seconds: float
+    heartbeat_seconds: float
+    traceparent: str | None
+
+
+class RemoteQueue(TypedDict):
+    """What a remote agent has taken, what it could take, and what waits behind that."""
+
+    agent_id: str
+    taken: list[TakenAttempt]
+    offered: list[str]
+    queued: list[str]
+
+
+class HandedInFile(TypedDict):
+    """A file of an output that a remote agent handed in."""
+
+    output: str
+    path: str
+    sha256: str
+    size: int
+
+
+class HandedInResult(TypedDict):
+    """A result that a remote agent handed in."""
+
+    task: str
+    epoch: int
+    sha256: str
 
 
 @dataclass(slots=True)
@@ -218,7 +281,7 @@ class RemoteAgents:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    async def describe_offers(self, agent_id: str) -> dict[str, Any]:
+    async def describe_offers(self, agent_id: str) -> RemoteQueue:
         """Describe the attempts that an agent has taken and could take, and the tasks that wait behind them."""
         own = self._offers_to(agent_id)
         queued = []
@@ -233,7 +296,7 @@ class RemoteAgents:
             "queued": queued,
         }
 
-    async def claim(self, agent_id: str, *, key: str | None = None, wait: float = 0.0) -> dict[str, Any] | None:
+    async def claim(self, agent_id: str, *, key: str | None = None, wait: float = 0.0) -> ClaimedAttempt | None:
         """Give an agent what is offered to it; None when nothing is, also after a `wait`.
 
         The same key again gets the same attempt again. Raises ConflictError while the agent has another one.
@@ -259,7 +322,7 @@ class RemoteAgents:
         """List the offers to an agent, and the attempts that it has and did not hand in yet."""
         return [each for each in self._offers.values() if each.job.agent_id == agent_id and not each.ended.is_set()]
 
-    def _again(self, offer: _Offer, key: str | None) -> dict[str, Any]:
+    def _again(self, offer: _Offer, key: str | None) -> ClaimedAttempt:
         if key is not None and key == offer.key:
             return self._described(offer)
         shown = _name(offer.job)
@@ -269,11 +332,11 @@ class RemoteAgents:
             hint="go on with that, or hand in a result that says what went wrong",
         )
 
-    def _shown(self, offer: _Offer) -> dict[str, Any]:
+    def _shown(self, offer: _Offer) -> TakenAttempt:
         job = offer.job
         return {"task": _name(job), "board": job.board, "epoch": job.epoch, "attempt": job.attempt, "since": offer.at}
 
-    def _described(self, offer: _Offer) -> dict[str, Any]:
+    def _described(self, offer: _Offer) -> ClaimedAttempt:
         """Describe everything that an agent needs for the job."""
         job = offer.job
         return {
@@ -283,7 +346,7 @@ class RemoteAgents:
             "agent_id": job.agent_id,
             "token": job.token or None,
             "prompt": self._deps.secret_guard.secrets.redact(job.prompt),
-            "command": job.command.as_json(),
+            "command": hidden_checks.hide_command(job.command).as_json(),
             "inputs": [
                 {"name": each.input_name, "path": each.path, "sha256": each.sha256, "size": each.size}
                 for each in job.inputs
@@ -291,7 +354,7 @@ class RemoteAgents:
             "outputs": list(job.outputs),
             "timeout_seconds": job.timeout,
             "heartbeat_seconds": self._patience / 3,
-            **({"traceparent": offer.traceparent} if offer.traceparent else {}),
+            "traceparent": offer.traceparent or None,
         }
 
     def record_heartbeat(self, caller: Caller) -> None:
@@ -326,7 +389,7 @@ class RemoteAgents:
         known = ", ".join(f"{each.input_name}/{each.path}" for each in job.inputs[:20]) or "none"
         raise UsageError(Code.NAME_UNKNOWN, f"there is no input {name[:80]!r} with a file {path[:200]!r}", hint=known)
 
-    async def submit(self, task: TaskName, caller: Caller, name: str, path: str, data: bytes) -> dict[str, Any]:
+    async def submit(self, task: TaskName, caller: Caller, name: str, path: str, data: bytes) -> HandedInFile:
         """Take in a file of an output. Another one of the same name and path takes its place.
 
         Raises UsageError when it may not be handed in, or comes too late.
@@ -360,7 +423,7 @@ class RemoteAgents:
             hint = "hand it over without the secret"
             raise UsageError(Code.SECRET_EXPOSED, f"{path!r} holds the value of {found}, so it is not taken", hint=hint)
 
-    async def finish(self, task: TaskName, caller: Caller, said: Mapping[str, Any]) -> dict[str, Any]:
+    async def finish(self, task: TaskName, caller: Caller, said: Mapping[str, Any]) -> HandedInResult:
         """Take in the result of an attempt, which ends it. Handing in the same result again is allowed.
 
         Raises UsageError when it comes too late, ConflictError when another was handed in before.
@@ -418,7 +481,7 @@ def _hand_in(
     tx.run(HAND_IN, **_about(job), kind=kind, name=name, path=path, sha256=sha256, size=size, body=body, at=at)
 
 
-def _about(job: Job) -> dict[str, Any]:
+def _about(job: Job) -> dict[str, str | int]:
     return {"plan_id": job.plan_id, "task_id": job.task_id, "epoch": job.epoch}
 
 

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import write_time
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.budgets import used_budgets
+from agenttalk.engine.budgets.used_budgets import DaySpending
 from agenttalk.engine.core.boards import SYSTEM, list_boards
 from agenttalk.ports.statements.budgets import (
     ADD_SPENDING,
@@ -87,11 +88,32 @@ async def reset(deps: Deps, *, by: str) -> None:
     await (await deps.stores.board(SYSTEM)).transact(work)
 
 
-async def describe_day(deps: Deps, configured: float | None) -> dict[str, Any]:
+class DayView(DaySpending):
+    """What was spent today, who set the limit, and when paused work continues."""
+
+    configured_usd: float | None
+    set_by: str | None
+    set_at: str | None
+    paused: bool
+    goes_on_at: str | None
+
+
+class HeldWork(TypedDict):
+    """The tasks that wait for another day or limit, and those whose turn the limit stopped."""
+
+    waiting: int
+    stopped: list[str]
+
+
+class DayReport(DayView, HeldWork):
+    """The spending of a day, and what it holds up."""
+
+
+async def describe_day(deps: Deps, configured: float | None) -> DayView:
     """Describe what was spent today of the limit, who set it, and when paused work continues."""
     found = await read_limit(deps, configured)
     today = await used_budgets.describe_today(deps, found.cost_usd)
-    reached = found.cost_usd is not None and today["spent_usd"] >= found.cost_usd
+    reached = found.cost_usd is not None and (today["spent_usd"] or 0.0) >= found.cost_usd
     midnight = (deps.now() + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
     return {
         **today,
@@ -103,7 +125,7 @@ async def describe_day(deps: Deps, configured: float | None) -> dict[str, Any]:
     }
 
 
-async def describe_waiting(deps: Deps) -> dict[str, Any]:
+async def describe_waiting(deps: Deps) -> HeldWork:
     """Count the tasks that wait for another day or limit, and those whose turn the limit stopped."""
     number, stopped = 0, []
     for store in await list_boards(deps):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.ports.statements.budgets import ADD_SPENDING, CLEAR_SPENDING, SPENDING, USED_BY_PLAN
@@ -180,7 +180,16 @@ async def refresh_day_costs(deps: Deps, purse: Budgets) -> None:
     purse.record_day_costs(at, {board: found[0].cost_usd if found else 0.0 for board, found in rows.items()})
 
 
-async def describe_today(deps: Deps, most: float | None) -> dict[str, Any]:
+class DaySpending(TypedDict):
+    """What was spent today of the limit."""
+
+    day: str
+    limit_usd: float | None
+    spent_usd: float | None
+    left_usd: float | None
+
+
+async def describe_today(deps: Deps, most: float | None) -> DaySpending:
     """Describe what was spent today of the limit. Without a limit nothing is counted."""
     at = deps.stamp()
     found = [await store.read(SPENDING, name=make_counter_name("day", "", "", at)) for store in await list_boards(deps)]

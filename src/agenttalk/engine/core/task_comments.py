@@ -5,9 +5,9 @@ A write of an agent is fenced: the same transaction checks that its attempt stil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict
+from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict, TypeVar, cast
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, ConflictError, UsageError
@@ -41,6 +41,8 @@ CommentType = Literal[
 ]
 PAGE: Final = 200
 """How many comments are shown at once."""
+
+A = TypeVar("A", bound=Mapping[str, Any])
 
 
 class TaskName(NamedTuple):
@@ -84,6 +86,16 @@ class StoredContribution(TypedDict):
     claims: NotRequired[Any]
 
 
+class ContributionReceipt(TypedDict):
+    """What was stored of a comment or an output."""
+
+    id: int
+    at: str
+    task: str
+    author: str
+    type: str
+
+
 class TaskCommentPage(TaskView):
     """A task with a page of its comments and outputs."""
 
@@ -123,7 +135,7 @@ async def read_task(deps: Deps, task: TaskName, *, after: int = 0, stale: Collec
 
 async def post_contribution(
     deps: Deps, task: TaskName, remark: TaskContribution, caller: Caller, *, key: str | None = None
-) -> dict[str, Any]:
+) -> ContributionReceipt:
     """Store a comment, and return what was stored. The same key with the same comment returns the same answer again.
 
     Raises UsageError when there is no such task, when the caller's attempt is over, and when a caller writes in
@@ -144,7 +156,7 @@ async def post_contribution(
 
 def _post_contribution(
     tx: Tx, task: TaskName, remark: TaskContribution, caller: Caller, key: str | None, at: str
-) -> dict[str, Any]:
+) -> ContributionReceipt:
     require_current_attempt(tx, task, caller)
     if key is None:
         return _keep(tx, task, remark, caller, at)
@@ -166,20 +178,20 @@ class IdempotentRequest:
     body: wire.JsonValue
     at: str
 
-    def run_once(self, tx: Tx, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def run_once(self, tx: Tx, work: Callable[[], A]) -> A:
         """Carry it out, unless it was; raises ConflictError when the key was used for another request."""
         about = {"plan_id": self.plan_id, "id": records.derive_id("key", self.key)}
         sha256 = wire.sha256(wire.write(self.body))
         if tx.run(TAKE_KEY, **about, agent_id=self.by, sha256=sha256, body=b"", at=self.at):
             answer = work()
-            tx.run(ANSWER_KEY, **about, body=wire.write(answer))
+            tx.run(ANSWER_KEY, **about, body=wire.write(dict(answer)))
             return answer
         [(known, before, _)] = tx.run(CONTROL, **about, kind="api.key")
         if known != sha256:
             hint = "give each request a key of its own"
             raise ConflictError(Code.KEY_REUSED, "this key was used for another request", hint=hint)
         told: Any = wire.read(bytes(before))
-        return dict(told)
+        return cast("A", told)
 
 
 def require_current_attempt(tx: Tx, task: TaskName, caller: Caller) -> None:
@@ -193,7 +205,7 @@ def require_current_attempt(tx: Tx, task: TaskName, caller: Caller) -> None:
         raise UsageError(Code.LEASE_LOST, f"attempt {caller.attempt.epoch} does not have {task.subject} any more")
 
 
-def _keep(tx: Tx, task: TaskName, remark: TaskContribution, caller: Caller, at: str) -> dict[str, Any]:
+def _keep(tx: Tx, task: TaskName, remark: TaskContribution, caller: Caller, at: str) -> ContributionReceipt:
     epoch = caller.attempt.epoch if caller.attempt else None
     body = wire.write(remark.as_json())
     [(number,)] = tx.run(

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import format_instant, parse_instant
@@ -78,7 +78,7 @@ class MailBoard:
 
     async def send(
         self, draft: LetterDraft, caller: Caller, key: str | None = None, *, via: str = "api"
-    ) -> dict[str, Any]:
+    ) -> letters.SentLetter:
         """Send a letter, and answer what was sent. The same key of the same sender sends one letter, once.
 
         Raises UsageError when a caller writes in another's name, ContractError when the letter is not taken.
@@ -93,12 +93,12 @@ class MailBoard:
         there = await asyncio.to_thread(letters.find_agents, self._deps, letters.kind_of(self._deps).rules, letter.to)
         store = await self._deps.stores.board(BOARD)
 
-        def work(tx: Tx) -> dict[str, Any]:
+        def work(tx: Tx) -> letters.SentLetter:
             moves = self._open_run(tx)
             letters.fence_attempt(tx, caller)
             before = [hop] if (hop := letters.hop_of_attempt(tx, caller)) is not None else []
 
-            def once() -> dict[str, Any]:
+            def once() -> letters.SentLetter:
                 taken = letters.accept_letter(
                     moves, letters.kind_of(self._deps), letter, there=there, via=via, before=before
                 )
@@ -122,7 +122,7 @@ class MailBoard:
 
     async def reply(
         self, mail_id: str, draft: LetterDraft, caller: Caller, key: str | None = None, *, via: str = "api"
-    ) -> dict[str, Any]:
+    ) -> letters.SentLetter:
         """Answer a letter: its sender gets the answer, or who got it if its sender goes on; the thread stays."""
         row = await self._row(mail_id)
         addressees = tuple(each.addressee for each in await self._items(row.id))

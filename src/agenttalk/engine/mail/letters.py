@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, NotRequired, TypedDict, cast
 
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import format_instant, parse_instant
@@ -154,9 +154,34 @@ def accept_letter_file(tx: Tx, deps: Deps, letter: Mail) -> Rejection | None:
     return taken if isinstance(taken, Rejection) else None
 
 
+LetterHeader = TypedDict(
+    "LetterHeader",
+    {
+        "schema_version": str,
+        "message_id": str,
+        "thread": str,
+        "from": str,
+        "to": list[str],
+        "kind": letters.Kind,
+        "subject": str,
+        "in_reply_to": NotRequired[str],
+        "deadline": NotRequired[str],
+        "via": NotRequired[str],
+        "sent_at": str,
+    },
+)
+"""A letter without its body."""
+
+
+class SentLetter(LetterHeader):
+    """A letter that was sent, without its body, and the task of each addressee."""
+
+    tasks: dict[str, str]
+
+
 def accept_letter(
     moves: PlanTransaction, kind: MailKind, letter: Mail, *, there: frozenset[str], via: str, before: Iterable[int] = ()
-) -> dict[str, Any] | Rejection:
+) -> SentLetter | Rejection:
     """Take a letter: what was sent, or why it is not taken. The same letter once more changes nothing."""
     tx, rules = moves.tx, kind.rules
     digest = wire.sha256(letter.to_bytes())
@@ -369,12 +394,10 @@ def _addressees(tx: Tx, number: int) -> tuple[str, ...]:
     return tuple(row.addressee for row in tx.run(MAIL_ITEMS_OF, mail=number))
 
 
-def _sent_to_json(tx: Tx, row: LetterRow) -> dict[str, Any]:
+def _sent_to_json(tx: Tx, row: LetterRow) -> SentLetter:
     items = tx.run(MAIL_ITEMS_OF, mail=row.id)
-    return {
-        **letter_of(row, [each.addressee for each in items]),
-        "tasks": {each.addressee: each.task_id for each in items},
-    }
+    shown: Any = letter_of(row, [each.addressee for each in items])
+    return cast("SentLetter", {**shown, "tasks": {each.addressee: each.task_id for each in items}})
 
 
 def letter_of(row: LetterRow | LetterPageRow, to: Iterable[str]) -> dict[str, Any]:

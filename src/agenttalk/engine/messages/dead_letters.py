@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NotRequired, TypedDict
 
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.envelope import ArtifactEnvelope
@@ -18,6 +18,7 @@ from agenttalk.engine.core import cursors, records
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages import admission, delivery, incoming_file, outbox_reader, published_files
+from agenttalk.engine.messages.admission import AdmissionOutcome
 from agenttalk.engine.messages.incoming_file import IncomingFile
 from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import PlanRegistry, RoutedPlan
@@ -47,14 +48,25 @@ class DeadLetter:
     message_id: str | None
     sha256: str | None
     original: str | None
-    retriable: int
+    retriable: bool
     tries: int
     state: str
     at: str
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return {**asdict(self), "retriable": bool(self.retriable)}
+        return asdict(self)
+
+
+class ReplayedDeadLetter(TypedDict):
+    """What became of a dead letter that was judged again."""
+
+    deadletter_id: str
+    message_id: str | None
+    ok: bool
+    fate: NotRequired[AdmissionOutcome]
+    code: NotRequired[str]
+    reason: NotRequired[str]
 
 
 class DeadLetterPage(NamedTuple):
@@ -97,14 +109,14 @@ async def read_dead_letter(deps: Deps, deadletter_id: str) -> tuple[DeadLetter, 
     return letter, await blobs.get(letter.original) if letter.original else None
 
 
-async def replay(deps: Deps, deadletter_id: str, *, by: str) -> dict[str, Any]:
+async def replay(deps: Deps, deadletter_id: str, *, by: str) -> ReplayedDeadLetter:
     """Judge a dead letter again on request, and deliver it if it is accepted.
 
     Raises UsageError when it cannot be replayed.
     """
     board, letter = await _find(deps, deadletter_id)
     if letter.box != "outbox" or letter.original is None or not letter.name.endswith(root_layout.MESSAGE):
-        raise _refusal_error(letter, "its original is not a message that was sent", "have its sender send it anew")
+        raise _refusal_error(letter, "its original is not a message that was sent", "have its sender send it again")
     blobs = await deps.stores.blobs(board.name)
     plan = await _plan(deps, letter)
     arrival = await _rebuild_file(deps, blobs, letter, await blobs.get(letter.original), plan)
@@ -112,7 +124,7 @@ async def replay(deps: Deps, deadletter_id: str, *, by: str) -> dict[str, Any]:
     if outcome["ok"]:
         await delivery.deliver(deps, board, letter.plan_id)
     await published_files.publish(deps, board)
-    return {"deadletter_id": deadletter_id, "message_id": letter.message_id, **outcome}
+    return outcome
 
 
 async def _find(deps: Deps, deadletter_id: str) -> tuple[Store, DeadLetter]:
@@ -126,7 +138,7 @@ async def _find(deps: Deps, deadletter_id: str) -> tuple[Store, DeadLetter]:
 
 
 def _letter(board: str, row: DeadLetterRow) -> DeadLetter:
-    fields = row._asdict()
+    fields = row._asdict() | {"retriable": bool(row.retriable)}
     del fields["id"]
     return DeadLetter(board, **fields)
 
@@ -156,7 +168,9 @@ async def _rebuild_file(deps: Deps, blobs: Blobs, letter: DeadLetter, data: byte
         return replace(arrival, parcel=Rejection(Code(error.code), error.message))
 
 
-def _judge(tx: Tx, letter: DeadLetter, arrival: IncomingFile, plan: RoutedPlan, deps: Deps, by: str) -> dict[str, Any]:
+def _judge(
+    tx: Tx, letter: DeadLetter, arrival: IncomingFile, plan: RoutedPlan, deps: Deps, by: str
+) -> ReplayedDeadLetter:
     at = deps.stamp()
     if isinstance(arrival.parcel, OutboxMessage):
         message_id = arrival.parcel.envelope.message_id
@@ -167,14 +181,15 @@ def _judge(tx: Tx, letter: DeadLetter, arrival: IncomingFile, plan: RoutedPlan, 
     state = "open" if refusal else "replayed"
     limit = deps.limits.replays
     if not tx.run(TRY_DEADLETTER, deadletter_id=letter.deadletter_id, state=state, limit=limit):
-        raise _refusal_error(letter, f"it was replayed {letter.tries} times already", "correct it and send it anew")
+        raise _refusal_error(letter, f"it was replayed {letter.tries} times already", "correct it and send it again")
     body = {"by": by, "state": state, "code": str(refusal.code) if refusal else None}
     tx.record("deadletter.replayed", letter.deadletter_id, body)
+    named: ReplayedDeadLetter = {"deadletter_id": letter.deadletter_id, "message_id": letter.message_id, "ok": False}
     if refusal:
-        return {"ok": False, "code": str(refusal.code), "reason": refusal.message}
+        return {**named, "code": str(refusal.code), "reason": refusal.message}
     records.count_messages(tx, letter.plan_id, sent=-1, dead=-1)
     fate = admission.admit_message(tx, arrival, plan, deps, at)
-    return {"ok": True, "fate": fate}
+    return {**named, "ok": True, "fate": fate}
 
 
 def _refusal_error(letter: DeadLetter, why: str, hint: str) -> UsageError:

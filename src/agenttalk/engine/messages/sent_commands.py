@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypedDict
 
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import wire
@@ -28,7 +28,23 @@ _MOST: Final = 100
 _LONGEST: Final = 300
 
 
-async def send_command(deps: Deps, command: Command, *, key: str | None = None) -> dict[str, Any]:
+class SentCommandReceipt(TypedDict):
+    """What became of a command that was sent in the operator's name."""
+
+    message_id: str
+    command_id: str
+    fate: AdmissionOutcome
+
+
+class CommandSummary(TypedDict):
+    """The outcome of a command for the ledger."""
+
+    ok: bool
+    repairs: list[dict[str, str]]
+    errors: list[dict[str, str]]
+
+
+async def send_command(deps: Deps, command: Command, *, key: str | None = None) -> SentCommandReceipt:
     """Send a command in the operator's name, as it stands. The same command under the same key is sent once.
 
     Raises UsageError when it may not be delivered, and ConflictError when the key was used for another.
@@ -42,8 +58,8 @@ async def send_command(deps: Deps, command: Command, *, key: str | None = None) 
     arrival = IncomingFile(OutboxFile(OPERATOR, plan.plan_id, nowhere, None), data, parcel, original=data)
     once = IdempotentRequest(plan.plan_id, OPERATOR, f"send/{key}", command.as_json(), deps.stamp())
 
-    def work(tx: Tx) -> dict[str, Any]:
-        def taken() -> dict[str, Any]:
+    def work(tx: Tx) -> SentCommandReceipt:
+        def taken() -> SentCommandReceipt:
             fate = _take_in(tx, arrival, plan, deps)
             return {"message_id": message_id, "command_id": command.command_id, "fate": fate}
 
@@ -76,10 +92,10 @@ async def log_command(deps: Deps, what: CommandLogKind, subject: str, outcome: M
     body = summarize_outcome(outcome)
     kind = f"command.{what}" if body["ok"] else "command.refused"
     system = await deps.stores.board(SYSTEM)
-    await system.transact(lambda tx: tx.record(kind, _cut(subject), body))
+    await system.transact(lambda tx: tx.record(kind, _cut(subject), dict(body)))
 
 
-def summarize_outcome(outcome: Mapping[str, Any]) -> dict[str, Any]:
+def summarize_outcome(outcome: Mapping[str, Any]) -> CommandSummary:
     """Summarize the outcome of a command for the ledger: the fields and reasons, up to a limit."""
     return {
         "ok": bool(outcome.get("ok")),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.engine.budgets import day_limit
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.runs.dispatcher import Dispatcher
@@ -21,11 +20,11 @@ class DayBudget:
         """Use another limit of the settings from now on."""
         self.configured = cost_usd
 
-    async def read(self) -> JsonObject:
+    async def read(self) -> day_limit.DayView:
         """Return what was spent today, and the limit."""
         return await day_limit.describe_day(self._deps, self.configured)
 
-    async def set_limit(self, cost_usd: float | None, *, by: str, reset: bool = False) -> JsonObject:
+    async def set_limit(self, cost_usd: float | None, *, by: str, reset: bool = False) -> day_limit.DayView:
         """Set the limit, remove it, or `reset` it to that of the settings."""
         await (day_limit.reset(self._deps, by=by) if reset else day_limit.set_limit(self._deps, cost_usd, by=by))
         if self._dispatcher is not None:

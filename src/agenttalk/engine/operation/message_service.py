@@ -75,14 +75,14 @@ class MessageService:
         content = None if original is None else base64.b64encode(original).decode()
         return {**letter.as_json(), "content": content}
 
-    async def replay(self, deadletter_id: str, *, by: str) -> JsonObject:
+    async def replay(self, deadletter_id: str, *, by: str) -> dead_letters.ReplayedDeadLetter:
         """Replay a dead letter."""
         async with self._turn:
             outcome = await dead_letters.replay(self._deps, deadletter_id, by=by)
         self._nudge()
         return outcome
 
-    async def send(self, command: Command, key: str | None) -> JsonObject:
+    async def send(self, command: Command, key: str | None) -> sent_commands.SentCommandReceipt:
         """Send a command in the operator's name."""
         async with self._turn:
             sent = await sent_commands.send_command(self._deps, command, key=key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core.wire import JsonObject
@@ -16,10 +16,11 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_status import TaskView
 from agenttalk.engine.operation.passes import Passes
 from agenttalk.engine.plans import submission
+from agenttalk.engine.proof.plan_closer import VerifiedPlan
 from agenttalk.engine.proof.watched_branches import StaleTasks
 from agenttalk.engine.runs import plan_actions
 from agenttalk.engine.runs.dispatcher import Dispatcher
-from agenttalk.engine.runs.plan_actions import PlanAction
+from agenttalk.engine.runs.plan_actions import ActionResult, PlanAction
 from agenttalk.engine.views import explain, plan_status
 from agenttalk.engine.views.activity import ActivityReader
 from agenttalk.engine.views.models.plans import PlanView
@@ -126,7 +127,7 @@ class PlanService:
                 break
         return status
 
-    async def verify(self, plan_id: str, task_id: str | None = None, *, by: str) -> JsonObject:
+    async def verify(self, plan_id: str, task_id: str | None = None, *, by: str) -> VerifiedPlan:
         """Check now whether what a plan, or a task of it, proved still holds."""
         report = await self._require_dispatcher().operator.verify(plan_id, task_id)
         board = await boards.board_of(self._deps, plan_id)
@@ -137,7 +138,7 @@ class PlanService:
         """Record that a person merged the work of a plan."""
         await self._require_dispatcher().operator.record_merge(plan_id, by=by, commit=commit, into=into, stale=stale)
 
-    async def carry_out(self, plan_id: str, action: PlanAction) -> Any:
+    async def carry_out(self, plan_id: str, action: PlanAction) -> ActionResult:
         """Pause, resume, cancel or release a plan; retry, abort, override or rework one of its tasks."""
         return await plan_actions.carry_out_action(self._deps, self._require_dispatcher(), plan_id, action)
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import ValidationError
@@ -58,6 +58,34 @@ PlanCompiler: TypeAlias = "Callable[[Schedule, str], CompiledPlan]"
 """Makes the plan of a schedule, under an id; it may read files. Raises AgentTalkError."""
 
 
+ScheduleView = TypedDict(
+    "ScheduleView",
+    {
+        "name": str,
+        "cron": str,
+        "timezone": NotRequired[str],
+        "plan": NotRequired[str],
+        "agent": NotRequired[str],
+        "prompt": NotRequired[str],
+        "catch_up": NotRequired[bool],
+        "from": Literal["settings", "command"],
+        "paused": bool,
+        "last_plan_id": str | None,
+        "last_problem": str | None,
+        "next_at": str | None,
+    },
+)
+"""A schedule as it stands, and when it is due next."""
+
+
+class ScheduleChange(TypedDict):
+    """What an action did to a schedule: whether it changed, or the plan that it began."""
+
+    name: str
+    changed: NotRequired[bool]
+    plan_id: NotRequired[str]
+
+
 @dataclass(frozen=True, slots=True)
 class ScheduleState:
     """A schedule as it stands."""
@@ -74,18 +102,20 @@ class ScheduleState:
     why: str
     """Why the last time came to nothing, if it did."""
 
-    def as_json(self, now: datetime) -> dict[str, Any]:
+    def as_json(self, now: datetime) -> ScheduleView:
         """Return it as JSON."""
         upcoming = schedules.find_next_slot(parse_cron(self.schedule.cron), timezone_of(self.schedule), now)
-        return {
+        defined = self.schedule.as_json()
+        shown: Any = {
             "name": self.name,
-            **self.schedule.as_json(),
+            **defined,
             "from": "settings" if self.configured else "command",
             "paused": self.paused,
             "last_plan_id": self.plan_id or None,
             "last_problem": self.why or None,
             "next_at": format_instant(upcoming.at) if upcoming and not self.paused else None,
         }
+        return cast("ScheduleView", shown)
 
 
 class Scheduler:
@@ -150,11 +180,11 @@ class Scheduler:
             read_column(row.why, row.why_message) or "",
         )
 
-    async def describe_all(self) -> list[dict[str, Any]]:
+    async def describe_all(self) -> list[ScheduleView]:
         """Describe all schedules."""
         return [each.as_json(self._deps.now()) for each in await self.read_states()]
 
-    async def add(self, name: str, said: Mapping[str, Any], *, by: str) -> dict[str, Any]:
+    async def add(self, name: str, said: Mapping[str, Any], *, by: str) -> ScheduleView:
         """Add a schedule. Raises InputError for one that is wrong, or when there is one of that name."""
         if not is_id(name) or name.startswith("_") or len(name) > LONGEST:
             hint = f"use letters, digits, '_' and '-', at most {LONGEST}"
@@ -181,7 +211,7 @@ class Scheduler:
         self._nudge()
         return (await self._find(name)).as_json(self._deps.now())
 
-    async def apply_action(self, name: str, action: str, *, by: str) -> dict[str, Any]:
+    async def apply_action(self, name: str, action: str, *, by: str) -> ScheduleChange:
         """Pause, resume, remove or run a schedule."""
         found = await self._find(name)
         if action == "run":
@@ -215,7 +245,7 @@ class Scheduler:
             raise UsageError(Code.NAME_UNKNOWN, f"there is no schedule {name[:80]!r}", hint=hint)
         return known[name]
 
-    async def _run_now(self, found: ScheduleState, *, by: str) -> dict[str, Any]:
+    async def _run_now(self, found: ScheduleState, *, by: str) -> ScheduleChange:
         now = self._deps.now()
         local = now.astimezone(timezone_of(found.schedule))
         plan_id = f"{found.name}-{local:%Y-%m-%dT%H-%M-%S}-{manual_run_suffix(self._deps.ids.new('run'))}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, UsageError
@@ -15,7 +15,22 @@ from agenttalk.ports.statements.people import REQUEST
 from agenttalk.ports.storage import Tx
 
 
-async def ask(deps: Deps, task: TaskName, caller: Caller, question: str) -> dict[str, Any]:
+class QuestionReceipt(TypedDict):
+    """A question that was put to a person."""
+
+    question_id: str
+    state: str
+
+
+class AnsweredQuestion(QuestionReceipt):
+    """A question, with its answer once there is one."""
+
+    decision: str | None
+    answers: list[Any]
+    notes: str | None
+
+
+async def ask(deps: Deps, task: TaskName, caller: Caller, question: str) -> QuestionReceipt:
     """Put a question to a person. The same question of the same attempt is put once.
 
     Raises UsageError when the attempt is over.
@@ -42,7 +57,7 @@ async def ask(deps: Deps, task: TaskName, caller: Caller, question: str) -> dict
     return {"question_id": await store.transact(work), "state": "open"}
 
 
-async def read_answer(deps: Deps, task: TaskName, question_id: str) -> dict[str, Any]:
+async def read_answer(deps: Deps, task: TaskName, question_id: str) -> AnsweredQuestion:
     """Return what was answered to a question about a task. Raises UsageError when the question is not there."""
     store = await task_comments.board_of_task(deps, task)
     rows = await store.read(REQUEST, request_id=question_id)

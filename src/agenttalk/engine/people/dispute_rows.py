@@ -9,7 +9,7 @@ from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.ports.statements.proof import ANSWER_DISPUTE, DISPUTE_OF_REQUEST, DISPUTES_OF
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.proof import disputes
-from agenttalk.rules.proof.disputes import Dispute, DisputeOutcome
+from agenttalk.rules.proof.disputes import Dispute, DisputeOutcome, DisputeView
 from agenttalk.rules.text.catalogue import with_messages
 
 RAISED = "check.disputed"
@@ -21,7 +21,13 @@ def list_disputes(tx: Tx, plan_id: str, task_id: str) -> list[Dispute]:
     return tx.run(DISPUTES_OF, plan_id=plan_id, task_id=task_id)
 
 
-def disputes_to_json(found: Sequence[Dispute], plan_id: str, task_id: str) -> list[dict[str, Any]]:
+class OpenDisputeView(DisputeView):
+    """A dispute, and what to do about it."""
+
+    moves_on: str
+
+
+def disputes_to_json(found: Sequence[Dispute], plan_id: str, task_id: str) -> list[OpenDisputeView]:
     """Show disputes to people and programs, each with what to do about it."""
     return [{**each.as_json(), "moves_on": disputes.describe_next_step(each, plan_id, task_id)} for each in found]
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypedDict
 
 from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.dag import EVERYONE
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.contracts.errors import Code, ContractError, UsageError
@@ -40,6 +41,20 @@ LONGEST_PAGE: Final = 500
 _ANY_TIME: Final = "2026-01-01T00:00:00Z"
 
 
+class QuestionView(TypedDict):
+    """A question to people, with its answer once there is one."""
+
+    board: str
+    plan_id: str
+    state: str
+    asked_at: str
+    sha256: str
+    request: JsonObject
+    response: JsonObject | None
+    answered_by: str | None
+    proof: AnswerProof | None
+
+
 @dataclass(frozen=True, slots=True)
 class HumanQuestion:
     """A question, as it is shown to people."""
@@ -57,8 +72,9 @@ class HumanQuestion:
     answered_by: str | None
     proof: AnswerProof | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> QuestionView:
         """Return the question for programs."""
+        proof: Any = self.proof.as_json() if self.proof is not None else None
         return {
             "board": self.board,
             "plan_id": self.plan_id,
@@ -68,7 +84,7 @@ class HumanQuestion:
             "request": self.document.as_json(),
             "response": self.response,
             "answered_by": self.answered_by,
-            "proof": self.proof.as_json() if self.proof is not None else None,
+            "proof": proof,
         }
 
     def has_same_answer(

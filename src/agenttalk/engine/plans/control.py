@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code, UsageError
@@ -105,7 +105,15 @@ def cancel(moves: PlanTransaction, plan_id: str, *, by: str, why: str = "") -> i
     return len(tasks)
 
 
-def abort(moves: PlanTransaction, plan_id: str, task_id: str, *, detail: str) -> dict[str, Any]:
+class TaskStop(TypedDict):
+    """A task that was stopped for good."""
+
+    task_id: str
+    state: str
+    reason: str
+
+
+def abort(moves: PlanTransaction, plan_id: str, task_id: str, *, detail: str) -> TaskStop:
     """Stop an open task for good. Its program must be dead before; a watchdog may have ended it for this reason."""
     tx = moves.tx
     _run(tx, plan_id)

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.ports.statements.people import REQUEST
 from agenttalk.ports.statements.proof import LATEST_REVIEW, ReviewRow
 
 if TYPE_CHECKING:
     from agenttalk.ports.storage import Store, Tx
+
+
+class DagReviewView(TypedDict):
+    """The review of a DAG."""
+
+    state: str
+    revision: int
+    dag_sha256: str
+    review_plan: str
+    request_id: str | None
+    decision: str | None
+    decided_by: str | None
+    reasons: list[str]
+    missing: list[str]
+    reviews: list[JsonObject]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +51,7 @@ class DagReviewRecord:
         """Whether nothing may begin yet."""
         return self.state in {"open", "waits"}
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> DagReviewView:
         """Return what people and programs see of it."""
         told = self.details or {}
         return {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import board_of
@@ -22,6 +23,21 @@ MANIFEST: Final = "release_manifest.json"
 RECORD: Final = "decision_record.json"
 
 
+class ReleaseView(TypedDict):
+    """The last release of a plan."""
+
+    release_id: str
+    state: str
+    decision: str | None
+    reasons: list[str]
+    artifacts: list[JsonObject]
+    commit: str | None
+    not_isolated: int
+    gates: list[JsonObject]
+    checkpoint: JsonObject | None
+    at: str
+
+
 @dataclass(frozen=True, slots=True)
 class Release:
     """The last release of a plan."""
@@ -35,7 +51,7 @@ class Release:
     """The gates, the reasons, and who decided."""
     at: str
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> ReleaseView:
         """Return what people and programs see of it."""
         manifest, told = self.manifest or {}, self.details or {}
         return {

@@ -22,7 +22,7 @@ from agenttalk.ports.storage import Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.messages.routes import Rejection
 from agenttalk.rules.proof import disputes
-from agenttalk.rules.proof.disputes import Dispute
+from agenttalk.rules.proof.disputes import Dispute, DisputeView
 from agenttalk.rules.text import question_words
 from agenttalk.rules.text.message import cut
 
@@ -31,7 +31,14 @@ _SHOWN: Final = ("passed", "detail", "detail_message", "output", "trust", "at")
 _IMPACTS: Final = {disputes.UPHELD: question_words.UPHELD_MEANS, disputes.DISMISSED: question_words.DISMISSED_MEANS}
 
 
-async def dispute(deps: Deps, task: TaskName, caller: Caller, check_id: str, reason: str) -> dict[str, Any]:
+class DisputeReceipt(DisputeView):
+    """A dispute, and the question that was put to a person."""
+
+    question_id: str
+    task: str
+
+
+async def dispute(deps: Deps, task: TaskName, caller: Caller, check_id: str, reason: str) -> DisputeReceipt:
     """Ask a person whether a check of the caller's own task is wrong. Only one dispute of a check can be open.
 
     Raises UsageError when the check cannot be disputed now, or the attempt is over.

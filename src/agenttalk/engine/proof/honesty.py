@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from agenttalk.contracts.core import wire
 from agenttalk.engine.core.boards import list_boards
@@ -19,7 +19,7 @@ from agenttalk.ports.statements.proof import JUDGEMENTS_OF
 from agenttalk.ports.statements.views import ADD_HONESTY, FACTS_TO_COUNT, HONESTY, TAKEN_BY, HonestyRow
 from agenttalk.rules.core.artifacts import hash_files
 from agenttalk.rules.proof import honesty
-from agenttalk.rules.proof.honesty import NOTHING, HonestySubject, HonestyTally
+from agenttalk.rules.proof.honesty import NOTHING, HonestySubject, HonestyTally, TallyView
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
@@ -163,7 +163,62 @@ async def _read_board(store: Store, most: int) -> tuple[list[tuple[HonestySubjec
     return [*stored, *new.items()], max(0, head - max(after, upto))
 
 
-async def build_report(deps: Deps) -> dict[str, Any]:
+class ModelHonesty(TallyView):
+    """What is counted of a model."""
+
+    model: str
+
+
+class KindHonesty(TallyView):
+    """What is counted of a kind of task."""
+
+    kind: str
+
+
+class AgentHonesty(TallyView):
+    """What is counted of an agent."""
+
+    agent_id: str
+    models: list[str]
+    kinds: list[str]
+    by_model: list[ModelHonesty]
+
+
+class ValidatorTally(TypedDict):
+    """How reliably the work of others was judged."""
+
+    judged: int
+    misled: int
+    overruled: int
+    unjudged: int
+    reliability: float | None
+
+
+class ValidatorModel(ValidatorTally):
+    """How reliably a model judged."""
+
+    model: str
+
+
+class ValidatorHonesty(ValidatorTally):
+    """How reliably an agent judged."""
+
+    agent_id: str
+    by_model: list[ValidatorModel]
+
+
+class HonestyReport(TypedDict):
+    """How many claims of agents, models and validators held."""
+
+    total: TallyView
+    agents: list[AgentHonesty]
+    models: list[ModelHonesty]
+    kinds: list[KindHonesty]
+    validators: list[ValidatorHonesty]
+    uncounted: int
+
+
+async def build_report(deps: Deps) -> HonestyReport:
     """Report how many claims of agents, models and validators held, up to the newest fact within limits."""
     found, behind = await _read_with_new(deps, REPORT_LIMIT)
     agents = {each.agent_id for _, each in found}
@@ -201,8 +256,14 @@ async def build_report(deps: Deps) -> dict[str, Any]:
     }
 
 
-def _as_validator(tally: HonestyTally) -> dict[str, Any]:
-    return {key: getattr(tally, key) for key in ("judged", "misled", "overruled", "unjudged", "reliability")}
+def _as_validator(tally: HonestyTally) -> ValidatorTally:
+    return {
+        "judged": tally.judged,
+        "misled": tally.misled,
+        "overruled": tally.overruled,
+        "unjudged": tally.unjudged,
+        "reliability": tally.reliability,
+    }
 
 
 def _validates(tally: HonestyTally) -> bool:
@@ -215,7 +276,7 @@ def _by_model(found: Mapping[tuple[str, HonestySubject], HonestyTally], agent_id
     return {each: _sum(found, agent_id=agent_id, model=each) for each in models} if any(models) else {}
 
 
-async def sum_tallies(deps: Deps) -> dict[str, Any]:
+async def sum_tallies(deps: Deps) -> TallyView:
     """Return the sum over all agents, for an overview."""
     return _sum((await _read_with_new(deps, AT_ONCE))[0]).as_json()
 

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypedDict, TypeVar
 
 from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.contracts.plan import Workspace
@@ -34,6 +34,34 @@ PAUSE: Final = 1.0
 """Seconds until the next try."""
 ENGINE: Final = "engine"
 T = TypeVar("T")
+
+
+class BreakingMerge(TypedDict):
+    """The merge that broke a check, as far as it was found."""
+
+    commit: str | None
+    task_id: str | None
+
+
+class RecheckView(TypedDict):
+    """Evidence that was checked again."""
+
+    task_id: str
+    check_id: str
+    state: str
+    changed: list[str]
+    detail: str | None
+    broke: BreakingMerge | None
+
+
+class VerifiedPlan(TypedDict):
+    """The result of checking again what a plan proved."""
+
+    plan_id: str
+    commit: str
+    checks: list[RecheckView]
+    reopened: list[str]
+    """Tasks that have to fix something."""
 
 
 class TransactionRunner(Protocol):
@@ -78,14 +106,14 @@ class PlanCloser:
         """Check all proofs once. Return whether they have to be checked again."""
         found = await self._reverify(None)
         if await self.step(partial(regressions.record_rechecks, plan_id=self.plan_id, review=found)):
-            return False  # a task mends it, and then the plan closes again
+            return False  # a task fixes it, and then the plan closes again
         return bool(found.red) or await self._end(found) == "stale"
 
     async def _end(self, found: StalenessReport) -> str:
         return await self.step(partial(regressions.end_plan, plan_id=self.plan_id, tip=found.commit))
 
-    async def verify(self, task_id: str | None = None) -> dict[str, Any]:
-        """Check all proofs now. Report each check, and the tasks that have to mend something."""
+    async def verify(self, task_id: str | None = None) -> VerifiedPlan:
+        """Check all proofs now. Report each check, and the tasks that have to fix something."""
         found = await self._reverify(task_id)
         reopened = await self.step(partial(regressions.record_rechecks, plan_id=self.plan_id, review=found))
         if any(each.why for each in found.seen) and not reopened:
@@ -140,10 +168,10 @@ def _mark_and_watch(moves: PlanTransaction, plan_id: str, review: StalenessRepor
     moves.tx.run(WATCH_BRANCH, plan_id=plan_id, head=head)
 
 
-def recheck_to_json(seen: EvidenceRecheck) -> dict[str, Any]:
+def recheck_to_json(seen: EvidenceRecheck) -> RecheckView:
     """Report rechecked evidence to people and programs."""
     result = seen.result
-    body: dict[str, Any] = {
+    return {
         "task_id": seen.kept.task_id,
         "check_id": seen.kept.check.id,
         "state": seen.state,
@@ -151,7 +179,6 @@ def recheck_to_json(seen: EvidenceRecheck) -> dict[str, Any]:
         "detail": (result.detail or result.reason or None) if result is not None else None,
         "broke": {"commit": seen.broke, "task_id": seen.merged} if seen.state == "red" else None,
     }
-    return body
 
 
 def _stop(moves: PlanTransaction, plan_id: str, why: str) -> None:

@@ -306,7 +306,7 @@ def read_disputes(tx: Tx, plan_id: str, task_id: str) -> tuple[Issue, ...]:
 
 
 def keep_left_files(moves: PlanTransaction, performance: Performance) -> FileRecords:
-    """Keep the files of a turn that are not good enough: the next turn is to mend them."""
+    """Keep the files of a turn that are not good enough: the next turn is to fix them."""
     found = []
     for each in performance.outputs[:_FILES]:
         if each.data is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from agenttalk.contracts.errors import AgentTalkError
@@ -11,7 +11,7 @@ from agenttalk.contracts.plan import PlanManifest, Workspace
 from agenttalk.engine.core.boards import board_of, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.proof import staleness
-from agenttalk.ports.proof import Prover
+from agenttalk.ports.proof import HeadReader, Prover
 from agenttalk.ports.statements.messages import PLAN_MANIFEST
 from agenttalk.ports.statements.proof import WATCHED_BRANCH, WATCHED_BRANCHES
 from agenttalk.ports.storage import Store
@@ -25,11 +25,13 @@ StaleTasks = dict[str, frozenset[str]]
 
 async def find_stale_tasks(
     deps: Deps,
-    prover: Prover | None,
+    heads: HeadReader | None,
+    make_prover: Callable[[], Prover | None],
     plan_id: str | None = None,
 ) -> StaleTasks:
     """Return the tasks that are stale and not stored as such yet, of one plan or of all.
 
+    `make_prover` is called once a branch has moved: most have not, and a prover is slow to load.
     Views show them as stale at once, also where no engine watches the branches. A branch that cannot be read is logged,
     and does not keep the others from being compared.
     """
@@ -38,11 +40,11 @@ async def find_stale_tasks(
         try:
             store = await board_of(deps, name)
             repo = await find_watched_repository(store, name)
-            head = await find_moved_head(store, prover, name, repo) if repo is not None else None
+            head = await find_moved_head(store, heads, name, repo) if repo is not None else None
             if not head:
                 continue
             words = deps.operator.words
-            report = await staleness.find_stale(store, prover, name, words, commit=head)
+            report = await staleness.find_stale(store, make_prover(), name, words, commit=head)
         except AgentTalkError as error:
             log_unreadable_branch(name, error)
         else:
@@ -75,12 +77,12 @@ async def read_repository(store: Store, plan_id: str) -> Workspace | None:
     return PlanManifest.model_validate_json(bytes(row.manifest)).workspace if row.manifest else None
 
 
-async def find_moved_head(store: Store, prover: Prover | None, plan_id: str, repo: Workspace) -> str | None:
+async def find_moved_head(store: Store, heads: HeadReader | None, plan_id: str, repo: Workspace) -> str | None:
     """Return the head of a watched branch that has moved; None if it has not, and "" if the branch is gone."""
     rows = await store.read(WATCHED_BRANCH, plan_id=plan_id)
-    if not rows or prover is None:
+    if not rows or heads is None:
         return None
-    head = await prover.find_head(plan_id, repo)
+    head = await heads.find_head(plan_id, repo)
     return None if head == rows[0].head else head or ""
 
 

@@ -29,6 +29,7 @@ from agenttalk.ports.statements.messages import MESSAGE_BY_ID
 from agenttalk.ports.statements.plans import ENGINE_TASK, EngineTaskRow
 from agenttalk.rules.agents import results
 from agenttalk.rules.budgets import stuck
+from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.core.tokens import attempt_token, token_hash
 from agenttalk.rules.messages.leases import NO_TURNS, TurnHistory, time_limit
 from agenttalk.rules.prompts import reexecution
@@ -135,7 +136,7 @@ class AttemptBuilder:
         outputs, possible = tuple(results.list_required_outputs(command)), tuple(results.list_possible_outputs(command))
         limits = None
         if command.promise is not None and not self.foreign:
-            limits = WorkLimits(command.promise, in_tree=self.repo is not None)
+            limits = WorkLimits(hidden_checks.hide_checks(command.promise), in_tree=self.repo is not None)
         again = self.repo is not None and command.reexecute is not None and not remote
         told = render_execute_prompt(
             self.profile.prompt or "",

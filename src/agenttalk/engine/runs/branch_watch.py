@@ -64,4 +64,5 @@ class BranchWatch:
 
     async def find_stale_tasks(self, plan_id: str | None = None) -> StaleTasks:
         """Return the tasks that are stale and not stored as such yet, of one plan or of all. Writes nothing."""
-        return await watched_branches.find_stale_tasks(self._state.deps, self._state.prover, plan_id)
+        prover = self._state.prover
+        return await watched_branches.find_stale_tasks(self._state.deps, prover, lambda: prover, plan_id)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.dag import TaskDag
@@ -22,6 +22,7 @@ from agenttalk.engine.plans.definition import read_plan
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import plan_tips, rework_decisions
 from agenttalk.engine.proof import release as proof_release
+from agenttalk.engine.proof.plan_closer import VerifiedPlan
 from agenttalk.engine.runs.recovery import Recovery
 from agenttalk.engine.runs.state import BoardState, DispatcherState, make_tasks_ready
 from agenttalk.engine.runs.steps import StepWriter
@@ -42,6 +43,14 @@ from agenttalk.rules.text.message import ABOUT
 LOG = logging.getLogger(__name__)
 
 
+class CheckpointOverride(TypedDict):
+    """A denial that an operator overrode."""
+
+    checkpoint: str
+    reasons: list[str]
+    trace_id: str | None
+
+
 class OperatorActions:
     """Carries out the decisions of operators."""
 
@@ -50,7 +59,7 @@ class OperatorActions:
         self._steps = steps
         self._recovery = recovery
 
-    async def verify(self, plan_id: str, task_id: str | None = None) -> dict[str, Any]:
+    async def verify(self, plan_id: str, task_id: str | None = None) -> VerifiedPlan:
         """Check now whether the proofs of a plan, or of one task, still hold; also of a plan that has ended."""
         board = await self._state.board_of(plan_id)
         await board.store.read_together(partial(control.require_engine_plan, plan_id=plan_id, task_id=task_id))
@@ -129,7 +138,7 @@ class OperatorActions:
                 await self.resume(plan_id, by=by)
             raise
 
-    async def abort(self, plan_id: str, task_id: str, *, by: str, why: str = "") -> dict[str, Any]:
+    async def abort(self, plan_id: str, task_id: str, *, by: str, why: str = "") -> control.TaskStop:
         """Stop a task in any state. When this returns, its processes are dead and it has failed."""
         board = await self._state.board_of(plan_id)
         stopped = task_words.STOPPED_BY(by=by)
@@ -146,7 +155,7 @@ class OperatorActions:
 
     async def override(
         self, plan_id: str, task_id: str, *, checkpoint: str, by: str, why: str, proof: AnswerProof = UNKNOWN
-    ) -> dict[str, Any]:
+    ) -> CheckpointOverride:
         """Override a checkpoint that holds a task, in an operator's name, for exactly the reasons that it gave."""
         board = await self._state.board_of(plan_id)
         await self.adopt_plan(plan_id)
@@ -156,8 +165,16 @@ class OperatorActions:
         request_id, denial = control.find_override_question(plan_id, task_id, rows, found, checkpoint)
         _, asked = await questions.find_question(self._state.deps, request_id)
         if asked.state == "open":  # else an engine died between the answer and this override
-            said: dict[str, Any] = {"decision": "APPROVE", "answers": ["override"], "notes": why}
-            await questions.answer(self._state.deps, request_id, by=by, proof=proof, seen_sha256=asked.sha256, **said)
+            await questions.answer(
+                self._state.deps,
+                request_id,
+                by=by,
+                proof=proof,
+                decision="APPROVE",
+                answers=["override"],
+                notes=why,
+                seen_sha256=asked.sha256,
+            )
         await self._steps.run(board, partial(make_tasks_ready, plans=(plan_id,)))
         self._state.nudge()
         return {"checkpoint": denial["checkpoint"], "reasons": denial["reasons"], "trace_id": denial["trace_id"]}

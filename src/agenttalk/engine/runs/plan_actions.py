@@ -3,16 +3,50 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias, TypedDict
 
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import releases
+from agenttalk.engine.plans.control import TaskStop
+from agenttalk.engine.plans.releases import ReleaseView
 from agenttalk.engine.runs.dispatcher import Dispatcher
+from agenttalk.engine.runs.operator import CheckpointOverride
 from agenttalk.rules.mail.letters import BOARD as MAIL
 from agenttalk.rules.people.attestation import UNKNOWN, AnswerProof
 from agenttalk.rules.proof import rework
+
+
+class ChangedPlan(TypedDict):
+    """Whether a plan was paused or resumed by this request."""
+
+    changed: bool
+
+
+class PlanCancellation(TypedDict):
+    """How many tasks of a plan were cancelled."""
+
+    cancelled: int
+
+
+class OpenTasks(TypedDict):
+    """The tasks that are open again."""
+
+    tasks: list[str]
+
+
+class ReworkReceipt(TypedDict):
+    """A decision about a task that has no round of rework left."""
+
+    task: str
+    decided: str
+
+
+ActionResult: TypeAlias = (
+    ChangedPlan | PlanCancellation | OpenTasks | ReworkReceipt | TaskStop | CheckpointOverride | ReleaseView
+)
+"""What an action on a plan or a task leads to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +67,7 @@ class PlanAction:
     """The decision about a task that has no round of rework left."""
 
 
-async def carry_out_action(deps: Deps, dispatcher: Dispatcher, plan_id: str, action: PlanAction) -> Any:
+async def carry_out_action(deps: Deps, dispatcher: Dispatcher, plan_id: str, action: PlanAction) -> ActionResult:
     """Carry out an action and return its result. Raises UsageError for one that is unknown or not allowed."""
     _require_allowed(deps, plan_id, action)
     by, task_id, why = action.by, action.task_id, action.why

@@ -47,6 +47,9 @@ _QUEUED: Final = 100
 _IDLE: Final = frozenset({"asking", "offered", "awaiting"})
 """Phases in which no agent works: a person is asked, or a remote agent has yet to take the task."""
 
+_USAGE: Final = ("turns", "tokens", "cost_usd", "seconds", "cost_per_proven")
+"""What an agent used, apart from what it claimed."""
+
 
 async def build_overview(deps: Deps) -> RootOverview:
     """Build the overview of a root: what waits for a person, what runs, what fails, and how many claims held."""
@@ -158,16 +161,15 @@ def _describe_agent(
     tallies: tuple[HonestyTally, dict[str, HonestyTally]],
 ) -> AgentSummary:
     total, by_model = tallies
-    tally: JsonObject = total.as_json()
-    usage = {key: tally.pop(key) for key in ("turns", "tokens", "cost_usd", "seconds", "cost_per_proven")}
+    tally = total.as_json()
     return {
         "agent_id": name,
         "health": (status or {}).get("health"),
         "last_heartbeat": (status or {}).get("last_heartbeat"),
         "current": current,
         "queued": queued,
-        "honesty": tally,
-        "usage": usage,
+        "honesty": {name: count for name, count in tally.items() if name not in _USAGE},
+        "usage": {name: tally[name] for name in _USAGE},
         "by_model": [{"model": model, **tally.as_json()} for model, tally in by_model.items()],
     }
 

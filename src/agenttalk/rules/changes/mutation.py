@@ -323,7 +323,7 @@ class MutantRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MutantTrial:
-    """What came of trying mutants."""
+    """The result of trying mutants."""
 
     chosen: int
     """How many were to be tried."""

@@ -6,7 +6,7 @@ Nothing here is evidence, and nothing waits for it: rounds of rework and time li
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict
 
 from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.contracts.errors import Code, Problem
@@ -30,6 +30,21 @@ _TAIL: Final = 2_000
 _SHOWN: Final = 400
 
 
+class DisputeView(TypedDict):
+    """A dispute as JSON has it."""
+
+    request_id: str
+    check: str
+    seq: int
+    agent_id: str
+    reason: str
+    state: DisputeState
+    at: str
+    answered_by: str | None
+    answered_at: str | None
+    note: str | None
+
+
 class Dispute(NamedTuple):
     """One that is known."""
 
@@ -46,11 +61,20 @@ class Dispute(NamedTuple):
     answered_at: str | None = None
     note: str | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> DisputeView:
         """Return the dispute as JSON, for programs and pages."""
-        told = self._asdict()
-        told["check"] = told.pop("check_id")
-        return told
+        return {
+            "request_id": self.request_id,
+            "check": self.check_id,
+            "seq": self.seq,
+            "agent_id": self.agent_id,
+            "reason": self.reason,
+            "state": self.state,
+            "at": self.at,
+            "answered_by": self.answered_by,
+            "answered_at": self.answered_at,
+            "note": self.note,
+        }
 
 
 def judge(
@@ -73,7 +97,7 @@ def judge(
         if each.state == "open":
             return each
     if any(each.seq == seq for each in of_check):
-        hint = "the check stands; mend what it found, or ask a person"
+        hint = "the check stands; fix what it found, or ask a person"
         return Problem(Code.DISPUTE_REFUSED, "check", f"{check_id!r} was disputed in this round, and answered", hint)
     if len(known) >= MOST:
         return Problem(Code.DISPUTE_REFUSED, "check", f"{len(known)} checks of this task were disputed; that is enough")

@@ -30,6 +30,7 @@ def to_json(result: CheckResult) -> dict[str, Any]:
         "output": result.output[-_TAIL:] or None,
         "output_sha256": result.output_sha256 or None,
         "flaky": list(result.flaky) or None,
+        "hidden": result.hidden or None,
         "weak": result.weak or None,
         "isolated": result.isolated,
         "source": result.source or None,

@@ -6,7 +6,7 @@ Facts of the ledger come in, numbers come out. Nothing is decided by them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypedDict, cast
 
 from agenttalk.rules.core import isolation, usage
 
@@ -24,6 +24,39 @@ KINDS: Final = (
 _REFUTED: Final = frozenset({"NOT_FULFILLED", "REWORK_EXHAUSTED"})
 _LONGEST: Final = 128
 """Characters of an agent's or a model's name that are kept."""
+
+
+class TallySummary(TypedDict):
+    """What follows from the numbers of a tally."""
+
+    false_done: int
+    held: float | None
+    cost_per_proven: float | None
+    reliability: float | None
+
+
+class TallyView(TallySummary):
+    """A tally as JSON has it."""
+
+    turns: int
+    claims: int
+    proven: int
+    unproven: int
+    refuted: int
+    overturned: int
+    stale: int
+    rounds: int
+    judged: int
+    misled: int
+    overruled: int
+    tokens: int
+    cost_usd: float
+    seconds: float
+    disputed: int
+    upheld: int
+    dismissed: int
+    unjudged: int
+    unisolated: int
 
 
 class HonestyTally(NamedTuple):
@@ -90,17 +123,16 @@ class HonestyTally(NamedTuple):
         asked = self.judged + self.unjudged
         return round(max(0, self.judged - self.misled - self.overruled) / asked, 4) if asked else None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> TallyView:
         """Return the tally as JSON, for programs."""
-        return {
-            **self._asdict(),
-            "cost_usd": round(self.cost_usd, 6),
-            "seconds": round(self.seconds, 3),
+        counts: Any = self._replace(cost_usd=round(self.cost_usd, 6), seconds=round(self.seconds, 3))._asdict()
+        rates: TallySummary = {
             "false_done": self.false_done,
             "held": self.held,
             "cost_per_proven": self.cost_per_proven,
             "reliability": self.reliability,
         }
+        return cast("TallyView", counts | rates)
 
 
 NOTHING: Final = HonestyTally()

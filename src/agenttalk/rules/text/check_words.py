@@ -718,3 +718,23 @@ PAGE_ERRORS: Final = Template(
     "scripts of the page failed: {errors}",
     "页面的脚本出错：{errors}",
 )
+HIDDEN_CHECK: Final = Template(
+    "check.hidden_check",
+    "it is hidden from the agent; people see what it found",
+    "此检查对智能体隐藏；人可以看到其结果",
+)
+HIDDEN_COUNT: Final = Template(
+    "check.hidden_count",
+    "it is hidden from the agent: {passed} tests passed, {failed} failed",
+    "此检查对智能体隐藏：{passed} 个测试通过，{failed} 个失败",
+)
+HIDDEN_IN_TREE: Final = Template(
+    "check.hidden_in_tree",
+    "{path} of the hidden check {id!r} is in the repository, where the agent sees it",
+    "隐藏检查 {id!r} 的文件 {path} 在仓库中，智能体可以看到",
+)
+HIDDEN_NEEDS_SANDBOX: Final = Template(
+    "check.hidden_needs_sandbox",
+    "the task has hidden checks, and its agent runs without a sandbox, where it could read them",
+    "任务有隐藏检查，而其智能体不在沙箱中运行，可以读取它们",
+)

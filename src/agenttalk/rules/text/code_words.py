@@ -74,7 +74,7 @@ CODES: Final = make_table(
         "cause.REMOVED": ("not in the plan any more", "已从计划中移除"),
         "cause.ACCEPTED": ("accepted as it is by a person", "由人按现状接受"),
         "cause.OPERATOR_RETRY": ("an operator has it tried again", "操作员要求重试"),
-        "cause.RUN_AGAIN": ("an operator has it begin anew", "操作员要求重新开始"),
+        "cause.RUN_AGAIN": ("an operator restarts it", "操作员要求重新开始"),
         "cause.CHANGED": ("the plan says something else of it", "计划已修改"),
         "trust.claimed": ("claimed", "声明"),
         "trust.attested": ("attested", "担保"),

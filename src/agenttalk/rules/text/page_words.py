@@ -68,7 +68,10 @@ PAGE: Final = make_table(
         "a_set": ("Set", "设置"),
         "a_reset": ("Reset", "重置"),
         "cost_hint": ("as far as agents told it (UTC day)", "以智能体上报为准（UTC 日）"),
-        "nothing_needs_you": ("Nothing needs you. The team goes on by itself.", "没有需要您处理的事，团队会自行推进。"),
+        "nothing_needs_you": (
+            "Nothing needs you. The team continues by itself.",
+            "没有需要您处理的事，团队会自行推进。",
+        ),
         "nothing_runs": ("Nothing runs right now.", "目前没有任务在运行。"),
         "nothing_fails": ("Nothing fails.", "没有失败的任务。"),
         "no_plans": ("There is no plan yet.", "还没有计划。"),
@@ -269,7 +272,7 @@ PAGE: Final = make_table(
         "idle": ("idle", "空闲"),
         "honesty_hint": ("claims of “done” held against what was found", "“完成”声明与查证结果的对照"),
         # The toolchain
-        "no_toolchain": ("No forge event has come to a task yet.", "还没有来自代码托管平台的任务。"),
+        "no_toolchain": ("No forge event has created a task yet.", "还没有来自代码托管平台的任务。"),
         "title": ("Title", "标题"),
         "action": ("Action", "动作"),
         "assignee": ("Assignee", "负责人"),

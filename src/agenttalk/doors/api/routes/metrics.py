@@ -91,12 +91,12 @@ async def get_metrics(service: Service, _: Request, __: Caller) -> Response:
 async def _day(service: Service) -> list[Metric]:
     told = await service.day.read()
     found = (
-        ("limit_usd", "What may be spent on a day."),
-        ("spent_usd", "What was spent today, where that is limited."),
+        ("limit_usd", "What may be spent on a day.", told["limit_usd"]),
+        ("spent_usd", "What was spent today, where that is limited.", told["spent_usd"]),
     )
     return [
-        Metric(f"day_{key}", text, "gauge", (Sample((), told[key]),) if told[key] is not None else ())
-        for key, text in found
+        Metric(f"day_{key}", text, "gauge", (Sample((), value),) if value is not None else ())
+        for key, text, value in found
     ]
 
 

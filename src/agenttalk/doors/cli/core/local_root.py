@@ -123,7 +123,7 @@ class LocalPlans:
         """Return the last decision about the release of a plan."""
         from agenttalk.engine.plans import releases
 
-        return (await releases.require_release(self._root.deps, plan_id)).as_json()
+        return dict((await releases.require_release(self._root.deps, plan_id)).as_json())
 
     async def carry_out(self, plan_id: str, action: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Pause, resume, cancel or release a plan; retry, abort, override or rework one of its tasks."""
@@ -139,8 +139,7 @@ class LocalPlans:
             checkpoint=parameters.get("checkpoint"),
             answer=parameters.get("answer", ""),
         )
-        result: dict[str, Any] = await self._root.service.plans.carry_out(plan_id, wanted)
-        return result
+        return dict(await self._root.service.plans.carry_out(plan_id, wanted))
 
     async def record_merge(self, plan_id: str, merge: Mapping[str, Any]) -> dict[str, Any]:
         """Record that a person merged the work of a plan."""
@@ -219,7 +218,8 @@ class LocalMessages:
         """Return a question with its hash."""
         from agenttalk.engine.people import questions
 
-        return (await questions.find_question(self._root.deps, request_id))[1].as_json()
+        _, question = await questions.find_question(self._root.deps, request_id)
+        return dict(question.as_json())
 
     async def answer(self, request_id: str, files: Mapping[str, bytes], reply: Mapping[str, Any]) -> dict[str, Any]:
         """Answer a question as the operator."""
@@ -262,7 +262,7 @@ class LocalMessages:
         else:
             sent = await post.reply(answers, draft, caller, via="cli")
         await post.pass_()
-        return sent
+        return dict(sent)
 
     async def list_dead_letters(self) -> dict[str, Any]:
         """List the dead letters, the newest first."""

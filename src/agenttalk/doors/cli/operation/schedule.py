@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -162,7 +163,7 @@ def _ask_schedules(
     root: Path | None,
     as_json: bool,  # noqa: FBT001 - as given
     path: str,
-    offline: UseCase[dict[str, Any]],
+    offline: UseCase[Mapping[str, Any]],
     body: dict[str, Any] | None = None,
 ) -> tuple[CommandOutput, Any]:
 

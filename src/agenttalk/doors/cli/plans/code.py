@@ -102,10 +102,10 @@ def land_plan(
 def verify_plan(folder: Path, plan: str) -> dict[str, Any]:
     """Check at the tip of a plan's branch whether its proof still holds. Returns the report."""
     by = getpass.getuser()
-    report: dict[str, Any] = root_access.ask_root(
+    report = root_access.ask_root(
         folder, f"/api/plans/{plan}/verify", lambda local: local.service.plans.verify(plan, by=by), {}
     )
-    return report
+    return dict(report)
 
 
 def find_broken_checks(report: dict[str, Any]) -> list[dict[str, Any]]:

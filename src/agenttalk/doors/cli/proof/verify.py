@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -44,7 +45,7 @@ def verify(
     return 0 if holds else 1
 
 
-def _tell(out: CommandOutput, told: dict[str, Any]) -> None:
+def _tell(out: CommandOutput, told: Mapping[str, Any]) -> None:
     for check in told["checks"]:
         name = f"[bold]{sanitize(check['task_id'])}[/] {sanitize(check['check_id'])}"
         out.say(f"{_MARKS[check['state']]} {name}: {_WORDS[check['state']]}{_why(check)}")

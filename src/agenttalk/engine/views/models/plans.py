@@ -7,6 +7,8 @@ from typing import Literal, NotRequired, TypedDict
 from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.engine.budgets.denials import GateDenial
 from agenttalk.engine.core.task_status import AccountWaitView, TaskUsage, TaskView
+from agenttalk.engine.plans.dag_reviews import DagReviewView
+from agenttalk.engine.plans.releases import ReleaseView
 from agenttalk.rules.plans.timeline import TimelineSpan
 
 PlanResult = Literal["running", "done", "failed", "waiting", "paused", "foreign"]
@@ -36,7 +38,7 @@ class PlanSummary(TypedDict):
     """The state of its run; `FOREIGN` where the engine does not run it."""
     halted: str | None
     result: PlanResult
-    """`running` while anything goes on by itself; `waiting` when a person or a program outside has to act."""
+    """`running` while anything continues by itself; `waiting` when a person or a program outside has to act."""
     counts: PlanCounts
     began_at: str | None
     ended_at: str | None
@@ -63,9 +65,9 @@ class PlanView(PlanSummary):
     """Accounts whose provider takes no work now, as far as tasks of the plan wait for them."""
     questions: list[str]
     """Ids of the open questions of the plan."""
-    review: JsonObject | None
+    review: DagReviewView | None
     """The review of its DAG, if it has one."""
-    release: JsonObject | None
+    release: ReleaseView | None
     """The last decision about its release, if there is one."""
 
 

@@ -6,9 +6,12 @@ from typing import NotRequired, TypedDict
 
 from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Problem
+from agenttalk.engine.budgets.day_limit import DayView
 from agenttalk.engine.people.questions import HumanQuestion
+from agenttalk.engine.proof.honesty import ModelHonesty
 from agenttalk.engine.views.models.plans import PlanOverview, PlanSummary
 from agenttalk.engine.views.models.toolchain import BoardSummary
+from agenttalk.rules.proof.honesty import TallyView
 
 
 class StatusOverview(TypedDict):
@@ -22,8 +25,8 @@ class RootStatus(StatusOverview):
 
     open_requests: int
     open_deadletters: int
-    honesty: JsonObject
-    day: JsonObject
+    honesty: TallyView
+    day: DayView
     toolchain: NotRequired[BoardSummary]
     broken_boards: NotRequired[dict[str, str]]
 
@@ -65,7 +68,7 @@ class RootOverview(TypedDict):
     waiting: list[TroubledTask]
     plans: list[PlanSummary]
     more_plans: bool
-    honesty: JsonObject
+    honesty: TallyView
     cost_today: float
     deadletters: int
     toolchain: NotRequired[BoardSummary]
@@ -92,7 +95,7 @@ class AgentSummary(TypedDict):
     queued: int
     honesty: JsonObject
     usage: JsonObject
-    by_model: list[JsonObject]
+    by_model: list[ModelHonesty]
 
 
 class AgentDetail(AgentSummary):

@@ -7,6 +7,9 @@ from typing import Any, Literal, NotRequired, TypedDict
 from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.engine.budgets.denials import GateDenial
 from agenttalk.engine.core.task_status import TaskView
+from agenttalk.engine.people.dispute_rows import OpenDisputeView
+from agenttalk.engine.plans.dag_reviews import DagReviewView
+from agenttalk.engine.plans.releases import ReleaseView
 
 
 class TaskPage(TypedDict):
@@ -104,10 +107,10 @@ class _ExplainedTask(TaskView):
     """The rounds of rework, each with its result."""
     gates: list[GateDenial]
     branch: TakenBranch | None
-    disputes: list[JsonObject]
-    review: JsonObject | None
+    disputes: list[OpenDisputeView]
+    review: DagReviewView | None
     """The review of the plan's DAG."""
-    release: JsonObject | None
+    release: ReleaseView | None
     """The last release of the plan."""
 
 
