@@ -52,10 +52,11 @@ class MountNamespace(NamedTuple):
 
 
 class RepositoryCopy(NamedTuple):
-    """A .git for one check. Its own part is small; the objects of the repository are shown in it, read-only."""
+    """A .git for checks. Its own part is small; the objects of the repository are shown in it, read-only."""
 
-    folder: Path
-    """What is copied for each check."""
+    folders: tuple[str, ...]
+    files: Mapping[str, bytes]
+    """What is written for each check, by the paths in it."""
     objects: Path
     place: str
     """Where the objects are seen, relative to the folder."""

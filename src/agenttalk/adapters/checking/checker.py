@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from agenttalk.adapters import http_client
+from agenttalk.adapters.checking import command as commands
 from agenttalk.adapters.checking import schema_check, served_checks
 from agenttalk.adapters.checking.command import CheckContext, CommandOutcome, CommandRunner, ShellCommand
 from agenttalk.adapters.checking.served_checks import ServedChecks
@@ -271,7 +272,8 @@ class Checker:
             left -= 1
             done, judged = await self._judged(check, await sealed.again(), sealed)
         flaky = (check.id,) if judged.finding.passed and left < check.retries else ()
-        return _CheckOutcome(judged.finding, done, judged.tests, flaky, source=judged.source)
+        outcome = _CheckOutcome(judged.finding, done, judged.tests, flaky, source=judged.source)
+        return await self._compare(check, sealed, outcome)
 
     async def _suite(self, check: TestsCheck, sealed: _CommandSite) -> _CheckOutcome:
         done, judged = await self._judged(check, sealed.checkout, sealed)
@@ -290,7 +292,22 @@ class Checker:
             flaky |= recovered
             ran = ProgramExit("finished", 1 if tests.failed or tests.beyond else 0)
             finding = suite_results.judge_merged(check, ran, tests, sealed.facts.base)
-        return _CheckOutcome(finding, done, tests, tuple(sorted(flaky)), source=source)
+        outcome = _CheckOutcome(finding, done, tests, tuple(sorted(flaky)), source=source)
+        return await self._compare(check, sealed, outcome)
+
+    async def _compare(
+        self, check: RunCheck | TestsCheck, sealed: _CommandSite, outcome: _CheckOutcome
+    ) -> _CheckOutcome:
+        """Run a check that has passed once more, at another place and in another order, if it asks for that."""
+        if not check.twice or not outcome.finding.passed:
+            return outcome
+        if sealed.again is None:
+            return replace(outcome, finding=CheckFinding(False, "facts_missing", check_words.NO_SECOND_CHECKOUT()))
+        checkout = await sealed.again()
+        context = commands.move_elsewhere(sealed.context, checkout.path)
+        _, second = await self._judged(check, checkout, replace(sealed, context=context))
+        finding = suite_results.judge_difference(outcome.finding, outcome.tests, second)
+        return replace(outcome, finding=finding)
 
     async def _judged(
         self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _CommandSite
@@ -313,7 +330,7 @@ class Checker:
         judged = suite_results.judge_suite(check, seen)
         if judged.finding.passed and judged.source == "channel":
             judged = replace(
-                judged, finding=await self._try_canaries(check, checkout, sealed, sessions, judged.finding)
+                judged, finding=await self._try_canaries(check, checkout, sealed, sessions, judged.finding, done.place)
             )
         return done, judged
 
@@ -324,9 +341,10 @@ class Checker:
         sealed: _CommandSite,
         sessions: Sequence[SuiteSession],
         finding: CheckFinding,
+        place: Path | None,
     ) -> CheckFinding:
         """Try whether the runner still tells right from wrong beside the changed modules that the suite has loaded."""
-        modules = _choose_modules(checkout, sessions, sealed.facts.changed)
+        modules = _choose_modules(place or checkout.path, sessions, sealed.facts.changed)
         call = runner_calls.find_call(check.run)
         if call is None or not modules:
             return finding
@@ -436,8 +454,8 @@ class Checker:
         return check_results.judge_json(check, document, [str(violation) for violation in json.loads(ended.stdout)])
 
 
-def _choose_modules(checkout: Folder, sessions: Sequence[SuiteSession], changed: Collection[str]) -> tuple[str, ...]:
-    return canaries.choose_modules(sessions, os.path.realpath(checkout.path), changed)
+def _choose_modules(place: Path, sessions: Sequence[SuiteSession], changed: Collection[str]) -> tuple[str, ...]:
+    return canaries.choose_modules(sessions, os.path.realpath(place), changed)
 
 
 def _draw_numbers() -> Iterator[int]:

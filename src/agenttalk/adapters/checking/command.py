@@ -17,7 +17,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from agenttalk.adapters import program_files, sandbox
 from agenttalk.adapters.checking import service_relay, touched_files
-from agenttalk.adapters.checking.home_view import HomeView, read_identity
+from agenttalk.adapters.checking.home_view import HomeView, find_other_place, read_identity
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.ports.agents import (
@@ -112,6 +112,8 @@ class CheckContext:
     """The folder for temporary folders; the system's by default."""
     progress: TestProgress | None = None
     """Gets how many tests the command has run so far, and how many there are, as far as that is known."""
+    reordered: bool = False
+    """Whether tests run in another order, where their runner allows that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,8 @@ class CommandOutcome:
     tail: str = ""
     sha256: str = ""
     size: int = 0
+    place: Path | None = None
+    """Where the command saw the checkout."""
 
 
 @dataclass(slots=True)
@@ -199,6 +203,7 @@ class CommandRunner:
                 done.tail,
                 done.sha256,
                 done.size,
+                done.place,
             )
         return done
 
@@ -262,7 +267,8 @@ class CommandRunner:
             counter = TestCounter(command.run, command.known_tests) if context.progress is not None else None
             printed = _OutputDigest(context.limits.output_bytes, counter, context.progress)
             ran = await self._watched(turn, printed)
-        return CommandOutcome(ran, room.isolated, printed.text, printed.sha256, printed.size)
+        place = _find_seen(command.checkout.resolve(), turn)
+        return CommandOutcome(ran, room.isolated, printed.text, printed.sha256, printed.size, place)
 
     def _turn(self, command: ShellCommand, context: CheckContext, room: _RunSandbox, temporary: Path) -> ProgramTurn:
         checkout = command.checkout.resolve()
@@ -306,6 +312,14 @@ class CommandRunner:
         return _describe_run(task, printed)
 
 
+def move_elsewhere(context: CheckContext, checkout: Path) -> CheckContext:
+    """Return the context for a second run: at a place with another name, if that is possible, and in another order."""
+    place = context.place
+    if place is not None and (other := find_other_place(place, checkout.resolve(), context.path)) is not None:
+        place = place._replace(path=other)
+    return replace(context, place=place, reordered=True)
+
+
 def _find_view(
     checkout: Path, command: ShellCommand, context: CheckContext, room: _RunSandbox, temporary: Path
 ) -> HomeView | None:
@@ -317,6 +331,12 @@ def _find_view(
     )
     ours = Path(service_relay.__file__)
     return None if view.place in ours.parents and not view.filter_shown([ours]) else view
+
+
+def _find_seen(checkout: Path, turn: ProgramTurn) -> Path:
+    """Return where a command sees its checkout."""
+    binds = turn.confinement.binds if turn.confinement is not None else ()
+    return next((bind.place for bind in binds if bind.source == checkout), checkout)
 
 
 def _confinement(

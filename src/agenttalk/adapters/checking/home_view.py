@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -144,9 +145,22 @@ class HomeView:
         if self._repository is None:
             return
         own, place = self._folder / "git", self.place / ".git"
-        shutil.copytree(self._repository.folder, own, symlinks=True)
+        for name in ("", *self._repository.folders):
+            (own / name).mkdir()
+        for name, data in self._repository.files.items():
+            (own / name).write_bytes(data)
         yield BindMount(own, place, writable=True)
         yield BindMount(self._repository.objects, place / self._repository.place)
+
+
+def find_other_place(place: UserPlace, checkout: Path, path: str) -> Path | None:
+    """Find another path for a tree; None where something that is used names the path that it has."""
+    inside = any(Path(part).is_relative_to(place.path) for part in path.split(":") if part.startswith("/"))
+    if place.path == checkout or place.links or inside:
+        return None
+    home = find_home(place.path)
+    above = home if home is not None else Path("/tmp")  # noqa: S108 - the sandbox's own
+    return above / secrets.token_hex(4) / f"{place.path.name}-{secrets.token_hex(2)}"
 
 
 def find_home(place: Path) -> Path | None:

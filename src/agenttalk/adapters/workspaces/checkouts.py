@@ -60,7 +60,7 @@ class Checkouts:
         self._layered = LayeredTrees(objects, self._sealed, trash)
         self._overlay_files = overlay_files
         self._place = place
-        self._copies_of_git = RepositoryCopies(objects, place, self._sealed, base) if place is not None else None
+        self._copies_of_git = RepositoryCopies(objects, place, home / "temporary", base) if place is not None else None
 
     @asynccontextmanager
     async def open_sealed(
@@ -273,8 +273,6 @@ class Checkouts:
         with self._guard:
             self._idle.clear()
         self._layered.release()
-        if self._copies_of_git is not None:
-            self._copies_of_git.forget()
         folders.empty_folder(self._sealed)
 
     def sweep(self) -> None:

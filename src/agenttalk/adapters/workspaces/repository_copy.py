@@ -7,6 +7,7 @@ the commit before it and at the same time. So a tree has the same .git in every 
 from __future__ import annotations
 
 import re
+import shutil
 import threading
 import zlib
 from collections.abc import Callable
@@ -27,7 +28,8 @@ _MESSAGE: Final = b"Update"
 _OURS: Final = "agenttalk/"
 _SETTINGS: Final = r"^(user\.(name|email)|remote\..*\.(url|fetch)|branch\..*\.(remote|merge))$"
 _CREDENTIALS: Final = re.compile(r"^(https?://)[^/@]*@")
-_COPIES: Final = 64
+_COPIES: Final = 8
+"""Copies that are remembered."""
 
 
 class _RepositoryView(NamedTuple):
@@ -48,11 +50,13 @@ class _RepositoryView(NamedTuple):
 class RepositoryCopies:
     """Makes the copies of one plan, each once."""
 
-    def __init__(self, git_objects: GitObjects, folder: WorkspaceFolder, home: Path, base: Callable[[], str]) -> None:
+    def __init__(
+        self, git_objects: GitObjects, folder: WorkspaceFolder, temporary: Path, base: Callable[[], str]
+    ) -> None:
         """`base` returns the commit that the plan began at; it is called when the first copy is made."""
         self._objects = git_objects
         self._folder = folder
-        self._home = home
+        self._temporary = temporary
         self._base = base
         self._guard = threading.Lock()
         self._view: _RepositoryView | None = None
@@ -71,8 +75,7 @@ class RepositoryCopies:
                 except MachineError:
                     return None
                 while len(self._made) >= _COPIES:
-                    oldest = next(iter(self._made))
-                    folders.remove(self._made.pop(oldest).folder, self._home / "trash")
+                    del self._made[next(iter(self._made))]
                 self._made[tree] = made
         return made
 
@@ -86,15 +89,23 @@ class RepositoryCopies:
             except MachineError:
                 return ""
 
-    def forget(self) -> None:
-        """Forget the copies, whose folders somebody removes."""
-        with self._guard:
-            self._made.clear()
-
     def _make(self, tree: str) -> RepositoryCopy:
+        top = folders.make_fresh_folder(self._temporary)
+        try:
+            self._write(top / "copy", tree)
+            found = sorted((top / "copy").rglob("*"))
+            names = [(path, path.relative_to(top / "copy").as_posix()) for path in found]
+            return RepositoryCopy(
+                tuple(name for path, name in names if path.is_dir()),
+                {name: path.read_bytes() for path, name in names if path.is_file()},
+                self._folder.objects,
+                _SHARED,
+            )
+        finally:
+            shutil.rmtree(top, ignore_errors=True)
+
+    def _write(self, copy: Path, tree: str) -> None:
         view = self._read()
-        copy = folders.make_fresh_folder(self._home)
-        copy.rmdir()
         make_git_dir(copy, self._objects.algorithm, view.branch or "main")
         (copy / _SHARED).mkdir()
         (copy / "objects/info/alternates").write_text(f"../{_SHARED}\n")
@@ -113,7 +124,6 @@ class RepositoryCopies:
             if source.is_file():
                 folders.write(copy / name, source.read_bytes())
         self._objects.call("read-tree", tree, index=copy / "index")
-        return RepositoryCopy(copy, self._folder.objects, _SHARED)
 
     def _commit(self, copy: Path, tree: str, view: _RepositoryView) -> str:
         """Write the commit with the tree into the copy."""

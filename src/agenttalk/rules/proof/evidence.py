@@ -37,6 +37,7 @@ Reason = Literal[
     "tests_vanished",
     "tests_skipped",
     "suspicious",
+    "differs",
     "survivors",
     "no_mutants",
     "tests_unreported",
@@ -284,7 +285,7 @@ def is_about_work(result: CheckResult) -> bool:
 
 def is_cacheable(result: CheckResult) -> bool:
     """Whether a result may be kept under its key: not when it tells of the machine, or came by luck."""
-    return result.reason not in _OUTSIDE and result.reason != "timeout" and not result.flaky
+    return result.reason not in _OUTSIDE and result.reason not in {"timeout", "differs"} and not result.flaky
 
 
 Redness = Literal["fine", "weak", "refuse"]
