@@ -24,7 +24,7 @@ from agenttalk.contracts.promise import RunCheck
 from agenttalk.wiring import RandomIds, SystemClock
 
 TESTS = 2_000
-ROUNDS = 5
+ROUNDS = 8
 MOST_SHARE = 0.03
 """Of a suite's processor time that the channel may take."""
 MOST_CANARY_SECONDS = 1.0

@@ -130,6 +130,7 @@ PAGE: Final = make_table(
         "only_said": ("Its agent says that it is done. It is not verified.", "智能体自称完成，尚无人验证。"),
         "n_unproven": ("{n} unproven", "{n} 个未证明"),
         "n_not_isolated": ("{n} not isolated", "{n} 个未隔离"),
+        "n_gamed": ("{n} passed only what it saw", "{n} 个只通过可见检查"),
         "release_not_isolated": (
             "Not isolated: {n} of its tasks, whose agent or checks ran without a sandbox.",
             "未隔离：其中 {n} 个任务的智能体或检查在没有沙箱的情况下运行。",

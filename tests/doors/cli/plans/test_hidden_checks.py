@@ -100,6 +100,7 @@ def test_an_agent_learns_only_that_a_hidden_check_failed_and_people_see_everythi
     told = shop.call("explain", "shop/fix", "--json")
     assert f"{MARK}-printed" in told
     assert "hidden from the agent" in told
+    assert "1 passed only what it saw" in shop.call("honesty")
 
 
 def test_a_hidden_check_that_the_agent_could_see_is_refused(shop: Shop) -> None:
