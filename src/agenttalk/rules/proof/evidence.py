@@ -187,7 +187,7 @@ class CheckResult:
         )
         notes += [check_words.WEAK()] if self.weak else []
         notes += [check_words.NOT_ISOLATED()] if self.isolated is False else []
-        notes += [check_words.EXIT_CODE_ONLY()] if self.source == "exit-code only" else []
+        notes += [check_words.EXIT_CODE_ONLY()] if self.passed and self.source == "exit-code only" else []
         return Evidence(self.id, self.passed, fresh, self.trust, self.by, write_time(self.ended), join(notes))
 
     def _describe_hidden(self) -> str:
