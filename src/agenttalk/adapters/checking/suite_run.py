@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -136,7 +136,7 @@ class SuiteRun:
         self._readers.clear()
 
 
-@cache
+@lru_cache(maxsize=8)
 def hash_harness() -> str:
     """Hash what runs beside the runners: with another harness a result may be another one."""
     return wire.sha256(b"\0".join(path.name.encode() + b"\0" + path.read_bytes() for path in _list_files()))
@@ -165,6 +165,6 @@ def _lay_out(temporary: Path | None, *, reordered: bool = False) -> Path:
     return folder
 
 
-@cache
+@lru_cache(maxsize=8)
 def _read_harness(name: str) -> str:
     return (HARNESS / f"{name}.py").read_text(encoding="utf-8")

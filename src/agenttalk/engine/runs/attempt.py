@@ -6,7 +6,7 @@ import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command
@@ -27,6 +27,7 @@ from agenttalk.ports.agents import InputContent, Job
 from agenttalk.ports.kinds import KindTask, TaskKind
 from agenttalk.ports.statements.messages import MESSAGE_BY_ID
 from agenttalk.ports.statements.plans import ENGINE_TASK, EngineTaskRow
+from agenttalk.ports.storage import Value
 from agenttalk.rules.agents import results
 from agenttalk.rules.budgets import stuck
 from agenttalk.rules.checks import hidden_checks
@@ -107,7 +108,7 @@ class AttemptBuilder:
             self.watching = TurnMonitor(self.lease, rule, self.passage.allowance, self.rounds)
         return self.watching
 
-    def lease_row(self, at: str) -> dict[str, Any]:
+    def lease_row(self, at: str) -> dict[str, Value]:
         """Build the columns of the task's row while the attempt has the lease."""
         return {
             "plan_id": self.command.plan_id,
