@@ -51,7 +51,7 @@ class MountNamespace(NamedTuple):
     """The kernel's number of it, by which another is told apart."""
 
 
-class RepositoryCopy(NamedTuple):
+class CheckRepository(NamedTuple):
     """A .git for checks. Its own part is small; the objects of the repository are shown in it, read-only."""
 
     folders: tuple[str, ...]
@@ -67,7 +67,7 @@ class UserPlace(NamedTuple):
 
     path: Path
     """A real path."""
-    repository: RepositoryCopy | None = None
+    repository: CheckRepository | None = None
     """Its .git; None for a plain folder."""
     links: tuple[str, ...] = ()
     """Paths of the user's folder that are shown in it, read-only, in place of links to them."""

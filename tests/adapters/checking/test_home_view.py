@@ -261,8 +261,10 @@ def test_a_check_is_recognised_only_by_what_the_threat_model_lists(shop: Shop, o
     result = shop.run(f"{sys.executable} probe.py", {"price.py": "PRICE = 2\n"}, overlay_files=overlay_files)
     assert result.passed, result.output
     outside, inside = look_outside(shop), json.loads(result.output)
-    assert (inside.pop("engine"), "refs/heads/agenttalk" in outside["git_refs"]) == ([], True)
-    outside["git_refs"] = outside["git_refs"].replace("refs/heads/agenttalk/p1\n", "")
+    assert inside.pop("engine") == []
+    assert "agenttalk" not in inside["git_refs"]
+    refs = [[name for name in seen.pop("git_refs").split() if "agenttalk/" not in name] for seen in (outside, inside)]
+    assert refs[0] == refs[1] == ["0", "refs/heads/trunk", "refs/tags/v1.2.0"]
     assert abs(outside.pop("clock") - inside.pop("clock")) < 600
     differs = {name for name in inside if outside[name] != inside[name]}
     assert differs <= set(RECOGNISABLE), {name: (outside[name], inside[name]) for name in differs - set(RECOGNISABLE)}

@@ -16,6 +16,7 @@ from agenttalk.adapters import http_client
 from agenttalk.adapters.checking import command as commands
 from agenttalk.adapters.checking import schema_check, served_checks
 from agenttalk.adapters.checking.command import CheckContext, CommandOutcome, CommandRunner, ShellCommand
+from agenttalk.adapters.checking.home_view import hash_identity
 from agenttalk.adapters.checking.served_checks import ServedChecks
 from agenttalk.adapters.checking.suite_run import SuiteRun, hash_harness
 from agenttalk.contracts.agent import Tier
@@ -106,6 +107,8 @@ class CheckFacts:
     """The sandbox in which the work was made. What the work starts gets no more freedom."""
     required: bool = False
     """Whether nothing runs without a sandbox, even if the operator allows it for all checks."""
+    place: str = ""
+    """Hash of what git answers in its place."""
     standing: frozenset[str] = frozenset()
     """Paths that are named like test runners and existed before the work: they are the project itself."""
 
@@ -228,6 +231,7 @@ class Checker:
             network=runs and context.network,
             base=evidence.hash_known_tests(facts.base) if reports else "",
             harness=f"{hash_harness()} {facts.base_source}".rstrip() if reports else "",
+            place=hash_identity(facts.place) if runs else "",
         )
 
     async def _find(

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from agenttalk.adapters import sandbox
+from agenttalk.contracts.core import wire
 from agenttalk.ports.agents import BindMount, UserPlace
 
 _CACHES: Final = frozenset({".cache", ".npm", ".yarn", ".gradle", ".m2", ".ivy2", ".nuget", ".dotnet", ".sbt"})
@@ -34,6 +35,11 @@ def read_identity() -> dict[str, str]:
     except KeyError:
         named = {name: os.environ[name] for name in ("USER", "LOGNAME", "SHELL") if os.environ.get(name)}
     return named | {name: os.environ[name] for name in _CLOCK if os.environ.get(name)}
+
+
+def hash_identity(place: str) -> str:
+    """Hash what a command sees of the user and the machine, with the hash of its place."""
+    return wire.sha256(wire.write({"outside": read_identity(), "place": place}))
 
 
 class HomeView:

@@ -265,6 +265,7 @@ class CheckRunner:
                 files=inputs.files_of_checks(job.command.promise),
                 inputs=inputs.inputs_of(None, prepared),
                 required=job.profile.isolated_only,
+                place=await space.checkouts.hash_place() if space is not None else "",
                 standing=standing,
                 before_work=True,
             )

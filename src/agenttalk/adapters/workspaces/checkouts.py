@@ -16,9 +16,15 @@ from agenttalk.adapters.workspaces.link_layout import LinkLayout
 from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.adapters.workspaces.paths import WorkspaceFolder
 from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparedEnvironment, PreparedTree
-from agenttalk.adapters.workspaces.repository_copy import RepositoryCopies
 from agenttalk.adapters.workspaces.results import SealedCheckout
-from agenttalk.adapters.workspaces.sealed_trees import LayeredTree, LayeredTrees, WarmTree, lay_over_warm, write_fresh
+from agenttalk.adapters.workspaces.sealed_trees import (
+    CheckRepositories,
+    LayeredTree,
+    LayeredTrees,
+    WarmTree,
+    lay_over_warm,
+    write_fresh,
+)
 from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.ports.agents import UserPlace
@@ -60,7 +66,7 @@ class Checkouts:
         self._layered = LayeredTrees(objects, self._sealed, trash)
         self._overlay_files = overlay_files
         self._place = place
-        self._copies_of_git = RepositoryCopies(objects, place, home / "temporary", base) if place is not None else None
+        self._repositories = CheckRepositories(objects, place, home / "temporary", base) if place is not None else None
 
     @asynccontextmanager
     async def open_sealed(
@@ -120,15 +126,15 @@ class Checkouts:
 
     def _find_place(self, tree: str, top: Path, *, prepared: bool = False) -> UserPlace | None:
         """Find where sandboxed checks see a tree. What was prepared may name its own folder, so it stays there."""
-        if self._place is None or self._copies_of_git is None or self._place.git_dir == self._place.folder:
+        if self._place is None or self._repositories is None or self._place.git_dir == self._place.folder:
             return None
         path, links = (top, ()) if prepared else (self._place.folder, tuple(self._links))
-        return UserPlace(Path(os.path.realpath(path)), self._copies_of_git.find(tree), links)
+        return UserPlace(Path(os.path.realpath(path)), self._repositories.find(tree), links)
 
     @threaded
     def hash_place(self) -> str:
         """Hash what sandboxed checks see of the user's repository beside a tree; empty where they do not."""
-        return self._copies_of_git.hash() if self._copies_of_git is not None else ""
+        return self._repositories.hash() if self._repositories is not None else ""
 
     @threaded
     def _set_aside(self, opened: LayeredTree | WarmTree) -> None:

@@ -125,6 +125,8 @@ class Fingerprint:
     """Hash of the tests that were known before the work, where any were: of those none may vanish."""
     harness: str = ""
     """Hash of what the engine runs beside a test runner, and how results came before the work."""
+    place: str = ""
+    """Hash of what a command sees beside the tree: the user, clock and language, and what git answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +253,7 @@ def cache_key(fingerprint: Fingerprint) -> str | None:
                 "network": fingerprint.network,
                 "base": fingerprint.base,
                 "harness": fingerprint.harness,
+                "place": fingerprint.place,
             }
         )
     )
