@@ -132,6 +132,12 @@ class ShellCommand:
     """What was prepared in the checkout; it must not change either."""
     shown: tuple[Path, ...] = ()
     """What it may read although it lies in a folder for temporary files."""
+    written: tuple[Path, ...] = ()
+    """What it may write besides the checkout."""
+    binds: tuple[BindMount, ...] = ()
+    """What it sees at another place."""
+    read_only: bool = False
+    """Whether it may write nothing of the checkout."""
     known_tests: int | None = None
     """How many tests there were before the work, if that is known."""
     port: int | None = None
@@ -185,6 +191,11 @@ class CommandRunner:
     async def isolates(self, context: CheckContext) -> bool:
         """Return whether commands run in a sandbox here."""
         return (await self._room(context)).isolated
+
+    async def tier(self, context: CheckContext) -> Tier:
+        """Return the sandbox that commands run in here; `plain` where they do not run at all."""
+        room = await self._room(context)
+        return "plain" if room.refusal else room.tier
 
     async def run(self, command: ShellCommand, context: CheckContext) -> CommandOutcome:
         """Run a command to its end. Never raises for what the command does; cancelling kills it first."""
@@ -320,17 +331,24 @@ def move_elsewhere(context: CheckContext, checkout: Path) -> CheckContext:
     return replace(context, place=place, reordered=True)
 
 
+def find_place(command: ShellCommand, context: CheckContext) -> Path:
+    """Return where a command sees its checkout in bubblewrap: not at the user's place where our own program is."""
+    checkout, place = command.checkout.resolve(), context.place
+    ours = Path(service_relay.__file__)
+    if place is None or (place.path in ours.parents and (checkout / ours.relative_to(place.path)).exists()):
+        return checkout
+    return place.path
+
+
 def _find_view(
     checkout: Path, command: ShellCommand, context: CheckContext, room: _RunSandbox, temporary: Path
 ) -> HomeView | None:
-    """Show the checkout at the user's place, where the sandbox can; not where our own program is in its place."""
-    if room.tier != "bubblewrap" or context.place is None:
+    """Show the checkout at the user's place, where the sandbox can."""
+    place = context.place
+    if room.tier != "bubblewrap" or place is None or find_place(command, context) != place.path:
         return None
-    view = HomeView(
-        context.place, command.checkout, checkout, temporary.parent, path=context.path, masked=context.masked
-    )
-    ours = Path(service_relay.__file__)
-    return None if view.place in ours.parents and not view.filter_shown([ours]) else view
+    place = place._replace(repository=None) if command.binds else place
+    return HomeView(place, command.checkout, checkout, temporary.parent, path=context.path, masked=context.masked)
 
 
 def _find_seen(checkout: Path, turn: ProgramTurn) -> Path:
@@ -357,20 +375,28 @@ def _confinement(
     pinned = {
         above for path in kept for above in path.parents if checkout in above.parents
     }  # folders are mounts of their own, so none can be renamed
-    writable, readonly, hidden = (checkout, *sorted(pinned)), (*kept, *made), context.masked
-    shown: tuple[Path, ...] = (*context.readable, *command.shown)
-    binds: tuple[BindMount, ...] = ()
+    shown = (*context.readable, *command.shown)
     if view is not None:
-        binds = view.list_mounts(writable[1:], readonly)
-        writable, readonly = (), ()
-        shown, hidden = view.filter_shown(shown), view.filter_hidden(hidden)
+        above = () if command.read_only else sorted(pinned)
+        return Confinement(
+            room.tier,
+            network=room.network,
+            writable=command.written,
+            readonly=view.filter_shown(shown),
+            hidden=view.filter_hidden(context.masked),
+            binds=(*view.list_mounts(above, (*kept, *made), read_only=command.read_only), *command.binds),
+            guarded=True,
+            bare=True,
+            temporary=temporary,
+            namespace=context.namespace,
+        )
     return Confinement(
         room.tier,
         network=room.network,
-        writable=writable,
-        readonly=(*readonly, *shown),
-        hidden=hidden,
-        binds=binds,
+        writable=(*(() if command.read_only else (checkout, *sorted(pinned))), *command.written),
+        readonly=(*((checkout,) if command.read_only else ()), *kept, *made, *shown),
+        hidden=context.masked,
+        binds=command.binds,
         guarded=True,
         bare=True,
         temporary=temporary,

@@ -60,15 +60,17 @@ class HomeView:
         self.home = find_home(place.path)
         """The home folder that is seen, if one is mounted."""
 
-    def list_mounts(self, writable: Sequence[Path], readonly: Sequence[Path]) -> tuple[BindMount, ...]:
+    def list_mounts(
+        self, writable: Sequence[Path], readonly: Sequence[Path], *, read_only: bool = False
+    ) -> tuple[BindMount, ...]:
         """List the mounts, outermost first. The two lists hold paths of the checkout, below `top`."""
         return (
             *self._home_mounts(),
-            BindMount(self._top, self.place, writable=True),
+            BindMount(self._top, self.place, writable=not read_only),
             *(BindMount(each, self._seen(each), writable=True) for each in writable),
             *(BindMount(each, self._seen(each)) for each in readonly),
             *self._link_mounts(),
-            *(BindMount(each, each) for each in self._own_programs()),
+            *map(self._mount_own, self._own_programs()),
             *self._git_mounts(),
         )
 
@@ -119,7 +121,17 @@ class HomeView:
                 laid.unlink()
             elif laid.exists():
                 shutil.rmtree(laid)
-            yield BindMount(own, own)
+            yield self._mount_own(own)
+
+    def _mount_own(self, path: Path) -> BindMount:
+        """Mount something of the user's folder in the tree, where a place for it may have to be made."""
+        point = self._checkout / path.relative_to(self.place)
+        point.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            point.mkdir(exist_ok=True)
+        else:
+            point.touch()
+        return BindMount(path, path)
 
     def _home_mounts(self) -> Iterator[BindMount]:
         """Mount a home folder of its own over the user's, and what programs need of the user's in it, read-only."""
