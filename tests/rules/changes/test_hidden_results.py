@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from agenttalk.contracts.command import Command
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.proof import findings_json
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
 from agenttalk.rules.suites.outcomes import Outcomes
+from kits import samples
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 PATHS = ["/plans/p.yaml", "/plans/t.py"]
@@ -26,6 +28,14 @@ def test_hidden_checks_are_taken_out_and_their_places_are_known() -> None:
     assert hidden_checks.hide_checks(shown) is shown
     assert hidden_checks.list_hidden_paths(PROMISE) == tuple(PATHS)
     assert hidden_checks.list_hidden_paths(None) == ()
+
+
+def test_an_agent_gets_its_command_without_hidden_checks() -> None:
+    command = Command.model_validate(samples.command()).model_copy(update={"promise": PROMISE})
+    shown = hidden_checks.hide_command(command)
+    assert shown.promise is not None
+    assert [check.id for check in shown.promise.checks] == ["v"]
+    assert hidden_checks.hide_command(shown) is shown
 
 
 def test_what_is_told_of_a_task_has_no_results_of_hidden_checks() -> None:

@@ -12,6 +12,7 @@ from agenttalk.contracts.core.base import write_time
 from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.contracts.promise import AnyCheck, ArtifactCheck, Check, CompletionPromise, Hiding, ServedCheck, Trust
 from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.suites.crossing import CrossedTests
 from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text import check_words
 from agenttalk.rules.text.message import join
@@ -40,6 +41,7 @@ Reason = Literal[
     "survivors",
     "no_mutants",
     "tests_unreported",
+    "boundary",
     "channel_silent",
     "channel_cut",
     "channel_garbled",
@@ -165,6 +167,8 @@ class CheckResult:
     hidden: Hiding = False
     """Whether the agent may not know what was found, as its check says."""
     source: ResultSource = ""
+    crossed: CrossedTests | None = None
+    """How the tests ended that were judged in another process, if any were."""
     """How its results came."""
     by: str = ENGINE
     seen_at: str = ""
