@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agenttalk.contracts.command import Command, ValidationCriteria
     from agenttalk.contracts.plan import Workspace
     from agenttalk.contracts.promise import CompletionPromise
+    from agenttalk.ports.transport import AttemptBase
     from agenttalk.rules.agents.activity import ActivityPhase
     from agenttalk.rules.agents.progress_notes import Note
     from agenttalk.rules.checks.check_results import StoredOutput
@@ -330,6 +331,8 @@ class Job:
     """The promises of the plan's other tasks in the same repository: what their checks rest on is protected, too."""
     again: bool = False
     """Whether an engine that has ended was proving it already: the agent has done its part."""
+    base: AttemptBase | None = None
+    """What an agent elsewhere fetches and builds on, if it works on a repository."""
     title: str = ""
     """What the task is called, if its plan says so."""
     times: TurnTimes = field(default_factory=TurnTimes)
