@@ -165,7 +165,7 @@ class Engine:
         self.orders.flush()
 
     def answer(self) -> Any:
-        """What came of it, once it has ended."""
+        """Its result, once it has ended."""
         return json.loads(_line(self.answers))
 
     def cpu(self) -> float:

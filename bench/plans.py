@@ -32,7 +32,7 @@ LIMIT = 3.0
 """Seconds for the largest."""
 LAYER = 100
 AGENTS = 100
-PROMPT = "Do this with care and say what came of it. " * 3
+PROMPT = "Do this with care and describe the result. " * 3
 
 
 def before(number: int) -> tuple[int, ...]:

@@ -117,7 +117,7 @@ subprocess.run([".venv/bin/python", "tests/prices.py"], check=True)
 ROUNDS = (
     case(
         "second-round",
-        "Is sent back once, and mends it",
+        "Is sent back once, and fixes it",
         CALC_JOB,
         f'if ROUND == 2:\n    {ADD}else:\n    put("notes.md", "later")\n',
         task={"max_reexecute_times": 1},
@@ -125,7 +125,7 @@ ROUNDS = (
     ),
     case(
         "third-round",
-        "Mends one fault in each round",
+        "Fixes one fault in each round",
         SHOP_JOB,
         f"""
 half = {PRICES_FIXED.replace(" * (100 - discount) / 100", "")!r}
@@ -139,7 +139,7 @@ if ROUND == 3:
     ),
     case(
         "reads-what-was-wrong",
-        "Mends only what its prompt says that was wrong",
+        "Fixes only what its prompt says that was wrong",
         REPORT_JOB,
         f"""
 told = sys.stdin.read()
@@ -150,7 +150,7 @@ out("report.json", {GOOD!r} if "'sums' failed" in told else '{{"total": 1, "best
     ),
     case(
         "reads-the-feedback-file",
-        "Mends only what the file that AGENTTALK_FEEDBACK names says that was wrong",
+        "Fixes only what the file that AGENTTALK_FEEDBACK names says that was wrong",
         REPORT_JOB,
         f"""
 told = os.environ.get("AGENTTALK_FEEDBACK")
@@ -495,7 +495,7 @@ TEAMS = (
     ),
     case(
         "two-touch-one-file",
-        "Another agent appends to the same file first; the conflict is mended",
+        "Another agent appends to the same file first; the conflict is resolved",
         replace(
             CALC_JOB,
             checks=(CALC_RUN, {"id": "noted", "kind": "file", "path": "notes.md", "contains": "mine"}),

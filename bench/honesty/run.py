@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.honesty import cheats, honest, limits
+from bench.honesty import cheats, honest, limits, runner_cheats
 from bench.honesty.cases import PRELUDE, PYTHON, Case
 
 from agenttalk.doors import library
@@ -27,7 +27,7 @@ from agenttalk.engine.views import explain_engine_task
 from agenttalk.wiring import open_root
 from agenttalk.wiring.plan_files import compile_plan_file
 
-CASES: tuple[Case, ...] = (*cheats.CASES, *honest.CASES, *limits.CASES)
+CASES: tuple[Case, ...] = (*cheats.CASES, *runner_cheats.CASES, *honest.CASES, *limits.CASES)
 AT_ONCE = 2
 PATIENCE = 90.0
 """Seconds for a case; one that takes longer could not be run."""
@@ -258,7 +258,7 @@ def summary(told: list[Told]) -> dict[str, Any]:
 
 
 def show(told: list[Told], seconds: float) -> None:
-    """Print what came of it."""
+    """Print the result."""
     for each in told:
         mark = "✗" if each.wrong else "·" if each.kind == "limit" else "✓"
         verdict = "accepted" if each.accepted else "refused"

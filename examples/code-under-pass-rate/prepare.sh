@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the repository that the plan works on: a copy of start/ in shop/, with one commit. Doing it again begins anew.
+# Makes the repository that the plan works on: a copy of start/ in shop/, with one commit. Running it again starts over.
 set -e
 cd "$(dirname "$0")"
 rm -rf shop

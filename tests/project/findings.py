@@ -1,4 +1,4 @@
-"""What was found when the engine was used for real, and attacked. Each has a test that fails without its mend.
+"""What was found when the engine was used for real, and attacked. Each has a test that fails without its fix.
 
 A test names the findings that it shows mended with `@pytest.mark.mends("A1", ...)`.
 """

@@ -83,13 +83,13 @@ class Reference:
     fates: dict[str, Fate] = field(default_factory=dict)
 
     def interpret(self) -> dict[str, Fate]:
-        """What becomes of every task."""
+        """The fate of every task."""
         while sum(self._looked_at(node) for node in self.dag.nodes):
             pass
         return {node.task_id: self.fates.get(node.task_id, Fate()) for node in self.dag.nodes}
 
     def result(self) -> str:
-        """What becomes of the plan."""
+        """The fate of the plan."""
         fates = self.interpret().values()
         if any(fate.lost for fate in fates):
             return "failed"

@@ -44,6 +44,8 @@ STATE: Final = {
 """State that several modules of a package change together."""
 STORED: Final = re.compile(r"(pull|issue|pull\.issue|review|comment|repository|user|self\.issue_of\(.*\))\.\w+")
 """What the forge for tests stores. Its modules change that as requests ask for it, as a real forge changes rows."""
+APART: Final = "agenttalk.adapters.checking.boundary"
+"""Programs that run in processes of their own, where they put stand-ins in the place of what a test runner has."""
 CONSTANT: Final = {
     "agenttalk.contracts.core.quick_validation: _plain",  # filled while modules are imported, and never later
 }
@@ -108,9 +110,9 @@ def assigned(name: str) -> Iterator[str]:
 
 
 def is_allowed(name: str, target: str) -> bool:
-    return target in ASSIGNED | STATE or (
-        name.startswith("agenttalk.testing.") and STORED.fullmatch(target) is not None
-    )
+    if name.startswith("agenttalk.testing.") and STORED.fullmatch(target):
+        return True
+    return name.startswith(APART) or target in ASSIGNED | STATE
 
 
 def test_collaborators_come_in_constructors_and_are_not_assigned_later() -> None:
@@ -178,7 +180,8 @@ def unbounded(name: str) -> Iterator[str]:
 
 
 def test_nothing_is_kept_in_modules_but_bounded_answers_of_pure_functions() -> None:
-    assert {f"{name}: {target}" for name in modules() for target in changed(name)} - CONSTANT == set()
+    kept = {f"{name}: {target}" for name in modules() if not name.startswith(APART) for target in changed(name)}
+    assert kept - CONSTANT == set()
     assert {f"{name}: {function}" for name in modules() for function in unbounded(name)} == set()
 
 

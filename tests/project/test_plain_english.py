@@ -21,6 +21,11 @@ BANNED: Final = re.compile(
     | looked\s(?:at|for) | says?\sof | who\s(?:waits|looks)  # checked, searched for, explains
     | it\scomes\sto | comes?\sof\sit | has\scome\sof  # the result
     | all\sthe\ssame | for\sever | (?:in|out)side\sof | one's
+    | what\scame\sof | (?:has|have)\scome\sto\sa | is\sto\sbecome\sof | becomes?\sof  # the result, the outcome, the effect
+    | (?<![-.=])mend(?:s(?!\sthe\scheckout)|ed(?!\swith))?(?![()\w])  # fix, repair
+    | our\sown\scode\sfailed  # an unhandled error
+    | begins?\sanew | send\sit\sanew | decides?\sanew | made\sanew | written\sanew  # again, or restarts
+    | goes?\son\sby\sitself | not\sany\smore | does\snot\shold\sany  # continues, no longer
     )\b""",
     re.IGNORECASE | re.VERBOSE,
 )

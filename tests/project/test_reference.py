@@ -264,6 +264,9 @@ answer when all is well. Otherwise it is 401 without a valid token, 403 for the 
 the request does not fit the present state, 413 or 422 if the body is too large or wrong, and 503 if a retry can help. An
 unknown filter or field, or a value that it cannot have, is an error.
 
+**Language.** Sentences of the engine are in English, or in Chinese if a request says `Accept-Language: zh`. Codes, and words of
+agents and people, stay as they are.
+
 **Pages.** Lists come page by page. `limit` is the number of entries (100 by default, at most 500; of letters 50 and 200). Give `next` of an answer as
 `after`, or as `before` where the newest come first, to get the next page; at the end it is null. With a filter a page may be short
 or empty although more pages follow.

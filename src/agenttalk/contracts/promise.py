@@ -18,6 +18,7 @@ CHECK_KINDS = frozenset(
     {"run", "tests", "mutants", "file", "json", "git", "http", "browser", "artifact", "report", "human", "forge"}
 )
 RedFirst = Literal["required", "record", "off"]
+SuiteBoundary = Literal["process", "auto", "off"]
 Watch = Literal["note", "ask", "refuse"]
 Hiding = bool | Literal["count"]
 
@@ -128,6 +129,9 @@ class RunCheck(Check):
     """Whether the configuration of its program is protected, too. Not needed if it only reads files."""
     may_vanish: Many[Text] | None = None
     """Names of tests, or globs over them, that may disappear: tests that are renamed, moved or removed."""
+    boundary: SuiteBoundary = "auto"
+    """Whether tests of pytest and unittest are judged in another process than that of the work: all (`process`), or
+    those that can be (`auto`)."""
     made_by_work: bool = False
     """Whether the work creates what it runs, such as a program or the tests: then it need not start before the work."""
     suspicion: Watch | None = None
@@ -136,6 +140,8 @@ class RunCheck(Check):
     hidden: Hiding = False
     """Whether the check is kept from the agent: it learns only that it passed or failed, or with `count` how many tests
     did. People see everything."""
+    hidden_paths: Many[Text] | None = None
+    """Where its files and the plan file lie, which the submission adds: sandboxes of its agent show none of them."""
 
 
 class TestsCheck(Check):
@@ -152,6 +158,9 @@ class TestsCheck(Check):
     """Folder of the checkout to run in."""
     env: dict[str, str] | None = None
     """Additional environment variables."""
+    boundary: SuiteBoundary = "auto"
+    """Whether tests of pytest and unittest are judged in another process than that of the work: all (`process`), or
+    those that can be (`auto`)."""
     made_by_work: bool = False
     """Whether the work creates what it runs, such as a program or the tests: then it need not start before the work."""
     protect_config: bool = True
@@ -164,6 +173,8 @@ class TestsCheck(Check):
     hidden: Hiding = False
     """Whether the check is kept from the agent: it learns only that it passed or failed, or with `count` how many tests
     did. People see everything."""
+    hidden_paths: Many[Text] | None = None
+    """Where its files and the plan file lie, which the submission adds: sandboxes of its agent show none of them."""
 
 
 class MutantsCheck(Check):

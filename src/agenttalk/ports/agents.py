@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from agenttalk.contracts.command import Command, ValidationCriteria
     from agenttalk.contracts.plan import Workspace
     from agenttalk.contracts.promise import CompletionPromise
-    from agenttalk.ports.transport import AttemptBase
     from agenttalk.rules.agents.activity import ActivityPhase
     from agenttalk.rules.agents.progress_notes import Note
     from agenttalk.rules.checks.check_results import StoredOutput
@@ -262,6 +261,15 @@ class InputContent(NamedTuple):
     size: int
     data: bytes | None
     """Its content when it is small; larger ones are read from the blobs."""
+
+
+class AttemptBase(NamedTuple):
+    """What an agent elsewhere builds on. It stays the same while the attempt lasts, also for another engine."""
+
+    start: str
+    """The commit that it fetches: the tip, or the tip with the previous attempt merged in."""
+    onto: str
+    """The tip of the plan's branch: the baseline of what it may not change."""
 
 
 class JobMonitor(Protocol):

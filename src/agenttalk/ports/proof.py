@@ -77,10 +77,10 @@ class Shipment:
 
 @dataclass(frozen=True, slots=True)
 class ShipmentReport:
-    """What came of looking at a shipment."""
+    """The result of checking a shipment."""
 
     check_records: tuple[dict[str, Any], ...] = ()
-    """What came of each check, with `id` and `passed`."""
+    """The result of each check, with `id` and `passed`."""
     commit: str = ""
     """Where the plan's branch stands, if it has one."""
     faults: tuple[str, ...] = ()

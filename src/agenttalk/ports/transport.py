@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from agenttalk.ports.agents import Job
-
-
-class AttemptBase(NamedTuple):
-    """What an agent elsewhere builds on. It stays the same while the attempt lasts, whichever engine serves it."""
-
-    start: str
-    """The commit that it fetches: the tip, or the tip with the previous attempt merged in."""
-    onto: str
-    """The tip of the plan's branch: the baseline of what it may not change."""
+    from agenttalk.ports.agents import AttemptBase, Job
 
 
 class BaseStore(Protocol):

@@ -20,6 +20,7 @@ from agenttalk.contracts.planfile.model import PlanFile
 from agenttalk.contracts.planfile.yaml_text import YamlSource
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.rules.core import isolation
+from agenttalk.rules.planfile import check_files
 from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
 from agenttalk.wiring import settings
 
@@ -40,7 +41,8 @@ def compile_plan_file(file: Path, root: Path | None = None, *, plan_id: str | No
     plan = reader.read_plan_file(data, yaml=file.suffix.lower() != ".json")
     if plan_id is not None:
         plan = plan.model_copy(update={"plan_id": PlanId(plan_id)})
-    return _compile_for_root(plan, root, file.absolute().parent)
+    folder = file.absolute().parent
+    return check_files.note_places(_compile_for_root(plan, root, folder), str(file.absolute()), str(folder))
 
 
 def compile_plan_data(data: dict[str, Any], root: Path) -> CompiledPlan:

@@ -157,4 +157,4 @@ def test_a_kind_that_nobody_makes_does_not_pass(plain: Bench) -> None:
 def test_a_forge_that_nobody_connected_shows_nothing(plain: Bench) -> None:
     result = plain.make(check("forge", repo="a/b", issue=1, issue_closed=True))
     assert (result.passed, result.reason) == (False, "facts_missing")
-    assert "no forge is connected" in result.detail
+    assert "no forge is configured" in result.detail

@@ -184,9 +184,9 @@ def test_a_program_that_cannot_be_started_is_told_with_what_to_do(yard: Yard) ->
     for name, content in {"plain": "echo", "empty": "", "orphan": "#!/no/such/interpreter\n"}.items():
         (yard.path / name).write_text(content)
         (yard.path / name).chmod(0o644 if name == "plain" else 0o755)
-    assert "'no-such-program' is not found" in refused(yard.turn("no-such-program"))
+    assert "'no-such-program' was not found" in refused(yard.turn("no-such-program"))
     assert "install it or correct argv" in refused(yard.turn("/no/such/program"))
-    assert "what its first line names" in refused(yard.turn("./orphan"))
+    assert "the interpreter in its first line" in refused(yard.turn("./orphan"))
     assert "make it executable" in refused(yard.turn("./plain"))
     assert "make it executable" in refused(yard.turn("/"))
     assert "begin it with a #! line" in refused(yard.turn("./empty"))
@@ -200,7 +200,7 @@ def test_a_program_is_looked_for_in_its_own_path(yard: Yard) -> None:
         (yard.path / name).chmod(0o755)
     (yard.path / "other").chmod(0o644)
     assert yard.run("tool", env={"PATH": f":/bin:{yard.path}"}).stdout.decode() == f"{yard.path}/tool\n"
-    assert "is not found" in refused(yard.turn("tool", env={"PATH": ":/bin:"}))
+    assert "was not found" in refused(yard.turn("tool", env={"PATH": ":/bin:"}))
     assert "make it executable" in refused(yard.turn("other", env={"PATH": str(yard.path)}))
 
 

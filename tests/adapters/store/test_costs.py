@@ -51,7 +51,7 @@ BYTES: Final = ("body", "claims", "content", "dag", "definition", "envelope", "m
 NUMBERS: Final = ("acted", "attempt", "base", "dead", "delivered", "duplicate", "epoch", "inode", "mtime_ns",
     "priority", "retriable", "revision", "rounds", "sent", "size", "superseded", "open", "completed", "failed", "skipped",
     "unmet", "held", "before", "message", "queued", "score", "retries", "sent_back", "deaths", "value", "tokens", "cost_usd",
-    "seconds", "tool_calls", "turns", "proven", "unproven", "unisolated", "refuted", "overturned", "stale",
+    "seconds", "tool_calls", "turns", "proven", "unproven", "unisolated", "gamed", "refuted", "overturned", "stale",
     "judged", "misled", "overruled", "unjudged", "disputed", "upheld", "dismissed", "upto", "closing", "fresh", "number", "accepted", "hop", "reminders", "tries", "failures", "many")  # fmt: skip
 KNOWN: Final[dict[str, Any]] = {
     **dict.fromkeys(BYTES, b"{}"),

@@ -436,3 +436,13 @@ def test_what_an_agent_says_of_its_transcript_leads_nowhere(door: Door) -> None:
     for name in ("..%2f..%2fdata", "data%2fsystem.db"):
         assert door.get(f"/api/plans/p/tasks/{name}/log", VIEWER).status == 404
         assert get(door, f"/api/plans/p/tasks/speak/log?command={name}")["events"] == []
+
+
+def test_sentences_of_the_engine_are_in_the_language_that_a_request_asks_for(door: Door) -> None:
+    door.leased()
+    path = "/api/plans/plan_shop/tasks/build/explanation"
+    english = door.get(path).json
+    chinese = door.get(path, headers={"Accept-Language": "zh-CN,zh;q=0.9"}).json
+    assert english["moves_on"].isascii()
+    assert not chinese["moves_on"].isascii()
+    assert {**chinese, "moves_on": english["moves_on"]} == english

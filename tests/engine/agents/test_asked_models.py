@@ -94,7 +94,7 @@ def test_who_gives_no_score_is_asked_again_and_fails_in_the_end(tmp_path: Path) 
         prompts = [each.body["messages"][0]["content"] for each in model.requests]
     [done] = found.tasks
     assert (found.result, done["state"], len(prompts)) == ("failed", "FAILED", 3)
-    assert (done["reason"] or "").startswith("SCORE_MISSING: a score from 0 to 100 was asked for")
+    assert (done["reason"] or "").startswith("SCORE_MISSING: a score from 0 to 100 is required")
     assert "SCORE_MISSING" in prompts[1]
     assert "SCORE_MISSING" not in prompts[0]
 

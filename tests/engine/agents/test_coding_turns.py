@@ -447,4 +447,4 @@ def test_a_file_that_lay_there_before_the_turn_is_not_its_output(tmp_path: Path)
     found = run(tmp_path, LAZY, outputs=OUT, promise=RIGHT, max_reexecute_times=1, proving=True)
     assert found["state"] == "FAILED"
     assert "note.txt" in found["reason"]
-    assert "declared and not there" in found["reason"]
+    assert "declared but missing" in found["reason"]

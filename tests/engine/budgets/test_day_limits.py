@@ -174,7 +174,7 @@ def test_a_turn_that_the_day_stops_in_its_middle_goes_on_the_next_day(tmp_path: 
             ("aborted", "DAY_SPENT", "budget-exhausted: $0.4 of the day's budget of $0.3")
         ]
         assert why["moves_on"].startswith(
-            "the day's limit stopped its turn, which does not count against s; it goes on"
+            "the day's limit stopped its turn, which does not count against s; it continues"
         )
         assert await day_limit.describe_waiting(engine.deps) == {"waiting": 1, "stopped": ["p/one"]}
         assert [each["claims"] for each in (await honesty.build_report(engine.deps))["agents"]] == [0]

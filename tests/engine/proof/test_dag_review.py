@@ -116,7 +116,7 @@ def test_an_approved_dag_is_worked_on_and_nothing_began_before(tmp_path: Path) -
     [
         ({"decision": "REVISE", "issues": ["no tests"]}, "REVISE", "r2 says REVISE: no tests"),
         ({"decision": "REJECT"}, "REJECT", "r2 says REJECT"),
-        ({"score": 69}, "REVISE", "r2 gives 69, and 70 is the least"),
+        ({"score": 69}, "REVISE", "r2 gives 69; at least 70 is required"),
     ],
 )
 def test_who_is_not_content_holds_it_up(tmp_path: Path, said: dict[str, Any], decision: str, why: str) -> None:
@@ -262,7 +262,7 @@ def test_a_review_of_another_dag_or_in_anothers_name_does_not_count(tmp_path: Pa
     found, review = run(tmp_path, reviewed(), **agents)
     told = review.as_json()
     assert (found.result, told["missing"]) == ("waiting", ["r1", "r2"])
-    assert [reason for reason in told["reasons"] if "another DAG" in reason or "speaks for r1" in reason] == told[
+    assert [reason for reason in told["reasons"] if "another DAG" in reason or "was written for r1" in reason] == told[
         "reasons"
     ][:2]
 

@@ -64,7 +64,7 @@ def test_everything_that_was_said_in_json_is_still_said_in_the_same_layout(
 
 def test_what_stands_beside_ours_stays() -> None:
     text = '{\n    "mcpServers": {\n        "other": {"command": "x"}\n    }\n}\n'
-    assert merge_into_json(text, PATH, SERVER).why == "writing it anew would change its layout"
+    assert merge_into_json(text, PATH, SERVER).why == "rewriting it would change its layout"
     plain = json.dumps({"mcpServers": {"other": {"command": "x"}}, "theme": "dark"}, indent=4) + "\n"
     joined = merge_into_json(plain, PATH, SERVER)
     assert json.loads(joined.text or "") == {

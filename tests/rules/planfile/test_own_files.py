@@ -79,3 +79,44 @@ def test_a_glob_for_one_path_matches_that_one_alone(path: str, other: str) -> No
     found = scope.read_globs([scope.quote_path(path)])
     assert found.covers(path)
     assert found.covers(other) is (other == path or other.startswith(f"{path}/"))
+
+
+HIDDEN = {"id": "s", "kind": "run", "run": "sh t.sh", "files": ["t.sh"], "hidden": True}
+
+
+def test_hidden_checks_know_where_they_lie() -> None:
+    plan = check_files.note_places(compiled(HIDDEN, run(id="v")), "/plans/p.yaml", "/plans")
+    hidden, seen = plan.dag.nodes[1].promise.checks  # type: ignore[union-attr]
+    assert hidden.as_json()["hidden_paths"] == ["/plans/p.yaml", "/plans/t.sh"]
+    assert "hidden_paths" not in seen.as_json()
+    assert check_files.note_places(compiled(run()), "/plans/p.yaml", "/plans").dag == compiled(run()).dag
+
+
+def test_a_check_is_hidden_from_no_agent_that_would_see_it() -> None:
+    told = [problem.message for problem in compiled(HIDDEN).problems]
+    assert any("gets its whole command" in each for each in told)
+    assert not any("whole command" in problem.message for problem in compiled(run()).problems)
+
+
+def test_a_check_is_hidden_from_no_agent_that_reviews_the_plan() -> None:
+    agents = {
+        "a": {"driver": "script", "argv": ["a"], "fallback": "b"},
+        "b": {"driver": "folder"},
+        "c": {"driver": "script", "argv": ["c"]},
+    }
+    criteria = [{"id": "c", "description": "d", "evidenceRequired": ["s"]}]
+    promise = {"objective": "o", "acceptance": criteria, "checks": [HIDDEN]}
+    task = {"id": "one", "agent": "a", "prompt": "p", "promise": promise}
+    plan = {"plan_id": "p", "agents": agents, "tasks": [task], "review": {"reviewers": ["a", "c"]}}
+    told = [problem.message for problem in compile_plan(reader.plan_of(YamlSource(plan))).problems]
+    assert "'a' reviews the plan, and would see its hidden checks" in told
+    assert "'b' gets its whole command, with every check of it" in told
+
+
+def test_mutants_name_a_check_that_could_notice_them() -> None:
+    mutants, tests = {"id": "m", "kind": "mutants", "of": "tests-pass"}, run(id="tests-pass")
+    assert not [problem for problem in compiled(tests, mutants).problems if "notice the faults" in problem.message]
+    [problem] = [each for each in compiled(tests, {**mutants, "of": "tests-pas"}).problems if "notice" in each.message]
+    assert "did you mean 'tests-pass'" in problem.hint
+    [problem] = [each for each in compiled(tests, {**mutants, "of": "zzzz"}).problems if "notice" in each.message]
+    assert "kind run or tests" in problem.hint

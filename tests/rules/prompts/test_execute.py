@@ -349,7 +349,7 @@ def test_what_the_engine_found_missing_is_said_once_without_ranks(locale: Locale
     assert fenced(said) == [f"- {ISSUES[0]['description']}\n- {ISSUES[1]['description']}"]
     assert words.STILL_MISSING.render(locale, attempt=2) in said
     assert words.DO_IT_NOW.render(locale) in said
-    assert words.MEND.render(locale) not in said
+    assert words.FIX.render(locale) not in said
     assert words.PATCH.render(locale, path='"/run/a b"') in said
     assert words.PATCH.render(locale, path='""') not in prompt(locale=locale, reexecute=again)
     alone = {**again, "validation_result": {**result, "reason": "no file; no page", "issues": []}}

@@ -13,6 +13,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.promise import Trust
 from agenttalk.rules.proof import findings_json
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint, Reason, Screenshot
+from agenttalk.rules.suites.crossing import CrossedTests
 from agenttalk.rules.suites.outcomes import Outcomes
 
 TEXT = st.text(st.characters(exclude_categories=["C", "Z"]), max_size=20)
@@ -32,6 +33,7 @@ FINGERPRINTS = st.builds(
     st.booleans(),
     TEXT,
 )
+NAMES = st.frozensets(TEXT, max_size=3)
 RESULTS = st.builds(
     CheckResult,
     TEXT,
@@ -49,6 +51,7 @@ RESULTS = st.builds(
     tests=st.none() | TESTS,
     flaky=st.tuples(TEXT) | st.just(()),
     isolated=st.none() | st.booleans(),
+    crossed=st.none() | st.builds(CrossedTests, NAMES, NAMES, st.dictionaries(TEXT, TEXT, max_size=2)),
     by=TEXT,
     pictures=st.tuples(st.builds(Screenshot, TEXT, TEXT, st.integers(0, 10**9))) | st.just(()),
 )

@@ -48,6 +48,18 @@ def test_disputes_count_for_whoever_raised_them() -> None:
 
 @pytest.mark.mends("F15")
 @pytest.mark.parametrize(
+    ("seen", "hidden", "expected"), [(True, False, 1), (False, False, 0), (True, True, 0), (None, False, 0)]
+)
+def test_what_passed_only_the_checks_that_its_agent_knew_is_counted(seen: Any, hidden: bool, expected: int) -> None:
+    checks = [
+        {"id": "s", "passed": hidden, "hidden": True},
+        *([{"id": "v", "passed": seen}] if seen is not None else []),
+    ]
+    [(_, tally)] = said("turn.ended", turn("NOT_FULFILLED", checks=checks))
+    assert tally.gamed == expected
+
+
+@pytest.mark.parametrize(
     ("more", "expected"),
     [
         ({"sandbox": "plain"}, 1),

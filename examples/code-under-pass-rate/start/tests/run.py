@@ -1,4 +1,4 @@
-"""Runs all tests beside this file and writes what came of each as JUnit XML, to the file that is named."""
+"""Runs all tests beside this file and writes the result of each as JUnit XML, to the file that is named."""
 
 import pathlib
 import sys

@@ -8,12 +8,14 @@ import os
 import secrets
 import sys
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from agenttalk.adapters import http_client
 from agenttalk.adapters.checking import schema_check, served_checks
+from agenttalk.adapters.checking.boundary_run import BoundaryRefusedError, BoundaryRun, hash_programs, is_shown
 from agenttalk.adapters.checking.command import CheckContext, CommandOutcome, CommandRunner, ShellCommand
 from agenttalk.adapters.checking.served_checks import ServedChecks
 from agenttalk.adapters.checking.suite_run import SuiteRun, hash_harness
@@ -51,8 +53,9 @@ from agenttalk.rules.proof.evidence import (
     ResultSource,
     Screenshot,
 )
-from agenttalk.rules.suites import canaries, junit, runner_calls
+from agenttalk.rules.suites import canaries, crossing, junit, runner_calls
 from agenttalk.rules.suites.channel import SuiteSession
+from agenttalk.rules.suites.crossing import CrossedTests
 from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
 from agenttalk.rules.suites.runner_calls import RunnerCall
 from agenttalk.rules.text import check_words
@@ -88,6 +91,10 @@ class CheckFacts:
     """How its results came there, if that was seen."""
     before_work: bool = False
     """Whether the tree is that from before the work."""
+    judged: tuple[str, ...] | None = None
+    """Files of the checkout that no work has changed, where these are not simply the protected ones."""
+    crossed: CrossedTests | None = None
+    """How the tests ended over the boundary before the work, if that was seen."""
     changed: tuple[str, ...] = ()
     """Paths that the work changed."""
     git: GitFacts | None = None
@@ -122,6 +129,16 @@ class _CheckOutcome:
     """Its trust, where that does not follow from the check."""
     pictures: tuple[Screenshot, ...] = ()
     source: ResultSource = ""
+    crossed: CrossedTests | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _SuiteOutcome:
+    """One run of a command, judged."""
+
+    done: CommandOutcome
+    judged: SuiteJudgement
+    crossed: CrossedTests | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +216,7 @@ class Checker:
             flaky=outcome.flaky,
             isolated=done.isolated if done else None,
             source=outcome.source,
+            crossed=outcome.crossed,
             by=outcome.by,
             pictures=outcome.pictures,
         )
@@ -226,7 +244,7 @@ class Checker:
             isolated=await self._runner.isolates(_demanding(context, facts)) if runs else None,
             network=runs and context.network,
             base=evidence.hash_known_tests(facts.base) if reports else "",
-            harness=f"{hash_harness()} {facts.base_source}".rstrip() if reports else "",
+            harness=_describe_harness(check, facts) if isinstance(check, RunCheck | TestsCheck) else "",
         )
 
     async def _find(
@@ -265,16 +283,20 @@ class Checker:
         return await self._forge(check)
 
     async def _command(self, check: RunCheck, sealed: _CommandSite) -> _CheckOutcome:
-        done, judged = await self._judged(check, sealed.checkout, sealed)
+        made = await self._judged(check, sealed.checkout, sealed)
         left = check.retries
-        while left and sealed.again is not None and check_results.is_worth_another_run(judged.finding, done.ran):
+        while (
+            left and sealed.again is not None and check_results.is_worth_another_run(made.judged.finding, made.done.ran)
+        ):
             left -= 1
-            done, judged = await self._judged(check, await sealed.again(), sealed)
+            made = await self._judged(check, await sealed.again(), sealed)
+        judged = made.judged
         flaky = (check.id,) if judged.finding.passed and left < check.retries else ()
-        return _CheckOutcome(judged.finding, done, judged.tests, flaky, source=judged.source)
+        return _CheckOutcome(judged.finding, made.done, judged.tests, flaky, source=judged.source, crossed=made.crossed)
 
     async def _suite(self, check: TestsCheck, sealed: _CommandSite) -> _CheckOutcome:
-        done, judged = await self._judged(check, sealed.checkout, sealed)
+        made = await self._judged(check, sealed.checkout, sealed)
+        done, judged = made.done, made.judged
         finding, ran, tests, source = judged.finding, done.ran, judged.tests, judged.source
         flaky: frozenset[str] = frozenset()
         left = check.retries
@@ -282,7 +304,8 @@ class Checker:
             left and sealed.again is not None and tests is not None and check_results.is_worth_another_run(finding, ran)
         ):
             left -= 1
-            done, judged = await self._judged(check, await sealed.again(), sealed)
+            made = await self._judged(check, await sealed.again(), sealed)
+            done, judged = made.done, made.judged
             finding = judged.finding
             if judged.tests is None or finding.reason not in {"", "tests_failed"}:
                 break
@@ -290,12 +313,88 @@ class Checker:
             flaky |= recovered
             ran = ProgramExit("finished", 1 if tests.failed or tests.beyond else 0)
             finding = suite_results.judge_merged(check, ran, tests, sealed.facts.base)
-        return _CheckOutcome(finding, done, tests, tuple(sorted(flaky)), source=source)
+        return _CheckOutcome(finding, done, tests, tuple(sorted(flaky)), source=source, crossed=made.crossed)
 
-    async def _judged(
+    async def _judged(self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _CommandSite) -> _SuiteOutcome:
+        """Run a command once, and judge it; its tests over the boundary, where they are to be."""
+        refusal = await self._explain_boundary(check, sealed)
+        if check.boundary == "process":
+            if refusal:
+                return _refuse(refusal)
+            return await self._judged_across(check, checkout, sealed)
+        made = await self._judged_here(check, checkout, sealed)
+        facts = sealed.facts
+        if refusal or not (facts.before_work or (made.judged.finding.passed and made.judged.tests is not None)):
+            return made
+        return await self._add_crossing(check, checkout, sealed, made)
+
+    async def _explain_boundary(self, check: RunCheck | TestsCheck, sealed: _CommandSite) -> str:
+        """Explain why a command is not run over the boundary; empty if it is."""
+        if check.boundary == "off" or not crossing.runs_over_boundary(check.run):
+            return check_words.BOUNDARY_OTHER_RUNNER(run=check.run[:80])
+        if not any(is_shown(path) and test_runners.is_test(path) for path in _held(check, sealed.facts)):
+            return check_words.BOUNDARY_NO_TESTS()
+        if await self._runner.tier(_demanding(sealed.context, sealed.facts)) != "bubblewrap":
+            return check_words.BOUNDARY_NO_SANDBOX()
+        return ""
+
+    async def _judged_across(
         self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _CommandSite
-    ) -> tuple[CommandOutcome, SuiteJudgement]:
-        """Run a command once, and judge it. A report that it writes is read when no process of the run is left."""
+    ) -> _SuiteOutcome:
+        """Run a suite over the boundary alone, and judge what the judge's runner says."""
+        path = check.junit if isinstance(check, TestsCheck) else None
+        limit = sealed.context.limits.report_bytes
+        command = await self._make_command(check, checkout, sealed)
+        context, held = _demanding(sealed.context, sealed.facts), _held(check, sealed.facts)
+        try:
+            async with BoundaryRun.open(self._runner, command, checkout, context, held) as run:
+                async with SuiteRun.open(sealed.context) as suite:
+                    done = await self._runner.run(suite.prepare(run.prepare(command)), context)
+                    sessions = suite.read_sessions()
+                report = None
+                if path is not None and done.ran.how == "finished":
+                    written = await asyncio.to_thread(run.read_report, path, limit)
+                    report = junit.parse(written) if written is not None else None
+                crossed = await asyncio.to_thread(run.read_tests, limit)
+        except BoundaryRefusedError as error:
+            return _refuse(str(error))
+        facts = sealed.facts
+        seen = SuiteFacts(done.ran, sessions, report, facts.base, facts.base_source, facts.before_work)
+        judged = suite_results.judge_suite(check, seen)
+        if judged.finding.passed and (crossed is None or not crossed.passed):
+            judged = replace(judged, finding=CheckFinding(False, "boundary", check_words.BOUNDARY_SILENT()))
+        return _SuiteOutcome(done, _count_crossed(judged, crossed), crossed)
+
+    async def _add_crossing(
+        self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _CommandSite, made: _SuiteOutcome
+    ) -> _SuiteOutcome:
+        """Run tests of a suite again over the boundary: all before the work, and afterwards those that were chosen."""
+        facts = sealed.facts
+        held = _held(check, facts)
+        chosen = None
+        if not facts.before_work:
+            allowed = await asyncio.to_thread(_find_allowed, checkout, held, sealed.context.limits.read_bytes)
+            chosen = crossing.choose_tests(facts.crossed, allowed, facts.base)
+            if not chosen:
+                return replace(made, judged=_count_crossed(made.judged, CrossedTests()))
+        command = await self._make_command(check, checkout, sealed)
+        context = _demanding(sealed.context, facts)
+        try:
+            async with BoundaryRun.open(self._runner, command, checkout, context, held, chosen) as run:
+                await self._runner.run(run.prepare(command), replace(context, progress=None))
+                crossed = await asyncio.to_thread(run.read_tests, sealed.context.limits.report_bytes)
+        except BoundaryRefusedError:
+            return made
+        if facts.before_work:
+            return replace(made, crossed=crossed)
+        failure = crossing.explain_failure(chosen or (), crossed)
+        judged = _count_crossed(made.judged, crossed)
+        if failure:
+            judged = replace(judged, finding=CheckFinding(False, "boundary", failure))
+        return replace(made, judged=judged, crossed=crossed)
+
+    async def _judged_here(self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _CommandSite) -> _SuiteOutcome:
+        """Run a command in one process with the work. A report is read when no process of the run is left."""
         path = check.junit if isinstance(check, TestsCheck) else None
         if path is not None:
             await asyncio.to_thread(checkout.remove, path)  # a report that exists already
@@ -315,7 +414,7 @@ class Checker:
             judged = replace(
                 judged, finding=await self._try_canaries(check, checkout, sealed, sessions, judged.finding)
             )
-        return done, judged
+        return _SuiteOutcome(done, judged)
 
     async def _try_canaries(
         self,
@@ -364,11 +463,16 @@ class Checker:
     async def _once(
         self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _CommandSite, suite: SuiteRun | None = None
     ) -> CommandOutcome:
+        command = await self._make_command(check, checkout, sealed)
+        command = suite.prepare(command) if suite is not None else command
+        return await self._runner.run(command, _demanding(sealed.context, sealed.facts))
+
+    async def _make_command(self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _CommandSite) -> ShellCommand:
         await asyncio.to_thread(_own_files, check, checkout, sealed.facts)
         await asyncio.to_thread(_unshadowed, check, checkout, sealed.facts.standing)
         cwd = _folder_of(check, checkout)
         facts, context = sealed.facts, sealed.context
-        command = ShellCommand(
+        return ShellCommand(
             check.run,
             checkout.path,
             cwd,
@@ -378,8 +482,6 @@ class Checker:
             made=_present(checkout, context.made),
             known_tests=len(facts.base.known) if facts.base is not None else None,
         )
-        command = suite.prepare(command) if suite is not None else command
-        return await self._runner.run(command, _demanding(context, facts))
 
     async def _served_work(self, check: ServiceCheck | BrowserCheck, sealed: _CommandSite) -> _CheckOutcome:
         left = check.retries
@@ -501,6 +603,44 @@ def _own_files(check: AnyCheck, checkout: Folder, facts: CheckFacts) -> None:
 def _demanding(context: CheckContext, facts: CheckFacts) -> CheckContext:
     """Combine the operator's settings with what the work demands beyond them."""
     return replace(context, least=facts.tier, isolation="required" if facts.required else context.isolation)
+
+
+def _held(check: RunCheck | TestsCheck, facts: CheckFacts) -> tuple[str, ...]:
+    """List the files of a check that the work cannot change."""
+    return (*(facts.protected if facts.judged is None else facts.judged), *(check.files or ()))
+
+
+def _describe_harness(check: RunCheck | TestsCheck, facts: CheckFacts) -> str:
+    """Hash what runs beside the runners, and what is known from before the work."""
+    parts = [hash_harness(), facts.base_source]
+    if check.boundary != "off" and crossing.runs_over_boundary(check.run):
+        parts += [hash_programs(), crossing.hash_crossed(facts.crossed), "before" if facts.before_work else ""]
+    return " ".join(filter(None, parts))
+
+
+def _refuse(why: str) -> _SuiteOutcome:
+    done = CommandOutcome(ProgramExit("not_started", None, why), isolated=False)
+    return _SuiteOutcome(done, SuiteJudgement(CheckFinding(False, "boundary", why), ""))
+
+
+def _count_crossed(judged: SuiteJudgement, crossed: CrossedTests | None) -> SuiteJudgement:
+    """Add to a finding how many tests were judged in another process."""
+    if not judged.finding.passed or judged.tests is None:
+        return judged
+    count = len(crossed.passed) if crossed is not None else 0
+    note = check_words.BOUNDARY_COUNT(count=count, total=max(count, len(judged.tests.ran)))
+    finding = replace(judged.finding, detail=join([*filter(None, [judged.finding.detail]), note], LISTED))
+    return replace(judged, finding=finding)
+
+
+def _find_allowed(checkout: Folder, held: Iterable[str], limit: int) -> frozenset[str]:
+    """Find the tests that may be judged over the boundary for what their source says."""
+    found: set[str] = set()
+    for path in held:
+        if path.endswith(".py") and test_runners.is_test(path):
+            with suppress(AgentTalkError):
+                found |= crossing.find_plain_tests(path, checkout.read(path, limit))
+    return frozenset(found)
 
 
 def _present(checkout: Folder, paths: Iterable[str]) -> tuple[Path, ...]:

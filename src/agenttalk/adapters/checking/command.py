@@ -19,7 +19,7 @@ from agenttalk.adapters import program_files, sandbox
 from agenttalk.adapters.checking import service_relay, touched_files
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError
-from agenttalk.ports.agents import Confinement, Driver, MountNamespace, ProgramTurn, SandboxSelector, TurnEnd
+from agenttalk.ports.agents import BindMount, Confinement, Driver, MountNamespace, ProgramTurn, SandboxSelector, TurnEnd
 from agenttalk.ports.storage import Ids
 from agenttalk.rules.checks import check_results
 from agenttalk.rules.checks.check_results import ExitKind, ProgramExit
@@ -118,6 +118,12 @@ class ShellCommand:
     """What was prepared in the checkout; it must not change either."""
     shown: tuple[Path, ...] = ()
     """What it may read although it lies in a folder for temporary files."""
+    written: tuple[Path, ...] = ()
+    """What it may write besides the checkout."""
+    binds: tuple[BindMount, ...] = ()
+    """What it sees at another place."""
+    read_only: bool = False
+    """Whether it may write nothing of the checkout."""
     known_tests: int | None = None
     """How many tests there were before the work, if that is known."""
     port: int | None = None
@@ -169,6 +175,11 @@ class CommandRunner:
     async def isolates(self, context: CheckContext) -> bool:
         """Return whether commands run in a sandbox here."""
         return (await self._room(context)).isolated
+
+    async def tier(self, context: CheckContext) -> Tier:
+        """Return the sandbox that commands run in here; `plain` where they do not run at all."""
+        room = await self._room(context)
+        return "plain" if room.refusal else room.tier
 
     async def run(self, command: ShellCommand, context: CheckContext) -> CommandOutcome:
         """Run a command to its end. Never raises for what the command does; cancelling kills it first."""
@@ -305,9 +316,10 @@ def _confinement(
     return Confinement(
         room.tier,
         network=room.network,
-        writable=(checkout, *sorted(pinned)),
-        readonly=(*kept, *made, *context.readable, *command.shown),
+        writable=(*(() if command.read_only else (checkout, *sorted(pinned))), *command.written),
+        readonly=(*((checkout,) if command.read_only else ()), *kept, *made, *context.readable, *command.shown),
         hidden=context.masked,
+        binds=command.binds,
         guarded=True,
         bare=True,
         temporary=temporary,

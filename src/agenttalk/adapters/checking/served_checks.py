@@ -45,7 +45,7 @@ _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
 @dataclass(frozen=True, slots=True)
 class ServedOutcome:
-    """What came of a check of a service."""
+    """The result of a check of a service."""
 
     finding: CheckFinding
     done: CommandOutcome

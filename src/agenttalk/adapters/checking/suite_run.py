@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +30,8 @@ _LONGEST_PATH: Final = 100
 """Bytes of a socket's path, at most."""
 _MOST_RUNNERS: Final = 64
 """Runners that may report in one run."""
-_CHUNK: Final = 1 << 16
+_CHUNK: Final = 1 << 18
+_PAUSE: Final = 0.02
 _PYTHON_PATH: Final = "PYTHONPATH"
 
 
@@ -94,7 +95,19 @@ class SuiteRun:
                     continue
                 end.setblocking(False)
                 self._readers[end] = ChannelReader(self._limit)
-                loop.add_reader(end, self._read, end)
+                loop.add_reader(end, self._read_soon, end)
+
+    def _read_soon(self, end: socket.socket) -> None:
+        """Read what has arrived, and look again a moment later: waking for each of many quick tests would slow them."""
+        loop = asyncio.get_running_loop()
+        self._read(end)
+        if end in self._readers:
+            loop.remove_reader(end)
+            loop.call_later(_PAUSE, self._listen_to, end)
+
+    def _listen_to(self, end: socket.socket) -> None:
+        if end in self._readers:
+            asyncio.get_running_loop().add_reader(end, self._read_soon, end)
 
     def _read(self, end: socket.socket) -> bool:
         """Read what has arrived. False when nothing is left now."""
@@ -120,7 +133,7 @@ class SuiteRun:
         self._readers.clear()
 
 
-@cache
+@lru_cache(maxsize=8)
 def hash_harness() -> str:
     """Hash what runs beside the runners: with another harness a result may be another one."""
     return wire.sha256(b"\0".join(path.name.encode() + b"\0" + path.read_bytes() for path in _list_files()))
@@ -146,6 +159,6 @@ def _lay_out(temporary: Path | None) -> Path:
     return folder
 
 
-@cache
+@lru_cache(maxsize=8)
 def _read_harness(name: str) -> str:
     return (HARNESS / f"{name}.py").read_text(encoding="utf-8")

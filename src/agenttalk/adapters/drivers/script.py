@@ -281,7 +281,7 @@ _START_FAULTS: Final = {
     errno.ENOEXEC: "no_program",
     errno.E2BIG: "too_long",
 }
-"""Errors of starting a program that the reader can mend."""
+"""Errors of starting a program that the reader can fix."""
 
 
 def _why(step: str, number: int, turn: ProgramTurn) -> str:

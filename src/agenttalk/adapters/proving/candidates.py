@@ -58,7 +58,7 @@ class _PersonQuestion(Exception):  # noqa: N818 - it is not an error
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """What came of checking a candidate."""
+    """The result of checking a candidate."""
 
     proof: WorkProof
     candidate: MergeCandidate | None = None

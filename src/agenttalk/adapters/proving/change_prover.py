@@ -61,7 +61,9 @@ class ChangeProver:
         async def run(name: str, tree: str) -> CheckResult:
             if tree not in self._results:
                 announce(name)
-                self._results[tree] = await self._run(change, tree, base)
+                known = tree in {base, held_tree}
+                before = self._results.get(base)
+                self._results[tree] = await self._run(change, tree, base, before, judged=known)
             return self._results[tree]
 
         before = await run("base", base)
@@ -71,15 +73,18 @@ class ChangeProver:
         runs = CheckRuns(after, before, kept, tested)
         return ProvenChange(change_proof.judge_change(change, runs, remarks), runs)
 
-    async def _run(self, change: ChangeUnderProof, tree: str, base: str) -> CheckResult:
-        """Run the check in a sealed checkout of a tree."""
+    async def _run(
+        self, change: ChangeUnderProof, tree: str, base: str, before: CheckResult | None, *, judged: bool
+    ) -> CheckResult:
+        """Run the check in a sealed checkout of a tree. `judged` says whether its tests are those of the base."""
         paths = await asyncio.to_thread(self._trees.list_paths, tree)
         held = sorted((path for path in paths if change.protection.covers(path)), key=test_runners.is_test)
-        before = self._results.get(base)
         facts = CheckFacts(
             tree=tree,
             protected=tuple(held),
             standing=self._standing(change),
+            judged=tuple(held) if judged else (),
+            crossed=before.crossed if before is not None else None,
             base_source=suite_results.find_settled_source(before),
             before_work=tree == base,
             changed=tuple(file.path for file in change.files) if tree != base else (),

@@ -95,9 +95,11 @@ class CheckRunner:
             facts,
             base=before.tests if before is not None else None,
             base_source=suite_results.find_settled_source(before),
+            crossed=before.crossed if before is not None else None,
         )
         result = await self._run_cached(job, check, facts, checkout, "checks")
-        return evidence.apply_redness(result, evidence.judge_baseline(check, before))
+        found = evidence.apply_redness(result, evidence.judge_baseline(check, before))
+        return replace(found, hidden=getattr(check, "hidden", False))
 
     async def _run_cached(
         self, job: Job, check: AnyCheck, facts: CheckFacts, checkout: CheckoutOpener, part: TurnPart
@@ -256,8 +258,10 @@ class CheckRunner:
         if missing or (base is None and space is not None and checks):
             prepared = await self.prepare(space, job, onto) if missing and space is not None else None
             standing: frozenset[str] = frozenset()
+            judged: tuple[str, ...] = ()
             if space is not None:
                 standing = await inputs.find_runner_paths(space, await space.base(), job.command.promise)
+                judged = await inputs.find_standing(space, onto, job.command.promise)
             facts = CheckFacts(
                 tree=onto or "empty",
                 files=inputs.files_of_checks(job.command.promise),
@@ -265,6 +269,7 @@ class CheckRunner:
                 required=job.profile.isolated_only,
                 standing=standing,
                 before_work=True,
+                judged=judged,
             )
             checkout = open_tree(space, onto, prepared) if space is not None else self.open_files(_NO_FILES)
             for check in missing:

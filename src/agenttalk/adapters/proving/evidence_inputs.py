@@ -293,6 +293,12 @@ async def find_runner_paths(space: PlanWorkspace, tree: str, promise: Completion
     return frozenset(named & (await space.trees.find_covered(tree)).files.keys()) if named else frozenset()
 
 
+async def find_standing(space: PlanWorkspace, tree: str, promise: CompletionPromise | None) -> tuple[str, ...]:
+    """List the files of a tree from before the work that its checks protect."""
+    base = FileTree.from_paths((await space.trees.find_covered(await space.base())).files)
+    return await find_guarded(space, tree, protection.derive_protection(promise, base))
+
+
 async def find_guarded(space: PlanWorkspace, tree: str, protected: Protection) -> tuple[str, ...]:
     """List files of a tree that must not change, even while checks run: what the plan names, then what checks name.
 

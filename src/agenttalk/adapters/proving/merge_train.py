@@ -65,7 +65,7 @@ class MergeTrain:
     @contextmanager
     def join(self, lease: str) -> Iterator[TrainPlace]:
         """Stand in line; the holder of the turn stands first. Leaving without having landed rebuilds those behind."""
-        # While the train was empty, no member read the branch, so the tip is read anew.
+        # While the train was empty, no member read the branch, so the tip is read again.
         if not self._line.members:
             self._landed = ""
         self._update(self._line.join(lease, first=self._holder == lease))

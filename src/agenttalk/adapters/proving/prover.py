@@ -30,7 +30,7 @@ from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.plan import Workspace as Repository
-from agenttalk.contracts.promise import AnyCheck, JsonCheck
+from agenttalk.contracts.promise import AnyCheck, CompletionPromise, JsonCheck
 from agenttalk.ports.agents import InputContent, Job
 from agenttalk.ports.proof import (
     AcceptedWork,
@@ -44,11 +44,12 @@ from agenttalk.ports.proof import (
 )
 from agenttalk.ports.storage import Blobs, Clock
 from agenttalk.ports.transport import BaseStore
+from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.proof import findings_json, rework
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
 from agenttalk.rules.proof.performance import Performance, SubmittedWork, TipMove, WorkProof
 from agenttalk.rules.proof.staleness import EvidenceBasis
-from agenttalk.rules.text import verdict_words
+from agenttalk.rules.text import check_words, verdict_words
 
 _SHOWN: Final = 48 * 1024
 """Bytes of a diff that people see who decide about it."""
@@ -118,6 +119,7 @@ class WorkspaceProver:
         # The work may be merged already: the store may come from an older backup than the repository.
         merged = await space.find_merge(job.command.command_id, tip)
         before = await space.trees.resolve(f"{merged}^1") if merged else tip
+        await _refuse_visible(space, promise, await space.base())
         prepared = await self._checks.prepare(space, job, tip)
         _, held = await self._workspaces.read_protection(space, promise, job.neighbours)
         if job.profile.driver == "remote":
@@ -316,3 +318,11 @@ def _with_patch(job: Job, patch: str) -> Job:
     data = patch.encode("utf-8", "surrogateescape")
     content = InputContent(rework.PREVIOUS_INPUT, rework.PATCH, wire.sha256(data), len(data), data)
     return replace(job, inputs=(*job.inputs, content))
+
+
+async def _refuse_visible(space: PlanWorkspace, promise: CompletionPromise | None, base: str) -> None:
+    """Raise InputError when a file of a hidden check lies where the agent works."""
+    for check in inputs.checks_of(promise):
+        for path in check.files or () if hidden_checks.is_hidden(check) else ():
+            if await space.trees.read(base, path) is not None:
+                raise InputError(Code.CHECK_CANNOT_RUN, check_words.HIDDEN_IN_TREE(path=path, id=check.id))

@@ -19,9 +19,9 @@ from agenttalk.adapters.workspaces.transport.pack_size import refuse_pack
 from agenttalk.adapters.workspaces.transport.submitted_tree import SubmittedTree
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from agenttalk.contracts.errors import Code, MachineError, UsageError
-from agenttalk.ports.agents import Job
+from agenttalk.ports.agents import AttemptBase, Job
 from agenttalk.ports.storage import Blobs, Clock
-from agenttalk.ports.transport import AttemptBase, BaseStore
+from agenttalk.ports.transport import BaseStore
 from agenttalk.rules.checks.protection import Boundary
 from agenttalk.rules.proof.performance import SubmittedWork
 

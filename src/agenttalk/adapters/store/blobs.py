@@ -103,7 +103,7 @@ def blob_path(folder: Path, digest: str) -> Path:
 
 
 def _write(folder: Path, start: bytes, rest: BinaryIO) -> str:
-    """Written anew even when it is there: that also repairs one that was damaged."""
+    """Written again even when it exists: that also repairs one that was damaged."""
     draft = files.DraftFile(folder)
     try:
         hasher, chunk = sha256(), start

@@ -120,7 +120,7 @@ class DatabaseReader(BatchWorker[Question]):
         super().__init__(f"read {name}")
 
     def answer(self, jobs: list[WorkItem[Question]]) -> None:
-        """Answer each query by itself. A lost connection is made anew once."""
+        """Answer each query by itself. A lost connection is made again once."""
         for job in jobs:
             try:
                 job.value = self._answer(job.board, job.ask)

@@ -70,7 +70,7 @@ class HeadsFile:
         with self._lock:
             self._disputed.add(chain)
         LOG.error(
-            "the ledger %s is not what %s knows of it: 'agenttalk audit verify' says where. If you made the root anew "
+            "the ledger %s is not what %s knows of it: 'agenttalk audit verify' says where. If you made the root again "
             "yourself, move that file away",
             chain,
             self._path,

@@ -77,7 +77,7 @@ class RootLock:
             raise MachineError(
                 Code.STORE_DAMAGED,
                 f"{self._root / 'data'} was deleted or replaced while it was in use: what happened since is lost",
-                hint="restore a backup ('agenttalk restore'), or begin anew in another root",
+                hint="restore a backup ('agenttalk restore'), or start with a new root",
             )
 
     def announce(self, *, http: str | None, socket: str | None, passing: bool = False) -> None:

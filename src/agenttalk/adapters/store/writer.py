@@ -325,7 +325,7 @@ class DatabaseWriter(BatchWorker[Work]):
         super().__init__(f"write {name}")
 
     def answer(self, jobs: list[WorkItem[Work]]) -> None:
-        """Run a batch and commit it. When that fails, every job of it fails and the next batch begins anew."""
+        """Run a batch and commit it. When that fails, every job of it fails and the next batch begins again."""
         try:
             self._commit(jobs)
         except Exception as error:  # noqa: BLE001 - the top of the loop: no waiter may hang

@@ -3,7 +3,7 @@
 Most of it is one link to the user's folder. But what a package manager installs may lead back to the tree beside it: an
 editable installation names its folder, a workspace of npm is a link to it, a script names its interpreter. A link to
 such a folder would lead every check to the user's own files, and not to the work. So the folders on the way to such an
-entry are made anew in the checkout, the entry is written with the path of the checkout, and all else in them is a link.
+entry are made in the checkout, the entry is written with the path of the checkout, and all else in them is a link.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _SMALL: Final = 8 * 1024 * 1024
 _LISTINGS: Final = 6
 """Listings that are remembered."""
 _NEAR: Final = 2_000
-"""Changes from which on a tree is listed anew."""
+"""The number of changes above which a tree is listed again."""
 _STALE: Final = 10 * 1_000_000_000
 """Nanoseconds after which a lock on one of our own refs is stale."""
 

@@ -44,7 +44,7 @@ class WorkspaceSettings:
     """Paths of the folder that are linked into every checkout. Without a sandbox they stay as writable as they are."""
     limits: TreeLimits = field(default_factory=TreeLimits)
     overlay_files: int = 1_000
-    """Files of a tree from which on checks share them by overlays; a smaller one is sooner written anew."""
+    """Files of a tree from which on checks share them by overlays; writing a smaller one again is cheaper."""
     program: str = "git"
     seconds: float = 600.0
     """Seconds that one call of git may take."""

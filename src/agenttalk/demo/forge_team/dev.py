@@ -21,7 +21,7 @@ def ci_failure():
     sha = pushed(FACTS["branch"], {"price.py": RUNS}, "The build is green")
     forge("PATCH", f"/pulls/{FACTS['pr_number']}", {"title": "The price"})
     forge("POST", f"/pulls/{FACTS['pr_number']}/requested_reviewers", {"reviewers": ["agent-reviewer"]})
-    report("Read the log, mended the name, pushed, asked for a review.", push={"sha": sha})
+    report("Read the log, fixed the name, pushed, asked for a review.", push={"sha": sha})
 
 
 def review_result():

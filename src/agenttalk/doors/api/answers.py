@@ -139,32 +139,6 @@ class LedgerVerification(TypedDict):
     chains: list[ChainAnswer]
 
 
-class JudgedTask(TypedDict):
-    """A finished task, as a policy would have judged it."""
-
-    command_id: str | None
-    standing: str
-    plan_id: str
-    task_id: str
-    reasons: list[str]
-
-
-class ReplayTotals(TypedDict):
-    """How many finished tasks a policy would have kept and refused."""
-
-    kept: int
-    refused: int
-    unknown: int
-
-
-class ReplayAnswer(TypedDict):
-    """Finished tasks, as a policy would have judged them."""
-
-    dones: list[JudgedTask]
-    totals: ReplayTotals
-    next: JsonObject | None
-
-
 class QuestionList(TypedDict):
     """Open questions."""
 
@@ -211,47 +185,3 @@ class PublishedAnswer(TypedDict):
     """How many files were written."""
 
     written: int
-
-
-class CreatedTask(TypedDict):
-    """A task that a forge's present state demands."""
-
-    task: str
-    action_type: str
-    assignee: str
-    object: str
-
-
-class ClosedTask(TypedDict):
-    """A task that a forge's present state makes superfluous."""
-
-    task: str
-    why: str
-
-
-class ReadError(TypedDict):
-    """Something that could not be read at a forge."""
-
-    where: str
-    code: str
-    message: str
-
-
-class SourceReport(TypedDict):
-    """What was read at a forge, and what was done about it."""
-
-    source: str
-    repositories: int
-    things: int
-    made: list[CreatedTask]
-    closed: list[ClosedTask]
-    restored: list[str]
-    errors: list[ReadError]
-
-
-class ReconcileAnswer(TypedDict):
-    """What reading the forges led to."""
-
-    ok: bool
-    dry_run: bool
-    sources: list[SourceReport]

@@ -114,7 +114,7 @@ class SteerBody(Body):
     checkpoint: Checkpoint | None = None
     """Which one is overridden."""
     answer: str = ""
-    """What is to become of a task that has no round of rework left: `grant N`, `accept` or `abort`."""
+    """The decision about a task that has no round of rework left: `grant N`, `accept` or `abort`."""
     by: Text | None = None
 
 

@@ -60,7 +60,9 @@ from agenttalk.engine.plans.revision import Difference
 from agenttalk.engine.proof.disputes import DisputeReceipt
 from agenttalk.engine.proof.honesty import HonestyReport
 from agenttalk.engine.proof.plan_closer import VerifiedPlan
+from agenttalk.engine.proof.policy_replay import ReplayPage
 from agenttalk.engine.runs.plan_actions import ActionResult
+from agenttalk.engine.toolchain.reconciler import ReconcileResult
 from agenttalk.engine.views.models import ledger as ledger_models
 from agenttalk.engine.views.models import mail as mail_models
 from agenttalk.engine.views.models import plans as plan_models
@@ -375,7 +377,7 @@ FORGE_ROUTES: Final = (
         roles=OPERATOR,
         handler=toolchain.reconcile,
         body=bodies.ReconcileBody,
-        answer=answers.ReconcileAnswer,
+        answer=ReconcileResult,
         repeatable=True,
     ),
 )
@@ -896,7 +898,7 @@ ENGINE_ROUTES: Final = (
         roles=OPERATOR,
         handler=ledger.replay_policy,
         body=ledger.ReplayBody,
-        answer=answers.ReplayAnswer,
+        answer=ReplayPage,
         repeatable=True,
     ),
     RouteSpec(

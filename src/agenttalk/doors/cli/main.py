@@ -189,7 +189,7 @@ def main(
     """The work engine for teams of AI agents in which done is proven, not claimed."""
     errors: CommandOutput = ctx.obj  # of `call`, which prints errors in the same language
     locale = language or choose_locale(os.environ)
-    errors.locale = "en" if errors.as_json else locale
+    errors.use_locale(locale)
     ctx.obj = CommonOptions(root, as_json, locale)
 
 

@@ -157,7 +157,7 @@ TOOLS: Final = (
     ),
     Tool(
         "submit_result",
-        "End your turn: say what came of it (or why it failed, as error). Hand in outputs before. The engine "
+        "End your turn: say what you did (or why it failed, as error). Hand in outputs before. The engine "
         "decides what it is worth.",
         AGENTS,
         (f"POST {_TASK}/result",),

@@ -131,7 +131,7 @@ async def replay(service: Service, request: Request, reader: PageContext, _: For
 
 
 async def redeliver(service: Service, request: Request, reader: PageContext, _: FormData) -> FormResult:
-    """Decide anew about a delivery that failed."""
+    """Decide again about a delivery that failed."""
     await ledger.replay_webhook(service.deps, request.path_params["id"], by=_name(reader))
     service.receiver.wake()
     return FormResult(_done(reader, PAGE["a_replay"].render(reader.language)), "/deliveries")

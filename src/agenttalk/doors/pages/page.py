@@ -61,7 +61,7 @@ class PageContext:
     waiting: int = 0
     """How many questions wait for an answer."""
     told: str = ""
-    """What came of the last form."""
+    """The result of the last form."""
 
     @property
     def may_act(self) -> bool:

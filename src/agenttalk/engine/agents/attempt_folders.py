@@ -12,6 +12,7 @@ from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.engine.core.attempt_paths import AttemptPaths
 from agenttalk.ports.folders import Folder
+from agenttalk.rules.checks import hidden_checks
 
 LOG = logging.getLogger(__name__)
 _WORKSPACE: Final = "workspace"
@@ -25,7 +26,7 @@ def make_folders(root: Folder, agent_id: str, layout: AttemptPaths, command: Com
         if error.code is not Code.FILE_UNSAFE or not _cleared(root, agent_id, layout):
             raise
         _make(root, agent_id, layout)
-    root.write(layout.command, command.to_bytes() + b"\n")
+    root.write(layout.command, hidden_checks.hide_command(command).to_bytes() + b"\n")
     written = root.entry(layout.command)
     return replace(layout, since=written.ctime_ns if written else 0)
 

@@ -332,7 +332,7 @@ class CodingAttempt:
         ended = await self.run(self.turn.prompt, going_on=True) if self.can_go_on else None
         if ended is not None and (self.account.tools or self.account.used.tokens or ended.how != "finished"):
             return ended
-        self._earlier = self._before = NOTHING  # the agent does not know the session: begin anew
+        self._earlier = self._before = NOTHING  # the agent does not know the session: begin again
         self.account, self.runs = RunSummary(), 0
         return None
 

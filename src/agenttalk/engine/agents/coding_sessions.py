@@ -18,7 +18,7 @@ from agenttalk.rules.core.usage import UsageTotals, read_number
 _NOTE: Final = "session.json"
 _KEPT: Final = "session"
 _LARGEST: Final = 32 * 1024 * 1024
-"""Bytes of a session that is kept; a longer one begins anew."""
+"""Bytes of a session that is kept; a longer one begins again."""
 _DEEPEST: Final = 20
 
 

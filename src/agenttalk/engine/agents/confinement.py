@@ -18,6 +18,8 @@ from agenttalk.ports.agents import Confinement
 from agenttalk.ports.folders import Folder, FolderEntry
 from agenttalk.rules.agents import writable_view
 from agenttalk.rules.agents.writable_view import TreeListing, WritableView
+from agenttalk.rules.checks import hidden_checks
+from agenttalk.rules.text import check_words
 
 _REPOSITORY: Final = ".git"
 _DEEPEST: Final = 200
@@ -37,6 +39,9 @@ class ConfinementBuilder:
 
     async def build(self) -> Confinement:
         """Build what the turn may touch. Raises InputError for a tree that is too deep."""
+        hides = bool(hidden_checks.list_hidden(self.command.promise))
+        if self.profile.tier == "plain" and hides:
+            raise InputError(Code.CHECK_CANNOT_RUN, check_words.HIDDEN_NEEDS_SANDBOX())
         if self.profile.tier == "plain":
             return Confinement("plain", required=self.profile.isolated_only, network=self.profile.network == "on")
         view = await asyncio.to_thread(self._view)
@@ -80,7 +85,7 @@ class ConfinementBuilder:
         ]
         return Confinement(
             self.profile.tier,
-            required=self.profile.isolated_only,
+            required=self.profile.isolated_only or bool(hidden_checks.list_hidden(self.command.promise)),
             network=self.profile.network == "on",
             writable=(
                 base,
@@ -88,7 +93,10 @@ class ConfinementBuilder:
                 *([repository] if self.seat.root.exists(f"{layout.cwd}/{_REPOSITORY}") else []),
             ),
             readonly=tuple(readonly),
-            hidden=self.seat.deps.sandbox_paths.hidden,
+            hidden=(
+                *self.seat.deps.sandbox_paths.hidden,
+                *(Path(path) for path in hidden_checks.list_hidden_paths(self.command.promise)),
+            ),
         )
 
 

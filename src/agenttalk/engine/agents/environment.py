@@ -41,7 +41,7 @@ def budget_of(profile: AgentProfile, root: Path, layout: AttemptPaths) -> Resour
     """Return the resources that all processes of an agent's program may use together."""
     said = profile.limits or _UNLIMITED
     cwd, base = root / layout.cwd, root / layout.base
-    own = base.is_relative_to(cwd)  # else it works in a clone, which is made anew for each attempt
+    own = base.is_relative_to(cwd)  # else it works in a clone, which is made again for each attempt
     memory = said.total_memory_mib or said.memory_mib
     return ResourceBudget(
         disk=(said.disk_mib or _DISK_MIB) * _MIB,

@@ -1,7 +1,7 @@
 """Agents that work elsewhere (driver `remote`): they ask for work, give signs of life, and hand their results in.
 
 Nothing is ever sent to them. An attempt is offered until its agent takes it; from then on it has to be heard of again
-and again, else the attempt is lost and its task is offered anew. What it hands in is committed before the answer, and
+and again, else the attempt is lost and its task is offered again. What it hands in is committed before the answer, and
 a restart of the engine goes on with the same attempt. A write that comes too late is refused in its transaction.
 """
 
@@ -32,6 +32,7 @@ from agenttalk.ports.storage import Tx
 from agenttalk.ports.transport import RepositoryTransport
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import TurnFault
+from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.core.tokens import token_hash
 from agenttalk.rules.proof.performance import OutputContent, Performance, SubmittedWork
 from agenttalk.rules.text import turn_words
@@ -369,7 +370,7 @@ class RemoteAgents:
             "agent_id": job.agent_id,
             "token": job.token or None,
             "prompt": self._deps.secret_guard.secrets.redact(job.prompt),
-            "command": job.command.as_json(),
+            "command": hidden_checks.hide_command(job.command).as_json(),
             "inputs": [
                 {"name": each.input_name, "path": each.path, "sha256": each.sha256, "size": each.size}
                 for each in job.inputs

@@ -73,7 +73,7 @@ async def identify(deps: Deps, token: str) -> Caller | None:
 
 
 async def identify_as_attempt(deps: Deps, caller: Caller, attempt: TokenSubject) -> Caller | None:
-    """Return the attempt that a remote agent has taken; None when it has none, or not any more."""
+    """Return the attempt that a remote agent has taken; None when it has none, or no longer has one."""
     found = await _attempt(deps, attempt)
     if found is None or found.phase != ELSEWHERE or found.agent_id != caller.name:
         return None

@@ -35,7 +35,7 @@ class AccountWaitView(TypedDict):
     agent: str
     """The coding agent, or the service of a model."""
     until: str
-    """When work goes on by itself."""
+    """When work continues by itself."""
     reason: str
     """What the agent's program said."""
 

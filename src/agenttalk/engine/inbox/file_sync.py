@@ -58,7 +58,7 @@ async def sync_files(seat: AgentInPlan, running: int | None = None) -> int:
 
 
 def _put_away(seat: AgentInPlan, folder: str, name: str, envelope: bytes) -> None:
-    """Move the envelope of a message that has ended out of `.pending`. A lost one is written anew."""
+    """Move the envelope of a message that has ended out of `.pending`. A lost one is written again."""
     with seat.root.open_folder(seat.inbox, create=True) as inbox, inbox.open_folder(folder, create=True) as target:
         try:
             inbox.move(f"{root_layout.PENDING}/{name}", target, name, replace=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from agenttalk.contracts.command import PRIORITIES, parse_command_id
 from agenttalk.contracts.core import root_layout, wire
@@ -32,7 +32,7 @@ from agenttalk.ports.statements.messages import (
     TASK,
 )
 from agenttalk.ports.statements.plans import ADD_ARRIVED_ARTIFACT
-from agenttalk.ports.storage import Tx
+from agenttalk.ports.storage import Tx, Value
 from agenttalk.rules.messages import artifact_versions, routes
 from agenttalk.rules.messages.artifact_versions import ArtifactVersion
 from agenttalk.rules.messages.routes import CommandOrder, OutboxMessage, Rejection
@@ -270,7 +270,7 @@ def _send(
     driven = plan_settings.driven_agents(tx, letter.plan_id) if letter.output_name is not None else frozenset()
     for receiver in targets:
         delivery_id = deps.ids.new("dlv")
-        about: dict[str, Any] = {"plan_id": letter.plan_id, "message": message, "receiver": receiver}
+        about: dict[str, Value] = {"plan_id": letter.plan_id, "message": message, "receiver": receiver}
         about |= {"delivery_id": delivery_id}
         if receiver in driven:  # the engine passes it to the agent's turn, without a folder
             tx.run(ADD_ARRIVED_ARTIFACT, **about, at=at)

@@ -116,7 +116,7 @@ async def replay(deps: Deps, deadletter_id: str, *, by: str) -> ReplayedDeadLett
     """
     board, letter = await _find(deps, deadletter_id)
     if letter.box != "outbox" or letter.original is None or not letter.name.endswith(root_layout.MESSAGE):
-        raise _refusal_error(letter, "its original is not a message that was sent", "have its sender send it anew")
+        raise _refusal_error(letter, "its original is not a message that was sent", "have its sender send it again")
     blobs = await deps.stores.blobs(board.name)
     plan = await _plan(deps, letter)
     arrival = await _rebuild_file(deps, blobs, letter, await blobs.get(letter.original), plan)
@@ -181,7 +181,7 @@ def _judge(
     state = "open" if refusal else "replayed"
     limit = deps.limits.replays
     if not tx.run(TRY_DEADLETTER, deadletter_id=letter.deadletter_id, state=state, limit=limit):
-        raise _refusal_error(letter, f"it was replayed {letter.tries} times already", "correct it and send it anew")
+        raise _refusal_error(letter, f"it was replayed {letter.tries} times already", "correct it and send it again")
     body = {"by": by, "state": state, "code": str(refusal.code) if refusal else None}
     tx.record("deadletter.replayed", letter.deadletter_id, body)
     named: ReplayedDeadLetter = {"deadletter_id": letter.deadletter_id, "message_id": letter.message_id, "ok": False}

@@ -29,7 +29,7 @@ from agenttalk.rules.messages.routes import CommandOrder, OutboxMessage, Rejecti
 
 LOG = logging.getLogger(__name__)
 INTERNAL_FAULT: Final = Rejection(
-    Code.UNHANDLED_EXCEPTION, "our own code failed on it; it is kept, and the log says how"
+    Code.UNHANDLED_EXCEPTION, "an error in AgentTalk itself; the file is kept, and the log has the traceback"
 )
 _BOTH: Final = {None, "artifact_validation_result"}
 """Control files that may also be payloads: a validator's result can be an output."""

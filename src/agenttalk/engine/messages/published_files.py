@@ -258,7 +258,7 @@ async def _journal(deps: Deps, board: Store, plan_id: str) -> int:
         rows = [JournalRow(0, base, 0)]
     seq, base, size = rows[0]
     length = await asyncio.to_thread(_size, deps.root, path)
-    if length < base + size:  # it was removed or cut: what is ours is written anew
+    if length < base + size:  # it was removed or cut: what is ours is written again
         seq, size, base = 0, 0, min(base, length)
     count = 0
     while facts := await board.read(FACTS_OF, subject=records.journal_subject(plan_id), after=seq, limit=_LINES):

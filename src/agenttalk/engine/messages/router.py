@@ -167,7 +167,7 @@ class Router:
         except Exception:
             LOG.exception("%s could not be routed", plan_id, extra={"action": "router.plan"})
             report.add_problem(
-                MachineError(Code.UNHANDLED_EXCEPTION, f"our own code failed on plan {plan_id!r}", hint=_HINT)
+                MachineError(Code.UNHANDLED_EXCEPTION, f"unhandled error in plan {plan_id!r}", hint=_HINT)
             )
 
     async def _take_plan(

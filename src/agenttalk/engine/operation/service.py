@@ -142,7 +142,7 @@ class Service:
         if not dry_run:
             system = await self.deps.stores.board(boards.SYSTEM)
             await system.transact(lambda tx: tx.record("reconcile.asked", "toolchain", {"by": by}))
-        return await self.reconciler.pass_(dry_run=dry_run)
+        return (await self.reconciler.pass_(dry_run=dry_run)).as_json()
 
     @property
     def remote_agents(self) -> RemoteAgents:

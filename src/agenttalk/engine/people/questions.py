@@ -25,7 +25,7 @@ from agenttalk.ports.statements.inbox import FINISH_DELIVERY, KNOWN_DELIVERY, OR
 from agenttalk.ports.statements.messages import ADD_DELIVERY, ADD_MESSAGE, SET_TASK_STATE, TASK
 from agenttalk.ports.statements.people import ADD_REQUEST, ANSWER_REQUEST, OPEN_REQUESTS, REQUEST, RequestRow
 from agenttalk.ports.statements.plans import ADD_ARRIVED_ARTIFACT, ENGINE_TASK, NOTE_REQUEST, RUN
-from agenttalk.ports.storage import Store, Tx
+from agenttalk.ports.storage import Store, Tx, Value
 from agenttalk.rules.messages.routes import Rejection
 from agenttalk.rules.people import choices
 from agenttalk.rules.people.attestation import UNKNOWN, AnswerProof, list_exposed_agents, read_proof
@@ -606,7 +606,7 @@ def send_artifact(
         state="delivered" if arrived else "stored",
     )
     delivery_id = records.derive_id("dlv", f"{message_id}/{receiver}")
-    about: dict[str, Any] = {"plan_id": plan_id, "message": message, "receiver": receiver, "delivery_id": delivery_id}
+    about: dict[str, Value] = {"plan_id": plan_id, "message": message, "receiver": receiver, "delivery_id": delivery_id}
     tx.record("message.accepted", message_id, {"sha256": wire.sha256(envelope), "to": [receiver]})
     if not arrived:
         tx.run(ADD_DELIVERY, **about, priority=1)

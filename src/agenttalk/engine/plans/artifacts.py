@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import root_layout, wire
@@ -15,7 +15,7 @@ from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.ports.statements.core import PUT_BLOB
 from agenttalk.ports.statements.messages import ADD_DELIVERY, PUT_MESSAGE
-from agenttalk.ports.storage import Tx
+from agenttalk.ports.storage import Tx, Value
 from agenttalk.rules.plans.input_selection import InputCandidate
 from agenttalk.rules.proof.performance import OutputContent
 from agenttalk.rules.proof.release import VALIDATION
@@ -96,13 +96,13 @@ class OutgoingArtifact:
                 "state": "stored" if self.in_folders else "delivered",
             },
         )
-        about: dict[str, Any] = {"plan_id": plan_id, "message": number}
+        about: dict[str, Value] = {"plan_id": plan_id, "message": number}
         for receiver in self.in_folders:
             delivery_id = records.derive_id("dlv", f"{self.message_id}/{receiver}")
             tx.run(ADD_DELIVERY, **about, receiver=receiver, delivery_id=delivery_id, priority=1)
             moves.note_inbox_change()
         for receiver, delivery_id in self.deliveries.items():
-            moves.record_arrival(self.message_id, _arrived(tx, about, receiver, delivery_id, moves.now))
+            moves.record_arrival(self.message_id, receiver, _arrived(tx, about, receiver, delivery_id, moves.now))
         moves.count(plan_id, "sent")
         moves.count(plan_id, "delivered", 0 if self.in_folders else 1)
         if self.output.deliverable and not validator_verdicts.needs_acceptance(plan, job.task_id, self.output.name):
@@ -114,7 +114,7 @@ class OutgoingArtifact:
             validator_verdicts.record_results(tx, validator, [each.sha256 for each in self.files], at=moves.now)
 
 
-def _arrived(tx: Tx, about: dict[str, Any], receiver: str, delivery_id: str, at: str) -> dict[str, Any]:
+def _arrived(tx: Tx, about: dict[str, Value], receiver: str, delivery_id: str, at: str) -> dict[str, Value]:
     """Make the row of a delivery that has arrived when it is written."""
     return {
         **about,

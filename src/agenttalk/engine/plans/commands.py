@@ -29,7 +29,7 @@ from agenttalk.engine.core import records
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.ports.statements.messages import ADD_DELIVERY, PUT_MESSAGE
 from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, LAST_SEQ, PUT_DELIVERY
-from agenttalk.ports.storage import Tx
+from agenttalk.ports.storage import Tx, Value
 from agenttalk.rules.proof import rework as reworks
 from agenttalk.rules.proof import score_gates
 
@@ -150,7 +150,7 @@ def _arrived(
     return number
 
 
-def _about(order: PreparedCommand) -> dict[str, Any]:
+def _about(order: PreparedCommand) -> dict[str, Value]:
     return {
         "plan_id": order.plan_id,
         "message": order.message,

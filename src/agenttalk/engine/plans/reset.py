@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from agenttalk.contracts.command import PRIORITIES
 from agenttalk.contracts.core import root_layout, wire
@@ -35,7 +35,7 @@ from agenttalk.ports.statements.plans import (
     VERSIONS_FROM,
     WITHDRAW_DIRECT,
 )
-from agenttalk.ports.storage import Tx
+from agenttalk.ports.storage import Tx, Value
 from agenttalk.rules.core.task_states import Cause, State
 from agenttalk.rules.plans import failure
 from agenttalk.rules.proof import score_gates
@@ -237,7 +237,7 @@ def recount_all_waits(
     edges: dict[str, list[str]] = {}
     for before, after in (*standing_in, *((each, node.task_id) for node in nodes for each in node.depends_on)):
         edges.setdefault(before, []).append(after)
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, Value]] = []
     for node in nodes:
         waits = sum(stand.standing_of(each) != "fine" for each in set(node.depends_on))
         rows.append(

@@ -41,7 +41,7 @@ from agenttalk.ports.statements.plans import (
     RUN,
     SUBMITTED,
 )
-from agenttalk.ports.storage import Store, Tx
+from agenttalk.ports.storage import Store, Tx, Value
 from agenttalk.rules.commands import promises
 from agenttalk.rules.proof import staleness
 
@@ -352,7 +352,7 @@ class TaskRows:
     nodes: str
     """Their texts as strings, not as objects: PostgreSQL's JSON cannot hold every character."""
     edges: str
-    linked: list[dict[str, Any]]
+    linked: list[dict[str, Value]]
     """Nodes with conditional tasks or activators, which are few."""
 
     @classmethod
@@ -395,7 +395,7 @@ def put_nodes(tx: Tx, plan_id: str, nodes: Sequence[Node], links: TaskLinks) -> 
     TaskRows.from_nodes(nodes, links).put_nodes(tx, plan_id)
 
 
-def _linked(task_id: str, links: TaskLinks) -> dict[str, Any]:
+def _linked(task_id: str, links: TaskLinks) -> dict[str, Value]:
     conditional_tasks, activators = links.conditional_tasks.get(task_id), links.activators.get(task_id)
     return {
         "task_id": task_id,
@@ -416,7 +416,7 @@ def _standing(node: Node, links: TaskLinks) -> tuple[Any, ...]:
     return node.assigned_agent_id, unmet + held, held, PRIORITIES[node.priority or "MEDIUM"]
 
 
-def make_task_row(plan_id: str, node: Node, links: TaskLinks, now: str) -> dict[str, Any]:
+def make_task_row(plan_id: str, node: Node, links: TaskLinks, now: str) -> dict[str, Value]:
     """Make the row of a new task."""
     agent_id, unmet, held, priority = _standing(node, links)
     return {

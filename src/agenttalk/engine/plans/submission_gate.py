@@ -13,7 +13,7 @@ from agenttalk.engine.budgets import denials
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import dag_reviews
 from agenttalk.ports.statements.proof import ADD_REVIEW, DROP_REVIEWS
-from agenttalk.ports.storage import Tx
+from agenttalk.ports.storage import Tx, Value
 from agenttalk.rules.proof import checkpoints
 from agenttalk.rules.proof import dag_review as rules
 from agenttalk.rules.proof.checkpoints import CheckpointDecision
@@ -89,7 +89,7 @@ def open_review(
     if policies.review is None or (known and known.state == "approved" and known.dag_sha256 == dag_sha256):
         return False
     review_plan = rules.review_plan_id(plan_id, revision, dag_sha256)
-    about: dict[str, Any] = {"revision": revision, "dag_sha256": dag_sha256, "review_plan": review_plan}
+    about: dict[str, Value] = {"revision": revision, "dag_sha256": dag_sha256, "review_plan": review_plan}
     tx.run(ADD_REVIEW, plan_id=plan_id, **about, held=int(held), at=at)
     tx.record("review.opened", plan_id, {**about, "reviewers": list(policies.review.reviewers)})
     return True

@@ -33,7 +33,7 @@ from agenttalk.ports.statements.plans import (
     SET_RUN_STATE,
 )
 from agenttalk.ports.statements.proof import WATCH_BRANCH
-from agenttalk.ports.storage import Tx
+from agenttalk.ports.storage import Tx, Value
 from agenttalk.rules.budgets.provider_limits import AccountWait
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause, State
@@ -97,7 +97,7 @@ class PlanTransaction:
     """Whether the gathered tasks are assumed to be PENDING. If one is not, the whole transaction is undone."""
     _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """Ended tasks and sent messages of each plan."""
-    _arrived: dict[tuple[str, str], tuple[dict[str, Any], object]] = field(default_factory=dict)
+    _arrived: dict[tuple[str, str], tuple[dict[str, Value], object]] = field(default_factory=dict)
     """Outputs that this transaction delivered, by message and receiver: their rows, and marks of rows that wait."""
     _unmet: set[tuple[str, str]] = field(default_factory=set)
     """Tasks whose rows do not say yet that their only dependency has ended. Their next write has to say it, too."""
@@ -206,9 +206,9 @@ class PlanTransaction:
         self.append_journal_fact("commands.queued", order.plan_id, _lines([order.line]))
         return delivery
 
-    def record_arrival(self, message_id: str, row: dict[str, Any]) -> None:
+    def record_arrival(self, message_id: str, receiver: str, row: dict[str, Value]) -> None:
         """Record that an output has reached an agent."""
-        self._arrived[message_id, row["receiver"]] = (row, self.tx.run_later(PUT_DELIVERY, row))
+        self._arrived[message_id, receiver] = (row, self.tx.run_later(PUT_DELIVERY, row))
 
     def mark_injected(self, plan_id: str, message_id: str, receiver: str) -> None:
         """Record that an agent is given an output that it got; the row of its delivery may still wait."""
@@ -216,7 +216,12 @@ class PlanTransaction:
         if row is not None and self.tx.is_waiting(mark):
             row["injected_at"] = self.now
             return
-        injected: dict[str, Any] = {"plan_id": plan_id, "message_id": message_id, "receiver": receiver, "at": self.now}
+        injected: dict[str, Value] = {
+            "plan_id": plan_id,
+            "message_id": message_id,
+            "receiver": receiver,
+            "at": self.now,
+        }
         self.tx.run_later(MARK_ARTIFACT_INJECTED, injected)
 
     def is_running(self, plan_id: str) -> bool:
@@ -292,7 +297,7 @@ class PlanTransaction:
                 totals = {"completed": run.completed, "failed": run.failed, "skipped": run.skipped}
                 self.end_run(run.plan_id, totals)
 
-    def _write_counts(self, plan_id: str, counts: Counter[str]) -> dict[str, Any] | None:
+    def _write_counts(self, plan_id: str, counts: Counter[str]) -> dict[str, Value] | None:
         """Write the counts of messages. Return those of tasks, if any ended."""
         if counts["journal"]:
             self.tx.run_later(JOURNAL_GROWN, {"plan_id": plan_id, "seq": counts["journal"]})

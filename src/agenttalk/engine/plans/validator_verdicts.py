@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.envelope import ArtifactEnvelope
@@ -17,7 +16,7 @@ from agenttalk.ports.agents import Job
 from agenttalk.ports.statements.core import GET_BLOB
 from agenttalk.ports.statements.plans import RUN
 from agenttalk.ports.statements.proof import ARTIFACTS_NAMED, JUDGEMENTS_OF, PUT_JUDGEMENT, NamedArtifactRow
-from agenttalk.ports.storage import Blobs, Store, Tx
+from agenttalk.ports.storage import Blobs, Store, Tx, Value
 from agenttalk.rules.checks.check_results import StoredOutput
 from agenttalk.rules.core.artifacts import hash_files
 from agenttalk.rules.messages.inbox_inputs import map_input_paths
@@ -122,7 +121,7 @@ def record_input_judgements(tx: Tx, job: Job, judgements: Mapping[str, Judgement
 def _put_judgement(
     tx: Tx, by: Validator, sha256: str, task_id: str, output_name: str, *, accepted: bool, at: str, model: str = ""
 ) -> None:
-    about: dict[str, Any] = {"plan_id": by.plan_id, "sha256": sha256, "task_id": task_id, "output_name": output_name}
+    about: dict[str, Value] = {"plan_id": by.plan_id, "sha256": sha256, "task_id": task_id, "output_name": output_name}
     tx.run(PUT_JUDGEMENT, **about, validator=by.agent_id, accepted=int(accepted), at=at, model=model)
 
 

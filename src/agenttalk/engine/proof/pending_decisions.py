@@ -96,7 +96,7 @@ class PendingDecisions:
             LOG.warning("%s: %s", plan_id, error.message, extra={"action": "deciding.release"})
             return False
         except Exception:
-            LOG.exception("%s: our own code failed on its release", plan_id, extra={"action": "deciding.release"})
+            LOG.exception("%s: unhandled error in its release", plan_id, extra={"action": "deciding.release"})
             return False
         return True
 

@@ -61,7 +61,7 @@ class VerifiedPlan(TypedDict):
     commit: str
     checks: list[RecheckView]
     reopened: list[str]
-    """Tasks that have to mend something."""
+    """Tasks that have to fix something."""
 
 
 class TransactionRunner(Protocol):
@@ -106,14 +106,14 @@ class PlanCloser:
         """Check all proofs once. Return whether they have to be checked again."""
         found = await self._reverify(None)
         if await self.step(partial(regressions.record_rechecks, plan_id=self.plan_id, review=found)):
-            return False  # a task mends it, and then the plan closes again
+            return False  # a task fixes it, and then the plan closes again
         return bool(found.red) or await self._end(found) == "stale"
 
     async def _end(self, found: StalenessReport) -> str:
         return await self.step(partial(regressions.end_plan, plan_id=self.plan_id, tip=found.commit))
 
     async def verify(self, task_id: str | None = None) -> VerifiedPlan:
-        """Check all proofs now. Report each check, and the tasks that have to mend something."""
+        """Check all proofs now. Report each check, and the tasks that have to fix something."""
         found = await self._reverify(task_id)
         reopened = await self.step(partial(regressions.record_rechecks, plan_id=self.plan_id, review=found))
         if any(each.why for each in found.seen) and not reopened:

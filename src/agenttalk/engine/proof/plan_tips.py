@@ -8,11 +8,10 @@ from typing import Final
 from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports.agents import Job
+from agenttalk.ports.agents import AttemptBase, Job
 from agenttalk.ports.statements.agents import HAND_IN, HANDED_IN
 from agenttalk.ports.statements.proof import BEGIN_TIP, MOVE_TIP, TIP
 from agenttalk.ports.storage import Tx
-from agenttalk.ports.transport import AttemptBase
 from agenttalk.rules.proof.performance import TipMove
 
 _BASE: Final = "base"

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal, TypedDict
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import parse_instant
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.errors import Code, UsageError
@@ -37,6 +38,45 @@ _LOOKED_AT: Final = 20_000
 _JOURNAL: Final = "deliveries/"
 
 
+class JudgedTask(TypedDict):
+    """A finished task, as a policy would have judged it."""
+
+    board: str
+    plan_id: str
+    task_id: str
+    agent_id: str | None
+    command_id: str | None
+    at: str
+    fact: int
+    stands: bool
+    """Whether it is still done by this fact."""
+    standing: Literal["kept", "refused", "unknown"]
+    reasons: list[str]
+
+
+class ReplayTotals(TypedDict):
+    """How many finished tasks a policy would have kept and refused."""
+
+    kept: int
+    refused: int
+    unknown: int
+
+
+class ReplayCursor(TypedDict):
+    """Where the next page begins."""
+
+    board: str
+    before: int
+
+
+class ReplayPage(TypedDict):
+    """Finished tasks, as a policy would have judged them."""
+
+    dones: list[JudgedTask]
+    totals: ReplayTotals
+    next: ReplayCursor | None
+
+
 @dataclass(frozen=True, slots=True)
 class ReplayQuery:
     """The policy, and the work to judge."""
@@ -49,9 +89,9 @@ class ReplayQuery:
     before: int = 0
 
 
-async def replay_page(deps: Deps, asked: ReplayQuery) -> dict[str, Any]:
+async def replay_page(deps: Deps, asked: ReplayQuery) -> ReplayPage:
     """Replay a policy on work that was called done: verdicts, sums and the next page (None: it was the last)."""
-    found: list[dict[str, Any]] = []
+    found: list[JudgedTask] = []
     looked = 0
     stores = sorted(await list_boards(deps), key=lambda each: each.name)
     if asked.board and asked.board not in {each.name for each in stores}:
@@ -98,15 +138,15 @@ def parse_since(text: str | None) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _page_to_json(found: list[dict[str, Any]], following: dict[str, Any] | None) -> dict[str, Any]:
+def _page_to_json(found: list[JudgedTask], following: ReplayCursor | None) -> ReplayPage:
     counts = Counter(each["standing"] for each in found)
-    totals = {name: counts[name] for name in ("kept", "refused", "unknown")}
+    totals: ReplayTotals = {"kept": counts["kept"], "refused": counts["refused"], "unknown": counts["unknown"]}
     return {"dones": found, "totals": totals, "next": following}
 
 
 async def _judge_fact(
-    deps: Deps, store: Store, asked: ReplayQuery, fact: tuple[int, str, str, str], body: dict[str, Any]
-) -> dict[str, Any] | None:
+    deps: Deps, store: Store, asked: ReplayQuery, fact: tuple[int, str, str, str], body: JsonObject
+) -> JudgedTask | None:
     """Judge the work of one fact. None when the fact did not call anything done, or is of another plan."""
     seq, at, kind, subject = fact
     if kind != rework_rounds.ACCEPTED and body.get("cause") != "FULFILLED":

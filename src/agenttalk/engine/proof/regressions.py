@@ -1,4 +1,4 @@
-"""Records the results of repeated checks: which evidence is stale or fresh, and which tasks have to mend something.
+"""Records the results of repeated checks: which evidence is stale or fresh, and which tasks have to fix something.
 
 Everything here happens in one transaction. Evidence that was replaced since it was read is left alone.
 """
@@ -28,6 +28,7 @@ from agenttalk.ports.statements.proof import (
 )
 from agenttalk.rules.core.task_states import State
 from agenttalk.rules.proof import evidence, findings_json, staleness
+from agenttalk.rules.proof.evidence import CheckResult
 from agenttalk.rules.proof.rework import Judgement, make_issue
 from agenttalk.rules.text import verdict_words
 from agenttalk.rules.text.catalogue import with_messages
@@ -201,13 +202,20 @@ def _broken_check_to_json(seen: EvidenceRecheck) -> dict[str, Any]:
     return {"task_id": seen.kept.task_id, "owner": seen.kept.owner, "cause": cause, "check": result}
 
 
+def _tell(result: CheckResult) -> str:
+    """Say what a check found, as far as an agent may know it."""
+    if result.hidden is not False:
+        return result.to_evidence(fresh=True).detail
+    return result.detail or result.reason
+
+
 def _issues(task_id: str, broken: Sequence[EvidenceRecheck]) -> Iterator[Issue]:
     for each in broken:
         result = each.result
         said = _describe_reopening(task_id, each)
         if result is not None:
-            said = verdict_words.REGRESSION(why=said, whys=result.detail or result.reason)
+            said = verdict_words.REGRESSION(why=said, whys=_tell(result))
         yield make_issue(said, "regression")
-        if result is not None and result.output:
+        if result is not None and result.output and result.hidden is False:
             printed = verdict_words.PRINTED(check=each.kept.check.id, text=result.output[-_PRINTED:])
             yield make_issue(printed, "check")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node
@@ -45,8 +45,18 @@ _FILES: Final = 200
 _ASKED: Final = 20
 """Issues of each round that a question shows."""
 OPTIONS: Final = ("grant 1", "grant 2", "grant 3", "accept", "abort")
-FileRecords = list[dict[str, Any]]
-"""Files of a version, as commands and facts write them."""
+
+
+class FileRecord(TypedDict):
+    """A file of a version, as commands and facts write it."""
+
+    output_name: str
+    path: str
+    sha256: str
+    size_bytes: int | None
+
+
+FileRecords = list[FileRecord]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +210,7 @@ def read_files_in_force(moves: PlanTransaction, plan: PlanDefinition, task_id: s
     """Return the files of the last version of a task's outputs that was not refused."""
     found: dict[str, FileRecords] = {}
     for row in versions.list_versions_in_force(moves.tx, plan.plan_id, task_id):
-        listed = [
+        listed: FileRecords = [
             {"output_name": row.output_name, "path": path, "sha256": sha256, "size_bytes": size}
             for path, sha256, size in versions.files_of(row.envelope)
         ]
@@ -306,8 +316,8 @@ def read_disputes(tx: Tx, plan_id: str, task_id: str) -> tuple[Issue, ...]:
 
 
 def keep_left_files(moves: PlanTransaction, performance: Performance) -> FileRecords:
-    """Keep the files of a turn that are not good enough: the next turn is to mend them."""
-    found = []
+    """Keep the files of a turn that are not good enough: the next turn is to fix them."""
+    found: FileRecords = []
     for each in performance.outputs[:_FILES]:
         if each.data is not None:
             moves.tx.run(PUT_BLOB, hash=each.sha256, content=each.data)
@@ -354,6 +364,6 @@ def group_by_output(files: FileRecords) -> dict[str, list[OutputContent]]:
     """Group the files of a version by output, as they are sent."""
     found: dict[str, list[OutputContent]] = {}
     for each in files:
-        one = OutputContent(each["output_name"], each["path"], each["sha256"], each["size_bytes"], None)
+        one = OutputContent(each["output_name"], each["path"], each["sha256"], each["size_bytes"] or 0, None)
         found.setdefault(one.output_name, []).append(one)
     return found

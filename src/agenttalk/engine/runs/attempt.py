@@ -6,7 +6,7 @@ import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command
@@ -27,8 +27,10 @@ from agenttalk.ports.agents import InputContent, Job
 from agenttalk.ports.kinds import KindTask, TaskKind
 from agenttalk.ports.statements.messages import MESSAGE_BY_ID
 from agenttalk.ports.statements.plans import ENGINE_TASK, EngineTaskRow
+from agenttalk.ports.storage import Value
 from agenttalk.rules.agents import results
 from agenttalk.rules.budgets import stuck
+from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.core.tokens import attempt_token, token_hash
 from agenttalk.rules.messages.leases import NO_TURNS, TurnHistory, time_limit
 from agenttalk.rules.prompts import reexecution
@@ -106,7 +108,7 @@ class AttemptBuilder:
             self.watching = TurnMonitor(self.lease, rule, self.passage.allowance, self.rounds)
         return self.watching
 
-    def lease_row(self, at: str) -> dict[str, Any]:
+    def lease_row(self, at: str) -> dict[str, Value]:
         """Build the columns of the task's row while the attempt has the lease."""
         return {
             "plan_id": self.command.plan_id,
@@ -135,7 +137,7 @@ class AttemptBuilder:
         outputs, possible = tuple(results.list_required_outputs(command)), tuple(results.list_possible_outputs(command))
         limits = None
         if command.promise is not None and not self.foreign:
-            limits = WorkLimits(command.promise, in_tree=self.repo is not None)
+            limits = WorkLimits(hidden_checks.hide_checks(command.promise), in_tree=self.repo is not None)
         again = self.repo is not None and command.reexecute is not None and not remote
         told = render_execute_prompt(
             self.profile.prompt or "",

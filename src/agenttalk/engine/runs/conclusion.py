@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node
@@ -30,7 +30,7 @@ from agenttalk.engine.runs.turn_outcome import decide_outcome, model_of
 from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK
 from agenttalk.ports.statements.proof import DROP_PERFORMANCE
 from agenttalk.ports.statements.runs import END_DELIVERY, END_TURN, NOTE_TIMES
-from agenttalk.ports.storage import Tx
+from agenttalk.ports.storage import Tx, Value
 from agenttalk.rules.agents import results
 from agenttalk.rules.core import isolation, task_states, usage
 from agenttalk.rules.core.task_states import Cause, TurnEnding
@@ -370,7 +370,13 @@ def _end_delivery(moves: PlanTransaction, granted: LeasedAttempt, outcome: TurnO
     status, details = decide_receipt(outcome)
     acted = int(status == "SUCCEEDED")
     lost = ConflictError(Code.LEASE_LOST, f"the command {granted.job.command.command_id!r} ended meanwhile")
-    ended: dict[str, Any] = {"id": granted.delivery, "ack": status, "at": moves.now, "details": details, "acted": acted}
+    ended: dict[str, Value] = {
+        "id": granted.delivery,
+        "ack": status,
+        "at": moves.now,
+        "details": details,
+        "acted": acted,
+    }
     moves.tx.run_later(END_DELIVERY, ended, lost)
     if granted.job.times.parts:
         times = wire.to_text(granted.job.times.as_json())

@@ -104,7 +104,7 @@ class Dispatcher:
         await asked
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop` is set. Turns under way are ended then, and begin anew with the next start."""
+        """Work until `stop` is set. Turns under way are ended then, and begin again with the next start."""
         try:
             # An engine may have died between a commit and what follows from it: branches are behind their tips
             # then, and leases belong to no process. Both are settled before the first pass.
@@ -184,7 +184,7 @@ class Dispatcher:
             plans_at_work = [row.plan_id for row in runs]
             at = self._deps.stamp()
             await store.transact(partial(account_waits.release_tasks, plans=plans_at_work, at=at))
-        # A plan without open tasks that still runs is closing, or was when its engine ended: then it closes anew.
+        # A plan without open tasks that still runs is closing, or was when its engine ended: then it closes again.
         for plan_id in (row.plan_id for row in runs if not row.open):
             self._steps.close_plan(board, plan_id)
         plans = deque(row.plan_id for row in runs if row.open)

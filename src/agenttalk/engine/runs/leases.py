@@ -304,7 +304,7 @@ def _resume(
     attempt.sent_back = reason if told and not provider_limits.read_wait(reason) else ""
     prompt = attempt.render_prompt()
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
-    taken: dict[str, Any] = {"id": row.delivery, "at": moves.now, "prompt_sha256": sha256}
+    taken: dict[str, Value] = {"id": row.delivery, "at": moves.now, "prompt_sha256": sha256}
     if row.attempt:
         [(consumed_at,)] = tx.run(TAKE_DELIVERY, **taken)
     else:

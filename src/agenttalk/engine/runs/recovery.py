@@ -50,7 +50,8 @@ class Recovery:
                     continue
                 if await end_processes(self._state.processes, row, held=self._state.ours) is None:
                     continue
-                # The end counts against the task if its engine died or our own code failed, not if we were stopped.
+                # The end counts against the task if its engine died or the turn met an unhandled
+                # error, not if the engine was stopped.
                 died = row.owner not in {self._state.desk.owner, resume.NO_OWNER} or row.lease in self._state.lost
                 wanted = (row.plan_id, row.task_id) not in unwanted
                 await self._settle(board, _leave(row, died=died), wanted=wanted, stopping=stopping)

@@ -56,7 +56,7 @@ class DispatcherState:
     ours: set[str] = field(default_factory=set)
     """Leases that this process takes care of."""
     lost: set[str] = field(default_factory=set)
-    """Leases of turns in which our own code failed. They count as deaths of the engine, so that retries end."""
+    """Leases of turns that ended with an unhandled error. They count as deaths of the engine, so that retries end."""
     unpaid: dict[str, tuple[Allowance | None, UsageTotals]] = field(default_factory=dict)
     """Leases of turns that this process ended itself, with what limits them and what they had used."""
     kept: set[str] = field(default_factory=set)

@@ -152,7 +152,7 @@ class StepWriter:
         )
 
     def begin(self, board: BoardState, granted: LeasedAttempt, performance: Performance | None = None) -> None:
-        """Start the turn of a lease; with a `performance`, only prove what came of it."""
+        """Start the turn of a lease; with a `performance`, only prove its result."""
         task = asyncio.create_task(self._turn(board, granted, performance))
         job = granted.job
         if job.needs_proof:

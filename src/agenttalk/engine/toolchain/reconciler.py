@@ -11,10 +11,11 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.vocabulary import ForgeKind
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import AgentTalkError, Code, ForgeError, Problem
 from agenttalk.contracts.forge import ForgeEvent, ForgeIssue, PullRequest, Repository, Review
 from agenttalk.contracts.toolchain import ProposedTask
@@ -43,6 +44,30 @@ _ENDS: Final = _ON_PULLS | {"issue_assigned"}
 """Tasks that end with their pull request or issue. A mention does not: it still wants an answer."""
 
 
+class CreatedTask(TypedDict):
+    """A task that a forge's present state demands."""
+
+    task: str
+    action_type: str
+    assignee: str
+    object: str
+
+
+class ClosedTask(TypedDict):
+    """A task that a forge's present state makes superfluous."""
+
+    task: str
+    why: str
+
+
+class ReadFailure(TypedDict):
+    """Something that could not be read at a forge."""
+
+    where: str
+    code: str
+    message: str
+
+
 @dataclass(slots=True)
 class ReconcileReport:
     """The result of reconciling one source."""
@@ -52,17 +77,26 @@ class ReconcileReport:
     """How many repositories were read."""
     things: int = 0
     """How many pull requests and issues were checked."""
-    made: list[dict[str, str]] = field(default_factory=list)
-    closed: list[dict[str, str]] = field(default_factory=list)
+    made: list[CreatedTask] = field(default_factory=list)
+    closed: list[ClosedTask] = field(default_factory=list)
     restored: list[str] = field(default_factory=list)
-    errors: list[dict[str, str]] = field(default_factory=list)
+    errors: list[ReadFailure] = field(default_factory=list)
 
     def note_error(self, where: str, error: AgentTalkError) -> None:
         """Note what could not be read."""
         self.errors.append({"where": where, "code": str(error.code), "message": error.message})
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the report as a JSON document."""
+
+@dataclass(frozen=True, slots=True)
+class ReconcileResult:
+    """What reading the forges led to."""
+
+    ok: bool
+    dry_run: bool
+    sources: tuple[ReconcileReport, ...]
+
+    def as_json(self) -> JsonObject:
+        """Return the result as a JSON document."""
         return asdict(self)
 
 
@@ -123,7 +157,7 @@ class Reconciler:
         self._read: dict[str, dict[str, str]] = {}
         """Repository → open pull request or issue → its time of change when its comments were last read."""
 
-    async def pass_(self, *, dry_run: bool = False) -> dict[str, Any]:
+    async def pass_(self, *, dry_run: bool = False) -> ReconcileResult:
         """Reconcile all sources once. Returns what was done, or with `dry_run` what would be done."""
         async with self._alone:
             reports = [await self._source(name, self._forges[name], dry_run=dry_run) for name in sorted(self._forges)]
@@ -132,11 +166,7 @@ class Reconciler:
                 LOG.warning("%s: %s", error["where"], error["message"], extra={"action": "reconcile.read"})
         if not dry_run and any(report.made or report.restored for report in reports):
             self._nudge()
-        return {
-            "ok": not any(report.errors for report in reports),
-            "dry_run": dry_run,
-            "sources": [report.as_json() for report in reports],
-        }
+        return ReconcileResult(not any(report.errors for report in reports), dry_run, tuple(reports))
 
     async def _source(self, name: str, forge: Forge, *, dry_run: bool) -> ReconcileReport:
         looked = ReconcileReport(name)
@@ -380,8 +410,13 @@ def _unless_over(error: ForgeError) -> None:
 def _add_outcome(looked: ReconcileReport, written: list[tuple[ForgeEvent, EventOutcome]]) -> None:
     for _, outcome in written:
         for task_id, task in zip(outcome.made, outcome.tasks, strict=True):
-            about = {"task": task_id, "action_type": task.action_type, "assignee": task.assignee}
-            looked.made.append({**about, "object": task.object})
+            made: CreatedTask = {
+                "task": task_id,
+                "action_type": task.action_type,
+                "assignee": task.assignee,
+                "object": task.object,
+            }
+            looked.made.append(made)
         for task_id, why in zip(outcome.withdrawn, outcome.reasons, strict=True):
             looked.closed.append({"task": task_id, "why": why})
         looked.restored += outcome.restored

@@ -219,7 +219,7 @@ async def find_result(store: Store, plan_id: str, state: str, counts: PlanCounts
 
 
 def _goes_on(state: str, running: int, queued: int, due: int, *, closing: bool) -> bool:
-    """Return whether anything of a plan goes on by itself. In a paused plan, running turns come to their end."""
+    """Return whether anything of a plan continues by itself. In a paused plan, running turns come to their end."""
     if state == "PAUSED":
         return running > 0
     return state == "SUBMITTED" or (state == "RUNNING" and bool(running or queued or due or closing))

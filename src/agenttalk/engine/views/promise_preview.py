@@ -22,6 +22,7 @@ from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK, N
 from agenttalk.ports.statements.proof import CLAIMS_OF, JOINED_CHECKS
 from agenttalk.ports.storage import Store
 from agenttalk.rules.agents import results
+from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.mail import letters
 from agenttalk.rules.proof import done, turn_outcome
 from agenttalk.rules.proof.evidence import collect_claims, read_claims
@@ -30,6 +31,17 @@ from agenttalk.rules.proof.score_gates import ScoreGateResult
 from agenttalk.rules.toolchain import demands
 
 NOTE = "The engine decides when your turn has ended, from what it finds itself. This only lists what is missing now."
+
+
+async def list_hidden_checks(deps: Deps, task: TaskName) -> frozenset[str]:
+    """List the checks of a task that are hidden from its agent, by their ids."""
+    store = await board_of_task(deps, task)
+    nodes = await store.read(NODE, plan_id=task.plan_id, task_id=task.task_id)
+    run = await store.read(RUN, plan_id=task.plan_id)
+    if not nodes or not run:
+        return frozenset()
+    sheet = read_definition(task.plan_id, run[0], await store.read(JOINED_CHECKS, plan_id=task.plan_id))
+    return hidden_checks.list_hidden(sheet.promise(Node.model_validate_json(bytes(nodes[0].node))))
 
 
 async def preview_promise(deps: Deps, task: TaskName) -> PromisePreview:

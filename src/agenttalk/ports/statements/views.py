@@ -91,6 +91,7 @@ class HonestyRow(NamedTuple):
     dismissed: int
     unjudged: int
     unisolated: int
+    gamed: int
 
 
 class ReceiverRow(NamedTuple):

@@ -68,7 +68,7 @@ class ChangeOrder:
     prepare: str = ""
     limits: ChangeLimits = field(default_factory=ChangeLimits)
     attempt: int = 1
-    """How often it was ordered: an order that ended without a proof begins anew."""
+    """How often it was ordered: an order that ended without a proof begins again."""
 
 
 def find_links(ignored: Collection[str]) -> tuple[str, ...]:

@@ -150,7 +150,7 @@ def _paths_of(files: Sequence[ChangedFile]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CheckRuns:
-    """What came of the check on each tree. The same tree is run once."""
+    """The result of the check on each tree. The same tree is run once."""
 
     work: CheckResult
     base: CheckResult

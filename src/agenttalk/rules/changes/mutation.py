@@ -157,14 +157,10 @@ def _mutate(file: ChangedFile) -> Iterator[Mutant]:
     added = {line.number for line in file.added_lines}
     text = _SourceText(source)
     own = _compile(source)
-    seen: set[str] = set()
     for node, replaced in _list_faults(tree):
         if node.lineno not in added:
             continue
         mutated = text.replace(node, replaced)
-        if mutated in seen:
-            continue
-        seen.add(mutated)
         code = _compile(mutated)
         if code is not None and own is not None and not _is_same(code, own):
             yield Mutant(file.path, node.lineno, text.read(node), replaced, mutated)
@@ -323,7 +319,7 @@ class MutantRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MutantTrial:
-    """What came of trying mutants."""
+    """The result of trying mutants."""
 
     chosen: int
     """How many were to be tried."""

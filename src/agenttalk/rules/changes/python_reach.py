@@ -127,10 +127,7 @@ def find_reaches(source: str) -> tuple[Reach, ...] | None:
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    try:
-        return tuple(dict.fromkeys(_Reader(tree).read()))
-    except RecursionError:
-        return None
+    return tuple(dict.fromkeys(_Reader(tree).read()))
 
 
 class _Reader:
@@ -390,21 +387,21 @@ class _Reader:
                 return self._text(self._assigned[name], depth - 1)
         return ""
 
-    def _decodes(self, node: ast.AST, depth: int = _DEPTH) -> bool:
-        """Whether an expression makes its value of something unreadable."""
-        if depth <= 0:
-            return False
-        for each in ast.walk(node):
-            if isinstance(each, ast.Call):
-                path = self._path(each.func)
-                if _is_in(path, _DECODES) or path.endswith(".fromhex"):
-                    return True
-                if isinstance(each.func, ast.Attribute) and each.func.attr == "translate":
-                    return True
-            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each.id in self._assigned:
-                value = self._assigned[each.id]
-                if value is not node and self._decodes(value, min(depth - 1, 3)):
-                    return True
+    def _decodes(self, node: ast.AST) -> bool:
+        """Whether an expression makes its value of something unreadable. Each name is followed once."""
+        seen: set[str] = set()
+        left = [node]
+        while left:
+            for each in ast.walk(left.pop()):
+                if isinstance(each, ast.Call):
+                    path = self._path(each.func)
+                    if _is_in(path, _DECODES) or path.endswith(".fromhex"):
+                        return True
+                    if isinstance(each.func, ast.Attribute) and each.func.attr == "translate":
+                        return True
+                elif isinstance(each, ast.Name) and each.id in self._assigned and each.id not in seen:
+                    seen.add(each.id)
+                    left.append(self._assigned[each.id])
         return False
 
     def _is_self(self, node: ast.Call, path: str) -> bool:
@@ -460,21 +457,18 @@ def _is_success(args: list[ast.expr]) -> bool:
 def _is_constant(node: ast.AST) -> bool:
     """Whether a comparison returns an answer that is not compared with anything, and that means yes."""
     match node:
-        case ast.Lambda(body=body, args=args):
-            return _says_yes(body, args)
-        case ast.FunctionDef(body=body, args=args):
+        case ast.Lambda(body=body):
+            return _says_yes(body)
+        case ast.FunctionDef():
             returned = [each for each in ast.walk(node) if isinstance(each, ast.Return)]
             said = [each.value for each in returned if each.value is not None]
-            return bool(said) and len(said) == len(returned) and all(_says_yes(each, args) for each in said)
+            return bool(said) and len(said) == len(returned) and all(_says_yes(each) for each in said)
     return False
 
 
-def _says_yes(node: ast.expr, args: ast.arguments) -> bool:
+def _says_yes(node: ast.expr) -> bool:
     """Whether an answer is a constant that means yes, or is computed of constants alone."""
     if isinstance(node, ast.Constant):
         return node.value not in {None, 0} and node.value is not ...
-    given = {each.arg for each in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
-    if args.vararg is not None:
-        given.add(args.vararg.arg)
     names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-    return not names and not given & names and isinstance(node, ast.UnaryOp | ast.BoolOp | ast.Compare | ast.Call)
+    return not names and isinstance(node, ast.UnaryOp | ast.BoolOp | ast.Compare | ast.Call)

@@ -83,7 +83,7 @@ def _envelope_problems(document: dict[str, Any]) -> list[Problem]:
             Code.COMMAND_ENVELOPE_MISMATCH,
             name,
             "the envelope and its command have different values",
-            "make the envelope anew from the command",
+            "make the envelope again from the command",
         )
         for name in ("plan_id", "task_id", "command_id")
         if isinstance(document.get(name), str) and isinstance(inside.get(name), str)

@@ -213,7 +213,7 @@ def _dag_problems(document: dict[str, Any], known: Known) -> list[Problem]:
             Code.COMMAND_DAG_MISMATCH,
             "dag_ref.sha256",
             f"it was made for the DAG {_short(given)}, but {_short(known.dag_ref.sha256)} is active",
-            "check the task again and make the command anew, without dag_ref",
+            "check the task again and make the command again, without dag_ref",
         )
     ]
 
@@ -291,7 +291,7 @@ def _hash_problems(document: dict[str, Any]) -> list[Problem]:
             Code.COMMAND_PAYLOAD_HASH_MISMATCH,
             "payload_hash",
             f"the command's hash is {_short(actual)}, not {_short(given)}: it was changed after it was made",
-            "make the command anew",
+            "make the command again",
         )
     ]
 

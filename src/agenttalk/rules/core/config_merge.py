@@ -64,7 +64,7 @@ def merge_into_json(
         return ALREADY_THERE
     layout = _layout_of(document, text)
     if layout is None:
-        return ConfigMergeResult(why="writing it anew would change its layout")
+        return ConfigMergeResult(why="rewriting it would change its layout")
     return ConfigMergeResult(_write_json(_with(document, path, value), layout))
 
 
@@ -167,7 +167,7 @@ def remove_from_json(
         return ConfigMergeResult(why=f"its entry {path[-1]!r} was changed")
     layout = _layout_of(document, text)
     if layout is None:
-        return ConfigMergeResult(why="writing it anew would change its layout")
+        return ConfigMergeResult(why="rewriting it would change its layout")
     for depth in range(len(path), 0, -1):
         if depth == len(path) or (not holders[depth] and depth > held):
             del holders[depth - 1][path[depth - 1]]

@@ -10,6 +10,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.promise import AnyCheck
+from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.planfile.compiler import CompiledPlan
 
 LIMIT: Final = 8 * 1024 * 1024
@@ -37,6 +38,25 @@ def pin_files(compiled: CompiledPlan, found: Mapping[str, bytes | str]) -> Compi
         problems=(*compiled.problems, *problems),
         files={hashes[path]: data for path, data in found.items() if isinstance(data, bytes)},
     )
+
+
+def note_places(compiled: CompiledPlan, plan_file: str, folder: str) -> CompiledPlan:
+    """Add to hidden checks where they lie, so that no sandbox of their agents shows it."""
+
+    def place(check: AnyCheck) -> AnyCheck:
+        if not hidden_checks.is_hidden(check):
+            return check
+        paths = (plan_file, *(f"{folder}/{path}" for path in check.files or ()))
+        return check.model_copy(update={"hidden_paths": paths})
+
+    def place_all(node: Node) -> Node:
+        if not hidden_checks.list_hidden(node.promise) or node.promise is None:
+            return node
+        promise = node.promise.model_copy(update={"checks": tuple(place(check) for check in node.promise.checks)})
+        return node.model_copy(update={"promise": promise})
+
+    nodes = tuple(place_all(node) for node in compiled.dag.nodes)
+    return replace(compiled, dag=compiled.dag.model_copy(update={"nodes": nodes}))
 
 
 def _checks(dag: TaskDag) -> Iterator[tuple[str, AnyCheck]]:

@@ -17,12 +17,15 @@ from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.model_use import MODEL_DRIVERS, LlmUse, LocalUse
 from agenttalk.contracts.planfile.model import AgentSpec, InputSpec, PlanFile, TaskSpec
 from agenttalk.rules.agents import acp_table, cli_table, model_services
+from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.messages.routes import RESERVED
 from agenttalk.rules.planfile import policy_checks, promise_checks
 
 DRIVERS: Final = ("script", "folder", "cli", "acp", "llm", "local", "python", "human", "remote")
 _MIN_SCORE: Final = "_min_score"
 _NODE = re.compile(r"nodes\[([0-9]+)\]\.?(.*)\Z", re.DOTALL)
+_SEES_ALL: Final = frozenset({"folder", "python"})
+"""Drivers whose agents get their commands as they are."""
 _NUMBERED = re.compile(r"([a-z_]+)\[([0-9]+)\](.*)\Z", re.DOTALL)
 _SAME: Final = {
     "task_id": "id",
@@ -182,10 +185,28 @@ class PlanExamination:
             message = f"{task.fallback!r} never takes a place, because on_dependency_failed is not FALLBACK"
             self.warn(f"tasks[{at}].fallback", message, "remove one of the two")
         self._check_scores(at, task)
+        self._check_hidden(at, task)
         if task.promise:
             found = promise_checks.check(task, names=self.names, agents=self._known, unknown=self._unknown)
             for severe, problem in found:
                 (self.problems if severe else self.warnings).append(_moved(problem, f"tasks[{at}].promise"))
+
+    def _check_hidden(self, at: int, task: TaskSpec) -> None:
+        """Refuse hidden checks that the agent would see."""
+        if not hidden_checks.list_hidden(task.promise):
+            return
+        where = f"tasks[{at}].promise.checks"
+        reviewers = {*self.plan.review.reviewers, self.plan.review.coordinator} if self.plan.review else set()
+        doers = [task.agent, *task.race, *([task.reexecute_target] if task.reexecute_target else [])]
+        known = [self.settled.get(each) or self.plan.agents.get(each) for each in doers]
+        doers += [each.fallback for each in known if each is not None and each.fallback is not None]
+        for doer in dict.fromkeys(doers):
+            if self._driver(doer) in _SEES_ALL:
+                message = f"{doer!r} gets its whole command, with every check of it"
+                self.refuse(Code.FIELD_VALUE, where, message, "hide no check from it, or give it another driver")
+            if doer in reviewers:
+                message = f"{doer!r} reviews the plan, and would see its hidden checks"
+                self.refuse(Code.FIELD_VALUE, where, message, "have others review it, or hide no check")
 
     def _check_inputs(self, at: int, task: TaskSpec) -> None:
         names: set[str] = set()

@@ -311,7 +311,7 @@ class _Prompt:
         else:
             name, score = _line(result.validator), f"{result.score:g}"
             before = prompt_words.REFUSED.render(locale, attempt=rework.attempt, validator=name, score=score)
-            after = prompt_words.MEND.render(locale)
+            after = prompt_words.FIX.render(locale)
         parts = [before, self._fence_note(), self._fenced("\n".join(_refusal(rework, locale))), after]
         parts += [prompt_words.PATCH.render(locale, path=_line(patch))] if patch else []
         return "\n\n".join(parts)

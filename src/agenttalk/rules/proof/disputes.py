@@ -97,7 +97,7 @@ def judge(
         if each.state == "open":
             return each
     if any(each.seq == seq for each in of_check):
-        hint = "the check stands; mend what it found, or ask a person"
+        hint = "the check stands; fix what it found, or ask a person"
         return Problem(Code.DISPUTE_REFUSED, "check", f"{check_id!r} was disputed in this round, and answered", hint)
     if len(known) >= MOST:
         return Problem(Code.DISPUTE_REFUSED, "check", f"{len(known)} checks of this task were disputed; that is enough")

@@ -62,7 +62,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a promise has come to."""
+    """The state of a promise."""
 
     fulfilled: bool
     missing: tuple[str, ...] = ()

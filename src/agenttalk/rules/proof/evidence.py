@@ -10,8 +10,9 @@ from typing import Any, Final, Literal
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import write_time
 from agenttalk.contracts.evidence import EvidenceEntry
-from agenttalk.contracts.promise import AnyCheck, ArtifactCheck, Check, CompletionPromise, ServedCheck, Trust
+from agenttalk.contracts.promise import AnyCheck, ArtifactCheck, Check, CompletionPromise, Hiding, ServedCheck, Trust
 from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.suites.crossing import CrossedTests
 from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text import check_words
 from agenttalk.rules.text.message import join
@@ -40,6 +41,7 @@ Reason = Literal[
     "survivors",
     "no_mutants",
     "tests_unreported",
+    "boundary",
     "channel_silent",
     "channel_cut",
     "channel_garbled",
@@ -78,7 +80,7 @@ _CLAIMS: Final = 100
 """How many claims of an agent are read."""
 _CLAIM: Final = 500
 """Characters of one."""
-_NO_MATTER: Final = frozenset({"id", "minTrust", "red_first", "made_by_work", "suspicion", "hidden"})
+_NO_MATTER: Final = frozenset({"id", "minTrust", "red_first", "made_by_work", "suspicion", "hidden", "hidden_paths"})
 """What a check says that has no influence on what it finds."""
 
 
@@ -139,7 +141,7 @@ class Screenshot:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What came of a check."""
+    """The result of a check."""
 
     id: str
     passed: bool
@@ -162,7 +164,11 @@ class CheckResult:
     """Whether it passed before the work began, or was not run then."""
     isolated: bool | None = None
     """Whether it ran in a sandbox; None where nothing was run."""
+    hidden: Hiding = False
+    """Whether the agent may not know what was found, as its check says."""
     source: ResultSource = ""
+    crossed: CrossedTests | None = None
+    """How the tests ended that were judged in another process, if any were."""
     """How its results came."""
     by: str = ENGINE
     seen_at: str = ""
@@ -172,7 +178,10 @@ class CheckResult:
     pictures: tuple[Screenshot, ...] = ()
 
     def to_evidence(self, *, fresh: bool) -> Evidence:
-        """Convert the result to evidence."""
+        """Convert the result to evidence. Of a hidden check it tells an agent no more than it may know."""
+        if self.hidden is not False:
+            at = write_time(self.ended)
+            return Evidence(self.id, self.passed, fresh, self.trust, self.by, at, self._describe_hidden())
         notes = [self.detail] if self.detail else []
         notes += (
             [check_words.FLAKY(names=", ".join(self.flaky[:3]) + (" …" if len(self.flaky) > 3 else ""))]
@@ -181,8 +190,14 @@ class CheckResult:
         )
         notes += [check_words.WEAK()] if self.weak else []
         notes += [check_words.NOT_ISOLATED()] if self.isolated is False else []
-        notes += [check_words.EXIT_CODE_ONLY()] if self.source == "exit-code only" else []
+        notes += [check_words.EXIT_CODE_ONLY()] if self.passed and self.source == "exit-code only" else []
         return Evidence(self.id, self.passed, fresh, self.trust, self.by, write_time(self.ended), join(notes))
+
+    def _describe_hidden(self) -> str:
+        """Describe a result as its agent may know it."""
+        if self.hidden == "count" and self.tests is not None:
+            return check_words.HIDDEN_COUNT(passed=len(self.tests.passed), failed=len(self.tests.failed))
+        return check_words.HIDDEN_CHECK()
 
 
 def trust_of(check: AnyCheck) -> Trust:

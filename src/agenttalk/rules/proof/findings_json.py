@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from agenttalk.contracts.core.base import format_instant, parse_instant
 from agenttalk.rules.proof.evidence import ENGINE, CheckResult, Fingerprint, Screenshot
+from agenttalk.rules.suites.crossing import CrossedTests
 from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text.catalogue import read_text, with_messages
 
@@ -30,9 +31,11 @@ def to_json(result: CheckResult) -> dict[str, Any]:
         "output": result.output[-_TAIL:] or None,
         "output_sha256": result.output_sha256 or None,
         "flaky": list(result.flaky) or None,
+        "hidden": result.hidden or None,
         "weak": result.weak or None,
         "isolated": result.isolated,
         "source": result.source or None,
+        "crossed": len(result.crossed.passed) if result.crossed is not None else None,
         "by": result.by if result.by != ENGINE else None,
         "seen_at": result.seen_at or None,
         "seen_for": result.seen_for or None,
@@ -101,6 +104,7 @@ def to_cache_entry(result: CheckResult) -> dict[str, Any]:
         "flaky": list(result.flaky),
         "isolated": result.isolated,
         "source": result.source,
+        "crossed": _crossed(result.crossed) if result.crossed is not None else None,
         "by": result.by,
         "pictures": [_picture_to_json(picture) for picture in result.pictures],
     }
@@ -108,7 +112,7 @@ def to_cache_entry(result: CheckResult) -> dict[str, Any]:
 
 def read_cache_entry(said: dict[str, Any]) -> CheckResult:
     """Read the JSON of `to_cache_entry`."""
-    tests = said["tests"]
+    tests, crossed = said["tests"], said["crossed"]
     return CheckResult(
         said["id"],
         said["passed"],
@@ -126,6 +130,7 @@ def read_cache_entry(said: dict[str, Any]) -> CheckResult:
         flaky=tuple(said["flaky"]),
         isolated=said["isolated"],
         source=said["source"],
+        crossed=_read_crossed(crossed) if crossed is not None else None,
         by=said["by"],
         pictures=tuple(Screenshot(**picture) for picture in said["pictures"]),
     )
@@ -134,6 +139,14 @@ def read_cache_entry(said: dict[str, Any]) -> CheckResult:
 def reuse_result(said: dict[str, Any], check_id: str, *, at: str, made_for: str) -> CheckResult:
     """Reuse a kept result for an equal check; it names when and for whom it was observed."""
     return replace(read_cache_entry(said), id=check_id, seen_at=at, seen_for=made_for)
+
+
+def _crossed(crossed: CrossedTests) -> dict[str, Any]:
+    return {"passed": sorted(crossed.passed), "other": sorted(crossed.other), "reasons": dict(crossed.reasons)}
+
+
+def _read_crossed(said: dict[str, Any]) -> CrossedTests:
+    return CrossedTests(frozenset(said["passed"]), frozenset(said["other"]), said["reasons"])
 
 
 def _tests(tests: Outcomes) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What came of a turn: how it ended, what its agent says it did, and what others found out about the work."""
+"""The result of a turn: how it ended, what its agent says it did, and what others found out about the work."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class WorkProof:
 
     evidence: tuple[Evidence, ...] = ()
     check_records: tuple[dict[str, Any], ...] = ()
-    """What came of each check, for the ledger."""
+    """The result of each check, for the ledger."""
     refused: str = ""
     """Why the tree that the agent left cannot be taken."""
     breach: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ class WorkProof:
     foreign: tuple[str, ...] = ()
     """Commits on the plan's branch, since the task began, that no task of the plan merged; the newest first."""
     results: tuple[CheckResult, ...] = ()
-    """What came of each check, with what that rests on: kept as evidence when the task is done."""
+    """The result of each check, with what that rests on: kept as evidence when the task is done."""
     left: str = ""
     """The commit that keeps what the agent left in a repository, merged or not."""
     idle: bool = False

@@ -30,7 +30,7 @@ NEVER_BY_DEFAULT: Final = "APPROVE"
 
 @dataclass(frozen=True, slots=True)
 class DeliverableState:
-    """What has become of a deliverable in one of the tasks that make it."""
+    """The state of a deliverable in one of the tasks that make it."""
 
     name: str
     task_id: str

@@ -1,4 +1,4 @@
-"""Whether what was proven still holds: what a change touches, whose merge broke a check, and who mends it."""
+"""Whether what was proven still holds: what a change touches, whose merge broke a check, and who fixes it."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class TurnFacts:
     of_kind: bool = False
     """Whether the kind of its board finds the evidence, in the world outside."""
     beyond_repair: bool = False
-    """Whether another round could not mend what was found."""
+    """Whether another round could not fix what was found."""
     in_repository: bool = False
     """Whether its agent is expected to change a repository, so that no change needs a word."""
     agents: Collection[str] = ()
@@ -523,7 +523,7 @@ def _issues_from_output(proof: WorkProof) -> list[Issue]:
     return [
         rework.make_issue(_failure(check, cut_to_end(check["output"], _PRINTED)), "check")
         for check in proof.check_records
-        if check.get("passed") is False and check.get("output")
+        if check.get("passed") is False and check.get("output") and not check.get("hidden")
     ]
 
 

@@ -73,6 +73,8 @@ class ChannelReader:
         self._left = limit
         self._rest = b""
         self._runner = ""
+        self._names: dict[str, str] = {}
+        """The ids of tests by the names that their runner gave them."""
         self._announced: set[str] = set()
         self._open: set[str] = set()
         self._ended: dict[str, Outcome] = {}
@@ -92,6 +94,7 @@ class ChannelReader:
             self._refuse("it is too long")
         self._rest += data
         at = 0
+        bodies: list[bytes] = []
         while self.fault is None and len(self._rest) - at >= _LENGTH:
             size = int.from_bytes(self._rest[at : at + _LENGTH], "big")
             if size > _LONGEST_FRAME:
@@ -99,9 +102,22 @@ class ChannelReader:
             elif len(self._rest) - at < _LENGTH + size:
                 break
             else:
-                self._take(self._rest[at + _LENGTH : at + _LENGTH + size])
+                bodies.append(self._rest[at + _LENGTH : at + _LENGTH + size])
                 at += _LENGTH + size
+        for frame in self._parse(bodies):
+            if self.fault is None:
+                self._take(frame)
         self._rest = b"" if self.fault is not None else self._rest[at:]
+
+    def _parse(self, bodies: list[bytes]) -> list[Any]:
+        """Parse frames, many at once, which takes a fraction of the time."""
+        try:
+            frames = json.loads(b"[" + b",".join(bodies) + b"]")
+        except (ValueError, RecursionError):
+            frames = []
+        if len(frames) != len(bodies):
+            self._refuse("a frame is not JSON")
+        return list(frames)
 
     def read_session(self) -> SuiteSession:
         """Return what was reported so far."""
@@ -131,24 +147,19 @@ class ChannelReader:
     def _refuse(self, why: str) -> None:
         self.fault = self.fault or check_words.CHANNEL_GARBLED(why=why)
 
-    def _take(self, body: bytes) -> None:
+    def _take(self, frame: Any) -> None:
         """Take one frame."""
-        try:
-            frame = json.loads(body)
-        except (ValueError, RecursionError):
-            self._refuse("a frame is not JSON")
-            return
         match frame:
+            case ["begin", name] if self._runner and self._code is None and len(self._ended) < _MOST_TESTS:
+                self._begin(self._name(name))
+            case ["end", name, str(outcome), str(why)] if self._runner and self._code is None:
+                self._end(self._name(name), outcome, why)
             case ["hello", version, str(runner)] if version == VERSION and not self._runner and _RUNNER.match(runner):
                 self._runner = runner
             case _ if not self._runner or self._code is not None:
                 self._refuse("a frame came before the first, or after the last")
             case ["tests", list(names)] if len(self._announced) + len(names) <= _MOST_TESTS:
                 self._announced.update(self._name(name) for name in names)
-            case ["begin", name] if len(self._ended) < _MOST_TESTS:
-                self._begin(self._name(name))
-            case ["end", name, str(outcome), str(why)]:
-                self._end(self._name(name), outcome, why)
             case ["modules", list(paths), list(modules)] if len(self._modules) + len(modules) <= _MOST_MODULES:
                 self._load(paths, modules)
             case ["over", int(code)] if not isinstance(code, bool) and 0 <= code <= 255:
@@ -161,7 +172,10 @@ class ChannelReader:
         if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST_NAME:
             self._refuse("a test has no name, or one that is too long")
             return ""
-        return name_test(self._runner, name)
+        known = self._names.get(name)
+        if known is None:
+            known = self._names[name] = name_test(self._runner, name)
+        return known
 
     def _load(self, paths: list[Any], modules: list[Any]) -> None:
         """Note loaded modules. What is of another kind is left out."""
@@ -210,6 +224,8 @@ def name_test(runner: str, name: str) -> str:
 
 def clean(text: str) -> str:
     """Return a text without what no store keeps: control characters and halves of characters become `#x`."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else f"#x{ord(char):02X}" for char in text)
 
 

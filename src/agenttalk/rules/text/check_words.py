@@ -636,6 +636,51 @@ HAS_NO_ADDRESS: Final = Template(
     "it has no address",
     "它没有地址",
 )
+BOUNDARY_OTHER_RUNNER: Final = Template(
+    "check.boundary_other_runner",
+    "only a plain call of pytest or unittest can be judged in another process, and this is not one: {run}",
+    "只有对 pytest 或 unittest 的直接调用才能在另一个进程中判定，而这不是：{run}",
+)
+BOUNDARY_NO_TESTS: Final = Template(
+    "check.boundary_no_tests",
+    "no test is protected from the work, so none can be judged in another process",
+    "没有受保护的测试，因此无法在另一个进程中判定",
+)
+BOUNDARY_NO_SANDBOX: Final = Template(
+    "check.boundary_no_sandbox",
+    "to judge tests in another process, bubblewrap is needed (make sandbox, or apt-get install bubblewrap)",
+    "在另一个进程中判定测试需要 bubblewrap（make sandbox，或 apt-get install bubblewrap）",
+)
+BOUNDARY_SILENT: Final = Template(
+    "check.boundary_silent",
+    "the process that judges the tests did not report any",
+    "判定测试的进程没有报告任何测试",
+)
+BOUNDARY_FAILED: Final = Template(
+    "check.boundary_failed",
+    "{count} tests did not pass with the work in another process: {names}",
+    "当成果在另一个进程中运行时，{count} 个测试没有通过：{names}",
+)
+BOUNDARY_FAILED_WHY: Final = Template(
+    "check.boundary_failed_why",
+    "{count} tests did not pass with the work in another process: {names} ({why})",
+    "当成果在另一个进程中运行时，{count} 个测试没有通过：{names}（{why}）",
+)
+BOUNDARY_COUNT: Final = Template(
+    "check.boundary_count",
+    "{count} of {total} tests were judged in another process than the work",
+    "{total} 个测试中有 {count} 个在与成果不同的进程中判定",
+)
+BOUNDARY_TOO_MANY: Final = Template(
+    "check.boundary_too_many",
+    "tests in {count} places cannot be hidden from the work",
+    "无法对成果隐藏 {count} 处的测试",
+)
+BOUNDARY_LINK: Final = Template(
+    "check.boundary_link",
+    "{path} lies behind a link, so it cannot be hidden from the work",
+    "{path} 位于链接之后，无法对成果隐藏",
+)
 MUTANTS_OF_FAILED: Final = Template(
     "check.mutants_of_failed",
     "the check {of!r}, which has to notice the faults, did not pass without one",
@@ -722,4 +767,24 @@ PAGE_ERRORS: Final = Template(
     "check.page_errors",
     "scripts of the page failed: {errors}",
     "页面的脚本出错：{errors}",
+)
+HIDDEN_CHECK: Final = Template(
+    "check.hidden_check",
+    "it is hidden from the agent; people see what it found",
+    "此检查对智能体隐藏；人可以看到其结果",
+)
+HIDDEN_COUNT: Final = Template(
+    "check.hidden_count",
+    "it is hidden from the agent: {passed} tests passed, {failed} failed",
+    "此检查对智能体隐藏：{passed} 个测试通过，{failed} 个失败",
+)
+HIDDEN_IN_TREE: Final = Template(
+    "check.hidden_in_tree",
+    "{path} of the hidden check {id!r} is in the repository, where the agent sees it",
+    "隐藏检查 {id!r} 的文件 {path} 在仓库中，智能体可以看到",
+)
+HIDDEN_NEEDS_SANDBOX: Final = Template(
+    "check.hidden_needs_sandbox",
+    "the task has hidden checks, and its agent runs without a sandbox, where it could read them",
+    "任务有隐藏检查，而其智能体不在沙箱中运行，可以读取它们",
 )

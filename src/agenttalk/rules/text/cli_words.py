@@ -71,6 +71,7 @@ REMARKS: Final = make_table(
         "unproven": ("unproven", "未证明"),
         "isolated": ("isolated", "已隔离"),
         "not_isolated": ("not isolated", "未隔离"),
+        "exit_code_only": ("exit-code only", "仅凭退出码"),
         "question": ("question {request}", "问题 {request}"),
         "weak": ("weak", "较弱"),
         "flaky": ("flaky", "不稳定"),
@@ -255,6 +256,7 @@ HONESTY: Final = make_table(
         "proven": ("{count} proven", "已证明 {count}"),
         "unproven": ("{count} on its word alone", "仅凭其言 {count}"),
         "unisolated": ("{count} not isolated", "未隔离 {count}"),
+        "gamed": ("{count} passed only what it saw", "只通过可见检查 {count}"),
         "refuted": ("{count} refuted", "被证伪 {count}"),
         "overturned": ("{count} later overturned", "后被推翻 {count}"),
         "stale": ("{count} stale", "已过期 {count}"),
@@ -430,9 +432,58 @@ PROVE: Final = make_table(
     },
 )
 """What `prove` does at the moment."""
+STEER: Final = make_table(
+    "steer",
+    {
+        "paused": ("paused; running tasks finish", "已暂停；正在运行的任务会做完"),
+        "resumed": ("resumed", "已恢复"),
+        "cancelled": ("cancelled", "已取消"),
+        "again_from": ("runs again from {task} on", "从 {task} 起重新运行"),
+        "retried": ("{task} is retried", "正在重试 {task}"),
+        "stopped": ("{task} is stopped", "{task} 已中止"),
+        "overridden": ("{task} may start; {checkpoint} is overridden", "{task} 可以开始；已越过 {checkpoint}"),
+        "rework": ("{task}: {answer}", "{task}: {answer}"),
+        "unchanged": ("nothing changed", "没有任何改变"),
+    },
+)
+"""The result of an action on a plan or task."""
+ERRORS: Final = make_table(
+    "error",
+    {
+        "near": ("did you mean {name!r}?", "是否指 {name!r}？"),
+        "no_plan": ("there is no plan {plan!r}", "没有计划 {plan!r}"),
+        "no_plan_hint": ("'agenttalk status' lists all plans", "'agenttalk status' 可列出所有计划"),
+        "task_name": ("invalid task {task!r}: expected PLAN/TASK", "任务 {task!r} 无效：应为 PLAN/TASK"),
+        "task_name_hint": ("write e.g. shop/build", "例如 shop/build"),
+        "no_root": ("no root found here", "这里没有找到根目录"),
+        "no_root_hint": (
+            "pass --root FOLDER or set AGENTTALK_ROOT, or run this in a folder that 'agenttalk init' has set up",
+            "请给出 --root FOLDER 或设置 AGENTTALK_ROOT，或在 'agenttalk init' 设置过的目录中运行",
+        ),
+        "not_root": ("{folder} is not a root", "{folder} 不是根目录"),
+        "not_root_hint": (
+            "a root contains agents/ and system_runtime/; check --root and AGENTTALK_ROOT",
+            "根目录包含 agents/ 和 system_runtime/；请检查 --root 和 AGENTTALK_ROOT",
+        ),
+        "empty_check": ("the check is empty", "检查是空的"),
+        "no_check_hint": ("name a command, such as 'pytest -q'", "请指定一个命令，例如 'pytest -q'"),
+        "no_program": ("the program {program!r} was not found", "没有找到程序 {program!r}"),
+        "no_program_hint": (
+            "install it, or correct the command after --",
+            "请安装它，或修正 -- 之后的命令",
+        ),
+        "install": ("install it: {how}", "安装方法：{how}"),
+        "no_check_found": ("no check was found in {folder}", "在 {folder} 中没有找到检查"),
+        "no_check_found_hint": (
+            "name it with --check, or decide yourself with --ask-me",
+            "请用 --check 指定，或用 --ask-me 由你自己决定",
+        ),
+    },
+)
+"""Errors that many users meet first."""
 _TABLES: Final = (
     *(COUNTS, TIMES, REMARKS, RUN, EXPLAIN, ROUNDS, STATUS),
-    *(HONESTY, DAY, DECISIONS, INBOX, CHANGE, PROVE),
+    *(HONESTY, DAY, DECISIONS, INBOX, CHANGE, PROVE, STEER, ERRORS),
 )
 _SINGLE: Final = (NO_PRICE, AND_MORE, NOT_SERVED, OPEN_QUESTION, OPEN_QUESTIONS)
 SENTENCES: Final[Mapping[str, Template]] = MappingProxyType(

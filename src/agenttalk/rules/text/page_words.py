@@ -68,7 +68,10 @@ PAGE: Final = make_table(
         "a_set": ("Set", "设置"),
         "a_reset": ("Reset", "重置"),
         "cost_hint": ("as far as agents told it (UTC day)", "以智能体上报为准（UTC 日）"),
-        "nothing_needs_you": ("Nothing needs you. The team goes on by itself.", "没有需要您处理的事，团队会自行推进。"),
+        "nothing_needs_you": (
+            "Nothing needs you. The team continues by itself.",
+            "没有需要您处理的事，团队会自行推进。",
+        ),
         "nothing_runs": ("Nothing runs right now.", "目前没有任务在运行。"),
         "nothing_fails": ("Nothing fails.", "没有失败的任务。"),
         "no_plans": ("There is no plan yet.", "还没有计划。"),
@@ -127,6 +130,7 @@ PAGE: Final = make_table(
         "only_said": ("Its agent says that it is done. It is not verified.", "智能体自称完成，尚无人验证。"),
         "n_unproven": ("{n} unproven", "{n} 个未证明"),
         "n_not_isolated": ("{n} not isolated", "{n} 个未隔离"),
+        "n_gamed": ("{n} passed only what it saw", "{n} 个只通过可见检查"),
         "release_not_isolated": (
             "Not isolated: {n} of its tasks, whose agent or checks ran without a sandbox.",
             "未隔离：其中 {n} 个任务的智能体或检查在没有沙箱的情况下运行。",
@@ -269,7 +273,7 @@ PAGE: Final = make_table(
         "idle": ("idle", "空闲"),
         "honesty_hint": ("claims of “done” held against what was found", "“完成”声明与查证结果的对照"),
         # The toolchain
-        "no_toolchain": ("No forge event has come to a task yet.", "还没有来自代码托管平台的任务。"),
+        "no_toolchain": ("No forge event has created a task yet.", "还没有来自代码托管平台的任务。"),
         "title": ("Title", "标题"),
         "action": ("Action", "动作"),
         "assignee": ("Assignee", "负责人"),

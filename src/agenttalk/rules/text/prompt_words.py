@@ -198,8 +198,8 @@ ISSUE: Final = Template("prompt.issue", "{number}. [{severity}] {text}", "{numbe
 WHERE: Final = Template("prompt.where", "   Where: {text}", "   位置：{text}")
 SUGGESTION: Final = Template("prompt.suggestion", "   Suggestion: {text}", "   建议：{text}")
 OWN_WORDS: Final = Template("prompt.own_words", "The validator's instructions: {text}", "评审者对你的要求：{text}")
-MEND: Final = Template(
-    "prompt.mend",
+FIX: Final = Template(
+    "prompt.fix",
     "Fix every point of this list. Keep what was right.",
     "请修正列表中的每一点，保留正确的部分。",
 )
@@ -318,7 +318,7 @@ JUDGE_ANSWER: Final = Template(
     "prompt.judge_answer",
     'Answer with one JSON object, in the file for the result or as the last line of your output: {{"score": 0, '
     '"decision": "ACCEPT" or "REJECT", "reason": "one sentence", "issues": [{{"severity": "HIGH", "category": '
-    '"COMPLETENESS", "description": "what is wrong", "location": "where", "suggestion": "how to mend it"}}], '
+    '"COMPLETENESS", "description": "what is wrong", "location": "where", "suggestion": "how to fix it"}}], '
     '"prompt": "what else you ask of its maker, if anything"}}. Name every issue: the maker gets this answer and '
     "nothing else.",
     '请用一个 JSON 对象回答，写入结果文件或作为输出的最后一行：{{"score": 0, "decision": "ACCEPT" 或 "REJECT", '
@@ -352,7 +352,7 @@ REVIEW_ANSWER: Final = Template(
     "prompt.review_answer",
     'Write the output as one JSON object: {{"score": 0, "decision": "APPROVE, REVISE or REJECT", "issues": '
     '[{{"severity": "HIGH, MEDIUM or LOW", "description": "what is wrong", "location": "task", "suggestion": '
-    '"what would mend it"}}]}}',
+    '"what would fix it"}}]}}',
     '将输出写成一个 JSON 对象：{{"score": 0, "decision": "APPROVE、REVISE 或 REJECT", "issues": [{{"severity": '
     '"HIGH、MEDIUM 或 LOW", "description": "问题", "location": "任务", "suggestion": "如何改进"}}]}}',
 )

@@ -35,7 +35,7 @@ ENDED_ENGINE: Final = Template(
     "{task} 已 {count} 次使引擎停止",
 )
 TASK_FAILED: Final = Template("task.failed", "{task} failed", "{task} 失败")
-NOT_CALLED_FOR: Final = Template("task.not_called_for", "no task called for it", "未被触发")
+NOT_CALLED_FOR: Final = Template("task.not_called_for", "no task activated it", "未被触发")
 OTHER_VERSION: Final = Template(
     "task.other_version",
     "{task} made another version of its input",

@@ -202,7 +202,7 @@ STEPS: Final = make_table(
         ),
         "issue_assigned.escalation.2": (
             (
-                "Decide how it goes on. Either mend it: push the branch fix/{issue_number}-{assignee} and open a "
+                "Decide how it goes on. Either fix it: push the branch fix/{issue_number}-{assignee} and open a "
                 "pull request whose text names #{issue_number}: {pulls_call}. Or say in a comment what is to be done "
                 "and by whom: {comment_call} and then close the issue: {close_call}"
             ),

@@ -358,4 +358,4 @@ RELEASE: Final = make_table(
         "unproven": ("what was proven no longer holds: {checks}", "曾被证明的内容已不成立：{checks}"),
     },
 )
-"""Why a plan's results are not released, or not any more."""
+"""Why a plan's results are not released, or no longer are."""

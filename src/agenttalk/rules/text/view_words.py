@@ -156,7 +156,7 @@ GRANTED: Final = Template("round.granted", "a person granted more rounds", "有�
 ACCEPTED: Final = Template("round.accepted", "a person accepted it as it is", "有人按现状接受")
 GIVEN_UP: Final = Template("round.given_up", "a person gave it up", "有人放弃了它")
 GOOD_SO_FAR: Final = Template("round.good_so_far", "the next version is good enough so far", "下一版目前足够好")
-FAILED_AGAIN: Final = Template("round.failed_again", "doing it again failed", "返工失败")
+FAILED_AGAIN: Final = Template("round.failed_again", "the rework failed", "返工失败")
 UNDER_WAY: Final = Template("round.under_way", "the rework is under way", "正在返工")
 
 ACTIVITIES: Final = make_table(

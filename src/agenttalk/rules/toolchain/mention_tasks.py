@@ -82,7 +82,7 @@ def may_go_on(draft: DecisionDraft, object_key: str, hop: int, login: str, *, re
     if hop <= (2 * draft.registry.rounds if reviews else draft.registry.hops):
         return True
     text = f"agents have answered each other {hop} times at {object_key}; {login} is not called again"
-    hint = "read the discussion and decide; a person's comment begins anew"
+    hint = "read the discussion and decide; a person's comment resets the count"
     draft.warnings.append(Problem(Code.FORGE_HOPS_EXCEEDED, object_key, text, hint))
     return False
 

@@ -36,7 +36,7 @@ def classify_failure(
     """Classify the failure at the end of a turn. `away`: the forge could not be reached.
 
     `unseen` says that it could not because it does not show the engine what is there: operations for the
-    agents cannot mend that, the administrator of its accounts can.
+    agents cannot fix that, the administrator of its accounts can.
 
     A failed task about an outage does not report another outage, so that this cannot recurse, but the lead has to know.
     """

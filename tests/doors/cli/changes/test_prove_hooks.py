@@ -41,7 +41,7 @@ def test_claude_is_kept_from_stopping_with_what_is_missing_and_only_so_often(sho
     answer = stop(shop)
     assert answer["decision"] == "block"
     assert "✗ The check passes on the change as it is" in answer["reason"]
-    assert "Mend the code, not the check" in answer["reason"]
+    assert "Fix the code, not the check" in answer["reason"]
     assert stop(shop, "--blocks", "2", active=True)["decision"] == "block"
     last = stop(shop, "--blocks", "2", active=True)
     assert "decision" not in last

@@ -98,8 +98,11 @@ def test_status_explain_and_inbox_are_shown_in_chinese(desk: Desk) -> None:
 
 def test_errors_say_in_chinese_what_their_code_means(desk: Desk) -> None:
     unknown = desk("status", "shops", code=2)
-    assert "✗ 没有这个名称的对象。 [NAME_UNKNOWN]" in unknown
-    assert "there is no plan 'shops'" in unknown
+    assert "✗ 没有计划 'shops' [NAME_UNKNOWN]" in unknown
+    assert "→ 是否指 'shop'？" in unknown
+    missing = desk("explain", "shop/none", code=2)
+    assert "✗ 看板上没有该任务，或它属于另一个智能体。 [TASK_NOT_FOUND]" in missing
+    assert "the engine runs no task shop/none" in missing
     request = json.loads(desk("--json", "inbox"))["requests"][0]["request"]["request_id"]
     refused = desk("answer", request, "--decision", "MAYBE", code=2)
     assert "✗ 'MAYBE' 不是一种决定 [OPTION_INVALID]" in refused
@@ -115,7 +118,7 @@ def test_the_option_and_its_variable_win_over_the_locale(desk: Desk) -> None:
     assert "messages: " in desk("--language", "en", "status")
     assert "messages: " in desk("status", AGENTTALK_LANGUAGE="en")
     assert "消息：" in desk("--language", "zh", "status", LC_ALL="C.UTF-8")
-    assert "✗ 没有这个名称的对象。" in desk("--language", "zh", "status", "shops", code=2, LC_ALL="C.UTF-8")
+    assert "✗ 没有计划 'shops'" in desk("--language", "zh", "status", "shops", code=2, LC_ALL="C.UTF-8")
 
 
 @contextmanager

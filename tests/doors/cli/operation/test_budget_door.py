@@ -68,4 +68,4 @@ def test_turns_that_the_day_stopped_in_their_middle_are_named(
     assert "waiting tasks: 2" in said
     assert f"does not count against their agents: {found['stopped'][0]}" in said
     assert call(["explain", found["stopped"][0], "--root", str(root)]) == 0
-    assert "the day stopped its turn in the middle" in " ".join(capsys.readouterr().out.split())
+    assert "the day's limit stopped its turn" in " ".join(capsys.readouterr().out.split())

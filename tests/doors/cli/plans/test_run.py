@@ -333,7 +333,7 @@ def test_somebody_who_is_awaited_is_3(desk: Desk, agents: dict[str, Any], more: 
 def test_a_program_that_does_not_exist_is_told(desk: Desk) -> None:
     agents = {"worker": {"driver": "script", "argv": ["/no/such/program"]}}
     shown = desk("run", desk.plan(task("one"), agents=agents), code=1)
-    assert "'/no/such/program' is not found" in shown
+    assert "'/no/such/program' was not found" in shown
 
 
 # What is refused.

@@ -89,7 +89,7 @@ def test_a_plan_without_a_release_says_so(desk: Desk) -> None:
 def test_a_plan_waits_for_its_review_and_a_person_may_decide(desk: Desk) -> None:
     desk.let("green")
     file = shipping(desk, review={"reviewers": ["lead"]})
-    assert "lead gives 10, and 70 is the least" in desk("run", file, code=3)
+    assert "lead gives 10; at least 70 is required" in desk("run", file, code=3)
     status = desk.json("status", "shop")["plans"][0]
     assert (status["review"]["state"], status["tasks"][0]["state"]) == ("waits", "PENDING")
     assert "is not approved" in desk.refused("resume", "shop")

@@ -35,7 +35,7 @@ _SILENCE: Final = 120.0
 _DEEPEST: Final = 50
 _IDS: Final = 20
 _GUESSES: Final = frozenset({"startswith", "endswith", "issubset", "issuperset", "isdisjoint"})
-"""Methods of built-in types that answer yes or no about a value of the test."""
+"""Methods of built-in types that answer yes or no about a value of the test. Other classes have no say there."""
 _COMPARING: Final = frozenset(
     f"__{name}__"
     for name in (
@@ -112,6 +112,9 @@ class _Session:
         self._lent_numbers: dict[int, int] = {}
         self._place: tuple[dict[bytes, bytes], str] | None = None
         self._warmed = False
+        self._known: set[type] = set()
+        """Classes of the work that the current test uses."""
+        self._known_always: set[type] = set()
         self._swallowed: BaseException | None = None
         self.test_roots: tuple[str, ...] = ()
 
@@ -170,11 +173,20 @@ class _Session:
         self.logging = 0
         self.close_worker()
         self.breach = ""
+        self._known.clear()
 
     def end_test(self) -> str:
         """End a test. Returns why it has failed, if it has."""
         self.close_worker()
         return self.breach
+
+    def know(self, kind: type) -> None:
+        """Note that the test itself uses a class of the work."""
+        (self._known_always if self.logging else self._known).add(kind)
+
+    def knows(self, kind: type) -> bool:
+        """Whether the test itself uses a class, or one from which it derives."""
+        return not (self._known | self._known_always).isdisjoint(kind.__mro__)
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -485,9 +497,7 @@ class _Session:
         if len(data) < 2 or type(data[1]) is not int or data[1] < 0:
             raise WireError("a malformed reference")
         if tag == "K":
-            mirror = self.mirror(data)
-            type.__setattr__(mirror, "_known_", True)
-            return mirror
+            return self.mirror(data)
         if tag == "M" and len(data) == 3 and type(data[2]) is str:
             found = self._proxies.get(data[1]) or sys.modules.get(data[2])
             if isinstance(found, RemoteModule):
@@ -542,7 +552,7 @@ class _Session:
             raise WireError("a malformed class")
         parents, plain = self._list_bases(bases, traits)
         members: dict[str, Any] = {"__module__": module, "__qualname__": name, "_remote_class_": number}
-        members |= {"_traits_": frozenset(traits), "_known_": False, "_special_": frozenset(special)}
+        members |= {"_traits_": frozenset(traits), "_special_": frozenset(special)}
         for method in own:
             if method == "__init__" or (method.isidentifier() and not method.startswith("__")):
                 members[method] = RemoteMethod(method, number)
@@ -580,7 +590,7 @@ def _read_place() -> tuple[dict[bytes, bytes], str]:
 
 
 def decode_class(session: _Session, data: Any) -> Any:
-    """Return the class of a reference, without saying that the test knows it."""
+    """Return the class of a reference."""
     if type(data) is list and len(data) > 1 and data[0] == "K" and type(data[1]) is int:
         return session.mirror(data)
     found = decode(data, session)
@@ -650,7 +660,7 @@ def _find_standard(module: Any, name: Any) -> Any:
 @functools.lru_cache(maxsize=256)
 def _make_named(module: str, name: str) -> Any:
     """Make the class that stands for another class of the standard library."""
-    members: dict[str, Any] = {"__module__": module, "_remote_class_": None, "_traits_": frozenset(), "_known_": False}
+    members: dict[str, Any] = {"__module__": module, "_remote_class_": None, "_traits_": frozenset()}
     return Mirror.__new__(Mirror, name, (RemoteObject,), members | {"_special_": frozenset()})
 
 
@@ -704,7 +714,6 @@ class Mirror(type):
     """The class of classes that stand for classes of the work."""
 
     _remote_class_: Any
-    _known_: bool
     _traits_: frozenset[str]
     _special_: frozenset[str]
 
@@ -744,17 +753,20 @@ class Mirror(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Make an object in the worker."""
+        session.know(cls)
         return session.request("call", cls, args, kwargs)
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("_remote_") or name in {"__abstractmethods__", "__isabstractmethod__", "__bases__"}:
             raise AttributeError(name)
+        session.know(cls)
         return session.request("get", cls, name)
 
     def __getattribute__(cls, name: str) -> Any:
         """Return what the mirror itself has; methods of the work are asked for."""
         found = type.__getattribute__(cls, name)
         if type(found) is RemoteMethod or name == "__doc__":
+            session.know(cls)
             return session.request("get", cls, name)
         return found
 
@@ -807,7 +819,7 @@ def _forward(name: str) -> Callable[..., Any]:
     """Make the special method of a mirror that asks the worker."""
 
     def forwarded(self: Any, *args: Any) -> Any:
-        if name in _COMPARING and not type(self)._known_ and any(map(_is_plain_operand, args)):
+        if name in _COMPARING and any(map(_is_plain_operand, args)) and not session.knows(type(self)):
             if name == "__contains__":
                 return any(args[0] is each or args[0] == each for each in self)
             session.breaks(f"{type(self).__name__} decides itself what {name} says about a value of the test")
@@ -864,6 +876,8 @@ class RemoteMember:
         self._number = number
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            session.know(owner)
         if owner is None or owner._remote_class_ == self._number:
             return session.request("get", owner if instance is None else instance, self._name)
         return session.request("member", session.mirrors.get(self._number), self._name, instance, owner)
@@ -880,7 +894,7 @@ class RemoteBound:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the method."""
-        if self._name in _GUESSES and args and not type(self.__self__)._known_:
+        if self._name in _GUESSES and args:
             session.breaks(f"{type(self.__self__).__name__} decides itself what {self._name} says about a value")
         return session.request("method", self.__self__, self._name, args, kwargs)
 
@@ -898,7 +912,6 @@ class RemoteObject(metaclass=Mirror):
     """An object of the work."""
 
     _remote_class_ = None
-    _known_ = False
     _traits_: frozenset[str] = frozenset()
     _special_: frozenset[str] = frozenset()
 

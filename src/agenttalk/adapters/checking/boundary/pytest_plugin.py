@@ -1,4 +1,4 @@
-"""The judge's part in pytest: it begins and ends tests at the boundary, and writes what came of them.
+"""The judge's part in pytest: it begins and ends tests at the boundary, and writes their results.
 
 This module runs in the interpreter of the project that is checked, as a plugin of its pytest.
 """
@@ -67,11 +67,11 @@ def pytest_runtest_makereport() -> Generator[None, Any, None]:
 
 
 def pytest_runtest_logreport(report: Any) -> None:
-    """Note what came of a test."""
+    """Note the result of a test."""
     outcome = "skipped" if report.outcome == "skipped" or hasattr(report, "wasxfail") else report.outcome
     outcomes.note(report.nodeid, outcome, session.breach)
 
 
 def pytest_sessionfinish() -> None:
-    """Write what came of the tests."""
+    """Write the result of the tests."""
     outcomes.write()

@@ -25,7 +25,7 @@ _WHY: Final = 300
 
 
 class JudgedTests:
-    """What came of the tests, by their ids. Written to a folder that no process of the work can write."""
+    """The result of the tests, by their ids. Written to a folder that no process of the work can write."""
 
     def __init__(self) -> None:
         self.place: Path | None = None

@@ -1,6 +1,6 @@
 """The wire between the judge and the worker: frames of JSON, with tags for what JSON lacks.
 
-Only exact built-in types and a few of the standard library cross as values, and they are built anew on the other
+Only exact built-in types and a few of the standard library cross as values, and they are built again on the other
 side. Any other object crosses as a reference, about which the two ends decide (`ReferenceTable`). The judge reads what
 hostile code may have written, so nothing here looks a name up except in a fixed table.
 

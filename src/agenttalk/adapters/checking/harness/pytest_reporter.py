@@ -85,6 +85,8 @@ def _make_hooks():
             run.raised = not issubclass(outcome.excinfo[0], (pytest.skip.Exception, pytest.exit.Exception))
 
     def pytest_runtest_logreport(report):
+        if report.outcome == "passed" and report.when != "call":
+            return
         run = runs.get(report.nodeid)
         if run is None:
             pytest_runtest_logstart(report.nodeid, None)

@@ -315,7 +315,7 @@ RETURNING reexecutions
 UPDATE tasks SET request_id = :request_id, reason = :reason, reason_message = :reason_message
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
--- Whether anything of a plan goes on by itself: tasks that run, wait in a queue, or are due. Not what a person does, and
+-- Whether anything of a plan continues by itself: tasks that run, wait in a queue, or are due. Not what a person does, and
 -- not what an agent elsewhere has yet to take.
 -- And the state that the plan is in at that moment.
 -- name: activity

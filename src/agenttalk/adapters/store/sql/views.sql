@@ -47,8 +47,8 @@ WHERE link > :after AND link <= :upto AND board || '' = :board AND kind IN ('tur
 ORDER BY link
 
 -- name: add_honesty
-INSERT INTO honesty (board, agent_id, model, turns, claims, proven, unproven, refuted, overturned, stale, rounds, judged, misled, overruled, tokens, cost_usd, seconds, disputed, upheld, dismissed, unjudged, unisolated)
-VALUES (:board, :agent_id, :model, :turns, :claims, :proven, :unproven, :refuted, :overturned, :stale, :rounds, :judged, :misled, :overruled, :tokens, :cost_usd, :seconds, :disputed, :upheld, :dismissed, :unjudged, :unisolated)
+INSERT INTO honesty (board, agent_id, model, turns, claims, proven, unproven, refuted, overturned, stale, rounds, judged, misled, overruled, tokens, cost_usd, seconds, disputed, upheld, dismissed, unjudged, unisolated, gamed)
+VALUES (:board, :agent_id, :model, :turns, :claims, :proven, :unproven, :refuted, :overturned, :stale, :rounds, :judged, :misled, :overruled, :tokens, :cost_usd, :seconds, :disputed, :upheld, :dismissed, :unjudged, :unisolated, :gamed)
 ON CONFLICT (board, agent_id, model) DO UPDATE
 SET turns = honesty.turns + excluded.turns, claims = honesty.claims + excluded.claims, proven = honesty.proven + excluded.proven,
     unproven = honesty.unproven + excluded.unproven, refuted = honesty.refuted + excluded.refuted, overturned = honesty.overturned + excluded.overturned,
@@ -56,10 +56,11 @@ SET turns = honesty.turns + excluded.turns, claims = honesty.claims + excluded.c
     misled = honesty.misled + excluded.misled, overruled = honesty.overruled + excluded.overruled, tokens = honesty.tokens + excluded.tokens,
     cost_usd = honesty.cost_usd + excluded.cost_usd, seconds = honesty.seconds + excluded.seconds,
     disputed = honesty.disputed + excluded.disputed, upheld = honesty.upheld + excluded.upheld, dismissed = honesty.dismissed + excluded.dismissed,
-    unjudged = honesty.unjudged + excluded.unjudged, unisolated = honesty.unisolated + excluded.unisolated
+    unjudged = honesty.unjudged + excluded.unjudged, unisolated = honesty.unisolated + excluded.unisolated,
+    gamed = honesty.gamed + excluded.gamed
 
 -- name: honesty
-SELECT agent_id, model, turns, claims, proven, unproven, refuted, overturned, stale, rounds, judged, misled, overruled, tokens, cost_usd, seconds, disputed, upheld, dismissed, unjudged, unisolated
+SELECT agent_id, model, turns, claims, proven, unproven, refuted, overturned, stale, rounds, judged, misled, overruled, tokens, cost_usd, seconds, disputed, upheld, dismissed, unjudged, unisolated, gamed
 FROM honesty WHERE board = :board ORDER BY agent_id, model
 
 -- Who took a command.

@@ -35,15 +35,15 @@ class PackLimits:
 
 
 def measure_pack(path: Path, limits: PackLimits, id_bytes: int) -> int:
-    """Return where the objects of a pack end. Raises UsageError when it is none, is cut off, or is too large."""
+    """Return where the objects of a pack end. Raises UsageError for something else, or a pack that is cut off or too large."""
     size = path.stat().st_size
     if size > limits.packed_bytes:
         raise refuse_pack(f"it has more than {limits.packed_bytes:,} bytes")
     if size < 12 + id_bytes:
-        raise refuse_pack("it is no pack")
+        raise refuse_pack("it does not have the form of a pack")
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         if data[:8] != _MAGIC:
-            raise refuse_pack("it is no pack")
+            raise refuse_pack("it does not have the form of a pack")
         count = int.from_bytes(data[8:12], "big")
         if count > limits.objects:
             raise refuse_pack(f"it has more than {limits.objects:,} objects")

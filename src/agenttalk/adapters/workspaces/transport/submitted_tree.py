@@ -1,8 +1,8 @@
 """Takes the tree of an agent elsewhere out of a pack. The pack is hostile until every rule has been checked.
 
 git unpacks it in a quarantine: a repository of its own, which borrows the user's objects and is removed afterwards.
-Nothing of the pack goes into the user's repository but contents of files, and these only when the work is taken; trees
-and the commit are made anew. So a pack can change a tree and nothing else.
+Of the pack only contents of files go into the user's repository, and these only when the work is taken. The engine makes
+trees and the commit itself. So a pack can change a tree and nothing else.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class PackReceiver:
         """Take the tree out of a pack, or return why it is refused. `keep` copies the contents of its new files.
 
         The pack has to hold one commit, whose only parent is `start`. What is ignored is decided by `onto`. Raises
-        UsageError when it is no such pack.
+        UsageError for any other pack.
         """
         end = measure_pack(pack, self._limits, self._id_bytes)
         with self._quarantined(pack) as location:

@@ -2,7 +2,7 @@
 
 Each request gets a repository of its own that borrows the user's objects and has one ref. It is removed afterwards. The
 user's configuration, hooks and refs are never read. git's protocol is version 0: version 2 hands out any object whose
-name somebody knows.
+hash the other side knows.
 """
 
 from __future__ import annotations

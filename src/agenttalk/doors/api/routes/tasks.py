@@ -22,6 +22,7 @@ from agenttalk.doors.api import bodies
 from agenttalk.doors.api.bodies import Body
 from agenttalk.doors.api.problems import to_json_response
 from agenttalk.doors.api.query import read_number
+from agenttalk.doors.api.roles import AGENTS
 from agenttalk.engine.core import boards, task_comments
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.task_comments import TaskContribution, TaskName
@@ -32,6 +33,7 @@ from agenttalk.engine.proof import disputes
 from agenttalk.engine.views import promise_preview, toolchain
 from agenttalk.ports.statements.plans import LAST_SEQ
 from agenttalk.rules.agents.progress_notes import note_of
+from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.commands import envelopes, generation, promise_making, validation
 from agenttalk.rules.commands.validation import NOTHING, Known
 
@@ -50,7 +52,7 @@ class ArtifactBody(Body):
 
 
 class ResultBody(Body):
-    """What came of an attempt, as its agent says."""
+    """The result of an attempt, as its agent says."""
 
     result: Any = None
     score: float | None = Field(default=None, strict=False)
@@ -161,7 +163,7 @@ async def submit_artifact(service: Service, request: Request, caller: Caller, ta
 
 
 async def submit_result(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
-    """Take in what came of an attempt."""
+    """Take in the result of an attempt."""
     body = await bodies.read(request, ResultBody)
     return to_json_response(await service.remote_agents.finish(task, caller, body.model_dump(exclude_none=True)), 201)
 
@@ -171,9 +173,12 @@ async def preview_promise(service: Service, _: Request, __: Caller, task: TaskNa
     return to_json_response(await promise_preview.preview_promise(service.deps, task))
 
 
-async def explain(service: Service, _: Request, __: Caller, task: TaskName) -> Response:
-    """Explain the state of a task."""
-    return to_json_response(await service.plans.explain(task.plan_id, task.task_id))
+async def explain(service: Service, _: Request, caller: Caller, task: TaskName) -> Response:
+    """Explain the state of a task. Agents do not get to know what hidden checks found."""
+    told = await service.plans.explain(task.plan_id, task.task_id)
+    if caller.role in AGENTS:
+        told = hidden_checks.hide_results(told, await promise_preview.list_hidden_checks(service.deps, task))
+    return to_json_response(told)
 
 
 async def ask_question(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:

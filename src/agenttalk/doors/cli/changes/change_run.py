@@ -23,6 +23,7 @@ from agenttalk.doors.cli.changes.prepared_change import ChangeCheck, ChangeOptio
 from agenttalk.doors.cli.core.output import CommandOutput, pad, sanitize, sanitize_line
 from agenttalk.rules.changes import change_plan
 from agenttalk.rules.changes.change_plan import ChangeLimits, ChangeOrder
+from agenttalk.rules.text import cli_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -219,7 +220,8 @@ def _require_text(check: str) -> str:
     """Return the check without spaces around it. Raises UsageError when it is empty, or no shell can read it."""
     check = check.strip()
     if not check:
-        raise UsageError(Code.OPTION_INVALID, "the check is empty", hint="name a command, such as 'pytest -q'")
+        errors = cli_words.ERRORS
+        raise UsageError(Code.OPTION_INVALID, errors["empty_check"](), hint=errors["no_check_hint"]())
     read = subprocess.run(  # noqa: S603 - `-n` only reads it
         ["/bin/sh", "-n", "-c", check], stdin=subprocess.DEVNULL, capture_output=True, check=False
     )
@@ -242,8 +244,9 @@ def _read_agent(command: Sequence[str], repository: UserRepository) -> AgentComm
     missing = not (here / agent.program).exists() if "/" in agent.program else shutil.which(agent.program) is None
     if missing:
         install = cli_table.TABLE[agent.agent].install if agent.is_known else ""
-        hint = f"install it: {install}" if install else "install it, or correct the command after --"
-        raise UsageError(Code.NAME_UNKNOWN, f"the program {agent.program!r} was not found", hint=hint)
+        errors = cli_words.ERRORS
+        hint = errors["install"](how=install) if install else errors["no_program_hint"]()
+        raise UsageError(Code.NAME_UNKNOWN, errors["no_program"](program=agent.program), hint=hint)
     return agent
 
 
@@ -254,8 +257,8 @@ def _choose_check(repository: UserRepository, named: str | None) -> ChangeCheck:
         return ChangeCheck(named, check_selection.make_check(repository, named))
     candidates = check_selection.find_checks(repository)
     if not candidates:
-        hint = "name it with --check, or decide yourself with --ask-me"
-        raise UsageError(Code.OPTION_INVALID, f"no check was found in {repository.top}", hint=hint)
+        hint = cli_words.ERRORS["no_check_found_hint"]()
+        raise UsageError(Code.OPTION_INVALID, cli_words.ERRORS["no_check_found"](folder=repository.top), hint=hint)
     first = candidates[0]
     return ChangeCheck(first.run, first, first.why, len(candidates) - 1)
 

@@ -99,7 +99,7 @@ def note_start(here: Path) -> int:
 def answer_claude(here: Path, make_request: Callable[[], ChangeRequest], most: int, locale: Locale) -> int:
     """Answer as Claude Code's Stop hook: keep it from stopping with what is missing, at most so often in a row.
 
-    What the agent cannot mend (no repository, no check, a fault of ours) is shown to the person and lets it stop.
+    What the agent cannot fix (no repository, no check, a fault of ours) is shown to the person and lets it stop.
     """
     from agenttalk.doors.cli.changes.change_session import NothingToProveError, open_session
 
@@ -154,7 +154,7 @@ def _read_input() -> dict[str, Any]:
 def _explain(report: ChangeReport, locale: Locale) -> str:
     from agenttalk.rules.changes import change_report
 
-    head = "The work is not proven yet, so do not stop. Mend the code, not the check:"
+    head = "The work is not proven yet, so do not stop. Fix the code, not the check:"
     return f"{head}\n\n{change_report.write_text(report, locale)}"
 
 
@@ -181,7 +181,7 @@ def answer_push(out: CommandOutput, here: Path, request: ChangeRequest, locale: 
             continue
         out.say(sanitize(change_report.write_text(report, locale).rstrip()), err=True)
         if not report.proof.proven:
-            out.say("[cyan]→[/] not pushed; mend it, or push without this check: git push --no-verify", err=True)
+            out.say("[cyan]→[/] not pushed; fix it, or push without this check: git push --no-verify", err=True)
             code = 1
     return code
 

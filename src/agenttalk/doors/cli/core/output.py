@@ -62,8 +62,12 @@ class CommandOutput:
     def __init__(self, *, as_json: bool, locale: Locale = "en") -> None:
         """`locale` is the language for people. JSON is for programs, and always English."""
         self.as_json = as_json
-        self.locale: Locale = "en" if as_json else locale
+        self.use_locale(locale)
         self._consoles: dict[bool, Console] = {}
+
+    def use_locale(self, locale: Locale) -> None:
+        """Write to people in a language from now on."""
+        self.locale: Locale = "en" if self.as_json else locale
 
     @classmethod
     def from_options(cls, options: CommonOptions) -> Self:

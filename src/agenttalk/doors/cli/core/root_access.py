@@ -34,11 +34,10 @@ def choose_root(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[C
     given = CommonOptions.merge(ctx, root, as_json)
     folder = resolve_root(given.root).absolute()
     if not any((folder / mark).exists() for mark in MARKS):
-        raise UsageError(
-            Code.OPTION_INVALID,
-            f"{folder} is not a root",
-            hint="a root contains agents/ and system_runtime/; check --root and AGENTTALK_ROOT",
-        )
+        from agenttalk.rules.text import cli_words
+
+        hint = cli_words.ERRORS["not_root_hint"]()
+        raise UsageError(Code.OPTION_INVALID, cli_words.ERRORS["not_root"](folder=folder), hint=hint)
     return CommandOutput.from_options(given), folder
 
 

@@ -39,11 +39,10 @@ def resolve_root(given: Path | None) -> Path:
     """Return the root that was named, or the one of the current folder. Raises UsageError when there is neither."""
     folder = given or find_root(Path.cwd())
     if folder is None:
-        raise UsageError(
-            Code.OPTION_INVALID,
-            "no root found here",
-            hint="pass --root FOLDER or set AGENTTALK_ROOT, or run this in a folder that 'agenttalk init' has set up",
-        )
+        from agenttalk.rules.text import cli_words
+
+        hint = cli_words.ERRORS["no_root_hint"]()
+        raise UsageError(Code.OPTION_INVALID, cli_words.ERRORS["no_root"](), hint=hint)
     return folder
 
 

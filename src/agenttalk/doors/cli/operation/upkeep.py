@@ -33,6 +33,7 @@ def status(
 ) -> int:
     """Show plans with their tasks and messages."""
     from agenttalk.contracts.core.problems import find_nearest
+    from agenttalk.rules.text import cli_words
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     found = out.translate(
@@ -42,8 +43,8 @@ def status(
     known = [overview["plan_id"] for overview in plans]
     if plan is not None and plan not in known:
         near = find_nearest(plan, known)
-        hint = f"did you mean {near!r}?" if near else "'agenttalk status' lists all plans"
-        raise UsageError(Code.NAME_UNKNOWN, f"there is no plan {plan!r}", hint=hint)
+        hint = cli_words.ERRORS["near"](name=near) if near else cli_words.ERRORS["no_plan_hint"]()
+        raise UsageError(Code.NAME_UNKNOWN, cli_words.ERRORS["no_plan"](plan=plan), hint=hint)
     shown = [overview for overview in plans if plan in {None, overview["plan_id"]}]
     if out.as_json:
         more = {"honesty": believed, **({"toolchain": toolchain} if toolchain else {})} if plan is None else {}

@@ -22,13 +22,13 @@ PlanArgument = Annotated[str, typer.Argument(metavar="PLAN", help="The plan's id
 @pause_app.command("pause")
 def pause(ctx: typer.Context, plan: PlanArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Pause a plan: start no new tasks. Running tasks finish."""
-    return steer_plan(ctx, root, as_json, plan, "pause", {}, "paused; running tasks finish")
+    return steer_plan(ctx, root, as_json, plan, "pause", {}, "steer.paused")
 
 
 @resume_app.command("resume")
 def resume(ctx: typer.Context, plan: PlanArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Resume a paused plan."""
-    return steer_plan(ctx, root, as_json, plan, "resume", {}, "resumed")
+    return steer_plan(ctx, root, as_json, plan, "resume", {}, "steer.resumed")
 
 
 @cancel_app.command("cancel")
@@ -40,7 +40,7 @@ def cancel(
     as_json: JsonOption = False,
 ) -> int:
     """Cancel a plan: end its running programs, and fail all tasks that are still open."""
-    return steer_plan(ctx, root, as_json, plan, "cancel", {"why": why} if why else {}, "cancelled")
+    return steer_plan(ctx, root, as_json, plan, "cancel", {"why": why} if why else {}, "steer.cancelled")
 
 
 @retry_app.command("retry")
@@ -59,18 +59,19 @@ def retry(
     With --from, the task may also be done or skipped, and all tasks that depend on it start over.
     """
     plan, task_id = parse_task_name(task)
-    words = f"runs again from {task_id} on" if onwards else f"{task_id} is retried"
+    sentence = "steer.again_from" if onwards else "steer.retried"
     more: dict[str, Any] = {"task": task_id, "from": True} if onwards else {"task": task_id}
-    return steer_plan(ctx, root, as_json, plan, "retry", more, words)
+    return steer_plan(ctx, root, as_json, plan, "retry", more, sentence, task=task_id)
 
 
 def parse_task_name(task: str) -> tuple[str, str]:
     """Split PLAN/TASK into both. Raises UsageError."""
     plan, slash, task_id = task.partition("/")
     if not slash or not task_id:
-        raise UsageError(
-            Code.OPTION_INVALID, f"invalid task {task!r}: expected PLAN/TASK", hint="write e.g. shop/build"
-        )
+        from agenttalk.rules.text import cli_words
+
+        message = cli_words.ERRORS["task_name"](task=task)
+        raise UsageError(Code.OPTION_INVALID, message, hint=cli_words.ERRORS["task_name_hint"]())
     return plan, task_id
 
 
@@ -81,9 +82,10 @@ def steer_plan(
     plan: str,
     action: str,
     more: dict[str, Any],
-    words: str,
+    sentence: str,
+    **names: str,
 ) -> int:
-    """Carry out an action on a plan, and print the result."""
+    """Carry out an action on a plan, and print the result: a sentence of the command line with some names."""
     out, folder = root_access.choose_root(ctx, root, as_json)
     body = {**more, "by": getpass.getuser()}
     answer = root_access.ask_root(
@@ -92,15 +94,15 @@ def steer_plan(
     if out.as_json:
         out.write_json({"ok": True, **answer})
     else:
-        _say(out, plan, words, answer)
+        _say(out, plan, out.text(sentence, **{name: sanitize(text) for name, text in names.items()}), answer)
     return 0
 
 
 def _say(out: CommandOutput, plan: str, words: str, answer: dict[str, Any]) -> None:
     if answer.get("changed") is False:
-        out.say(f"[bold]{sanitize(plan)}[/]: nothing changed")
+        out.say(f"[bold]{sanitize(plan)}[/]: {out.text('steer.unchanged')}")
         return
-    count = f": {answer['cancelled']} tasks" if "cancelled" in answer else ""
+    count = f": {out.count(answer['cancelled'], 'task')}" if "cancelled" in answer else ""
     if len(answer.get("tasks", ())) > 1:
-        count = f": {len(answer['tasks'])} tasks"
+        count = f": {out.count(len(answer['tasks']), 'task')}"
     out.say(f"[green]✓[/] [bold]{sanitize(plan)}[/]: {words}{count}")

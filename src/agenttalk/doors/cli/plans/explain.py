@@ -226,6 +226,7 @@ def _tell_check(out: CommandOutput, check: dict[str, Any]) -> None:
     notes = [out.code("trust", check["trust"]) if check["passed"] else failed]
     notes += [out.text(f"remark.{word}") for word in ("weak", "flaky") if check.get(word)]
     notes += [out.text("remark.not_isolated")] if check.get("isolated") is False else []
+    notes += [out.text("remark.exit_code_only")] if check.get("source") == "exit-code only" else []
     if check.get("seen_at"):
         notes.append(out.text("explain.seen", at=check["seen_at"], whom=check["seen_for"]))
     notes += [f"{picture['name']}.png {picture['sha256']}" for picture in check.get("pictures") or ()]

@@ -25,7 +25,7 @@ def abort(
     """Stop one task, whether it runs or waits. Its processes are ended, it fails, and the plan continues."""
     plan, task_id = parse_task_name(task)
     more = {"task": task_id, **({"why": reason} if reason else {})}
-    return steer_plan(ctx, root, as_json, plan, "abort", more, f"{task_id} is stopped")
+    return steer_plan(ctx, root, as_json, plan, "abort", more, "steer.stopped", task=task_id)
 
 
 @override_app.command("override")
@@ -48,4 +48,5 @@ def override(
     if not reason.strip():
         raise UsageError(Code.OPTION_INVALID, "--reason is empty", hint="say why the task may start anyway")
     more = {"task": task_id, "checkpoint": checkpoint, "why": reason}
-    return steer_plan(ctx, root, as_json, plan, "override", more, f"{task_id} may start; {checkpoint} is overridden")
+    names = {"task": task_id, "checkpoint": checkpoint}
+    return steer_plan(ctx, root, as_json, plan, "override", more, "steer.overridden", **names)

@@ -63,7 +63,7 @@ def format_honesty(out: CommandOutput, row: dict[str, Any]) -> str:
     """Format the numbers of an agent, a model or a kind of task in one line."""
     if not row["claims"]:
         return out.text("honesty.no_claim", turns=out.count(row["turns"], "turn"))
-    counted = [name for name in ("unproven", "unisolated", "refuted", "overturned", "stale") if row[name]]
+    counted = [name for name in ("unproven", "unisolated", "gamed", "refuted", "overturned", "stale") if row[name]]
     parts = [out.text(f"honesty.{name}", count=row[name]) for name in ("proven", *counted)]
     if row["rounds"]:
         parts.append(out.count(row["rounds"], "rework round"))

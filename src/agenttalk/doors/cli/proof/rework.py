@@ -42,7 +42,7 @@ def rework(
         raise UsageError(Code.OPTION_INVALID, message, hint="'agenttalk rework --help' explains them")
     plan, task_id = parse_task_name(task)
     more = {"task": task_id, "answer": chosen[0]}
-    return steer_plan(ctx, root, as_json, plan, "rework", more, f"{task_id}: {chosen[0]}")
+    return steer_plan(ctx, root, as_json, plan, "rework", more, "steer.rework", task=task_id, answer=chosen[0])
 
 
 def tell_rounds(out: CommandOutput, history: list[dict[str, Any]]) -> None:

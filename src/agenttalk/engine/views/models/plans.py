@@ -38,7 +38,7 @@ class PlanSummary(TypedDict):
     """The state of its run; `FOREIGN` where the engine does not run it."""
     halted: str | None
     result: PlanResult
-    """`running` while anything goes on by itself; `waiting` when a person or a program outside has to act."""
+    """`running` while anything continues by itself; `waiting` when a person or a program outside has to act."""
     counts: PlanCounts
     began_at: str | None
     ended_at: str | None

@@ -724,6 +724,8 @@ CREATE TABLE honesty (
     unjudged bigint NOT NULL DEFAULT 0,
     -- Done tasks whose agent or a check ran without a sandbox.
     unisolated bigint NOT NULL DEFAULT 0,
+    -- Turns that passed the checks that their agent knew, and failed a hidden one.
+    gamed bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (board, agent_id, model)
 );
 

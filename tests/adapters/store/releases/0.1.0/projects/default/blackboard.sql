@@ -241,6 +241,8 @@ CREATE TABLE honesty (
     unjudged INTEGER NOT NULL DEFAULT 0,
     -- Done tasks whose agent or a check ran without a sandbox.
     unisolated INTEGER NOT NULL DEFAULT 0,
+    -- Turns that passed the checks that their agent knew, and failed a hidden one.
+    gamed INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (board, agent_id, model)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE inputs (
@@ -409,7 +411,7 @@ CREATE TABLE migrations (
     hash TEXT NOT NULL
 );
 INSERT INTO "migrations" VALUES(1,'0001_common','sha256:8e7e54f83b3b628ad88c34bb8f95f00b9babeacd5963522998ba5dadefddc416');
-INSERT INTO "migrations" VALUES(2,'0002_board.board','sha256:ed73c8de89b87c9bbd4a0177dda6f22505eb4700a6fe54eb051093e74d0a3702');
+INSERT INTO "migrations" VALUES(2,'0002_board.board','sha256:cdb7723064823161d407688f0fae2418ac5ae39ce09f6485bfaed444c9b7c298');
 CREATE TABLE nodes (
     board TEXT NOT NULL,
     plan_id TEXT NOT NULL,

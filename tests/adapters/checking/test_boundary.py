@@ -1,0 +1,186 @@
+"""Suites whose tests are judged in another process than the work: what crosses passes, and cheats do not."""
+
+from __future__ import annotations
+
+import sys
+from textwrap import indent
+from typing import Any
+
+import pytest
+
+from adapters.checking.bench import PYTEST, Bench, check
+from adapters.checking.boundary_cheats import CHEATS
+from agenttalk.adapters.checking.checker import CheckFacts
+from agenttalk.rules.proof.evidence import CheckResult
+
+CALC = """
+class CalcError(ValueError):
+    pass
+
+class Point:
+    def __init__(self, x):
+        self.x = x
+    def __eq__(self, other):
+        return isinstance(other, Point) and self.x == other.x
+    def __hash__(self):
+        return hash(self.x)
+    def moved(self, by=1):
+        return Point(self.x + by)
+
+def add(a, b):
+    return a + b
+def fail(what):
+    raise CalcError("no " + what)
+def apply(function, value):
+    return function(value)
+def count(end):
+    yield from range(end)
+def append(values):
+    values.append(5)
+"""
+PYTHON = sys.executable
+SUITE = """
+import pytest
+import calc
+from calc import *
+
+def test_values():
+    assert add(1, 2) == 3 and add([1], [2]) == [1, 2] and add("a", "b") == "ab"
+def test_errors():
+    with pytest.raises(CalcError, match="no luck"):
+        fail("luck")
+def test_objects():
+    assert Point(2) == Point(1).moved() and Point(2) != Point(3) and isinstance(Point(1), Point)
+def test_callbacks():
+    assert apply(lambda value: value * 2, 4) == 8
+def test_generators():
+    assert list(count(3)) == [0, 1, 2]
+def test_changed_arguments():
+    values = [1]
+    append(values)
+    assert values == [1, 5]
+def test_subclasses():
+    class Far(Point):
+        def __init__(self, x):
+            super().__init__(x + 1)
+        def moved(self, by=1):
+            return super().moved(by + 1)
+    assert Far(1).moved().x == 4
+@pytest.mark.parametrize("point", [Point(1), Point(2)])
+def test_objects_of_the_collection(point):
+    assert point.moved().x == point.x + 1
+def test_replaced(monkeypatch):
+    monkeypatch.setattr(calc, "add", lambda a, b: 7)
+    assert calc.add(1, 2) == 7
+def test_printed(capsys):
+    calc.__builtins__["print"]("hello")
+    assert capsys.readouterr().out == "hello\\n"
+"""
+ADDS = "from calc import add\n\ndef test_adds():\n    assert add(2, 3) == 5\n"
+LOADS = """
+def test_{name}():
+    import cheat_{name} as work
+    for key in dir(work):
+        if not key.startswith("__"): globals()[key] = getattr(work, key)
+"""
+
+
+def facts(**more: Any) -> CheckFacts:
+    return CheckFacts(tree="sha256:t", protected=("tests/test_calc.py",), **more)
+
+
+def judge(boxed: Bench, work: str, suite: str = ADDS, **fields: Any) -> CheckResult:
+    (boxed.checkout / "tests").mkdir(exist_ok=True)
+    (boxed.checkout / "calc.py").write_text(work)
+    (boxed.checkout / "tests/test_calc.py").write_text(suite)
+    known = fields.pop("facts", None) or facts()
+    return boxed.suite(f"{PYTEST} -p no:cacheprovider", known, **{"boundary": "process", **fields})
+
+
+def test_a_suite_of_many_kinds_of_tests_passes_over_the_boundary(boxed: Bench) -> None:
+    result = judge(boxed, CALC, SUITE)
+    assert result.passed, (result.reason, result.detail, result.output)
+    assert "11 of 11 tests were judged in another process" in result.detail
+
+
+def test_cheats_do_not_pass_over_the_boundary(boxed: Bench) -> None:
+    lines = ["def test_honest():\n    from honest import add\n    assert add(2, 3) == 5\n"]
+    (boxed.checkout / "honest.py").write_text("def add(a, b): return a + b\n")
+    for name, (work, body) in CHEATS.items():
+        (boxed.checkout / f"cheat_{name}.py").write_text(work)
+        lines.append(LOADS.format(name=name) + indent(body, "    ") + "\n")
+    for name in ("conftest.py", "_boundary.py", "sitecustomize.py", "tests/conftest.py"):
+        (boxed.checkout / name).parent.mkdir(exist_ok=True)
+        (boxed.checkout / name).write_text("import os\nos._exit(0)\n")
+    result = judge(boxed, "", "\n".join(lines))
+    assert result.crossed is not None
+    assert len(CHEATS) > 50
+    known = result.crossed.passed | result.crossed.other
+    assert {name.rpartition("test_")[2] for name in result.crossed.passed} == {"honest"}, result.output
+    assert len(known) == len(CHEATS) + 1
+
+
+LIE = "class Equal:\n    def __eq__(self, other): return True\ndef add(a, b): return Equal()\n"
+
+
+def test_only_tests_that_crossed_before_are_judged_so_and_no_honest_suite_is_refused(boxed: Bench) -> None:
+    version = "class Version:\n    def __init__(self, text): self.parts = text.split('.')\n"
+    version += "    def __eq__(self, other): return str(other) in ('.'.join(self.parts), 'any')\n"
+    suite = "from calc import *\ndef test_own():\n    assert Version('1.2') == 'any'\ndef test_adds(tmp_path):\n    assert add(2, 3) == 5\n"
+    honest = version + "def add(a, b): return a + b\n"
+    base = judge(boxed, honest, suite, boundary="auto", facts=facts(before_work=True))
+    assert base.passed
+    assert base.crossed is not None
+    assert base.crossed.passed == {"tests/test_calc.py::test_adds"}
+    known = facts(base=base.tests, base_source=base.source, crossed=base.crossed)
+    again = judge(boxed, honest, suite, boundary="auto", facts=known)
+    assert again.passed, again.detail
+    assert "1 of 2 tests were judged in another process" in again.detail
+    cheat = judge(boxed, version + LIE, suite, boundary="auto", facts=known)
+    assert (cheat.passed, cheat.reason) == (False, "boundary")
+    assert "test_adds" in cheat.detail
+    assert judge(boxed, version + LIE, suite, boundary="off", facts=known).passed
+
+
+def test_tests_that_must_turn_green_are_judged_so_if_their_source_allows_it(boxed: Bench) -> None:
+    base = judge(boxed, "def add(a, b): return 0\n", boundary="auto", facts=facts(before_work=True))
+    assert not base.passed
+    known = facts(base=base.tests, base_source=base.source, crossed=base.crossed)
+    good = judge(boxed, "def add(a, b): return a + b\n", boundary="auto", facts=known)
+    assert good.passed, good.detail
+    assert "1 of 1 tests were judged in another process" in good.detail
+    assert judge(boxed, LIE, boundary="auto", facts=known).reason == "boundary"
+
+
+@pytest.mark.rest
+def test_suites_of_unittest_cross_the_boundary(boxed: Bench) -> None:
+    suite = "import unittest\nfrom calc import add\nclass AddTest(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(2, 3), 5)\n"
+    (boxed.checkout / "tests").mkdir()
+    (boxed.checkout / "tests/test_calc.py").write_text(suite)
+    for work, passed in ((CALC, True), (LIE, False)):
+        (boxed.checkout / "calc.py").write_text(work)
+        command = f"{PYTHON} -m unittest discover -s tests"
+        result = boxed.make(check("run", run=command, boundary="process"), facts())
+        assert result.passed is passed, result.output
+        assert result.crossed is not None
+        assert len(result.crossed.passed) == passed
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"run": "make test", "junit": "r.xml"}, "plain call of pytest or unittest"),
+        ({"run": f"{PYTEST} -q"}, "no test is protected"),
+    ],
+)
+def test_a_suite_that_cannot_cross_does_not_pass_where_it_must(boxed: Bench, fields: Any, why: str) -> None:
+    result = boxed.make(check("tests", **fields, boundary="process"), CheckFacts(tree="sha256:t"))
+    assert (result.passed, result.reason) == (False, "boundary")
+    assert why in result.detail
+
+
+def test_without_a_sandbox_nothing_crosses(plain: Bench) -> None:
+    result = judge(plain, CALC)
+    assert (result.passed, result.reason) == (False, "boundary")
+    assert "bubblewrap" in result.detail
+    assert judge(plain, CALC, boundary="auto").passed
