@@ -35,7 +35,7 @@ class PackLimits:
 
 
 def measure_pack(path: Path, limits: PackLimits, id_bytes: int) -> int:
-    """Return where the objects of a pack end. Raises UsageError for something else, or a pack that is cut off or too large."""
+    """Return where the objects of a pack end. Raises UsageError for a pack that is broken or too large."""
     size = path.stat().st_size
     if size > limits.packed_bytes:
         raise refuse_pack(f"it has more than {limits.packed_bytes:,} bytes")

@@ -1,8 +1,8 @@
 """Takes the tree of an agent elsewhere out of a pack. The pack is hostile until every rule has been checked.
 
 git unpacks it in a quarantine: a repository of its own, which borrows the user's objects and is removed afterwards.
-Of the pack only contents of files go into the user's repository, and these only when the work is taken. The engine makes
-trees and the commit itself. So a pack can change a tree and nothing else.
+Of the pack only contents of files go into the user's repository, and these only when the work is taken. The engine
+makes trees and the commit itself. So a pack can change a tree and nothing else.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from agenttalk.adapters.workspaces.tree_reader import (
     TreeEntry,
     TreeRules,
 )
-from agenttalk.contracts.errors import MachineError
+from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.rules.core.scope import IgnoreRules
 from agenttalk.rules.text import check_words
 
@@ -65,7 +65,7 @@ class SubmittedTree:
     changes: dict[str, TreeEntry | None]
     """Path → what is there now; None if it is gone."""
     left_out: tuple[str, ...] = ()
-    """New paths that are ignored: they are no part of the work."""
+    """New paths that are ignored: they are not part of the work."""
 
 
 class PackReceiver:
@@ -320,5 +320,5 @@ def _read_contents(reader: ObjectReader, oids: Iterable[str]) -> Iterator[bytes]
     for oid in oids:
         kind, data = reader.read(oid)
         if kind != "blob":
-            raise MachineError(refuse_pack("").code, "a content changed while it was read")
+            raise MachineError(Code.PACK_REFUSED, "a content changed while it was read")
         yield data

@@ -56,7 +56,7 @@ class UploadPack:
         return packet(_SERVICE) + FLUSH + b"".join(pieces)
 
     async def stream(self, commit: str, request: FetchRequest) -> AsyncIterator[bytes]:
-        """Answer a request, piece by piece. The process ends when nobody takes the pieces any more."""
+        """Answer a request, piece by piece. The process ends with the iteration."""
         known = await self._find_ancestors(commit, {*request.has, *request.shallow})
         async with self._opened(commit) as git_dir:
             async for piece in self._run(git_dir, request.write(commit, known)):

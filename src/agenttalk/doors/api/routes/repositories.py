@@ -32,7 +32,7 @@ _HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosni
 
 
 class PieceResponse(Response):
-    """An answer that is sent piece by piece, and dropped when nobody takes the pieces any more."""
+    """An answer that is sent piece by piece, and dropped when its receiver is gone or too slow."""
 
     def __init__(self, first: bytes, rest: AsyncGenerator[bytes, None], request: Request, media: str) -> None:
         super().__init__(None, 200, headers=_HEADERS, media_type=media)
