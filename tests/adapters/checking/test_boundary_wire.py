@@ -115,7 +115,9 @@ class Lying(int):
     __hash__ = int.__hash__
 
 
-@pytest.mark.parametrize("value", [Lying(1), object(), type("Text", (str,), {})("a"), lambda: 1], ids=repr)
+@pytest.mark.parametrize(
+    "value", [Lying(1), object(), type("Text", (str,), {})("a"), lambda: 1], ids=["int", "object", "str", "function"]
+)
 def test_an_object_of_another_class_does_not_cross_as_a_value(value: object) -> None:
     with pytest.raises(WireError):
         encode([value], TABLE)

@@ -246,7 +246,7 @@ def test_a_program_that_is_not_there_is_not_started(tmp_path: Path) -> None:
     cli = {"agent": "claude", "program": "no-such-coding-agent"}
     found = run(tmp_path, "", profile={"cli": cli})
     assert found["state"] == "FAILED"
-    assert "'no-such-coding-agent' is not found" in found["reason"]
+    assert "'no-such-coding-agent' was not found" in found["reason"]
 
 
 def test_who_is_promised_our_tools_is_not_started_without_them(tmp_path: Path) -> None:

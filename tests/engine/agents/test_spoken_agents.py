@@ -356,7 +356,7 @@ def test_without_its_package_it_is_not_started_and_says_what_to_do(
 
 def test_a_program_that_is_not_there_is_not_started(tmp_path: Path) -> None:
     found = run(tmp_path, "", profile={"acp": {"program": "no-such-agent"}})
-    assert "'no-such-agent' is not found" in found["reason"]
+    assert "'no-such-agent' was not found" in found["reason"]
 
 
 JUDGES = """begin()

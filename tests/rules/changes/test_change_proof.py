@@ -246,7 +246,7 @@ def test_a_module_that_shadows_another_is_refused() -> None:
     shadow = file("json.py", None, "")
     proof = judge_change(change(shadow, already_green=True), CheckRuns(result("a"), result("a")))
     assert failed(proof) == ["protected"]
-    assert "json.py would pass for a module" in detail(proof, "protected")
+    assert "json.py would be taken for a module" in detail(proof, "protected")
 
 
 def test_only_files_of_the_scope_may_change() -> None:

@@ -278,7 +278,7 @@ class PlanTransaction:
     def finish(self) -> None:
         """Queue the commands that were not leased, write the counts, and end plans whose tasks have all ended."""
         lines: dict[str, list[str]] = {}
-        for order, _, cause in sorted(chain.from_iterable(self.orders.values()), key=_age):
+        for order, _, cause in sorted(chain.from_iterable(self.orders.values()), key=lambda made: made[0].message):
             delivery = commands.enqueue(self.tx, order, at=self.now)
             self._put_into_queue(order, cause, delivery)
             self.queued[delivery] = order
@@ -337,7 +337,3 @@ def _close_question(moves: PlanTransaction, plan_id: str, task_id: str, keep: st
 
 def _lines(lines: Sequence[str]) -> bytes:
     return wire.encode(f'{{"lines":[{",".join(lines)}]}}')
-
-
-def _age(order: tuple[PreparedCommand, PickedInputs, Cause]) -> int:
-    return order[0].message

@@ -52,8 +52,8 @@ def runs_over_boundary(command: str) -> bool:
 def choose_tests(before: CrossedTests | None, allowed: Collection[str], base: Outcomes | None) -> frozenset[str]:
     """Choose the tests to judge over the boundary: they crossed before the work, or a rule over their source allows it.
 
-    A test that passed before the work, and did not cross, is not chosen for its source. `base` is how all ended:
-    tests in one process.
+    A test that passed before the work, and did not cross, is not chosen for its source. `base` is how
+    all tests ended in one process.
     """
     if before is None:
         return frozenset()
