@@ -119,15 +119,17 @@ def affects_loader(name: str) -> bool:
     return name.startswith(_LOADER)
 
 
-def wrap_command(
-    program: Path, room: SandboxSpec, argv: Sequence[str], led: Mapping[str, str] | None = None
-) -> tuple[str, ...]:
-    """Build the command that runs a program in the room. Only the program gets the variables in `led`."""
+def wrap_command(program: Path, room: SandboxSpec, argv: Sequence[str]) -> tuple[str, ...]:
+    """Build the command that runs a program in the room."""
+    return (str(program), *list_options(room), "--", *argv)
+
+
+def list_options(room: SandboxSpec, led: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """List the options that make the room. Only the program in it gets the variables in `led`."""
     env = room.env
     cleared = () if env is None else ("--clearenv",)
     named = (part for entry in {**(env or {}), **(led or {})}.items() for part in ("--setenv", *entry))
     return (
-        str(program),
         *("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
         *(("--share-net",) if room.network else ()),
         *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
@@ -135,8 +137,7 @@ def wrap_command(
         *cleared,
         *named,
         *(("--seccomp", str(room.filter)) if room.filter is not None else ()),
-        *("--chdir", str(_real(room.cwd)), "--"),
-        *argv,
+        *("--chdir", str(_real(room.cwd))),
     )
 
 
@@ -150,7 +151,7 @@ def _mounts(room: SandboxSpec) -> Iterator[tuple[str, ...]]:
     mounts.update((_real(path), ("--bind", str(_real(path)))) for path in room.writable)
     mounts.update((_real(path), ("--ro-bind", str(_real(path)))) for path in (*_names(room), *room.readable))
     for source, place, writable in room.binds:
-        mounts[_real(place)] = ("--bind" if writable else "--ro-bind", str(_real(source)))
+        mounts[place] = ("--bind" if writable else "--ro-bind", str(_real(source)))  # a link there is not followed
     for path in sorted(mounts, key=lambda path: len(path.parts)):
         yield (*mounts[path], str(path))
     for path in empty:  # after everything inside it is mounted

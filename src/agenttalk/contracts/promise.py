@@ -137,6 +137,9 @@ class RunCheck(Check):
     suspicion: Watch | None = None
     """What follows from suspicious lines of the work: `note` them, `ask` a person who sees them, or `refuse` the work.
     Default: `ask` where nothing but what runs inside the work's own process judges it, and `note` otherwise."""
+    twice: bool = False
+    """Whether a check that passes is run again, at a place with another name and in another order. A difference means
+    that it did not pass."""
     hidden: Hiding = False
     """Whether the check is kept from the agent: it learns only that it passed or failed, or with `count` how many tests
     did. People see everything."""
@@ -170,6 +173,9 @@ class TestsCheck(Check):
     suspicion: Watch | None = None
     """What follows from suspicious lines of the work: `note` them, `ask` a person who sees them, or `refuse` the work.
     Default: `ask` where nothing but what runs inside the work's own process judges it, and `note` otherwise."""
+    twice: bool = False
+    """Whether a check that passes is run again, at a place with another name and in another order. A difference means
+    that it did not pass."""
     hidden: Hiding = False
     """Whether the check is kept from the agent: it learns only that it passed or failed, or with `count` how many tests
     did. People see everything."""

@@ -51,6 +51,28 @@ class MountNamespace(NamedTuple):
     """The kernel's number of it, by which another is told apart."""
 
 
+class CheckRepository(NamedTuple):
+    """A .git for checks. Its own part is small; the objects of the repository are shown in it, read-only."""
+
+    folders: tuple[str, ...]
+    files: Mapping[str, bytes]
+    """What is written for each check, by the paths in it."""
+    objects: Path
+    place: str
+    """Where the objects are seen, relative to the folder."""
+
+
+class UserPlace(NamedTuple):
+    """Where a sandbox that can mount shows a tree: at the path of the user's folder, if that is possible."""
+
+    path: Path
+    """A real path."""
+    repository: CheckRepository | None = None
+    """Its .git; None for a plain folder."""
+    links: tuple[str, ...] = ()
+    """Paths of the user's folder that are shown in it, read-only, in place of links to them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Confinement:
     """What the processes of a turn may touch: of an agent, a check, a preparation. It is the only way to confine one.
@@ -78,7 +100,8 @@ class Confinement:
     guarded: bool = False
     """Whether they are kept from each other's memory: no debugging, nothing of /proc can be written. Not by `plain`."""
     bare: bool = False
-    """Whether their environment is that of the turn alone, with the lease, and nothing of ours such as PATH."""
+    """Whether their environment is that of the turn alone, and nothing of ours such as PATH. The lease is in it only
+    where bubblewrap does not keep them together."""
     temporary: Path | None = None
     """The folder for their temporary files, which is left as it is; without it they have one that is removed. Its
     `home` is their home folder. TMPDIR and HOME name both as they see them, unless the turn says otherwise."""

@@ -83,7 +83,7 @@ def bench(request: pytest.FixtureRequest) -> Bench:
 
 
 def _bench(path: Path, tier: Tier) -> Iterator[Bench]:
-    with TemporaryDirectory(prefix="agenttalk-test-") as temporary:
+    with TemporaryDirectory() as temporary:
         made = Bench(path, tier)
         made = Bench(path, tier, replace(made.context, temporary=Path(temporary)))
         made.checkout.mkdir()

@@ -191,15 +191,15 @@ def test_files_that_would_pass_for_the_runner_are_known(
 
 
 def test_the_environment_is_what_programs_need_and_what_the_check_names() -> None:
-    made = check_results.make_environment({"A": "1"}, path="/bin", checkout="/c", lang="C")
+    made = check_results.make_environment({"A": "1"}, path="/bin", checkout="/c", outside={"LANG": "C"})
     assert made == {"PATH": "/bin", "LANG": "C", "A": "1"}
-    assert "A" not in check_results.make_environment(None, path="/bin", checkout="/c", lang="C")
+    assert "A" not in check_results.make_environment(None, path="/bin", checkout="/c", outside={"LANG": "C"})
 
 
 @pytest.mark.parametrize("given", [{"": "a"}, {"A=B": "a"}, {"A B": "a"}, {"A": "a\0b"}, {"1A": ""}])
 def test_a_variable_that_cannot_be_set_is_refused(given: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="cannot be set"):
-        check_results.make_environment(given, path="/bin", checkout="/c", lang="C")
+        check_results.make_environment(given, path="/bin", checkout="/c", outside={"LANG": "C"})
 
 
 parts = st.sampled_from(["", ".", "bin", "/usr/bin", "/c", "/c/", "/c/bin", "/cc/bin", "/x/../c/bin", "./c", "//c"])

@@ -11,8 +11,8 @@ import pytest
 from agenttalk.contracts import promise
 from agenttalk.rules.checks import suite_results
 from agenttalk.rules.checks.check_results import ProgramExit
-from agenttalk.rules.checks.suite_results import SuiteFacts
-from agenttalk.rules.proof.evidence import CheckResult, Fingerprint, ResultSource
+from agenttalk.rules.checks.suite_results import SuiteFacts, SuiteJudgement
+from agenttalk.rules.proof.evidence import CheckFinding, CheckResult, Fingerprint, ResultSource
 from agenttalk.rules.suites.channel import SuiteSession
 from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text import check_words
@@ -139,3 +139,17 @@ def test_a_result_before_the_work_shows_how_results_come() -> None:
     assert suite_results.find_settled_source(silent) == ""
     assert suite_results.find_settled_source(replace(silent, passed=True)) == "exit-code only"
     assert suite_results.find_settled_source(replace(silent, source="channel", tests=outcomes("a"))) == "channel"
+
+
+def test_two_runs_that_pass_must_have_ended_alike() -> None:
+    passed, failed = CheckFinding(True, "", "2 passed"), CheckFinding(False, "tests_failed", "1 failed")
+    both, one = Outcomes(passed=frozenset("ab")), Outcomes(passed=frozenset("a"), skipped=frozenset("b"))
+
+    def judge(second: CheckFinding, tests: Outcomes | None) -> CheckFinding:
+        return suite_results.judge_difference(passed, both, SuiteJudgement(second, "channel", tests))
+
+    assert judge(passed, both) == judge(passed, None) == passed
+    assert (judge(passed, one).reason, "'b'" in judge(passed, one).detail) == ("differs", True)
+    assert "the check ended differently" in judge(failed, None).detail
+    assert "1 failed" in judge(failed, one).detail
+    assert not judge(CheckFinding(False, "timeout"), both).passed

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from agenttalk.adapters.checking.boundary import import_hook, runner_hooks
-from agenttalk.adapters.checking.command import CheckContext, CommandRunner, ShellCommand
+from agenttalk.adapters.checking.command import CheckContext, CommandRunner, ShellCommand, find_place
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.ports.agents import BindMount
@@ -73,7 +73,7 @@ class BoundaryRun:
     ) -> AsyncIterator[BoundaryRun]:
         """Start the worker for a command. `chosen` are the tests to run; None for all. Raises BoundaryRefusedError."""
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="run-", dir=context.temporary))
-        root = await asyncio.to_thread(command.checkout.resolve)
+        root = await asyncio.to_thread(find_place, command, context)
         if len(str(folder)) > _LONGEST_PATH:
             folder = Path(await asyncio.to_thread(_shorten, folder))
         try:

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from agenttalk.adapters import http_client
+from agenttalk.adapters.checking import command as commands
 from agenttalk.adapters.checking import schema_check, served_checks
 from agenttalk.adapters.checking.boundary_run import BoundaryRefusedError, BoundaryRun, hash_programs, is_shown
 from agenttalk.adapters.checking.command import CheckContext, CommandOutcome, CommandRunner, ShellCommand
+from agenttalk.adapters.checking.home_view import hash_identity
 from agenttalk.adapters.checking.served_checks import ServedChecks
 from agenttalk.adapters.checking.suite_run import SuiteRun, hash_harness
 from agenttalk.contracts.agent import Tier
@@ -112,6 +114,8 @@ class CheckFacts:
     """The sandbox in which the work was made. What the work starts gets no more freedom."""
     required: bool = False
     """Whether nothing runs without a sandbox, even if the operator allows it for all checks."""
+    place: str = ""
+    """Hash of what git answers in its place."""
     standing: frozenset[str] = frozenset()
     """Paths that are named like test runners and existed before the work: they are the project itself."""
 
@@ -245,6 +249,7 @@ class Checker:
             network=runs and context.network,
             base=evidence.hash_known_tests(facts.base) if reports else "",
             harness=_describe_harness(check, facts) if isinstance(check, RunCheck | TestsCheck) else "",
+            place=hash_identity(facts.place) if runs else "",
         )
 
     async def _find(
@@ -292,7 +297,10 @@ class Checker:
             made = await self._judged(check, await sealed.again(), sealed)
         judged = made.judged
         flaky = (check.id,) if judged.finding.passed and left < check.retries else ()
-        return _CheckOutcome(judged.finding, made.done, judged.tests, flaky, source=judged.source, crossed=made.crossed)
+        outcome = _CheckOutcome(
+            judged.finding, made.done, judged.tests, flaky, source=judged.source, crossed=made.crossed
+        )
+        return await self._compare(check, sealed, outcome)
 
     async def _suite(self, check: TestsCheck, sealed: _CommandSite) -> _CheckOutcome:
         made = await self._judged(check, sealed.checkout, sealed)
@@ -313,7 +321,22 @@ class Checker:
             flaky |= recovered
             ran = ProgramExit("finished", 1 if tests.failed or tests.beyond else 0)
             finding = suite_results.judge_merged(check, ran, tests, sealed.facts.base)
-        return _CheckOutcome(finding, done, tests, tuple(sorted(flaky)), source=source, crossed=made.crossed)
+        outcome = _CheckOutcome(finding, done, tests, tuple(sorted(flaky)), source=source, crossed=made.crossed)
+        return await self._compare(check, sealed, outcome)
+
+    async def _compare(
+        self, check: RunCheck | TestsCheck, sealed: _CommandSite, outcome: _CheckOutcome
+    ) -> _CheckOutcome:
+        """Run a check that has passed once more, at another place and in another order, if it asks for that."""
+        if not check.twice or not outcome.finding.passed:
+            return outcome
+        if sealed.again is None:
+            return replace(outcome, finding=CheckFinding(False, "facts_missing", check_words.NO_SECOND_CHECKOUT()))
+        checkout = await sealed.again()
+        context = commands.move_elsewhere(sealed.context, checkout.path)
+        second = await self._judged(check, checkout, replace(sealed, context=context))
+        finding = suite_results.judge_difference(outcome.finding, outcome.tests, second.judged)
+        return replace(outcome, finding=finding)
 
     async def _judged(self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _CommandSite) -> _SuiteOutcome:
         """Run a command once, and judge it; its tests over the boundary, where they are to be."""
@@ -412,7 +435,7 @@ class Checker:
         judged = suite_results.judge_suite(check, seen)
         if judged.finding.passed and judged.source == "channel":
             judged = replace(
-                judged, finding=await self._try_canaries(check, checkout, sealed, sessions, judged.finding)
+                judged, finding=await self._try_canaries(check, checkout, sealed, sessions, judged.finding, done.place)
             )
         return _SuiteOutcome(done, judged)
 
@@ -423,9 +446,10 @@ class Checker:
         sealed: _CommandSite,
         sessions: Sequence[SuiteSession],
         finding: CheckFinding,
+        place: Path | None,
     ) -> CheckFinding:
         """Try whether the runner still tells right from wrong beside the changed modules that the suite has loaded."""
-        modules = _choose_modules(checkout, sessions, sealed.facts.changed)
+        modules = _choose_modules(place or checkout.path, sessions, sealed.facts.changed)
         call = runner_calls.find_call(check.run)
         if call is None or not modules:
             return finding
@@ -538,8 +562,8 @@ class Checker:
         return check_results.judge_json(check, document, [str(violation) for violation in json.loads(ended.stdout)])
 
 
-def _choose_modules(checkout: Folder, sessions: Sequence[SuiteSession], changed: Collection[str]) -> tuple[str, ...]:
-    return canaries.choose_modules(sessions, os.path.realpath(checkout.path), changed)
+def _choose_modules(place: Path, sessions: Sequence[SuiteSession], changed: Collection[str]) -> tuple[str, ...]:
+    return canaries.choose_modules(sessions, os.path.realpath(place), changed)
 
 
 def _draw_numbers() -> Iterator[int]:

@@ -17,9 +17,19 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from agenttalk.adapters import program_files, sandbox
 from agenttalk.adapters.checking import service_relay, touched_files
+from agenttalk.adapters.checking.home_view import HomeView, find_other_place, read_identity
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError
-from agenttalk.ports.agents import BindMount, Confinement, Driver, MountNamespace, ProgramTurn, SandboxSelector, TurnEnd
+from agenttalk.ports.agents import (
+    BindMount,
+    Confinement,
+    Driver,
+    MountNamespace,
+    ProgramTurn,
+    SandboxSelector,
+    TurnEnd,
+    UserPlace,
+)
 from agenttalk.ports.storage import Ids
 from agenttalk.rules.checks import check_results
 from agenttalk.rules.checks.check_results import ExitKind, ProgramExit
@@ -93,6 +103,8 @@ class CheckContext:
     """Paths of the checkout that were prepared."""
     namespace: MountNamespace | None = None
     """Where commands see the checkout, at the path that ours resolves to; by default where we do."""
+    place: UserPlace | None = None
+    """Where commands see the checkout in a sandbox that can mount, with what is there; by default where it is."""
     allowed: tuple[AllowedAddress, ...] = ()
     """Addresses besides public ones that `http` checks may request."""
     limits: CheckLimits = field(default_factory=CheckLimits)
@@ -100,6 +112,8 @@ class CheckContext:
     """The folder for temporary folders; the system's by default."""
     progress: TestProgress | None = None
     """Gets how many tests the command has run so far, and how many there are, as far as that is known."""
+    reordered: bool = False
+    """Whether tests run in another order, where their runner allows that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +153,8 @@ class CommandOutcome:
     tail: str = ""
     sha256: str = ""
     size: int = 0
+    place: Path | None = None
+    """Where the command saw the checkout."""
 
 
 @dataclass(slots=True)
@@ -198,6 +214,7 @@ class CommandRunner:
                 done.tail,
                 done.sha256,
                 done.size,
+                done.place,
             )
         return done
 
@@ -261,12 +278,18 @@ class CommandRunner:
             counter = TestCounter(command.run, command.known_tests) if context.progress is not None else None
             printed = _OutputDigest(context.limits.output_bytes, counter, context.progress)
             ran = await self._watched(turn, printed)
-        return CommandOutcome(ran, room.isolated, printed.text, printed.sha256, printed.size)
+        place = _find_seen(command.checkout.resolve(), turn)
+        return CommandOutcome(ran, room.isolated, printed.text, printed.sha256, printed.size, place)
 
     def _turn(self, command: ShellCommand, context: CheckContext, room: _RunSandbox, temporary: Path) -> ProgramTurn:
         checkout = command.checkout.resolve()
         path = ":".join(os.path.realpath(part) if part.startswith("/") else part for part in context.path.split(":"))
-        env = check_results.make_environment(command.env, path=path, checkout=str(checkout), lang=context.lang)
+        view = _find_view(checkout, command, replace(context, path=path), room, temporary)
+        outside = {"LANG": context.lang, **read_identity()}
+        if view is not None:
+            path = view.filter_path()
+            outside |= {"HOME": str(view.home)} if view.home is not None else {}
+        env = check_results.make_environment(command.env, path=path, checkout=str(checkout), outside=outside)
         relay: tuple[str, ...] = ()
         if command.port is not None:
             env = {"PORT": str(command.port), **env}
@@ -282,7 +305,7 @@ class CommandRunner:
             env=env,
             timeout=command.seconds,
             limits=context.limits.for_kernel(),
-            confinement=_confinement(checkout, command, context, room, temporary),
+            confinement=_confinement(checkout, command, context, room, temporary, view),
         )
 
     async def _watched(self, turn: ProgramTurn, printed: _OutputDigest) -> ProgramExit:
@@ -300,8 +323,47 @@ class CommandRunner:
         return _describe_run(task, printed)
 
 
-def _confinement(
+def move_elsewhere(context: CheckContext, checkout: Path) -> CheckContext:
+    """Return the context for a second run: at a place with another name, if that is possible, and in another order."""
+    place = context.place
+    if place is not None and (other := find_other_place(place, checkout.resolve(), context.path)) is not None:
+        place = place._replace(path=other)
+    return replace(context, place=place, reordered=True)
+
+
+def find_place(command: ShellCommand, context: CheckContext) -> Path:
+    """Return where a command sees its checkout in bubblewrap: not at the user's place where our own program is."""
+    checkout, place = command.checkout.resolve(), context.place
+    ours = Path(service_relay.__file__)
+    if place is None or (place.path in ours.parents and (checkout / ours.relative_to(place.path)).exists()):
+        return checkout
+    return place.path
+
+
+def _find_view(
     checkout: Path, command: ShellCommand, context: CheckContext, room: _RunSandbox, temporary: Path
+) -> HomeView | None:
+    """Show the checkout at the user's place, where the sandbox can."""
+    place = context.place
+    if room.tier != "bubblewrap" or place is None or find_place(command, context) != place.path:
+        return None
+    place = place._replace(repository=None) if command.binds else place
+    return HomeView(place, command.checkout, checkout, temporary.parent, path=context.path, masked=context.masked)
+
+
+def _find_seen(checkout: Path, turn: ProgramTurn) -> Path:
+    """Return where a command sees its checkout."""
+    binds = turn.confinement.binds if turn.confinement is not None else ()
+    return next((bind.place for bind in binds if bind.source == checkout), checkout)
+
+
+def _confinement(
+    checkout: Path,
+    command: ShellCommand,
+    context: CheckContext,
+    room: _RunSandbox,
+    temporary: Path,
+    view: HomeView | None,
 ) -> Confinement:
     """Make only the checkout writable, without what decides about the check."""
     if not room.isolated:
@@ -313,11 +375,26 @@ def _confinement(
     pinned = {
         above for path in kept for above in path.parents if checkout in above.parents
     }  # folders are mounts of their own, so none can be renamed
+    shown = (*context.readable, *command.shown)
+    if view is not None:
+        above = () if command.read_only else sorted(pinned)
+        return Confinement(
+            room.tier,
+            network=room.network,
+            writable=command.written,
+            readonly=view.filter_shown(shown),
+            hidden=view.filter_hidden(context.masked),
+            binds=(*view.list_mounts(above, (*kept, *made), read_only=command.read_only), *command.binds),
+            guarded=True,
+            bare=True,
+            temporary=temporary,
+            namespace=context.namespace,
+        )
     return Confinement(
         room.tier,
         network=room.network,
         writable=(*(() if command.read_only else (checkout, *sorted(pinned))), *command.written),
-        readonly=(*((checkout,) if command.read_only else ()), *kept, *made, *context.readable, *command.shown),
+        readonly=(*((checkout,) if command.read_only else ()), *kept, *made, *shown),
         hidden=context.masked,
         binds=command.binds,
         guarded=True,
@@ -400,7 +477,7 @@ async def _await_socket(path: Path, running: asyncio.Future[ProgramExit], second
 @asynccontextmanager
 async def _place(where: Path | None) -> AsyncIterator[Path]:
     """Make a folder for temporary files, and remove it afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="agenttalk-check-", dir=where))
+    folder = Path(tempfile.mkdtemp(dir=where))
     try:
         (folder / "tmp").mkdir()
         yield folder / "tmp"

@@ -99,7 +99,7 @@ class ServedChecks:
             "height": check.height,
             "step_seconds": _STEP_SECONDS,
         }
-        folder = Path(tempfile.mkdtemp(prefix="agenttalk-browser-", dir=context.temporary))
+        folder = Path(tempfile.mkdtemp(dir=context.temporary))
         turn = ProgramTurn(
             lease=self._ids.new("check"),
             argv=(sys.executable, "-P", "-m", "agenttalk.adapters.checking.browser_session"),

@@ -38,8 +38,9 @@ _PYTHON_PATH: Final = "PYTHONPATH"
 class SuiteRun:
     """A command that is about to run, and what its test runners report meanwhile."""
 
-    def __init__(self, folder: Path, limit: int) -> None:
+    def __init__(self, folder: Path, limit: int, *, reordered: bool = False) -> None:
         self._folder = folder
+        self._reordered = reordered
         self._limit = limit
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         self._readers: dict[socket.socket, ChannelReader] = {}
@@ -49,8 +50,8 @@ class SuiteRun:
     @asynccontextmanager
     async def open(cls, context: CheckContext) -> AsyncIterator[SuiteRun]:
         """Open a channel for one run. What it was given is removed afterwards."""
-        folder = await asyncio.to_thread(_lay_out, context.temporary)
-        run = cls(folder, context.limits.report_bytes)
+        folder = await asyncio.to_thread(_lay_out, context.temporary, reordered=context.reordered)
+        run = cls(folder, context.limits.report_bytes, reordered=context.reordered)
         try:
             run._listen()
             yield run
@@ -61,6 +62,8 @@ class SuiteRun:
     def prepare(self, command: ShellCommand) -> ShellCommand:
         """Return the command with what leads its runners to the channel."""
         given = dict(command.env or {})
+        if self._reordered:
+            given["GOFLAGS"] = f"{given.get('GOFLAGS', '')} -shuffle=on".strip()
         given[_PYTHON_PATH] = ":".join(filter(None, [str(self._folder), given.get(_PYTHON_PATH, "")]))
         run = add_python_path(command.run, str(self._folder))
         return replace(command, run=run, env=given, shown=(*command.shown, self._folder))
@@ -143,7 +146,7 @@ def _list_files() -> Iterator[Path]:
     return iter(sorted(path for path in HARNESS.iterdir() if path.is_file()))
 
 
-def _lay_out(temporary: Path | None) -> Path:
+def _lay_out(temporary: Path | None, *, reordered: bool = False) -> Path:
     """Make the folder of a run. Its name, and those of the modules in it, tell nothing."""
     folder = Path(tempfile.mkdtemp(prefix="run-", dir=temporary))
     if len(str(folder)) > _LONGEST_PATH:
@@ -154,6 +157,9 @@ def _lay_out(temporary: Path | None) -> Path:
     for reporter in ("pytest_reporter", "unittest_reporter"):
         names.append(f"_{secrets.token_hex(6)}")
         (folder / f"{names[-1]}.py").write_text(f"{client}\n\n{_read_harness(reporter)}", encoding="utf-8")
+    if reordered:
+        with (folder / f"{names[0]}.py").open("a", encoding="utf-8") as plugin:
+            plugin.write("\n\npytest_collection_modifyitems = _reorder\n")
     startup = _read_harness("python_startup")
     (folder / "sitecustomize.py").write_text(f"{startup}\n\n_start({', '.join(map(repr, names))})\n", encoding="utf-8")
     return folder

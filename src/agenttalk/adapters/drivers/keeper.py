@@ -39,7 +39,7 @@ INT = b"I"
 CHILDREN = "children"
 """The file of a thread that lists its children. Not every kernel has it."""
 
-_SUBREAPER = 36
+_SUBREAPER, _DEATH_SIGNAL = 36, 1
 _FIRST_PAUSE, _LAST_PAUSE = 5, 1000
 """Milliseconds between two passes over a tree that is being killed."""
 
@@ -156,8 +156,8 @@ OFFLINE, GUARDED = b"offline", b"guarded"
 """Further demands: no network, by landlock; no process that reads or writes another's memory."""
 NAMESPACE = b"namespace="
 """Begins the word that names a mount namespace: the id of a process in it, a colon, and its number."""
-FILTER = 9
-"""The descriptor from which bubblewrap reads the filter."""
+FILTER, OPTIONS = 9, 10
+"""The descriptors from which bubblewrap reads the filter, and its own options."""
 
 
 def pack_request(
@@ -169,15 +169,17 @@ def pack_request(
     confined: Collection[bytes] = (),
     writable: Collection[bytes] = (),
     readable: Collection[bytes] = (),
+    options: Collection[bytes] = (),
 ) -> bytes:
     """Pack the request to start a program. Nothing in it may contain a NUL.
 
     `limits` are the kernel's, by their names (AS, CPU, FSIZE), and hold for each process alone. `confined` holds one
-    word for each demand. `writable` and `readable` are the paths that landlock grants.
+    word for each demand. `writable` and `readable` are the paths that landlock grants. `options` are those of
+    bubblewrap: they are not in its argv, because every process in it can read that.
     """
     limit_list = b",".join(b"%b=%d" % (name.encode(), value) for name, value in (limits or {}).items())
     parts = [cwd, limit_list, b" ".join(confined)]
-    for listed in (writable, readable, argv):
+    for listed in (writable, readable, options, argv):
         parts += [b"%d" % len(listed), *listed]
     parts += [b"%b=%b" % entry for entry in env.items()]
     body = b"\0".join(parts)
@@ -251,6 +253,7 @@ class _Request:
         self.confined = [word for word in words if not word.startswith(NAMESPACE)]
         self.writable, rest = _listed(rest)
         self.readable, rest = _listed(rest)
+        self.options, rest = _listed(rest)
         self.argv, rest = _listed(rest)
         self.env = dict(entry.split(b"=", 1) for entry in rest)
 
@@ -343,9 +346,10 @@ def _confined(request: _Request) -> int:
     """Start the program from a process that has given up its rights, limits included."""
     program = _find(request.argv[0], request.env.get(b"PATH", b""))
     hears, says = os.pipe2(os.O_CLOEXEC)
+    ours = os.getpid()
     pid = os.fork()
     if not pid:
-        _become(request, program, says)
+        _become(request, program, says, ours)
     os.close(says)
     failure = os.read(hears, 64)
     os.close(hears)
@@ -357,13 +361,15 @@ def _confined(request: _Request) -> int:
     return pid
 
 
-def _become(request: _Request, program: bytes, says: int) -> None:
+def _become(request: _Request, program: bytes, says: int, keeper: int) -> None:
     """Become the program. Does not return: on failure it writes why, and exits."""
     step = b"sandbox"
     try:
         os.setsid()
         import resource
 
+        if BUBBLEWRAP in request.confined:
+            _die_with(keeper)
         _give_up(request, program)
         for number, (least, _, _) in _wanted(request.limits).items() if request.limits else ():
             resource.setrlimit(number, (least, least))
@@ -379,6 +385,15 @@ def _become(request: _Request, program: bytes, says: int) -> None:
         os._exit(127)
 
 
+def _die_with(keeper: int) -> None:
+    """Have this process, and the program that it becomes, killed when the keeper is: it may carry no lease."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != keeper:
+        raise OSError(errno.ESRCH, "the keeper is gone")
+
+
 def _give_up(request: _Request, program: bytes) -> None:
     """Give up the rights that the program must not have. Raises OSError."""
     import landlock  # type: ignore[import-not-found]  # it lies beside this file, which is found without a package
@@ -389,7 +404,8 @@ def _give_up(request: _Request, program: bytes) -> None:
     if BUBBLEWRAP in request.confined:
         landlock.isolate_sockets(program)
         if steps:
-            seccomp.pass_filter(steps, FILTER)
+            seccomp.pass_data(steps, FILTER)
+        seccomp.pass_data(b"".join(option + b"\0" for option in request.options), OPTIONS)
     else:
         landlock.restrict(request.writable, request.readable, network=not offline)
         seccomp.install_filter(steps)

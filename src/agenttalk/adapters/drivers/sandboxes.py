@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from agenttalk.adapters import program_files, sandbox
 from agenttalk.adapters.drivers import keeper, landlock, seccomp, visible_paths
+from agenttalk.adapters.drivers.ancestry import LEASE
 from agenttalk.ports.agents import Confinement
 
 ChosenTier: TypeAlias = Literal["plain", "landlock", "bubblewrap"]
@@ -43,6 +44,8 @@ class ConfinedProgram:
     readable: tuple[bytes, ...] = ()
     temporary: Path | None = None
     """The folder of its temporary files, if it has one of its own."""
+    options: tuple[str, ...] = ()
+    """The options of bubblewrap."""
 
 
 class Sandboxes:
@@ -117,7 +120,7 @@ class Sandboxes:
         if tier == "plain" and asked.temporary is None:
             yield ConfinedProgram(tier, argv, env)
             return
-        async with _temporary(asked.temporary) as temporary:
+        async with _temporary(asked.temporary, "HOME" in own) as temporary:
             seen = Path("/tmp") if tier == "bubblewrap" else temporary  # noqa: S108 - the sandbox's own
             places = {"TMPDIR": str(seen), "HOME": str(seen / "home")}
             env = {**env, **{name: value for name, value in places.items() if name not in own}}
@@ -134,11 +137,15 @@ class Sandboxes:
 
 
 @asynccontextmanager
-async def _temporary(given: Path | None) -> AsyncIterator[Path]:
-    """Open the folder for temporary files, with a home folder in it: the given one, or one that is removed."""
-    temporary = given or Path(tempfile.mkdtemp(prefix="agenttalk-turn-"))
+async def _temporary(given: Path | None, homed: bool) -> AsyncIterator[Path]:  # noqa: FBT001 - for one caller
+    """Open the folder for temporary files: the given one, or one that is removed.
+
+    A home folder is in it, unless the program is `homed` elsewhere.
+    """
+    temporary = given or Path(tempfile.mkdtemp())
     try:
-        (temporary / "home").mkdir(exist_ok=True)
+        if not homed:
+            (temporary / "home").mkdir(exist_ok=True)
         yield temporary
     finally:
         if given is None:
@@ -162,11 +169,12 @@ def _room(
     asked: Confinement, argv: tuple[str, ...], cwd: Path, env: Mapping[str, str], temporary: Path
 ) -> sandbox.SandboxSpec:
     passing = (Path(tempfile.gettempdir()), *sandbox.SHARED)
-    masked = (*asked.hidden, *sandbox.list_secrets(Path.home()), passing[0])
+    hidden = (*asked.hidden, *sandbox.list_secrets(Path.home()))
+    masked = (*(path for path in hidden if _is_shown(path, asked)), passing[0])
     needed = program_files.list_needed_files(argv, env, masked=(*masked, sandbox.SERVICES), temporary=passing)
     return sandbox.SandboxSpec(
         asked.writable,
-        cwd,
+        _seen(cwd, asked),
         temporary,
         None,
         network=asked.network,
@@ -178,14 +186,38 @@ def _room(
     )
 
 
+def _is_shown(path: Path, asked: Confinement) -> bool:
+    """Whether something is still there when all mounts are made."""
+    above = [bind for bind in asked.binds if bind.place in path.parents]
+    if not above:
+        return True
+    bind = max(above, key=lambda bind: len(bind.place.parts))
+    return os.path.lexists(bind.source / path.relative_to(bind.place))
+
+
+def _seen(path: Path, asked: Confinement) -> Path:
+    """Return where a path is seen."""
+    found = [bind for bind in asked.binds if bind.source == path or bind.source in path.parents]
+    if not found:
+        return path
+    bind = max(found, key=lambda bind: len(bind.source.parts))
+    return bind.place / path.relative_to(bind.source)
+
+
 def _wrapped(
     program: Path, asked: Confinement, room: sandbox.SandboxSpec, argv: tuple[str, ...], env: Mapping[str, str]
 ) -> ConfinedProgram:
     words = (keeper.BUBBLEWRAP, *((keeper.GUARDED,) if asked.guarded else ()))
-    handed = {name: value for name, value in env.items() if not sandbox.affects_loader(name)}
-    led = {name: value for name, value in env.items() if name not in handed}
+    # What a program may not know about its turn is not even in the environment of bubblewrap, which it can read.
+    handed = {} if asked.bare else {name: value for name, value in env.items() if not sandbox.affects_loader(name)}
+    led = {name: value for name, value in env.items() if name not in handed and not (asked.bare and name == LEASE)}
     return ConfinedProgram(
-        "bubblewrap", sandbox.wrap_command(program, room, argv, led), handed, words, temporary=room.temporary
+        "bubblewrap",
+        (str(program), "--args", str(keeper.OPTIONS), "--", *argv),
+        handed,
+        words,
+        temporary=room.temporary,
+        options=sandbox.list_options(room, led),
     )
 
 

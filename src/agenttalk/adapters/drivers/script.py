@@ -231,6 +231,7 @@ def _request(turn: ProgramTurn, confined: ConfinedProgram) -> bytes:
             confined=(*confined.words, *_namespace_words(turn)),
             writable=confined.writable,
             readable=confined.readable,
+            options=tuple(os.fsencode(option) for option in confined.options),
         )
     except UnicodeEncodeError as error:
         raise ValueError("an argument or a variable holds half a character; correct the agent's profile") from error

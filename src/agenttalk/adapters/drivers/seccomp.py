@@ -87,10 +87,12 @@ def install_filter(steps: bytes) -> None:
             raise OSError(number, os.strerror(number))
 
 
-def pass_filter(steps: bytes, descriptor: int) -> None:
-    """Leave the filter in a descriptor, from which a program that is started next reads it."""
-    memory = os.memfd_create("filter", 0)
-    os.write(memory, steps)
+def pass_data(data: bytes, descriptor: int) -> None:
+    """Leave data in a descriptor, from which a program that is started next reads them."""
+    memory = os.memfd_create("data", 0)
+    left = memoryview(data)
+    while left:
+        left = left[os.write(memory, left) :]
     os.lseek(memory, 0, os.SEEK_SET)
     os.dup2(memory, descriptor)
     if memory != descriptor:

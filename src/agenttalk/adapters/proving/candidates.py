@@ -342,6 +342,7 @@ class CandidateProver:
             protected=await inputs.find_guarded(space, candidate.tree, held),
             tier=tier,
             required=job.profile.isolated_only,
+            place=await space.checkouts.hash_place(),
             standing=await inputs.find_runner_paths(space, await space.base(), promise),
             changed=tuple(change.path for change in work.taken.changes),
         )

@@ -201,6 +201,7 @@ class CheckRunner:
                 readable=(*self._context.readable, *sealed.readonly),
                 made=tuple(str(path.relative_to(sealed.path)) for path in sealed.made),
                 namespace=sealed.namespace,
+                place=sealed.place,
                 progress=watch.count_tests if watch is not None else None,
             )
             note()
@@ -267,6 +268,7 @@ class CheckRunner:
                 files=inputs.files_of_checks(job.command.promise),
                 inputs=inputs.inputs_of(None, prepared),
                 required=job.profile.isolated_only,
+                place=await space.checkouts.hash_place() if space is not None else "",
                 standing=standing,
                 before_work=True,
                 judged=judged,

@@ -302,6 +302,7 @@ class WorkspaceProver:
             protected=await inputs.find_guarded(space, tree, protected),
             tier=tier,
             required=job.profile.isolated_only,
+            place=await space.checkouts.hash_place(),
             standing=await inputs.find_runner_paths(space, await space.base(), job.command.promise),
         )
         return await self._checks.run_with_baseline(job, check, facts, base, open_tree(space, tree, prepared))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -14,11 +14,20 @@ from agenttalk.adapters.workspaces import folders, preparation, tree_reader
 from agenttalk.adapters.workspaces.async_methods import threaded
 from agenttalk.adapters.workspaces.link_layout import LinkLayout
 from agenttalk.adapters.workspaces.objects import GitObjects
+from agenttalk.adapters.workspaces.paths import WorkspaceFolder
 from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparedEnvironment, PreparedTree
 from agenttalk.adapters.workspaces.results import SealedCheckout
-from agenttalk.adapters.workspaces.sealed_trees import LayeredTree, LayeredTrees, WarmTree, lay_over_warm, write_fresh
+from agenttalk.adapters.workspaces.sealed_trees import (
+    CheckRepositories,
+    LayeredTree,
+    LayeredTrees,
+    WarmTree,
+    lay_over_warm,
+    write_fresh,
+)
 from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.ports.agents import UserPlace
 
 _IDLE: Final = 8
 """Folders that are kept for the next tree."""
@@ -35,7 +44,10 @@ class Checkouts:
         folder: Path,
         link: tuple[str, ...],
         overlay_files: int = 0,
+        place: WorkspaceFolder | None = None,
+        base: Callable[[], str] = str,
     ) -> None:
+        """With a `place`, sandboxed checks see trees there, with a .git whose history begins at `base`."""
         self._objects = objects
         self._sealed = home / "sealed"
         self._prepared = home / "prepared"
@@ -53,6 +65,8 @@ class Checkouts:
         """Folders for trees that are not in use."""
         self._layered = LayeredTrees(objects, self._sealed, trash)
         self._overlay_files = overlay_files
+        self._place = place
+        self._repositories = CheckRepositories(objects, place, home / "temporary", base) if place is not None else None
 
     @asynccontextmanager
     async def open_sealed(
@@ -88,8 +102,10 @@ class Checkouts:
         overlay = self._layered.open(tree) if layered and len(listing) >= self._overlay_files else None
         if overlay is not None:
             opened.append(overlay)
-            links = self.link_paths(overlay.path, listing, final=overlay.path.resolve())
-            return SealedCheckout(overlay.path, tuple(links.values()), namespace=overlay.namespace)
+            top = overlay.path.resolve()
+            links = self.link_paths(overlay.path, listing, final=top)
+            place = self._find_place(tree, top)
+            return SealedCheckout(overlay.path, tuple(links.values()), namespace=overlay.namespace, place=place)
         with self._guard:
             old = self._idle.pop() if self._idle else None
         warm = None
@@ -104,7 +120,21 @@ class Checkouts:
             warm = write_fresh(self._objects, tree, self._sealed)
         opened.append(warm)
         links = self.link_paths(warm.path, listing)
-        return SealedCheckout(warm.path, tuple(links.values()))
+        return SealedCheckout(
+            warm.path, tuple(links.values()), place=self._find_place(tree, warm.path) if layered else None
+        )
+
+    def _find_place(self, tree: str, top: Path, *, prepared: bool = False) -> UserPlace | None:
+        """Find where sandboxed checks see a tree. What was prepared may name its own folder, so it stays there."""
+        if self._place is None or self._repositories is None or self._place.git_dir == self._place.folder:
+            return None
+        path, links = (top, ()) if prepared else (self._place.folder, tuple(self._links))
+        return UserPlace(Path(os.path.realpath(path)), self._repositories.find(tree), links)
+
+    @threaded
+    def hash_place(self) -> str:
+        """Hash what sandboxed checks see of the user's repository beside a tree; empty where they do not."""
+        return self._repositories.hash() if self._repositories is not None else ""
 
     @threaded
     def _set_aside(self, opened: LayeredTree | WarmTree) -> None:
@@ -139,7 +169,7 @@ class Checkouts:
         self._objects.checkout(tree, folder, index)
         links = self.link_paths(folder, listing)
         made = tuple(folder / path for path in environment.paths)
-        return SealedCheckout(folder, tuple(links.values()), made)
+        return SealedCheckout(folder, tuple(links.values()), made, place=self._find_place(tree, folder, prepared=True))
 
     @threaded
     def _clear(self, environment: PreparedEnvironment) -> None:

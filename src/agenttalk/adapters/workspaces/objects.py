@@ -329,7 +329,7 @@ class GitObjects:
             else:
                 folder[name] = TreeItem(FOLDER_MODE, made)
         data = pack_tree(folder)
-        made = _hash_object(self.algorithm, "tree", data)
+        made = hash_object(self.algorithm, "tree", data)
         if made != oid:
             new.append(("tree", data))
             self.reader.remember_folder(made, folder)
@@ -360,7 +360,7 @@ class GitObjects:
         """Write objects of a kind and a content onto the disk, as git writes single ones; return their ids."""
         written = []
         for kind, data in objects:
-            oid = _hash_object(self.algorithm, kind, data)
+            oid = hash_object(self.algorithm, kind, data)
             written.append(oid)
             path = self.store / oid[:2] / oid[2:]
             if path.exists():
@@ -397,6 +397,6 @@ def _clean_identity(text: str) -> str:
     return "".join(char for char in text if char not in "<>\n\0").strip() or NAME
 
 
-def _hash_object(algorithm: str, kind: str, data: bytes) -> str:
+def hash_object(algorithm: str, kind: str, data: bytes) -> str:
     """Return the id of an object."""
     return hashlib.new(algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False).hexdigest()

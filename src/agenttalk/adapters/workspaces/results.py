@@ -10,7 +10,7 @@ from agenttalk.adapters.workspaces.objects import TreeChange
 from agenttalk.adapters.workspaces.tree_reader import Reason
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import Code, InputError
-from agenttalk.ports.agents import MountNamespace
+from agenttalk.ports.agents import MountNamespace, UserPlace
 
 
 class Author(NamedTuple):
@@ -75,6 +75,8 @@ class SealedCheckout:
     """What was prepared in it, and must not change."""
     namespace: MountNamespace | None = None
     """Where programs see it, at the path that this one resolves to; by default where we do."""
+    place: UserPlace | None = None
+    """Where a sandbox that can mount shows it; by default where it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,14 @@ class PlanWorkspace:
         self.branch = self._branch.name
         self._landing = user_branch.Landing(objects, place, self._branch.own, home.folder, settings.limits)
         self.checkouts = Checkouts(
-            objects, home.folder, home.trash, place.folder, settings.link, settings.overlay_files
+            objects,
+            home.folder,
+            home.trash,
+            place.folder,
+            settings.link,
+            settings.overlay_files,
+            place,
+            self._branch.base,
         )
         self.attempts = AttemptClones(objects, self._branch, self.checkouts, place, home, settings.limits)
         self.trees = PlanTrees(objects)

@@ -125,16 +125,17 @@ def list_shadowing_files(check: RunCheck | TestsCheck) -> tuple[str, ...]:
     return tuple(path for module in sorted(modules) for path in (f"{module}.py", f"{module}/__init__.py"))
 
 
-def make_environment(given: Mapping[str, str] | None, *, path: str, checkout: str, lang: str) -> dict[str, str]:
-    """Build the environment of a check: its own variables, over the few that programs need.
+def make_environment(
+    given: Mapping[str, str] | None, *, path: str, checkout: str, outside: Mapping[str, str]
+) -> dict[str, str]:
+    """Build the environment of a check: its own variables, over the few that programs need, as they are outside.
 
-    Home and temporary files are the sandbox's business. Raises ValueError for a variable that cannot be set.
+    Temporary files are the sandbox's business. Raises ValueError for a variable that cannot be set.
     """
     for name, value in (given or {}).items():
         if not _VARIABLE.match(name) or "\0" in value:
             raise ValueError(f"the variable {name[:80]!r} cannot be set")
-    ours = {"PATH": safe_path(path, checkout), "LANG": lang}
-    return {**ours, **(given or {})}
+    return {**outside, "PATH": safe_path(path, checkout), **(given or {})}
 
 
 def safe_path(path: str, checkout: str) -> str:

@@ -41,6 +41,16 @@ class SuiteJudgement:
     tests: Outcomes | None = None
 
 
+def judge_difference(first: CheckFinding, tests: Outcomes | None, second: SuiteJudgement) -> CheckFinding:
+    """Judge a run that passed by a second one, elsewhere and in another order: both have to end alike."""
+    names = sorted(tests.passed ^ second.tests.passed) if tests is not None and second.tests is not None else []
+    if second.finding.passed and not names:
+        return first
+    what = join_names(names) if names else check_words.THE_CHECK()
+    told = check_words.DIFFERS(what=what)
+    return CheckFinding(False, "differs", join([told, second.finding.detail]) if second.finding.detail else told)
+
+
 def judge_suite(check: RunCheck | TestsCheck, facts: SuiteFacts) -> SuiteJudgement:
     """Judge a run: tests ran, all that ran passed, none of the baseline is missing or skipped, and nothing was hidden.
 

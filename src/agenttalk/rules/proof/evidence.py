@@ -38,6 +38,7 @@ Reason = Literal[
     "tests_vanished",
     "tests_skipped",
     "suspicious",
+    "differs",
     "survivors",
     "no_mutants",
     "tests_unreported",
@@ -126,6 +127,8 @@ class Fingerprint:
     """Hash of the tests that were known before the work, where any were: of those none may vanish."""
     harness: str = ""
     """Hash of what the engine runs beside a test runner, and how results came before the work."""
+    place: str = ""
+    """Hash of what a command sees beside the tree: the user, clock and language, and what git answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +257,7 @@ def cache_key(fingerprint: Fingerprint) -> str | None:
                 "network": fingerprint.network,
                 "base": fingerprint.base,
                 "harness": fingerprint.harness,
+                "place": fingerprint.place,
             }
         )
     )
@@ -288,7 +292,7 @@ def is_about_work(result: CheckResult) -> bool:
 
 def is_cacheable(result: CheckResult) -> bool:
     """Whether a result may be kept under its key: not when it tells of the machine, or came by luck."""
-    return result.reason not in _OUTSIDE and result.reason != "timeout" and not result.flaky
+    return result.reason not in _OUTSIDE and result.reason not in {"timeout", "differs"} and not result.flaky
 
 
 Redness = Literal["fine", "weak", "refuse"]

@@ -66,6 +66,7 @@ def fingerprint_to_json(of: Fingerprint) -> dict[str, Any]:
         "network": of.network,
         "base": of.base,
         "harness": of.harness,
+        "place": of.place,
     }
 
 
@@ -82,6 +83,7 @@ def read_fingerprint(said: dict[str, Any]) -> Fingerprint:
         said["network"],
         said["base"],
         said["harness"],
+        said["place"],
     )
 
 

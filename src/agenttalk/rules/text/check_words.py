@@ -706,6 +706,17 @@ MUTANTS_NOTICED: Final = Template(
     "{of!r} noticed {noticed} of {tried} mutants ({chosen} chosen)",
     "{of!r} 发现了 {tried} 个变异中的 {noticed} 个（选定 {chosen} 个）",
 )
+DIFFERS: Final = Template(
+    "check.differs",
+    "flaky or environment-dependent: {what} ended differently in a second run, at another place and in another order",
+    "不稳定或依赖环境：在另一位置以另一顺序再次运行时，{what} 的结果不同",
+)
+THE_CHECK: Final = Template("check.the_check", "the check", "检查")
+NO_SECOND_CHECKOUT: Final = Template(
+    "check.no_second_checkout",
+    "twice: there is no second checkout to run it in",
+    "twice：没有可用于第二次运行的检出",
+)
 SURVIVORS: Final = Template("check.survivors", "not noticed: {names}", "未发现：{names}")
 MUTANTS_ASKED: Final = Template("check.mutants_asked", "at least {share} % are asked for", "要求至少 {share} %")
 SERVICE_NEEDS_NETWORK: Final = Template(

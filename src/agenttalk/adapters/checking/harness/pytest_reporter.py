@@ -39,6 +39,15 @@ class _Run:
         return "hidden" if self.raised else "passed"
 
 
+@pytest.hookimpl(trylast=True)
+def _reorder(items):
+    """Run the files of a suite from the last to the first; the tests of each file stay in their order."""
+    files = {}
+    for item in items:
+        files.setdefault(str(item.fspath), []).append(item)
+    items[:] = [item for name in reversed(list(files)) for item in files[name]]
+
+
 def _make_hooks():
     """Make the hooks. What they share is in no namespace that a module could be asked for."""
     say, send = _start_report("pytest")
