@@ -159,7 +159,14 @@ async def engine(
         processes = LocalProcesses()
         driver = ScriptDriver(processes, grace=grace)
         begun: list[Dispatcher] = []
-        elsewhere = RemoteAgents(deps, at_work=lambda lease: begun[0].mark_at_work(lease))  # noqa: PLW0108 - it is made later
+        tier: Tier = proving if isinstance(proving, str) else "plain"
+        prover = proved(root, deps, driver, tier) if proving else None
+        transport = prover.transport if prover is not None else None
+        elsewhere = RemoteAgents(
+            deps,
+            at_work=lambda lease: begun[0].mark_at_work(lease),  # noqa: PLW0108 - it is made later
+            transport=transport,
+        )
         usual: dict[str, Performer] = {
             "python": PythonPerformer(known, deps.stores.blobs),
             "human": HumanAgents(deps),
@@ -170,8 +177,6 @@ async def engine(
         }
         models = ModelAgents(deps, driver, environ=os.environ, program=deps.asks_models)
         usual |= dict.fromkeys(MODEL_DRIVERS, models)
-        tier: Tier = proving if isinstance(proving, str) else "plain"
-        prover = proved(root, deps, driver, tier) if proving else None
         dispatcher = Dispatcher(
             deps,
             {**usual, **(performers or {})},

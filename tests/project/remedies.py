@@ -103,6 +103,8 @@ REMEDIES: Final = {
     "WAIT_FOR_INPUTS_TIMEOUT": "Bring the input, or answer the question; then the task continues.",
     "LEASE_LOST": "Stop: what this attempt does no longer counts.",
     "TIP_MOVED": "Nothing: the engine builds and checks the work again on the new tip.",
+    "FETCH_REFUSED": "Fetch the address and the commit of the claim's answer; `agenttalk remote checkout` does.",
+    "PACK_REFUSED": "Change what the message names and hand the tree in again; `agenttalk remote submit` makes the pack.",
     "COMMAND_FAILED": "Read the attempt's log (`agenttalk explain`), correct it, `agenttalk retry`.",
     "AGENT_UNFIT": "Give the task to another agent.",
     "AGENT_DENIED": "Permit it, or ask for less; the message names what was tried.",

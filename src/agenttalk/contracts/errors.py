@@ -130,6 +130,8 @@ class Code(StrEnum):
     WAIT_FOR_INPUTS_TIMEOUT = "WAIT_FOR_INPUTS_TIMEOUT"
     LEASE_LOST = "LEASE_LOST"
     TIP_MOVED = "TIP_MOVED"
+    FETCH_REFUSED = "FETCH_REFUSED"
+    PACK_REFUSED = "PACK_REFUSED"
     COMMAND_FAILED = "COMMAND_FAILED"
     AGENT_UNFIT = "AGENT_UNFIT"
     AGENT_DENIED = "AGENT_DENIED"
@@ -292,6 +294,10 @@ MEANINGS: dict[Code, Meaning] = {
     ),
     Code.LEASE_LOST: Meaning("A write has an old lease: another attempt has the task now."),
     Code.TIP_MOVED: Meaning("The plan's branch has another tip than the one that the work was checked on."),
+    Code.FETCH_REFUSED: Meaning("An agent elsewhere asked git for something else than the base of its attempt."),
+    Code.PACK_REFUSED: Meaning(
+        "What an agent elsewhere handed in as its work is not one commit on the base, or its tree is refused."
+    ),
     Code.COMMAND_FAILED: Meaning("An agent's program failed and no retry is left."),
     Code.AGENT_UNFIT: Meaning("An agent reported that it is not fit for a command, and returned it."),
     Code.AGENT_DENIED: Meaning("A coding agent tried something that it is not permitted to do."),

@@ -286,6 +286,15 @@ class InputContent(NamedTuple):
     """Its content when it is small; larger ones are read from the blobs."""
 
 
+class AttemptBase(NamedTuple):
+    """What an agent elsewhere builds on. It stays the same while the attempt lasts, also for another engine."""
+
+    start: str
+    """The commit that it fetches: the tip, or the tip with the previous attempt merged in."""
+    onto: str
+    """The tip of the plan's branch: the baseline of what it may not change."""
+
+
 class JobMonitor(Protocol):
     """Watches a job, and stops it when it uses too much or makes no progress.
 
@@ -353,6 +362,8 @@ class Job:
     """The promises of the plan's other tasks in the same repository: what their checks rest on is protected, too."""
     again: bool = False
     """Whether an engine that has ended was proving it already: the agent has done its part."""
+    base: AttemptBase | None = None
+    """What an agent elsewhere fetches and builds on, if it works on a repository."""
     title: str = ""
     """What the task is called, if its plan says so."""
     times: TurnTimes = field(default_factory=TurnTimes)

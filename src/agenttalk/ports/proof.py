@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from agenttalk.contracts.plan import Workspace
     from agenttalk.contracts.promise import AnyCheck, CompletionPromise, HumanCheck
     from agenttalk.ports.agents import InputContent, Job
+    from agenttalk.ports.transport import RepositoryTransport
     from agenttalk.rules.proof.evidence import CheckResult, Confirmation, Fingerprint
     from agenttalk.rules.proof.performance import OutputContent, Performance, TipMove, WorkProof
     from agenttalk.rules.proof.staleness import EvidenceBasis
@@ -130,6 +131,10 @@ class HeadReader(Protocol):
 
 class Prover(HeadReader, Protocol):
     """Makes ready where an agent works, and proves what it did. Nothing that the agent can write has a say in it."""
+
+    @property
+    def transport(self) -> RepositoryTransport:
+        """What moves trees to agents elsewhere, and back."""
 
     async def find_faults(self, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
         """Find the faults of files that a machine can find: format, missing fields, violations of their schema."""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from agenttalk.adapters.checking.checker import Checker, CheckFacts
 from agenttalk.adapters.checking.command import CheckContext
@@ -17,6 +17,7 @@ from agenttalk.adapters.proving.check_runner import NO_BASELINE, CheckRunner, Do
 from agenttalk.adapters.proving.mutants import MutantProver
 from agenttalk.adapters.proving.plan_tips import PlanTips
 from agenttalk.adapters.proving.plan_workspaces import PlanWorkspaces
+from agenttalk.adapters.proving.remote_work import RemoteWork
 from agenttalk.adapters.workspaces.results import (
     AttemptCommit,
     CandidateConflict,
@@ -42,15 +43,20 @@ from agenttalk.ports.proof import (
     TipStore,
 )
 from agenttalk.ports.storage import Blobs, Clock
+from agenttalk.ports.transport import BaseStore
 from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.proof import findings_json, rework
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
-from agenttalk.rules.proof.performance import Performance, TipMove, WorkProof
+from agenttalk.rules.proof.performance import Performance, SubmittedWork, TipMove, WorkProof
 from agenttalk.rules.proof.staleness import EvidenceBasis
 from agenttalk.rules.text import check_words, verdict_words
 
 _SHOWN: Final = 48 * 1024
 """Bytes of a diff that people see who decide about it."""
+
+
+class PlanStore(TipStore, BaseStore, Protocol):
+    """Where branches stand, and what attempts elsewhere build on."""
 
 
 class WorkspaceProver:
@@ -64,7 +70,7 @@ class WorkspaceProver:
         clock: Clock,
         blobs: Callable[[str], Awaitable[Blobs]],
         findings: CheckResultStore,
-        tips: TipStore,
+        tips: PlanStore,
     ) -> None:
         """`blobs` opens the contents of a board; `findings` stores results of checks, `tips` where branches stand."""
         self._root = root
@@ -74,6 +80,7 @@ class WorkspaceProver:
         self._workspaces = PlanWorkspaces(root)
         self._checks = CheckRunner(root, checker, context, clock, blobs, findings)
         self._tips = PlanTips(tips, clock)
+        self.transport = RemoteWork(self._workspaces, tips, blobs, clock)
         mutants = MutantProver(self._checks, findings, clock)
         self._candidates = CandidateProver(self._checks, mutants, self._tips, clock)
 
@@ -115,6 +122,10 @@ class WorkspaceProver:
         await _refuse_visible(space, promise, await space.base())
         prepared = await self._checks.prepare(space, job, tip)
         _, held = await self._workspaces.read_protection(space, promise, job.neighbours)
+        if job.profile.driver == "remote":
+            base, patch = await self.transport.begin(space, job, tip, inputs.boundary_of(promise, held))
+            await self._checks.record_baseline(job, before, space)
+            return _with_patch(replace(job, base=base), patch)
         job.enter("cloning")
         cloning = asyncio.ensure_future(
             space.attempts.begin(
@@ -138,11 +149,7 @@ class WorkspaceProver:
             job.enter("preparing", prepared.recipe.command)
             await space.attempts.furnish(clone, prepared)
         ready = replace(job, cwd=str(clone.path.relative_to(self._root.absolute())), readonly=clone.readonly)
-        if not clone.patch:
-            return ready
-        data = clone.patch.encode("utf-8", "surrogateescape")
-        patch = InputContent(rework.PREVIOUS_INPUT, rework.PATCH, wire.sha256(data), len(data), data)
-        return replace(ready, inputs=(*job.inputs, patch))
+        return _with_patch(ready, clone.patch)
 
     async def prove(
         self, job: Job, performance: Performance, done: DonePredicate, confirm: Confirmer, land: Lander
@@ -157,7 +164,7 @@ class WorkspaceProver:
                 [*results, *await self._checks.ask_people(job, facts, facts.tree, results, done, ask)]
             )
         space = await self._workspaces.open_for(job)
-        taken = await self._take_work(space, job)
+        taken = await self._take_work(space, job, performance.submitted)
         if isinstance(taken, TreeRefusal):
             return inputs.proof_of_refusal(taken)
         promise = job.command.promise
@@ -205,14 +212,18 @@ class WorkspaceProver:
             tuple(reports), tip, ("the plan's branch moved while the gates were checked",) if moved else ()
         )
 
-    async def _take_work(self, space: PlanWorkspace, job: Job) -> AttemptCommit | TreeRefusal:
+    async def _take_work(
+        self, space: PlanWorkspace, job: Job, submitted: SubmittedWork | None
+    ) -> AttemptCommit | TreeRefusal:
         """Take what an attempt left. If an earlier engine took it, that counts, even if the clone has changed since."""
+        if submitted is not None:  # it comes from the store, which does not change
+            return await self.transport.take(space, job, submitted)
         before = await space.attempts.find_taken(inputs.attempt_of(job)) if job.again else None
         return before or await space.attempts.take_work(inputs.attempt_of(job), at=self._clock.now())
 
     async def keep_work(self, job: Job) -> bool:
         """Keep what an interrupted attempt left; see the port."""
-        if job.repo is None:
+        if job.repo is None or job.profile.driver == "remote":
             return False
         space = await self._workspaces.open_for(job)
         taken = await space.attempts.take_work(inputs.attempt_of(job), at=self._clock.now())
@@ -299,6 +310,15 @@ class WorkspaceProver:
     async def list_arrivals(self, job: Job, since: str, tip: str) -> Sequence[tuple[str, str | None]]:
         """List the commits on the plan's branch; see the port."""
         return await (await self._workspaces.open_for(job)).list_arrivals(since, tip)
+
+
+def _with_patch(job: Job, patch: str) -> Job:
+    """Return a job with the previous attempt as an input, if there is such a patch."""
+    if not patch:
+        return job
+    data = patch.encode("utf-8", "surrogateescape")
+    content = InputContent(rework.PREVIOUS_INPUT, rework.PATCH, wire.sha256(data), len(data), data)
+    return replace(job, inputs=(*job.inputs, content))
 
 
 async def _refuse_visible(space: PlanWorkspace, promise: CompletionPromise | None, base: str) -> None:

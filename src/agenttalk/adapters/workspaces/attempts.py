@@ -20,6 +20,8 @@ from agenttalk.adapters.workspaces.paths import WorkspaceFolder, WorkspaceHome
 from agenttalk.adapters.workspaces.preparation import PreparedTree
 from agenttalk.adapters.workspaces.results import AttemptCommit, Clone, TreeRefusal, WorkspaceAttempt
 from agenttalk.adapters.workspaces.sealed_trees import WarmTree, clean_warm, folder_rights
+from agenttalk.adapters.workspaces.transport.pack_size import PackLimits
+from agenttalk.adapters.workspaces.transport.submitted_tree import PackReceiver, SubmittedTree
 from agenttalk.adapters.workspaces.tree_reader import FolderRecord, Listing, TreeLimits
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.rules.core.scope import Globs, PathMatcher
@@ -57,6 +59,8 @@ class AttemptClones:
         self._place = place
         self._home = home
         self._limits = limits
+        self.receiver = PackReceiver(objects, home, PackLimits(object_bytes=limits.file_bytes, bytes=limits.new_bytes))
+        """Takes trees of agents elsewhere."""
         self._guard = threading.Lock()
         self._fresh: dict[str, FreshClone] = {}
         """By task."""
@@ -198,6 +202,40 @@ class AttemptClones:
             left_out=index.added_in_vain(folder / "tree", known, self._objects.listing(taken.tree)),
             veiled=index.find_veiled(change.path for change in taken.changes),
         )
+
+    @threaded
+    def start_elsewhere(
+        self,
+        attempt: WorkspaceAttempt,
+        *,
+        at: datetime,
+        onto: str,
+        previous: str | None = None,
+        protected: PathMatcher = NOTHING,
+        kept: str = "",
+    ) -> tuple[str, str]:
+        """Return the commit that an agent elsewhere begins with, and the previous attempt as a patch; see `begin`.
+
+        With `kept`, what it began with already, that one stays.
+        """
+        start, patch = self._resume(attempt, onto, previous, protected, at) if previous else (onto, "")
+        if kept and kept not in {start, onto}:
+            self._objects.refs.set(f"{self._branch.own}/starts/{attempt.key}", kept)
+        return kept or start, patch
+
+    @threaded
+    def take_submitted(
+        self, attempt: WorkspaceAttempt, pack: Path | None, *, start: str, onto: str, at: datetime
+    ) -> AttemptCommit | TreeRefusal:
+        """Keep the tree of a pack of an agent elsewhere as one commit. Without a pack it changed nothing.
+
+        Raises UsageError when the pack is not one commit on `start`.
+        """
+        found = self.receiver.receive(pack, start, onto, keep=True) if pack is not None else SubmittedTree(start, {})
+        if not isinstance(found, SubmittedTree):
+            return TreeRefusal(found)
+        taken = self._keep(attempt, self._objects.alter_tree(start, found.changes), onto, at)
+        return replace(taken, left_out=found.left_out)
 
     def _keep(self, attempt: WorkspaceAttempt, tree: str, onto: str, at: datetime) -> AttemptCommit:
         """Commit a tree, unless the same commit is there from an earlier try."""

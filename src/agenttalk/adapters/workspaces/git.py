@@ -30,6 +30,7 @@ RAW: Final = "* -text -ident -filter !eol !working-tree-encoding !diff !conflict
 
 _CONFIG: Final = {
     "advice.detachedHead": "false",
+    "advice.graftFileDeprecated": "false",
     "core.autocrlf": "false",
     "core.filesRefLockTimeout": "2000",
     "core.fsmonitor": "false",
@@ -124,7 +125,7 @@ class Git:
                     stdout=subprocess.PIPE,
                     stderr=errors,
                     cwd=at.tree or self.nothing,
-                    env={**self._environment(), **at.environment(), **(more or {})},
+                    env={**self.environment(), **at.environment(), **(more or {})},
                     start_new_session=True,
                 )
             except OSError as error:
@@ -154,13 +155,14 @@ class Git:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 cwd=self.nothing,
-                env={**self._environment(), **at.environment()},
+                env={**self.environment(), **at.environment()},
                 start_new_session=True,
             )
         except OSError as error:
             raise _failed(args, f"it cannot be started: {error.strerror}") from error
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """Return the environment variables of every call."""
         config = {**_CONFIG, "core.hooksPath": str(self.nothing), "core.attributesFile": os.devnull}
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),

@@ -189,21 +189,61 @@ def blob_id(data: bytes, algorithm: str) -> str:
     return hashlib.new(algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-class FolderWalk:
+class TreeCheck:
+    """Judges the paths and links of a tree. It collects every fault."""
+
+    def __init__(self, rules: TreeRules) -> None:
+        self._rules = rules
+        self._known = rules.known
+        self._folders = list_folders(rules.known)
+        self._links: dict[str, str] = {}
+        """Path → target of every symlink of the tree."""
+        self.listing: Listing = {}
+        self.reasons: list[Reason] = []
+
+    def _refuse(self, path: str, why: str) -> None:
+        reason = Reason(path, why)
+        if reason not in self.reasons[-50:]:
+            self.reasons.append(reason)
+
+    def _is_known(self, path: str) -> bool:
+        return path in self._known or path in self._folders
+
+    def _collide(self, met: dict[str, str], here: str, name: str) -> None:
+        other = met.setdefault(names.fold_name(name), here)
+        if other != here and not (self._is_known(here) and self._is_known(other)):
+            self._refuse(here, check_words.MISTAKEN_FOR(name=other.rpartition("/")[2]))
+
+    def _check_names(self) -> None:
+        for path in names.find_bare_repositories(self.listing, self._known):
+            self._refuse(path, check_words.BARE_GIT())
+        if self.listing.get(".gitmodules") != self._known.get(".gitmodules"):
+            self._refuse(".gitmodules", check_words.NO_SUBMODULES())
+
+    def _check_links(self) -> None:
+        before: Mapping[str, str] | None = None
+        for path in self._links:
+            why = names.describe_escape(path, self._links, self._rules.foreign)
+            if not why:
+                continue
+            if before is None:
+                before = self._rules.known_links()
+            kept = before.get(path) == self._links[path] and names.describe_escape(path, before, self._rules.foreign)
+            if not kept:  # a link of the user that led out before is the user's own
+                self._refuse(path, why)
+
+
+class FolderWalk(TreeCheck):
     """One pass over a folder."""
 
     def __init__(self, rules: TreeRules, keep: BlobSink) -> None:
-        self._rules = rules
+        super().__init__(rules)
         self._keep = keep
-        self._known = rules.known
         self._find_known = rules.record.find_known
-        self._folders = list_folders(rules.known)
-        self._links: dict[str, str] = {}
         self._inodes: dict[tuple[int, int], list[str]] = {}
         self._nlinks: dict[tuple[int, int], int] = {}
         self._bytes = 0
-        self.listing: Listing = {path: item for path, item in rules.known.items() if item.mode == SUBMODULE}
-        self.reasons: list[Reason] = []
+        self.listing = {path: item for path, item in rules.known.items() if item.mode == SUBMODULE}
 
     def run(self, top: Path) -> None:
         """Read everything into `listing` and `reasons`."""
@@ -214,13 +254,9 @@ class FolderWalk:
             os.close(descriptor)
         if not self._rules.trusted:
             self._check_links()
+            self._check_inodes()
             self._check_names()
         self.reasons.sort()
-
-    def _refuse(self, path: str, why: str) -> None:
-        reason = Reason(path, why)
-        if reason not in self.reasons[-50:]:
-            self.reasons.append(reason)
 
     def _folder(self, descriptor: int, path: str, *, ignored: bool, depth: int) -> None:
         if depth > MAX_DEPTH:
@@ -256,14 +292,6 @@ class FolderWalk:
         kind = PROGRAM if mode & stat.S_IXUSR else FILE
         self.listing[path] = item if item.mode == kind else TreeEntry(kind, item.oid)
         return True
-
-    def _collide(self, met: dict[str, str], here: str, name: str) -> None:
-        other = met.setdefault(names.fold_name(name), here)
-        if other != here and not (self._is_known(here) and self._is_known(other)):
-            self._refuse(here, check_words.MISTAKEN_FOR(name=other.rpartition("/")[2]))
-
-    def _is_known(self, path: str) -> bool:
-        return path in self._rules.known or path in self._folders
 
     def _entry(self, parent: int, path: str, name: str, status: os.stat_result, *, ignored: bool, depth: int) -> bool:
         """Read one name; return whether anything of it is part of the tree."""
@@ -361,26 +389,10 @@ class FolderWalk:
             self._keep(data)
         return True
 
-    def _check_names(self) -> None:
+    def _check_inodes(self) -> None:
         for key, paths in self._inodes.items():
             if self._nlinks[key] > len(paths):
                 self._refuse(paths[0], check_words.LINKED_OUTSIDE())
-        for path in names.find_bare_repositories(self.listing, self._rules.known):
-            self._refuse(path, check_words.BARE_GIT())
-        if self.listing.get(".gitmodules") != self._rules.known.get(".gitmodules"):
-            self._refuse(".gitmodules", check_words.NO_SUBMODULES())
-
-    def _check_links(self) -> None:
-        before: Mapping[str, str] | None = None
-        for path in self._links:
-            why = names.describe_escape(path, self._links, self._rules.foreign)
-            if not why:
-                continue
-            if before is None:
-                before = self._rules.known_links()
-            kept = before.get(path) == self._links[path] and names.describe_escape(path, before, self._rules.foreign)
-            if not kept:  # a link of the user that led out before is the user's own
-                self._refuse(path, why)
 
 
 def _pieces(file: object, most: int) -> Iterator[bytes]:

@@ -39,6 +39,7 @@ from agenttalk.adapters.workspaces.results import (
     MergeCandidate,
     WorkspaceAttempt,
 )
+from agenttalk.adapters.workspaces.transport.upload_pack import UploadPack
 from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.adapters.workspaces.user_branch import LandingRefusal, LandingResult
 from agenttalk.contracts.errors import Code, UsageError
@@ -143,6 +144,8 @@ class PlanWorkspace:
         )
         self.attempts = AttemptClones(objects, self._branch, self.checkouts, place, home, settings.limits)
         self.trees = PlanTrees(objects)
+        self.uploads = UploadPack(objects, self._branch.name, home)
+        """Serves commits to agents elsewhere."""
 
     @classmethod
     async def open(cls, settings: WorkspaceSettings) -> PlanWorkspace:

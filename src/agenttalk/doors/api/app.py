@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from starlette.applications import Starlette
@@ -77,6 +78,8 @@ def _make_route(service: Service, spec: RouteSpec) -> ApiRoute:
     if spec.endpoint is not None:
         return ApiRoute(spec, spec.endpoint(service))
     identify = callers.identify_by_session_or_token if spec.sessions else callers.identify_by_token
+    if spec.basic:
+        identify = partial(callers.identify_by_token, basic=True)
 
     async def work(request: Request) -> Response:
         caller = await identify(service, request)
@@ -94,18 +97,21 @@ def _make_route(service: Service, spec: RouteSpec) -> ApiRoute:
             return await act(request)
         return await idempotency.run_once(service.keys, request, caller, act, repeatable=spec.repeatable)
 
-    return ApiRoute(spec, _catch_errors(service, work))
+    return ApiRoute(spec, _catch_errors(service, work, basic=spec.basic))
 
 
 def _catch_errors(
-    service: Service, work: Callable[[Request], Awaitable[Response]]
+    service: Service, work: Callable[[Request], Awaitable[Response]], *, basic: bool = False
 ) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         locale = read_locale(request.headers.get("accept-language", ""))
         try:
             return translate_response(await work(request), locale)
         except Exception as error:  # noqa: BLE001 - answered, and logged if it is unexpected
-            return to_error_response(error, service.redact, locale)
+            response = to_error_response(error, service.redact, locale)
+            if basic and response.status_code == 401:  # git asks for a password only then
+                response.headers["WWW-Authenticate"] = 'Basic realm="AgentTalk"'
+            return response
 
     return endpoint
 
@@ -113,14 +119,17 @@ def _catch_errors(
 async def _serve_task(service: Service, request: Request, caller: Caller, handler: TaskHandler) -> Response:
     """Call the handler of a task. A remote agent acts as the attempt that it claimed; every call is a heartbeat."""
     task = _read_task_name(request, caller)
+    named = request.path_params.get("epoch", "")
     if caller.role == "remote":
-        caller = await _identify_attempt(service, request, caller, task)
+        caller = await _identify_attempt(service, named or request.query_params.get("epoch", ""), caller, task)
+    elif named and (caller.attempt is None or named != str(caller.attempt.epoch)):
+        hint = "use the address in the claim's answer"
+        raise UsageError(Code.NOT_ALLOWED, "this token belongs to another epoch", hint=hint)
     service.record_heartbeat(caller)
     return await handler(service, request, caller, task)
 
 
-async def _identify_attempt(service: Service, request: Request, caller: Caller, task: TaskName) -> Caller:
-    text = request.query_params.get("epoch", "")
+async def _identify_attempt(service: Service, text: str, caller: Caller, task: TaskName) -> Caller:
     epoch = int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else 0
     attempt = await access.identify_as_attempt(service.deps, caller, TokenSubject(*task, epoch))
     if attempt is None:

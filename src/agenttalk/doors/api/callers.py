@@ -7,6 +7,7 @@ from typing import Final
 from starlette.requests import Request
 
 from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.api import guard
 from agenttalk.doors.pages import sessions
 from agenttalk.engine.core import access
 from agenttalk.engine.core.access import Caller, Role
@@ -21,12 +22,14 @@ async def identify_by_session_or_token(service: Service, request: Request) -> Ca
     return Caller(session.role, session.name) if session is not None else await identify_by_token(service, request)
 
 
-async def identify_by_token(service: Service, request: Request) -> Caller:
-    """Identify a caller by a token. Raises UsageError when the token is missing or not valid."""
+async def identify_by_token(service: Service, request: Request, *, basic: bool = False) -> Caller:
+    """Identify a caller by a token. Raises UsageError when the token is missing or not valid.
+
+    With `basic` the token may be the password of HTTP Basic.
+    """
     given = request.headers.getlist("authorization")
-    scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-    token = token.strip()
-    if scheme.lower() == "bearer" and 0 < len(token) <= _LONGEST_TOKEN:
+    token = guard.read_bearer(given[0], basic=basic) if len(given) == 1 else ""
+    if 0 < len(token) <= _LONGEST_TOKEN:
         caller = await access.identify(service.deps, token)
         if caller is not None:
             return caller

@@ -6,8 +6,10 @@ A foreign page in a browser can send requests to a loopback address, and by DNS 
 
 from __future__ import annotations
 
+import base64
 import hmac
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -76,9 +78,8 @@ class AgentTokenGuard:
     @staticmethod
     def _refusal(scope: Scope, wanted: str, judge: Callable[[], str] | None) -> str:
         given, cookies = _values(scope, b"authorization"), _values(scope, b"cookie")
-        scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-        token = token.strip()
-        own = scheme.lower() == "bearer" and read_token(token) is not None and not cookies
+        token = read_bearer(given[0], basic=True) if len(given) == 1 else ""
+        own = read_token(token) is not None and not cookies
         if wanted:
             fits = own and hmac.compare_digest(token_hash(token), wanted)
             return "" if fits else "this socket takes the token of its own attempt, and nothing else"
@@ -86,6 +87,17 @@ class AgentTokenGuard:
             return ""
         found = judge()
         return found and f"an agent's process may use the token of its own attempt alone: {found}"
+
+
+def read_bearer(value: str, *, basic: bool = False) -> str:
+    """Return the token of an Authorization header; empty if it has none. With `basic` a password is one, too."""
+    scheme, _, token = value.partition(" ")
+    if scheme.lower() == "bearer":
+        return token.strip()
+    if basic and scheme.lower() == "basic":
+        with suppress(ValueError):
+            return base64.b64decode(token.strip(), validate=True).decode().partition(":")[2]
+    return ""
 
 
 def _values(scope: Scope, name: bytes) -> list[str]:

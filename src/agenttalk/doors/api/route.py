@@ -48,6 +48,8 @@ class RouteSpec:
     """Whether carrying it out twice does what once does: it sets a state, or its use case stores the key itself."""
     secret: bool = False
     """Whether the answer is a secret, and so is not stored under an idempotency key."""
+    basic: bool = False
+    """Whether git calls it, which sends its token as the password of HTTP Basic."""
     sessions: bool = False
     """Whether the session of a browser is accepted, too."""
     shown_path: str = ""

@@ -34,6 +34,7 @@ from agenttalk.doors.api.routes import (
     operator,
     people,
     plans,
+    repositories,
     schedules,
     tasks,
     toolchain,
@@ -41,6 +42,7 @@ from agenttalk.doors.api.routes import (
 from agenttalk.doors.api.routes.webhooks import make_webhook_endpoint
 from agenttalk.engine.agents.prompt_record import PromptRecord
 from agenttalk.engine.agents.remote import HandedInFile, HandedInResult, RemoteQueue
+from agenttalk.engine.agents.remote_repository import HandedInTree
 from agenttalk.engine.budgets.day_limit import DayReport
 from agenttalk.engine.core.access import Token
 from agenttalk.engine.core.task_comments import ContributionReceipt, TaskCommentPage
@@ -181,6 +183,35 @@ ATTEMPT_ROUTES: Final = (
         body=tasks.ArtifactBody,
         answer=HandedInFile,
         statuses=(201,),
+    ),
+    RouteSpec(
+        method="GET",
+        path=f"{TASK}/repository/{{epoch}}.git/info/refs",
+        summary="Show git the base of a remote attempt, the one ref that can be fetched.",
+        roles=AGENTS,
+        task_handler=repositories.get_refs,
+        media="application/x-git-upload-pack-advertisement",
+        filters=("service",),
+        basic=True,
+    ),
+    RouteSpec(
+        method="POST",
+        path=f"{TASK}/repository/{{epoch}}.git/git-upload-pack",
+        summary="Fetch the base of a remote attempt; git sends this.",
+        roles=AGENTS,
+        task_handler=repositories.upload_pack,
+        media="application/x-git-upload-pack-result",
+        basic=True,
+    ),
+    RouteSpec(
+        method="PUT",
+        path=f"{TASK}/repository/{{epoch}}/tree",
+        summary="Hand in the tree of a remote attempt, as a pack of one commit on the base.",
+        roles=AGENTS,
+        task_handler=repositories.submit_tree,
+        answer=HandedInTree,
+        statuses=(201,),
+        filters=("sha256",),
     ),
     RouteSpec(
         method="POST",

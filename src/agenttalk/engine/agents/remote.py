@@ -29,11 +29,12 @@ from agenttalk.ports.statements.agents import DROP_HANDED_IN, HAND_IN, HANDED_IN
 from agenttalk.ports.statements.core import HOLD_ATTEMPT
 from agenttalk.ports.statements.plans import SET_PHASE
 from agenttalk.ports.storage import Tx
+from agenttalk.ports.transport import RepositoryTransport
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import TurnFault
 from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.core.tokens import token_hash
-from agenttalk.rules.proof.performance import OutputContent, Performance
+from agenttalk.rules.proof.performance import OutputContent, Performance, SubmittedWork
 from agenttalk.rules.text import turn_words
 
 _PATH: Final[TypeAdapter[str]] = TypeAdapter(RelativePath)
@@ -62,6 +63,17 @@ class RemoteInput(TypedDict):
     size: int
 
 
+class RemoteRepositoryAddress(TypedDict):
+    """Where a remote agent fetches what it builds on, and where it hands its tree in."""
+
+    fetch: str
+    """The path that git fetches from, with the token of the attempt."""
+    ref: str
+    commit: str
+    submit: str
+    """The path that takes a pack."""
+
+
 class ClaimedAttempt(TakenAttempt):
     """All that a remote agent needs for an attempt."""
 
@@ -76,6 +88,7 @@ class ClaimedAttempt(TakenAttempt):
     timeout_seconds: float
     heartbeat_seconds: float
     traceparent: str | None
+    repository: RemoteRepositoryAddress | None
 
 
 class RemoteQueue(TypedDict):
@@ -130,7 +143,7 @@ class RemoteRecords:
     async def read_rows(self, job: Job) -> list[HandedInRow]:
         """Read what was handed in for an attempt, its claim included."""
         store = await self._deps.stores.board(job.board)
-        return await store.read(HANDED_IN, **_about(job))
+        return await store.read(HANDED_IN, **about_attempt(job))
 
     async def enter_phase(self, job: Job, phase: str) -> None:
         """Write the phase of an attempt."""
@@ -145,11 +158,11 @@ class RemoteRecords:
 
         def work(tx: Tx) -> bool:
             about = {"plan_id": job.plan_id, "task_id": job.task_id}
-            taken = any(row.kind == "claim" for row in tx.run(HANDED_IN, **_about(job)))
+            taken = any(row.kind == "claim" for row in tx.run(HANDED_IN, **about_attempt(job)))
             if taken or not tx.run(HOLD_ATTEMPT, **about, epoch=job.epoch, token=token):
                 return False
             tx.run(DROP_HANDED_IN, **about, epoch=job.epoch)
-            _hand_in(tx, job, "claim", name=key, at=at)
+            hand_in(tx, job, "claim", name=key, at=at)
             tx.run(SET_PHASE, **about, lease=job.lease, phase=ELSEWHERE)
             tx.record("turn.taken", f"{job.plan_id}/{job.task_id}", {"lease": job.lease, "epoch": job.epoch})
             return True
@@ -164,9 +177,9 @@ class RemoteRecords:
         # One transaction reads the result and closes the attempt: a result that comes in between is either read here
         # or refused, so none is lost.
         def work(tx: Tx) -> list[HandedInRow]:
-            rows = tx.run(HANDED_IN, **_about(job))
+            rows = tx.run(HANDED_IN, **about_attempt(job))
             if not any(row.kind == "result" for row in rows):
-                _hand_in(tx, job, "lost", at=at)
+                hand_in(tx, job, "lost", at=at)
             return rows
 
         return await store.transact(work)
@@ -186,10 +199,13 @@ class RemoteRecords:
             return Performance("unfit", error=outcome.message, seconds=seconds, usage=usage)
         made = tuple([await self._read_output(job, row) for row in rows if row.kind == "artifact"])
         missing = results.find_missing_outputs(job.command, {each.output_name for each in made})
+        submitted = _submitted(job, rows)
         fault = outcome if isinstance(outcome, TurnFault) else missing
         if isinstance(outcome, TurnFault) or fault is not None:
             code, error = (fault.code, fault.message) if fault is not None else (None, "")
-            return Performance("finished", outputs=made, code=code, error=error, seconds=seconds, usage=usage)
+            return Performance(
+                "finished", outputs=made, code=code, error=error, seconds=seconds, usage=usage, submitted=submitted
+            )
         return Performance(
             "finished",
             result=outcome.value,
@@ -199,6 +215,7 @@ class RemoteRecords:
             seconds=seconds,
             usage=usage,
             claims=outcome.claims,
+            submitted=submitted,
         )
 
     async def _read_output(self, job: Job, row: HandedInRow) -> OutputContent:
@@ -215,9 +232,16 @@ class RemoteRecords:
 class RemoteAgents:
     """Carries out jobs by leaving them to agents that come for them. One loop uses it."""
 
-    def __init__(self, deps: Deps, *, at_work: Callable[[str], None] = lambda _: None) -> None:
-        """`at_work` gets the lease of each attempt that an agent claims."""
+    def __init__(
+        self,
+        deps: Deps,
+        *,
+        at_work: Callable[[str], None] = lambda _: None,
+        transport: RepositoryTransport | None = None,
+    ) -> None:
+        """`at_work` gets the lease of each attempt that an agent claims; `transport` moves trees there and back."""
         self._deps = deps
+        self.transport = transport
         self._records = RemoteRecords(deps)
         self._at_work = at_work
         self._patience = deps.limits.remote_silence_seconds
@@ -226,7 +250,7 @@ class RemoteAgents:
 
     async def perform(self, job: Job) -> Performance:
         """Offer a job and wait for its result. One that was taken before is not offered again."""
-        if job.repo is not None:
+        if job.repo is not None and (self.transport is None or job.base is None):
             return Performance("not_started", error=turn_words.NO_REPOSITORY())
         name = TaskName(job.board, job.plan_id, job.task_id)
         offer = _Offer(job, traceparent=await trace_context.make_traceparent(self._deps, job))
@@ -355,6 +379,7 @@ class RemoteAgents:
             "timeout_seconds": job.timeout,
             "heartbeat_seconds": self._patience / 3,
             "traceparent": offer.traceparent or None,
+            "repository": _address_of(job),
         }
 
     def record_heartbeat(self, caller: Caller) -> None:
@@ -364,7 +389,7 @@ class RemoteAgents:
             if offer is not None and offer.job.epoch == caller.attempt.epoch:
                 offer.heard = asyncio.get_running_loop().time()
 
-    async def _job(self, task: TaskName, caller: Caller) -> Job:
+    async def find_job(self, task: TaskName, caller: Caller) -> Job:
         """Find the job of an attempt that was taken.
 
         Raises UsageError for one that is carried out here, MachineError for one that is not taken care of yet.
@@ -382,7 +407,7 @@ class RemoteAgents:
 
     async def read_input(self, task: TaskName, caller: Caller, name: str, path: str) -> bytes:
         """Read an input file of an attempt. Raises UsageError when there is none of that name."""
-        job = await self._job(task, caller)
+        job = await self.find_job(task, caller)
         for each in job.inputs:
             if (each.input_name, each.path) == (name, path):
                 return each.data if each.data is not None else await self._records.read_content(job, each.sha256)
@@ -394,20 +419,20 @@ class RemoteAgents:
 
         Raises UsageError when it may not be handed in, or comes too late.
         """
-        job = await self._job(task, caller)
+        job = await self.find_job(task, caller)
         self._require_allowed(job, name, path, data)
         sha256 = await (await self._deps.stores.blobs(job.board)).put(data)
         at, store = self._deps.stamp(), await self._deps.stores.board(job.board)
 
         def work(tx: Tx) -> None:
-            rows = _open(tx, task, caller, job)
+            rows = read_open_attempt(tx, task, caller, job)
             others = [row for row in rows if row.kind == "artifact" and (row.name, row.path) != (name, path)]
             if (
                 len(others) >= MOST_FILES
                 or sum(row.size for row in others) + len(data) > self._deps.limits.payload_bytes
             ):
                 raise UsageError(Code.FILE_TOO_LARGE, "this is more than an attempt may hand in", hint="hand in less")
-            _hand_in(tx, job, "artifact", name=name, path=path, sha256=sha256, size=len(data), at=at)
+            hand_in(tx, job, "artifact", name=name, path=path, sha256=sha256, size=len(data), at=at)
 
         await store.transact(work)
         return {"output": name, "path": path, "sha256": sha256, "size": len(data)}
@@ -428,15 +453,15 @@ class RemoteAgents:
 
         Raises UsageError when it comes too late, ConflictError when another was handed in before.
         """
-        job = await self._job(task, caller)
+        job = await self.find_job(task, caller)
         data = wire.write(self._deps.secret_guard.secrets.redact_json(dict(said)))
         sha256, at = wire.sha256(data), self._deps.stamp()
         store = await self._deps.stores.board(job.board)
 
         def work(tx: Tx) -> None:
-            rows = _open(tx, task, caller, job, again=sha256)
+            rows = read_open_attempt(tx, task, caller, job, again=sha256)
             if not any(row.kind == "result" for row in rows):
-                _hand_in(tx, job, "result", sha256=sha256, size=len(data), body=data, at=at)
+                hand_in(tx, job, "result", sha256=sha256, size=len(data), body=data, at=at)
 
         await store.transact(work)
         offer = self._offers.get(task)
@@ -453,10 +478,10 @@ def _is_inside(path: str) -> bool:
         return False
 
 
-def _open(tx: Tx, task: TaskName, caller: Caller, job: Job, *, again: str = "") -> list[HandedInRow]:
+def read_open_attempt(tx: Tx, task: TaskName, caller: Caller, job: Job, *, again: str = "") -> list[HandedInRow]:
     """Read what was handed in so far. Raises UsageError or ConflictError when nothing more is accepted."""
     task_comments.require_current_attempt(tx, task, caller)
-    rows = tx.run(HANDED_IN, **_about(job))
+    rows = tx.run(HANDED_IN, **about_attempt(job))
     kinds = {row.kind: row for row in rows}
     if "lost" in kinds or "claim" not in kinds:
         raise UsageError(Code.LEASE_LOST, f"attempt {job.epoch} does not have {task.subject} any more")
@@ -466,7 +491,7 @@ def _open(tx: Tx, task: TaskName, caller: Caller, job: Job, *, again: str = "") 
     return rows
 
 
-def _hand_in(
+def hand_in(
     tx: Tx,
     job: Job,
     kind: str,
@@ -478,11 +503,33 @@ def _hand_in(
     size: int = 0,
     body: bytes = b"",
 ) -> None:
-    tx.run(HAND_IN, **_about(job), kind=kind, name=name, path=path, sha256=sha256, size=size, body=body, at=at)
+    """Write something that was handed in for an attempt. The same kind, name and path again replaces it."""
+    tx.run(HAND_IN, **about_attempt(job), kind=kind, name=name, path=path, sha256=sha256, size=size, body=body, at=at)
 
 
-def _about(job: Job) -> dict[str, str | int]:
+def about_attempt(job: Job) -> dict[str, str | int]:
+    """Name an attempt, as the statements do."""
     return {"plan_id": job.plan_id, "task_id": job.task_id, "epoch": job.epoch}
+
+
+def _address_of(job: Job) -> RemoteRepositoryAddress | None:
+    if job.base is None:
+        return None
+    task = f"/api/projects/{job.board}/tasks/{job.plan_id}:{job.task_id}"
+    return {
+        "fetch": f"{task}/repository/{job.epoch}.git",
+        "ref": f"refs/heads/agenttalk/{job.plan_id}",
+        "commit": job.base.start,
+        "submit": f"{task}/repository/{job.epoch}/tree",
+    }
+
+
+def _submitted(job: Job, rows: list[HandedInRow]) -> SubmittedWork | None:
+    """Return what was handed in of the repository. Without a pack the agent changed nothing there."""
+    if job.base is None:
+        return None
+    packs = [row.sha256 for row in rows if row.kind == "tree"]
+    return SubmittedWork(job.base.start, job.base.onto, "".join(packs))
 
 
 def _name(job: Job) -> str:

@@ -122,7 +122,8 @@ class Engine:
         """Notifies other systems, if the settings name some."""
         self.tracing = options.tracing
         """Exports traces, if the settings name a collector."""
-        elsewhere = RemoteAgents(deps, at_work=self._mark_at_work)
+        transport = prover.transport if prover is not None else None
+        elsewhere = RemoteAgents(deps, at_work=self._mark_at_work, transport=transport)
         own = make_performers(deps, driver, lambda: self._api, dict(environ or {}))
         self.dispatcher = Dispatcher(
             deps,

@@ -10,6 +10,7 @@ from typing import Any, Final
 from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.engine.agents.remote import RemoteAgents
+from agenttalk.engine.agents.remote_repository import RemoteRepository
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
@@ -150,6 +151,11 @@ class Service:
             hint = "start 'agenttalk serve'"
             raise MachineError(Code.ENGINE_UNREACHABLE, "this process gives no work to remote agents", hint=hint)
         return self._elsewhere
+
+    @property
+    def repositories(self) -> RemoteRepository:
+        """What serves repositories to remote agents. Raises MachineError where no engine runs."""
+        return RemoteRepository(self.deps, self.remote_agents)
 
     @property
     def scheduling(self) -> Scheduler:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
+from agenttalk.ports.agents import AttemptBase, Job
+from agenttalk.ports.statements.agents import HAND_IN, HANDED_IN
 from agenttalk.ports.statements.proof import BEGIN_TIP, MOVE_TIP, TIP
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.proof.performance import TipMove
 
+_BASE: Final = "base"
+"""The kind of row that keeps the base of an attempt, beside what its agent hands in."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredTips:
-    """The tips of plans' branches. Implements the port `TipStore`."""
+    """The tips of plans' branches, and what attempts elsewhere build on. The ports `TipStore` and `BaseStore`."""
 
     deps: Deps
 
@@ -36,6 +42,29 @@ class StoredTips:
                 tx.record("tip.taken", plan_id, {"before": move.before, "commit": move.after})
 
         await (await board_of(self.deps, plan_id)).transact(take)
+
+    async def find_base(self, job: Job) -> AttemptBase | None:
+        """Find the base of an attempt; see the port `BaseStore`."""
+        rows = await (await self.deps.stores.board(job.board)).read(HANDED_IN, **_about(job))
+        return next((AttemptBase(row.name, row.path) for row in rows if row.kind == _BASE), None)
+
+    async def keep_base(self, job: Job, base: AttemptBase) -> AttemptBase:
+        """Keep the base of an attempt; see the port."""
+        board, at = await self.deps.stores.board(job.board), self.deps.stamp()
+
+        def keep(tx: Tx) -> AttemptBase:
+            for row in tx.run(HANDED_IN, **_about(job)):
+                if row.kind == _BASE:
+                    return AttemptBase(row.name, row.path)
+            kept = {"kind": _BASE, "name": base.start, "path": base.onto}
+            tx.run(HAND_IN, **_about(job), **kept, sha256="", size=0, body=b"", at=at)
+            return base
+
+        return await board.transact(keep)
+
+
+def _about(job: Job) -> dict[str, str | int]:
+    return {"plan_id": job.plan_id, "task_id": job.task_id, "epoch": job.epoch}
 
 
 def move_tip(tx: Tx, plan_id: str, move: TipMove) -> None:

@@ -24,7 +24,7 @@ from agenttalk.ports.statements.proof import LEAVE_LEASE, PERFORMANCE, PUT_PERFO
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.task_states import TurnEnding
 from agenttalk.rules.proof import evidence
-from agenttalk.rules.proof.performance import OutputContent, Performance
+from agenttalk.rules.proof.performance import OutputContent, Performance, SubmittedWork
 from agenttalk.rules.proof.rework import Judgement
 from agenttalk.rules.proof.turn_outcome import decide_after_attempt
 from agenttalk.rules.text.catalogue import read_text, restore_messages, with_messages
@@ -162,6 +162,7 @@ def _performance_to_json(performance: Performance) -> dict[str, Any]:
         **(with_messages({"remark": performance.remark}) if performance.remark else {}),
         **({"strayed": list(performance.strayed)} if performance.strayed else {}),
         **({"ended_badly": performance.ended_badly} if performance.ended_badly else {}),
+        **({"submitted": list(performance.submitted)} if performance.submitted else {}),
     }
 
 
@@ -181,6 +182,7 @@ def _read_performance(said: dict[str, Any]) -> Performance:
         remark=read_text(said, "remark") if "remark" in said else "",
         strayed=tuple(said.get("strayed", ())),
         ended_badly=said.get("ended_badly", ""),
+        submitted=SubmittedWork(*said["submitted"]) if "submitted" in said else None,
     )
 
 

@@ -178,10 +178,6 @@ class PlanExamination:
         if task.workspace and not self.plan.workspace:
             hint = "add workspace: {repo: FOLDER} to the plan"
             self.refuse(Code.FIELD_MISSING, f"tasks[{at}].workspace", "the plan names no repository", hint)
-        if task.workspace and self._driver(task.agent) == "remote":
-            hint = "have it make outputs, or give it a driver of this machine"
-            message = f"{task.agent!r} works elsewhere, and cannot reach the repository"
-            self.refuse(Code.FIELD_VALUE, f"tasks[{at}].workspace", message, hint)
         if task.workspace and self._driver(task.agent) in MODEL_DRIVERS:
             message = f"{task.agent!r} is a model, which sees no files"
             self.refuse(Code.FIELD_VALUE, f"tasks[{at}].workspace", message, "have it make outputs, or use driver cli")

@@ -28,6 +28,17 @@ class OutputContent(NamedTuple):
     """Its content when it is small; larger ones were put into the blobs."""
 
 
+class SubmittedWork(NamedTuple):
+    """The tree of a repository that an agent elsewhere handed in."""
+
+    start: str
+    """The commit that it began with."""
+    onto: str
+    """The tip of the plan's branch when it began."""
+    pack: str = ""
+    """The hash of the pack, among the contents of the board; empty when it changed nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Performance:
     """The result of a job, as its performer reports it. A claim; the engine decides what it is worth."""
@@ -61,6 +72,8 @@ class Performance:
     ended_badly: Literal["", "denied", "failed"] = ""
     """Whether its agent was refused something, or reported a failure: a claim, which its checks may disprove. The
     remark says so then, also for work that is done."""
+    submitted: SubmittedWork | None = None
+    """What it handed in of a repository, if it works elsewhere."""
 
 
 class TipMove(NamedTuple):

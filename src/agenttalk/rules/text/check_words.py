@@ -515,6 +515,11 @@ OTHER_THAN_IN_TREE: Final = Template(
     "{path}: the output is not the file of that name in the tree",
     "{path}：输出与工作树中的同名文件不同",
 )
+NOT_GIVEN: Final = Template(
+    "check.not_given",
+    "its content is neither in what was handed in nor in the base",
+    "其内容既不在提交的数据中，也不在基准中",
+)
 TOO_NESTED: Final = Template(
     "check.too_nested",
     "it is nested deeper than {depth} folders",

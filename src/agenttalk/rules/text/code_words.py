@@ -280,6 +280,8 @@ REFUSALS: Final = make_table(
             "WAIT_FOR_INPUTS_TIMEOUT": "命令等待输入的时间超过上限；已询问人。",
             "LEASE_LOST": "写入所用的租约已旧：该任务现在属于另一次尝试。",
             "TIP_MOVED": "计划的分支已不在检查该工作时的那个提交上。",
+            "FETCH_REFUSED": "异地智能体向 git 请求的不是其尝试的基准。",
+            "PACK_REFUSED": "异地智能体提交的工作不是基准之上的单个提交，或其工作树被拒绝。",
             "COMMAND_FAILED": "智能体的程序失败，且没有剩余的重试。",
             "AGENT_UNFIT": "智能体说自己不适合某条命令，把它退了回来。",
             "AGENT_DENIED": "编码智能体尝试了不允许它做的事。",

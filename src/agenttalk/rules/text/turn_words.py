@@ -38,8 +38,8 @@ LOST: Final = Template(
 )
 NO_REPOSITORY: Final = Template(
     "turn.no_repository",
-    "a remote agent cannot reach the repository; have it make outputs",
-    "远程智能体无法访问仓库；请让它产出输出",
+    "this engine serves no repository to a remote agent; have it make outputs",
+    "此引擎不向远程智能体提供仓库；请让它产出输出",
 )
 UNSUPPORTED: Final = make_table(
     "turn.unsupported",

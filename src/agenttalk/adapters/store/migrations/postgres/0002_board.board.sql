@@ -679,14 +679,15 @@ CREATE TABLE mail_words (
     PRIMARY KEY (board, word, mail)
 );
 
--- Submissions of remote agents during an attempt: the acceptance, files, and at last a result. They count
--- for that attempt alone, and is kept here until the engine has taken it in.
+-- Submissions of remote agents during an attempt: the acceptance, files, the tree of a repository, and at last a
+-- result; `base` is the commit that such a tree is built on. They count for that attempt alone, and are kept here
+-- until the engine has taken them in.
 CREATE TABLE elsewhere (
     board text NOT NULL,
     plan_id text NOT NULL,
     task_id text NOT NULL,
     epoch bigint NOT NULL,
-    kind text NOT NULL CHECK (kind IN ('claim', 'artifact', 'result', 'lost')),
+    kind text NOT NULL CHECK (kind IN ('base', 'claim', 'artifact', 'tree', 'result', 'lost')),
     name text NOT NULL,
     path text NOT NULL,
     sha256 text NOT NULL,

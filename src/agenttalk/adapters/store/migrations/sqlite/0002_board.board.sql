@@ -679,14 +679,15 @@ CREATE TABLE mail_words (
     PRIMARY KEY (board, word, mail)
 ) STRICT, WITHOUT ROWID;
 
--- Submissions of remote agents during an attempt: the acceptance, files, and at last a result. They count
--- for that attempt alone, and is kept here until the engine has taken it in.
+-- Submissions of remote agents during an attempt: the acceptance, files, the tree of a repository, and at last a
+-- result; `base` is the commit that such a tree is built on. They count for that attempt alone, and are kept here
+-- until the engine has taken them in.
 CREATE TABLE elsewhere (
     board TEXT NOT NULL,
     plan_id TEXT NOT NULL,
     task_id TEXT NOT NULL,
     epoch INTEGER NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('claim', 'artifact', 'result', 'lost')),
+    kind TEXT NOT NULL CHECK (kind IN ('base', 'claim', 'artifact', 'tree', 'result', 'lost')),
     name TEXT NOT NULL,
     path TEXT NOT NULL,
     sha256 TEXT NOT NULL,
