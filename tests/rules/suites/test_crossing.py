@@ -32,7 +32,9 @@ def test_only_plain_calls_of_a_runner_can_cross(command: str, runs: bool) -> Non
 def test_tests_are_chosen_that_crossed_before_or_that_are_allowed() -> None:
     before = CrossedTests(frozenset({A}), frozenset({B, C}))
     base = Outcomes(passed=frozenset({"tests.test_it::test_a", "tests.test_it::test_b"}))
-    assert crossing.choose_tests(before, {B, C}, base) == ChosenTests(frozenset({A}), frozenset({C})), "b passed and did not cross"
+    assert crossing.choose_tests(before, {B, C}, base) == ChosenTests(frozenset({A}), frozenset({C})), (
+        "b passed and did not cross"
+    )
     assert crossing.choose_tests(before, {B}, None) == ChosenTests(frozenset({A}), frozenset({B}))
     assert crossing.choose_tests(None, {A}, base) == ChosenTests(), "it was not seen whether tests cross here at all"
 
@@ -49,7 +51,9 @@ def test_a_failure_names_the_tests_and_the_reason() -> None:
     assert crossing.explain_failure(ChosenTests(), CrossedTests(whole=False)), "its runner did not come to its end"
     assert not crossing.explain_failure(ChosenTests(frozenset({f"{A}[1]"})), CrossedTests(frozenset({f"{A}[1]"})))
     assert "test_b" in crossing.explain_failure(ChosenTests(frozenset({A, B})), CrossedTests(frozenset({A})))
-    why = crossing.explain_failure(ChosenTests(frozenset({A})), CrossedTests(frozenset({A}), frozenset({B}), {B: "too deep"}))
+    why = crossing.explain_failure(
+        ChosenTests(frozenset({A})), CrossedTests(frozenset({A}), frozenset({B}), {B: "too deep"})
+    )
     assert "too deep" in why
     assert "1 " in why
 
