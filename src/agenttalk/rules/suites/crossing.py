@@ -153,7 +153,7 @@ def find_plain_tests(path: str, source: bytes, runner: str) -> frozenset[str]:
     if not all(_is_inert(node) for node in tree.body):
         return frozenset()
     module = _Imported.read(tree)
-    names = [
+    names: list[tuple[str, ...]] = [
         (node.name,)
         for node in tree.body
         if isinstance(node, ast.FunctionDef) and runner == "pytest" and _is_test(node) and _is_plain(node, module)
