@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agenttalk.rules.suites import crossing
-from agenttalk.rules.suites.crossing import ChosenTests, CrossedTests
+from agenttalk.rules.suites.crossing import CandidateTests, CrossedTests
 from agenttalk.rules.suites.outcomes import Outcomes
 
 A, B, C = (f"tests/test_it.py::test_{name}" for name in "abc")
@@ -32,11 +32,11 @@ def test_only_plain_calls_of_a_runner_can_cross(command: str, runs: bool) -> Non
 def test_tests_are_chosen_that_crossed_before_or_that_are_allowed() -> None:
     before = CrossedTests(frozenset({A}), frozenset({B, C}))
     base = Outcomes(passed=frozenset({"tests.test_it::test_a", "tests.test_it::test_b"}))
-    assert crossing.choose_tests(before, {B, C}, base) == ChosenTests(frozenset({A}), frozenset({C})), (
+    assert crossing.choose_tests(before, {B, C}, base) == CandidateTests(frozenset({A}), frozenset({C})), (
         "b passed and did not cross"
     )
-    assert crossing.choose_tests(before, {B}, None) == ChosenTests(frozenset({A}), frozenset({B}))
-    assert crossing.choose_tests(None, {A}, base) == ChosenTests(), "it was not seen whether tests cross here at all"
+    assert crossing.choose_tests(before, {B}, None) == CandidateTests(frozenset({A}), frozenset({B}))
+    assert crossing.choose_tests(None, {A}, base) == CandidateTests(), "it was not seen whether tests cross here at all"
 
 
 def test_a_test_that_did_not_cross_is_known_by_the_name_that_its_runner_gives_it() -> None:
@@ -47,12 +47,12 @@ def test_a_test_that_did_not_cross_is_known_by_the_name_that_its_runner_gives_it
 
 
 def test_a_failure_names_the_tests_and_the_reason() -> None:
-    assert crossing.explain_failure(ChosenTests(frozenset({A})), None)
-    assert crossing.explain_failure(ChosenTests(), CrossedTests(whole=False)), "its runner did not come to its end"
-    assert not crossing.explain_failure(ChosenTests(frozenset({f"{A}[1]"})), CrossedTests(frozenset({f"{A}[1]"})))
-    assert "test_b" in crossing.explain_failure(ChosenTests(frozenset({A, B})), CrossedTests(frozenset({A})))
+    assert crossing.explain_failure(CandidateTests(frozenset({A})), None)
+    assert crossing.explain_failure(CandidateTests(), CrossedTests(whole=False)), "its runner did not come to its end"
+    assert not crossing.explain_failure(CandidateTests(frozenset({f"{A}[1]"})), CrossedTests(frozenset({f"{A}[1]"})))
+    assert "test_b" in crossing.explain_failure(CandidateTests(frozenset({A, B})), CrossedTests(frozenset({A})))
     why = crossing.explain_failure(
-        ChosenTests(frozenset({A})), CrossedTests(frozenset({A}), frozenset({B}), {B: "too deep"})
+        CandidateTests(frozenset({A})), CrossedTests(frozenset({A}), frozenset({B}), {B: "too deep"})
     )
     assert "too deep" in why
     assert "1 " in why
@@ -75,7 +75,7 @@ def test_an_allowed_test_need_not_run_unless_its_file_cannot_be_loaded(
     allowed: str, broken: str, refused: bool
 ) -> None:
     seen = CrossedTests(broken=frozenset({broken} - {""}))
-    assert bool(crossing.explain_failure(ChosenTests(allowed=frozenset({allowed})), seen)) is refused
+    assert bool(crossing.explain_failure(CandidateTests(allowed=frozenset({allowed})), seen)) is refused
 
 
 def test_the_hash_depends_on_what_crossed() -> None:

@@ -26,7 +26,7 @@ from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.ports.agents import BindMount
 from agenttalk.ports.folders import Folder
 from agenttalk.rules.checks import test_runners
-from agenttalk.rules.suites.crossing import ChosenTests, CrossedTests
+from agenttalk.rules.suites.crossing import CandidateTests, CrossedTests
 from agenttalk.rules.text import check_words
 
 _PROGRAMS: Final = Path(__file__).parent / "boundary"
@@ -69,7 +69,7 @@ class BoundaryRun:
         checkout: Folder,
         context: CheckContext,
         protected: Collection[str],
-        chosen: ChosenTests | None = None,
+        chosen: CandidateTests | None = None,
     ) -> AsyncIterator[BoundaryRun]:
         """Start the worker for a command. `chosen` are the tests to run; None for all. Raises BoundaryRefusedError."""
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="run-", dir=context.temporary))
@@ -132,7 +132,7 @@ class BoundaryRun:
             return None
         return place.read_bytes()
 
-    def _lay_out(self, checkout: Folder, protected: tuple[str, ...], chosen: ChosenTests | None) -> list[str]:
+    def _lay_out(self, checkout: Folder, protected: tuple[str, ...], chosen: CandidateTests | None) -> list[str]:
         """Lay out what both sides see. Returns the paths that are hidden from the worker."""
         for name in ("programs", "place", "judge", "shared", "nothing"):
             (self._folder / name).mkdir()

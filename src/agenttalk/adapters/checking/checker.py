@@ -412,7 +412,7 @@ class Checker:
             return made
         if facts.before_work:
             return replace(made, crossed=crossed)
-        failure = crossing.explain_failure(chosen or crossing.ChosenTests(), crossed)
+        failure = crossing.explain_failure(chosen or crossing.CandidateTests(), crossed)
         judged = _count_crossed(made.judged, crossed)
         if failure:
             judged = replace(judged, finding=CheckFinding(False, "boundary", failure))

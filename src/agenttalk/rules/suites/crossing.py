@@ -71,7 +71,7 @@ def runs_over_boundary(command: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenTests:
+class CandidateTests:
     """The tests to judge over the boundary."""
 
     crossed: frozenset[str] = frozenset()
@@ -80,18 +80,18 @@ class ChosenTests:
     """Those that a rule over their source allows, by the path of their file. The command may leave some of them out."""
 
 
-def choose_tests(before: CrossedTests | None, allowed: Collection[str], base: Outcomes | None) -> ChosenTests:
+def choose_tests(before: CrossedTests | None, allowed: Collection[str], base: Outcomes | None) -> CandidateTests:
     """Choose the tests to judge over the boundary: they crossed before the work, or a rule over their source allows it.
 
     A test that passed before the work, and did not cross, is not chosen for its source. `base` is how
     all tests ended in one process.
     """
     if before is None:
-        return ChosenTests()
+        return CandidateTests()
     passed = base.passed if base is not None else frozenset()
     barred = [_strip(test) for test in before.other if _name_in_report(test) in passed]
     free = (name for name in allowed if not any(_is_named(name, test) for test in barred))
-    return ChosenTests(before.passed, frozenset(free))
+    return CandidateTests(before.passed, frozenset(free))
 
 
 def _is_named(allowed: str, test: str) -> bool:
@@ -121,7 +121,7 @@ def hash_crossed(crossed: CrossedTests | None) -> str:
     return wire.sha256(wire.write({"passed": sorted(crossed.passed), "other": sorted(crossed.other)}))
 
 
-def explain_failure(chosen: ChosenTests, seen: CrossedTests | None) -> str:
+def explain_failure(chosen: CandidateTests, seen: CrossedTests | None) -> str:
     """Explain which chosen tests did not pass over the boundary; empty if all did."""
     if seen is None or not seen.whole:
         return check_words.BOUNDARY_SILENT()
