@@ -55,8 +55,8 @@ print("ready")
 """
 CHECK = "cat work/{}.txt | awk '/done/{{found = 1}} END{{exit !found}}'"
 """A program that can be anything: as beside a test runner, all files that configure one are protected."""
-AGE = 60
-"""Seconds since files of the repository were written: git reads files again that are as new as its index."""
+WRITTEN = 1_700_000_000
+"""When the files of the repository were written: git reads files again that are as new as its index."""
 SETTINGS = "[limits]\nmax_running = 64\n"
 BARE = """plan_id: bare
 agents: {{a: {{driver: script, argv: [{program}, ready]}}}}
@@ -117,9 +117,8 @@ def make_repository(folder: Path, files: int, tasks: int, *, packed: bool = Fals
         path.write_text("".join(f"line {line} of file {number}\n" for line in range(LINES)))
     for number in range(tasks):
         (repo / f"work/t{number}.txt").write_text("todo\n")
-    then = time.time() - AGE
     for path in repo.rglob("*.txt"):
-        os.utime(path, (then, then))
+        os.utime(path, (WRITTEN, WRITTEN))
     git(repo, "init", "-q", "-b", "main")
     for number in range(history // 10):
         (repo / "large").write_bytes(os.urandom(10_000_000))

@@ -137,10 +137,9 @@ class GlobIndex:
             matches = self._matches[only_folders]
             if not named.isdisjoint(there) or (matches is not None and any(map(matches, there))):
                 return True
-        tried = self._others
-        if not self._needing.keys().isdisjoint(parts):
-            tried = [*tried, *(glob for part in parts for glob in self._needing.get(part, ()))]
-        return any(glob.covers(parts, folder=folder) for glob in tried)
+        needed = () if self._needing.keys().isdisjoint(parts) else self._needing.keys() & set(parts)
+        tried = (self._others, *(self._needing[name] for name in needed))
+        return any(glob.covers(parts, folder=folder) for globs in tried for glob in globs)
 
 
 def _list_names(globs: Iterable[Glob], *, folder: bool) -> Iterator[str]:
