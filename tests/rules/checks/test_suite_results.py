@@ -89,6 +89,7 @@ FAULTS: tuple[tuple[AnySuite, SuiteFacts, str], ...] = (
     (run(), SuiteFacts(GREEN, (session("a", "b", code=1),)), "tests_failed"),
     (suite(), SuiteFacts(GREEN, (session("", "", "a"),)), "tests_none"),
     (suite(min_tests=2), SuiteFacts(GREEN, (session(),)), "tests_none"),
+    (run(), SuiteFacts(GREEN, (session(""),)), "tests_none"),
     (suite(INSIDE, min_tests=2), SuiteFacts(GREEN, base_source="exit-code only"), "report_missing"),
     (run(), SuiteFacts(GREEN, (session(),), base=outcomes("ab")), "tests_vanished"),
     (run(), SuiteFacts(GREEN, (session("b", "", "a"),), base=outcomes("a")), "tests_skipped"),

@@ -163,6 +163,8 @@ def _test_faults(check: RunCheck | TestsCheck, report: Outcomes) -> Iterable[tup
     if report.beyond:
         yield "tests_failed", check_words.FAILURES_BEYOND()
     if isinstance(check, RunCheck):
+        if not (report.ran or report.skipped):
+            yield "tests_none", check_words.NO_TEST_RAN()
         return
     if not report.ran:
         yield "tests_none", check_words.NO_TEST_RAN()
