@@ -25,7 +25,13 @@ from agenttalk.rules.fleet.liveness import LeaseTiming, Liveness, judge_liveness
 from agenttalk.rules.fleet.quarantine import MOST_FAILURES, count_failures, is_quarantined
 
 ABLE = WorkerStanding(
-    "w1", "one", "agents", frozenset({"gpu"}), frozenset({"script", "cli"}), frozenset({"claude"}), frozenset({"landlock"})
+    "w1",
+    "one",
+    "agents",
+    frozenset({"gpu"}),
+    frozenset({"script", "cli"}),
+    frozenset({"claude"}),
+    frozenset({"landlock"}),
 )
 NAMES = st.sampled_from(["a", "b", "c"])
 NEEDS = st.builds(
@@ -95,9 +101,7 @@ def test_a_worker_is_offered_only_what_it_can_do_in_order_and_as_much_as_it_has_
     waiting: list[WorkerNeeds], worker: WorkerStanding
 ) -> None:
     picked = pick_offers(waiting, worker)
-    able = [
-        place for place, each in enumerate(waiting) if each.pool == worker.pool and find_lacks(each, worker) == ()
-    ]
+    able = [place for place, each in enumerate(waiting) if each.pool == worker.pool and find_lacks(each, worker) == ()]
     assert picked == able[: worker.free]
     if worker.state != "active" or worker.paused or worker.liveness != "online":
         assert picked == []

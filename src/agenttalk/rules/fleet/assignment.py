@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from agenttalk.contracts.agent import AgentProfile, Tier
+from agenttalk.contracts.agent import NAMED_TIERS, AgentProfile, Tier
 from agenttalk.contracts.worker import WorkerState
 from agenttalk.rules.fleet.liveness import Liveness
 
@@ -79,9 +79,8 @@ def find_lacks(needs: WorkerNeeds, worker: WorkerStanding) -> tuple[Lack, ...]:
         found.append(Lack("driver", needs.driver))
     if needs.program and needs.program not in worker.programs:
         found.append(Lack("program", needs.program))
-    if needs.tier in {"landlock", "bubblewrap"} and needs.tier not in worker.sandboxes:
-        found.append(Lack("sandbox", needs.tier))
-    elif needs.isolated and needs.tier == "best" and not worker.sandboxes:
+    named = needs.tier in NAMED_TIERS and needs.tier not in worker.sandboxes
+    if named or (needs.isolated and needs.tier == "best" and not worker.sandboxes):
         found.append(Lack("sandbox", needs.tier))
     if worker.state != "active":
         found.append(Lack("state", worker.state))
