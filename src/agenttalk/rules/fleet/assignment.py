@@ -95,7 +95,7 @@ def find_lacks(needs: WorkerNeeds, worker: WorkerStanding) -> tuple[Lack, ...]:
 
 def pick_offers(waiting: Sequence[WorkerNeeds], worker: WorkerStanding) -> list[int]:
     """Pick what a worker is offered of the tasks that wait, the longest waiting first. Returns their places."""
-    picked = []
+    picked: list[int] = []
     for place, needs in enumerate(waiting):
         if len(picked) >= worker.free:
             break
