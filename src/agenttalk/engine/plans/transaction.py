@@ -311,9 +311,10 @@ class PlanTransaction:
 
     def end_run(self, plan_id: str, totals: dict[str, int]) -> None:
         """End a plan without open tasks; `totals` count how they ended. Its release is decided next."""
-        if self.tx.run(SET_RUN_STATE, plan_id=plan_id, state="ENDED", at=self.now):
+        if changed := self.tx.run(SET_RUN_STATE, plan_id=plan_id, state="ENDED", at=self.now):
             self.tx.record("plan.ended", plan_id, totals)
-            self.tx.run(WATCH_BRANCH, plan_id=plan_id, head="")
+            if changed[0].closing:
+                self.tx.run(WATCH_BRANCH, plan_id=plan_id, head="")
             self.undecided |= releases.mark_due(
                 self.tx, plan_id, self.definitions.load(self.tx, plan_id).policies, at=self.now
             )

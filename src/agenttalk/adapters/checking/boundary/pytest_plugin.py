@@ -13,11 +13,15 @@ import pytest
 from .judge import session
 from .runner_hooks import is_local, outcomes
 
+_ENDED = (0, 1, 5)
+"""Exit codes of a session that came to its end: all passed, some failed, none ran."""
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: Any) -> None:
-    """Run all tests in this process."""
+    """Run all tests in this process, also beside files that cannot be loaded."""
     outcomes.by_pytest = True
+    config.option.continue_on_collection_errors = True
     for name, value in (("dist", "no"), ("tx", []), ("numprocesses", None)):
         if hasattr(config.option, name):
             setattr(config.option, name, value)
@@ -25,11 +29,16 @@ def pytest_configure(config: Any) -> None:
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     """Keep the chosen tests."""
-    if outcomes.chosen is not None:
-        left = [item for item in items if item.nodeid not in outcomes.chosen]
-        items[:] = [item for item in items if item.nodeid in outcomes.chosen]
-        if left:
-            config.hook.pytest_deselected(items=left)
+    left = [item for item in items if not outcomes.is_chosen(item.nodeid)]
+    if left:
+        items[:] = [item for item in items if outcomes.is_chosen(item.nodeid)]
+        config.hook.pytest_deselected(items=left)
+
+
+def pytest_collectreport(report: Any) -> None:
+    """Note a file that could not be loaded."""
+    if report.failed:
+        outcomes.broken.append(report.nodeid)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -72,6 +81,7 @@ def pytest_runtest_logreport(report: Any) -> None:
     outcomes.note(report.nodeid, outcome, session.breach)
 
 
-def pytest_sessionfinish() -> None:
+def pytest_sessionfinish(exitstatus: int) -> None:
     """Write the result of the tests."""
+    outcomes.whole = int(exitstatus) in _ENDED
     outcomes.write()
