@@ -55,7 +55,7 @@ _CONFIG: Final = {
 _BRANCH: Final = "ref: refs/heads/"
 """How the file HEAD begins when a branch is checked out."""
 _REFTABLE: Final = "ref: refs/heads/.invalid"
-"""What it says in a repository whose refs are no files."""
+"""What it says in a repository with the refs in tables."""
 FOLDER: Final = "workspaces"
 """Below the root: the clones that agents work in, and the checkouts for checks."""
 KEPT: Final = "kept.git"

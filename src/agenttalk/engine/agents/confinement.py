@@ -51,7 +51,7 @@ class ConfinementBuilder:
         root, cwd = self.seat.root, self.layout.cwd
         promise = self.command.promise
         scope = (promise.allowed_scope, promise.disallowed_scope) if promise else ((), ())
-        if not any(scope):  # the whole tree is writable, whatever it holds
+        if not any(scope):  # the whole tree is writable
             return writable_view.build_view(*scope, TreeListing())
         skipped = {_REPOSITORY, self._turns.rpartition("/")[2]}
         folders: set[str] = set()
