@@ -56,7 +56,8 @@ def test_two_that_ask_at_once_get_one_run(space: PlanWorkspace) -> None:
     async def ask() -> None:
         tip = await space.ensure()
         one, two = await asyncio.gather(
-            space.checkouts.environments.prepare(tip, recipe(MAKE)), space.checkouts.environments.prepare(tip, recipe(MAKE))
+            space.checkouts.environments.prepare(tip, recipe(MAKE)),
+            space.checkouts.environments.prepare(tip, recipe(MAKE)),
         )
         assert one == two
 
