@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.ports.statements.core import FACT, LEDGER_HEAD
 from agenttalk.ports.statements.plans import CURSOR_VALUE, SET_CURSOR
@@ -82,7 +83,7 @@ def _write(tx: Tx, after: int, upto: int, sums: Mapping[HonestySubject, HonestyT
 
 
 async def _find_tallies(
-    store: Store, kind: str, subject: str, body: dict[str, Any]
+    store: Store, kind: str, subject: str, body: JsonObject
 ) -> list[tuple[HonestySubject, HonestyTally]]:
     """Return what a fact says about whom. What it leaves open is looked up."""
     if kind == "turn.ended" and "ack" not in body:
@@ -121,7 +122,7 @@ async def _accepted(store: Store, subject: str, body: Mapping[str, Any]) -> list
     ]
 
 
-def _read(data: Any) -> dict[str, Any]:
+def _read(data: Any) -> JsonObject:
     told: Any = wire.read(bytes(data), limit=wire.DOCUMENT_LIMIT)
     return dict(told)
 
