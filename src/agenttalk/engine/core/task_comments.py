@@ -88,7 +88,7 @@ class StoredContribution(TypedDict):
 
 
 class ContributionReceipt(TypedDict):
-    """What was stored of a comment or an output."""
+    """The receipt for a stored comment or output."""
 
     id: int
     at: str

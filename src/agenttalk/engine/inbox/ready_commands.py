@@ -45,7 +45,7 @@ _DEPTH: Final = 24
 
 
 class InputSource(NamedTuple):
-    """Where an input file lies."""
+    """The place of an input file."""
 
     path: str
     """Below the root."""

@@ -60,7 +60,7 @@ class DeadLetter:
 
 
 class ReplayedDeadLetter(TypedDict):
-    """What became of a dead letter that was judged again."""
+    """The outcome of a dead letter that was judged again."""
 
     deadletter_id: str
     message_id: str | None

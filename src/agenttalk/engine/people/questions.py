@@ -65,12 +65,12 @@ class QuestionDecision(TypedDict):
 
 
 class QuestionNeeds(TypedDict, total=False):
-    """What an answer has to bring."""
+    """The files or the decision that an answer has to bring."""
 
     files: Sequence[QuestionFile]
     decision: QuestionDecision
     criteria: Any
-    """What people should know to answer it."""
+    """The facts that people should know to answer it."""
 
 
 class QuestionAuthor(TypedDict):

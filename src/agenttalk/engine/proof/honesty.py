@@ -165,19 +165,19 @@ async def _read_board(store: Store, most: int) -> tuple[list[tuple[HonestySubjec
 
 
 class ModelHonesty(TallyView):
-    """What is counted of a model."""
+    """The counts of a model."""
 
     model: str
 
 
 class KindHonesty(TallyView):
-    """What is counted of a kind of task."""
+    """The counts of a kind of task."""
 
     kind: str
 
 
 class AgentHonesty(TallyView):
-    """What is counted of an agent."""
+    """The counts of an agent."""
 
     agent_id: str
     models: list[str]
@@ -186,7 +186,7 @@ class AgentHonesty(TallyView):
 
 
 class ValidatorTally(TypedDict):
-    """How reliably the work of others was judged."""
+    """The reliability of judgements of others' work."""
 
     judged: int
     misled: int
@@ -196,20 +196,20 @@ class ValidatorTally(TypedDict):
 
 
 class ValidatorModel(ValidatorTally):
-    """How reliably a model judged."""
+    """The reliability of a model's judgements."""
 
     model: str
 
 
 class ValidatorHonesty(ValidatorTally):
-    """How reliably an agent judged."""
+    """The reliability of an agent's judgements."""
 
     agent_id: str
     by_model: list[ValidatorModel]
 
 
 class HonestyReport(TypedDict):
-    """How many claims of agents, models and validators held."""
+    """The counts of claims that held, of agents, models and validators."""
 
     total: TallyView
     agents: list[AgentHonesty]

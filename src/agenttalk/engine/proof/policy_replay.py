@@ -55,7 +55,7 @@ class JudgedTask(TypedDict):
 
 
 class ReplayTotals(TypedDict):
-    """How many finished tasks a policy would have kept and refused."""
+    """The numbers of finished tasks that a policy would have kept and refused."""
 
     kept: int
     refused: int
@@ -63,7 +63,7 @@ class ReplayTotals(TypedDict):
 
 
 class ReplayCursor(TypedDict):
-    """Where the next page begins."""
+    """The place at which the next page begins."""
 
     board: str
     before: int
