@@ -12,7 +12,7 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import human_driver, questions
-from agenttalk.engine.people.questions import QuestionNeeds
+from agenttalk.engine.people.questions import NeededAnswer
 from agenttalk.ports.agents import Job
 from agenttalk.ports.statements.people import REQUEST
 from agenttalk.ports.storage import Tx
@@ -77,7 +77,7 @@ class PermissionRequests:
         details = self.deps.secret_guard.secrets.redact(f"\n{wish.about}{files}")
         question = LINES(parts=[title, details.removeprefix("\n")])
         options = questions.make_choices(("allow", "refuse"))
-        needed: QuestionNeeds = {"decision": {"question": cut(question, 4000), "options": options}}
+        needed: NeededAnswer = {"decision": {"question": cut(question, 4000), "options": options}}
         return human_driver.ask_about_job(tx, self.deps, job, wanted, "APPROVAL", title, needed)
 
 

@@ -64,7 +64,7 @@ class QuestionDecision(TypedDict):
     options: NotRequired[Sequence[QuestionChoice]]
 
 
-class QuestionNeeds(TypedDict, total=False):
+class NeededAnswer(TypedDict, total=False):
     """The files or the decision that an answer has to bring."""
 
     files: Sequence[QuestionFile]
@@ -201,7 +201,7 @@ def new_request(
     request_id: str,
     kind: str,
     title: str,
-    needed: QuestionNeeds,
+    needed: NeededAnswer,
     *,
     author: QuestionAuthor,
     now: str,

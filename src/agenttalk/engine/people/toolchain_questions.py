@@ -9,7 +9,7 @@ from typing import Any, Final
 from agenttalk.contracts.core import root_layout
 from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
-from agenttalk.engine.people.questions import QuestionAuthor, QuestionNeeds
+from agenttalk.engine.people.questions import NeededAnswer, QuestionAuthor
 from agenttalk.ports.statements.people import REQUEST
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.text.message import cut
@@ -31,7 +31,7 @@ def ask(
     criteria: Any = None,
 ) -> str:
     """Put a question, once for each key. Return its id."""
-    needed: QuestionNeeds = {"decision": {"question": question, "options": questions.make_choices(options)}}
+    needed: NeededAnswer = {"decision": {"question": question, "options": questions.make_choices(options)}}
     if criteria is not None:
         needed["criteria"] = criteria
     author: QuestionAuthor = {"agent_id": agent}

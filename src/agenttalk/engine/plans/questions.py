@@ -10,7 +10,7 @@ from agenttalk.contracts.dag import Node
 from agenttalk.contracts.human import ReplanRequest
 from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
-from agenttalk.engine.people.questions import QuestionAuthor, QuestionFile, QuestionNeeds
+from agenttalk.engine.people.questions import NeededAnswer, QuestionAuthor, QuestionFile
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.plans.input_selection import AmbiguousInput
@@ -103,7 +103,7 @@ def ask_about_task(
 ) -> str:
     """Put a question about a task to people. Return its id. `criteria` is what they should know to answer it."""
     request_id = records.derive_id("req", f"{plan.plan_id}/{node.task_id}/{title}/{at}")
-    needed: QuestionNeeds = {"files": list(files)}
+    needed: NeededAnswer = {"files": list(files)}
     if options:
         needed["decision"] = {"question": description or title, "options": questions.make_choices(options)}
     if criteria is not None:

@@ -118,28 +118,28 @@ def list_schedules(ctx: typer.Context, root: RootOption = None, as_json: JsonOpt
 @app.command("pause")
 def pause(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Pause a schedule. A plan that is running continues."""
-    return _act(ctx, root, as_json, name, "pause")
+    return _act(ctx, root, as_json, name, "pause", "operate.schedule.pause")
 
 
 @app.command("resume")
 def resume(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Resume a paused schedule. Times that passed meanwhile are skipped."""
-    return _act(ctx, root, as_json, name, "resume")
+    return _act(ctx, root, as_json, name, "resume", "operate.schedule.resume")
 
 
 @app.command("remove")
 def remove(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Remove a schedule. Its plans stay."""
-    return _act(ctx, root, as_json, name, "remove")
+    return _act(ctx, root, as_json, name, "remove", "operate.schedule.remove")
 
 
 @app.command("run")
 def run(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Run the plan of a schedule now, in addition to its times. Without an engine, it starts with the next one."""
-    return _act(ctx, root, as_json, name, "run")
+    return _act(ctx, root, as_json, name, "run", "operate.schedule.run")
 
 
-def _act(ctx: typer.Context, root: Path | None, as_json: bool, name: str, action: str) -> int:  # noqa: FBT001 - as given
+def _act(ctx: typer.Context, root: Path | None, as_json: bool, name: str, action: str, sentence: str) -> int:  # noqa: FBT001 - as given
 
     by = getpass.getuser()
 
@@ -155,7 +155,7 @@ def _act(ctx: typer.Context, root: Path | None, as_json: bool, name: str, action
         out.write_json({"ok": True, **answer})
     else:
         shown = f"[bold]{sanitize(answer.get('plan_id') or name)}[/]"
-        out.say(f"[green]✓[/] {out.text(f'operate.schedule.{action}', name=shown)}")
+        out.say(f"[green]✓[/] {out.text(sentence, name=shown)}")
     return 0
 
 
