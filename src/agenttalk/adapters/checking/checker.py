@@ -453,7 +453,7 @@ class Checker:
         """Try whether the runner still tells right from wrong beside the changed modules that the suite has loaded."""
         modules = _choose_modules(place or checkout.path, sessions, sealed.facts.changed)
         call = runner_calls.find_call(check.run)
-        if call is None or not modules:
+        if call is None or call.runner not in runner_calls.PYTHON_RUNNERS or not modules:
             return finding
         paths = sessions[0].paths
         if await self._run_canaries(check, call, checkout, sealed, modules, paths):

@@ -49,14 +49,16 @@ class ConfinementBuilder:
 
     def _view(self) -> WritableView:
         root, cwd = self.seat.root, self.layout.cwd
+        promise = self.command.promise
+        scope = (promise.allowed_scope, promise.disallowed_scope) if promise else ((), ())
+        if not any(scope):  # the whole tree is writable
+            return writable_view.build_view(*scope, TreeListing())
         skipped = {_REPOSITORY, self._turns.rpartition("/")[2]}
         folders: set[str] = set()
         files: set[str] = set()
         links: set[str] = set()
         for path, entry in _walk(root, cwd, "", skipped, _DEEPEST):
             {"folder": folders, "regular": files}.get(entry.kind, links).add(path)
-        promise = self.command.promise
-        scope = (promise.allowed_scope, promise.disallowed_scope) if promise else ((), ())
         view = writable_view.build_view(*scope, TreeListing(frozenset(folders), frozenset(files), frozenset(links)))
         for folder in view.make:
             root.make_folder(f"{cwd}/{folder}")

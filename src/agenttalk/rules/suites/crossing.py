@@ -63,7 +63,8 @@ class CrossedTests:
 
 def runs_over_boundary(command: str) -> bool:
     """Whether a command is a plain call of pytest or unittest, which can be run over the boundary."""
-    if runner_calls.find_call(command) is not None:
+    call = runner_calls.find_call(command)
+    if call is not None and call.runner in runner_calls.PYTHON_RUNNERS:
         return True
     words = runner_calls.split_simple(command)
     calls = words[:1] and _UNITTEST.search(words[0].rpartition("/")[2]) is not None

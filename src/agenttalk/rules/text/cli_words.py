@@ -72,6 +72,8 @@ REMARKS: Final = make_table(
         "isolated": ("isolated", "已隔离"),
         "not_isolated": ("not isolated", "未隔离"),
         "exit_code_only": ("exit-code only", "仅凭退出码"),
+        "from_output": ("from the runner's output", "取自测试运行器的输出"),
+        "from_report": ("from the runner's report file", "取自测试运行器的报告文件"),
         "question": ("question {request}", "问题 {request}"),
         "weak": ("weak", "较弱"),
         "flaky": ("flaky", "不稳定"),
