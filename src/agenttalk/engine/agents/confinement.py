@@ -1,4 +1,4 @@
-"""What a program of an agent may touch: its attempt's folder, and of where it works what its promise's scope allows."""
+"""Confines a program of an agent to its attempt's folder, and where it works to the scope of its promise."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ConfinementBuilder:
     command: Command
     api: EngineAddress | None = None
     needs: tuple[Path, ...] = ()
-    """What the working directory needs from elsewhere."""
+    """Places elsewhere that the working directory needs."""
 
     async def build(self) -> Confinement:
         """Build what the turn may touch. Raises InputError for a tree that is too deep."""
