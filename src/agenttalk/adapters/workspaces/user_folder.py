@@ -94,7 +94,7 @@ def find_repository(here: Path) -> UserRepository:
         if head.code:
             message = change_words.NO_COMMIT(folder=scope.display_path(str(top)))
             raise UsageError(Code.NAME_UNKNOWN, message, hint=change_words.NO_COMMIT_HINT())
-        branch = git.call("symbolic-ref", "--quiet", "--short", "HEAD", at=at, ok=(0, 1)).line
+        branch = git.find_branch(place.git_dir)
         uncommitted = list_uncommitted(git, place)
         with _aside(git, place) as own:
             listed = ("ls-files", "-z", "--exclude-standard")
