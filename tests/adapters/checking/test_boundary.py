@@ -161,6 +161,22 @@ def test_tests_that_must_turn_green_are_judged_so_if_their_source_allows_it(boxe
     assert judge(boxed, LIE, boundary="auto", facts=known).reason == "boundary"
 
 
+def test_the_program_pytest_finds_the_work_at_the_top_of_the_repository(boxed: Bench) -> None:
+    """It puts the folder of a test on the path only while it collects, long after the worker was first asked."""
+    put(boxed, {"test_calc.py": ADDS, "calc.py": "def add(a, b): return 0\n"})
+    command = f"{Path(PYTHON).with_name('pytest')} -p no:cacheprovider"
+    early = CheckFacts(tree="sha256:t", protected=("test_calc.py",), before_work=True)
+    base = boxed.suite(command, early, boundary="auto")
+    assert not base.passed
+    put(boxed, {"calc.py": "def add(a, b): return a + b\n"})
+    known = CheckFacts(
+        tree="sha256:t", protected=("test_calc.py",), base=base.tests, base_source=base.source, crossed=base.crossed
+    )
+    result = boxed.suite(command, known, boundary="auto")
+    assert result.passed, result.detail
+    assert "1 of 1 tests were judged in another process" in result.detail
+
+
 OTHER = "from calc import sub\n\ndef test_subtracts():\n    assert sub(2, 3) == -1\n"
 
 
