@@ -46,7 +46,7 @@ def install(repo: Repo, name: str, text: str = CLAUDE) -> None:
 def do(repo: Repo, *arguments: str, code: int = 0, more: Mapping[str, str] = MappingProxyType({})) -> tuple[str, str]:
     python = str(Path(sys.executable).parent)
     variables = {"PATH": f"{repo.folder / 'bin'}:{python}:/usr/bin:/bin", "ANTHROPIC_API_KEY": "no-real-key"}
-    return repo.run("do", *arguments, code=code, more=variables | more)
+    return repo.run("do", *arguments, code=code, more={**variables, **more})
 
 
 def test_a_goal_is_all_that_is_named(shop: Repo) -> None:
