@@ -349,8 +349,14 @@ def test_lines_that_could_deceive_the_check_wait_for_a_person(shop: Shop) -> Non
     assert found.failed() == ["suspicions"]
     [said] = [each["detail"] for each in found.told["evidence"] if each["id"] == "suspicions"]
     assert "price.py:2 [always-equal]" in said
+    assert shop.prove("--reviewed", said.rpartition("--reviewed ")[2]).code == 0
+
+
+@pytest.mark.rest
+def test_a_review_holds_for_the_lines_that_were_seen_and_never_where_they_are_refused(shop: Shop) -> None:
+    shop.write({**FEATURE, "price.py": FRAMES + TAXED})
+    [said] = [each["detail"] for each in shop.prove().told["evidence"] if each["id"] == "suspicions"]
     mark = said.rpartition("--reviewed ")[2]
-    assert shop.prove("--reviewed", mark).code == 0
     assert shop.prove("--reviewed", mark[:3]).code == 1
     assert shop.prove("--suspicion", "note").code == 0
     assert shop.prove("--suspicion", "refuse", "--reviewed", mark).code == 1
