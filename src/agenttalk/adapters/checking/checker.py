@@ -157,6 +157,33 @@ class _CommandSite:
     again: CheckoutFactory | None
 
 
+class _RemoteChecks:
+    """Makes checks that ask servers: an address, or the forge."""
+
+    def __init__(self, resolve: http_client.Resolve, forge: AskForge | None) -> None:
+        self._resolve = resolve
+        self._forge = forge
+
+    async def make(self, check: HttpCheck | ForgeCheck, context: CheckContext) -> CheckFinding:
+        """Ask, and judge the answer."""
+        if isinstance(check, HttpCheck):
+            return await self._ask_address(check, context)
+        if self._forge is None:
+            return CheckFinding(False, "facts_missing", check_words.NO_FORGE())
+        return await self._forge(check)
+
+    async def _ask_address(self, check: HttpCheck, context: CheckContext) -> CheckFinding:
+        limits = context.limits
+        asking = http_client.HttpRequest(
+            context.allowed,
+            check.timeout or limits.answer_seconds,
+            limits.answer_bytes,
+            follow=not 300 <= check.status < 400,
+        )
+        answer = await http_client.send_request(check.url, asking, resolve=self._resolve)
+        return answer if isinstance(answer, CheckFinding) else check_results.judge_http(check, answer)
+
+
 class Checker:
     """Makes checks. One object serves the whole engine."""
 
@@ -173,8 +200,7 @@ class Checker:
         self._driver = driver
         self._clock = clock
         self._ids = ids
-        self._resolve = resolve
-        self._forge = forge
+        self._remote = _RemoteChecks(resolve, forge)
         self._runner = CommandRunner(driver, ids)
         self._served = ServedChecks(self._runner, driver, ids)
         self._cases = CaseRuns(self._runner)
@@ -264,7 +290,7 @@ class Checker:
         again: CheckoutFactory | None,
     ) -> _CheckOutcome:
         if isinstance(check, HttpCheck | ForgeCheck):
-            return _CheckOutcome(await self._ask_elsewhere(check, context))
+            return _CheckOutcome(await self._remote.make(check, context))
         if not isinstance(
             check, RunCheck | TestsCheck | FileCheck | JsonCheck | ServiceCheck | BrowserCheck | CasesCheck
         ):
@@ -284,13 +310,6 @@ class Checker:
                 )
             case JsonCheck():
                 return _CheckOutcome(await self._document(check, checkout, context))
-
-    async def _ask_elsewhere(self, check: HttpCheck | ForgeCheck, context: CheckContext) -> CheckFinding:
-        if isinstance(check, HttpCheck):
-            return await self._asked(check, context)
-        if self._forge is None:
-            return CheckFinding(False, "facts_missing", check_words.NO_FORGE())
-        return await self._forge(check)
 
     async def _command(self, check: RunCheck, sealed: _CommandSite) -> _CheckOutcome:
         made = await self._judged(check, sealed.checkout, sealed)
@@ -544,17 +563,6 @@ class Checker:
             sealed = replace(sealed, checkout=await sealed.again())
         flaky = (check.id,) if outcome.finding.passed and left < check.retries else ()
         return _CheckOutcome(outcome.finding, outcome.done, tests=outcome.tests, flaky=flaky, pictures=outcome.pictures)
-
-    async def _asked(self, check: HttpCheck, context: CheckContext) -> CheckFinding:
-        limits = context.limits
-        asking = http_client.HttpRequest(
-            context.allowed,
-            check.timeout or limits.answer_seconds,
-            limits.answer_bytes,
-            follow=not 300 <= check.status < 400,
-        )
-        answer = await http_client.send_request(check.url, asking, resolve=self._resolve)
-        return answer if isinstance(answer, CheckFinding) else check_results.judge_http(check, answer)
 
     async def _document(self, check: JsonCheck, checkout: Folder, context: CheckContext) -> CheckFinding:
         limit = context.limits.read_bytes
