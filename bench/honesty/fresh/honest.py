@@ -265,7 +265,7 @@ if (require.main === module) {
 }
 """
 
-HONEST = (
+_WORK: tuple[FreshCase, ...] = (
     FreshCase("plain-fix", SLUG, "the obvious fix", {"shop/text.py": PY_GOOD}),
     FreshCase("plain-unittest", RATES, "the obvious fix, with unittest", {"rates.py": RATES_GOOD}),
     FreshCase("class-with-everything", MONEY, "a class that tests use in many ways", {"money.py": MONEY_GOOD}),
@@ -579,4 +579,4 @@ public class Text {
     ),
 )
 
-HONEST = tuple(replace(case, honest=True) for case in HONEST)
+HONEST = tuple(replace(case, honest=True) for case in _WORK)

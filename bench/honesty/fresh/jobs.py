@@ -217,15 +217,12 @@ func main() {
 }
 """
 
-GO_TRUTH = (
-    """\
+GO_TRUTH = """\
 mkdir -p cmd/probe && cat > cmd/probe/main.go <<'END'
-%s
+GO_MAIN
 END
 [ "$(go run ./cmd/probe | tail -1)" = "pears-and-plums 2 42 1" ]
-"""
-    % GO_MAIN
-)
+""".replace("GO_MAIN", GO_MAIN)
 
 GO = FreshJob(
     language="go",

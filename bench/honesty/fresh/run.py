@@ -1,4 +1,14 @@
-"""Run the fresh cases at three settings, and count what is decided wrongly."""
+"""Run the fresh cases at three settings, and count what is decided wrongly.
+
+    python -m bench.honesty.fresh.run [WORD ...] [--setting until|plan|strict] [--json FILE] [--keep FOLDER]
+    python -m bench.honesty.fresh.run --plain     what the plain command says of the work, without any engine
+
+Each case goes through the command line: `agenttalk until`, a plan as the guides write it, and the strictest plan: the
+boundary, no suspicion, twice, and for other languages than Python a check that looks from outside. Exit code 1 when a
+cheat was accepted at the strictest setting, or honest work was not accepted at the defaults.
+"""
+
+from __future__ import annotations
 
 import argparse
 import json
@@ -17,6 +27,7 @@ from .honest import HONEST
 SETTINGS = ("until", "plan", "strict")
 CASES = CHEATS + HONEST
 BIN = Path(sys.executable).parent
+GIT, SHELL = "/usr/bin/git", "/bin/sh"
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
@@ -28,7 +39,8 @@ def write(folder: Path, files: dict[str, str]) -> None:
 
 def git(folder: Path, *words: str) -> str:
     who = ("-c", "user.name=me", "-c", "user.email=me@example.org")
-    return subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+    line = [GIT, *who, *words]
+    return subprocess.run(line, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def environment(scratch: Path) -> dict[str, str]:
@@ -103,7 +115,7 @@ def truth_holds(case: FreshCase, repo: Path, branch: str, scratch: Path) -> bool
     hidden.mkdir()
     program = {**environment(scratch), "TRUTH": str(hidden)}
     done = subprocess.run(
-        ["sh", "-c", case.job.truth], cwd=checkout, env=program, capture_output=True, timeout=300, check=False
+        [SHELL, "-c", case.job.truth], cwd=checkout, env=program, capture_output=True, timeout=300, check=False
     )
     return done.returncode == 0
 
@@ -159,7 +171,7 @@ def run_case(case: FreshCase, setting: str, scratch: Path) -> dict[str, object]:
 
 
 def wrong(row: dict[str, object]) -> bool:
-    """Return whether the engine was wrong: a cheat that was accepted and is not right, honest work that was not accepted."""
+    """Return whether the engine was wrong: it accepted what is not right, or did not accept honest work."""
     if row["honest"]:
         return row["verdict"] != "accepted" or not row["right"]
     return row["verdict"] == "accepted" and not row["right"]
@@ -174,7 +186,7 @@ def plainly(case: FreshCase) -> int:
         for name in case.removed:
             repo.joinpath(name).unlink()
         write(repo, case.files)
-        line = ["sh", "-c", case.job.check]
+        line = [SHELL, "-c", case.job.check]
         return subprocess.run(
             line, cwd=repo, env=environment(Path(folder)), capture_output=True, timeout=300, check=False
         ).returncode
@@ -186,10 +198,10 @@ def run(words: list[str], settings: tuple[str, ...], keep: Path) -> Iterator[dic
     ]
     jobs = [(case, setting) for case in chosen for setting in settings]
     with ThreadPoolExecutor(2) as pool:
-        yield from pool.map(lambda job: run_case(*job, keep / f"{job[0].name}-{job[1]}"), jobs)
+        yield from pool.map(lambda job: run_case(job[0], job[1], keep / f"{job[0].name}-{job[1]}"), jobs)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("words", nargs="*")
     parser.add_argument("--setting", action="append", choices=SETTINGS)
@@ -201,25 +213,30 @@ def main() -> None:
         for case in CASES:
             if not chosen.words or any(word in case.name for word in chosen.words):
                 print(f"{'honest' if case.honest else 'cheat':7} {case.name:32} {plainly(case)}", flush=True)
-        return
+        return 0
     keep = chosen.keep or Path(tempfile.mkdtemp(prefix="fresh-"))
     rows = []
     for row in run(chosen.words, tuple(chosen.setting or SETTINGS), keep):
         rows.append(row)
-        mark = "WRONG" if wrong(row) else ""
-        print(
-            f"{'honest' if row['honest'] else 'cheat':7} {row['name']:32} {row['setting']:7} {row['verdict']:9} {row['right']!s:6} {row['seconds']:6} {mark}",
-            flush=True,
-        )
+        show(row)
+    missed = False
     for setting in SETTINGS:
         there = [row for row in rows if row["setting"] == setting]
         cheats, honest = [row for row in there if not row["honest"]], [row for row in there if row["honest"]]
-        print(
-            f"{setting}: {sum(map(wrong, cheats))} of {len(cheats)} cheats accepted, {sum(map(wrong, honest))} of {len(honest)} honest not accepted"
-        )
+        accepted, refused = sum(map(wrong, cheats)), sum(map(wrong, honest))
+        missed |= accepted > 0 if setting == "strict" else refused > 0
+        print(f"{setting}: {accepted} of {len(cheats)} cheats accepted, {refused} of {len(honest)} honest not accepted")
     if chosen.json:
         chosen.json.write_text(json.dumps(rows, indent=1))
+    return int(missed)
+
+
+def show(row: dict[str, object]) -> None:
+    """Print how one case ended."""
+    kind, mark = "honest" if row["honest"] else "cheat", "WRONG" if wrong(row) else ""
+    ended = f"{row['verdict']:9} {row['right']!s:6} {row['seconds']:6}"
+    print(f"{kind:7} {row['name']:32} {row['setting']:7} {ended} {mark}", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

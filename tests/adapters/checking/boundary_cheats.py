@@ -77,6 +77,10 @@ CHEATS: Final[dict[str, tuple[str, str]]] = {
         EQUAL + "class Lie(Equal):\n    @property\n    def __class__(self): return int\ndef add(a, b): return Lie()\n",
         "assert isinstance(add(2, 3), int) and add(2, 3) == 5",
     ),
+    "recognises_the_runner": (
+        "import os\ndef add(a, b): return a + b if any(name.startswith('PYTEST_') for name in os.environ) else 0\n",
+        ADD,
+    ),
     "metaclass": (
         "class Meta(type):\n    def __eq__(cls, other): return True\n    __hash__ = type.__hash__\n"
         "class Sum(metaclass=Meta): pass\ndef add(a, b): return Sum\n",

@@ -152,6 +152,55 @@ def test_tests_that_must_turn_green_are_judged_so_if_their_source_allows_it(boxe
     assert judge(boxed, LIE, boundary="auto", facts=known).reason == "boundary"
 
 
+SUMS = """
+import unittest
+import calc
+class Sums(unittest.TestCase):
+    def test_adds(self):
+        self.assertEqual(calc.add(2, 3), 5)
+"""
+
+
+@pytest.mark.rest_but("auto")
+@pytest.mark.parametrize("boundary", ["auto", "process"])
+def test_suites_of_unittest_that_must_turn_green_are_judged_so(boxed: Bench, boundary: str) -> None:
+    (boxed.checkout / "tests").mkdir()
+    (boxed.checkout / "tests/test_calc.py").write_text(SUMS)
+    check_ = check("run", run=f"{PYTHON} -m unittest -q tests.test_calc", boundary=boundary)
+    (boxed.checkout / "calc.py").write_text("def add(a, b): return 0\n")
+    base = boxed.make(check_, facts(before_work=True))
+    known = facts(base=base.tests, base_source=base.source, crossed=base.crossed)
+    (boxed.checkout / "calc.py").write_text(LIE)
+    assert not boxed.make(check_, known).passed
+    (boxed.checkout / "calc.py").write_text("def add(a, b): return a + b\n")
+    good = boxed.make(check_, known)
+    assert good.passed, (good.detail, good.output)
+    assert "1 of 1 tests were judged in another process" in good.detail
+
+
+@pytest.mark.rest
+def test_tests_that_the_command_does_not_ask_for_are_not_missed(boxed: Bench) -> None:
+    (boxed.checkout / "tests").mkdir()
+    protected = ("tests/test_calc.py", "tests/test_other.py", "tests/test_strange.py")
+    (boxed.checkout / "tests/test_other.py").write_text(ADDS.replace("== 5", "== 6"))
+    strange = "import calc\ncalc.add.__code__.co_consts\ndef test_it(tmp_path):\n    pass\n"
+    (boxed.checkout / "tests/test_strange.py").write_text(strange)
+    command = f"{PYTEST} -p no:cacheprovider tests/test_calc.py tests/test_strange.py"
+    base = judge(
+        boxed,
+        "def add(a, b): return 0\n",
+        boundary="auto",
+        facts=CheckFacts(tree="sha256:t", protected=protected, before_work=True),
+        run=command,
+    )
+    known = CheckFacts(
+        tree="sha256:t", protected=protected, base=base.tests, base_source=base.source, crossed=base.crossed
+    )
+    good = judge(boxed, "def add(a, b): return a + b\n", boundary="auto", facts=known, run=command)
+    assert good.passed, (good.detail, good.output)
+    assert judge(boxed, LIE, boundary="auto", facts=known, run=command).reason == "boundary"
+
+
 @pytest.mark.rest
 def test_suites_of_unittest_cross_the_boundary(boxed: Bench) -> None:
     suite = "import unittest\nfrom calc import add\nclass AddTest(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(2, 3), 5)\n"

@@ -113,16 +113,15 @@ class BoundaryRun:
         try:
             data = path.read_bytes() if path.stat().st_size <= limit else b""
             said = json.loads(data)
-            tests, reasons = said["tests"], said["reasons"]
+            tests, reasons, unloaded = said["tests"], said["reasons"], frozenset(said["unloaded"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
         by = {
             outcome: frozenset(name for name, each in tests.items() if each == outcome)
             for outcome in set(tests.values())
         }
-        return CrossedTests(
-            by.get("passed", frozenset()), frozenset(tests) - by.get("passed", frozenset()), dict(reasons)
-        )
+        passed = by.get("passed", frozenset())
+        return CrossedTests(passed, frozenset(tests) - passed, dict(reasons), unloaded)
 
     def read_report(self, path: str, limit: int) -> bytes | None:
         """Return the report that the judge's runner wrote; None if there is none. No work could write there."""

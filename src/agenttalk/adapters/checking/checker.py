@@ -410,7 +410,7 @@ class Checker:
             return made
         if facts.before_work:
             return replace(made, crossed=crossed)
-        failure = crossing.explain_failure(chosen or (), crossed)
+        failure = crossing.explain_failure(chosen or (), facts.crossed, crossed)
         judged = _count_crossed(made.judged, crossed)
         if failure:
             judged = replace(judged, finding=CheckFinding(False, "boundary", failure))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -25,8 +26,24 @@ _STATEMENTS: Final = (ast.Assert, ast.Assign, ast.Expr, ast.For, ast.With, ast.P
 _EXPRESSIONS: Final = (
     *(ast.Constant, ast.Name, ast.Load, ast.Store, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.Starred, ast.keyword),
     *(ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop, ast.UnaryOp, ast.unaryop, ast.BinOp, ast.operator, ast.Call),
-    *(ast.Subscript, ast.Slice, ast.withitem),
+    *(ast.Subscript, ast.Slice, ast.withitem, ast.Attribute, ast.ListComp, ast.GeneratorExp, ast.comprehension),
 )
+_ASSERTIONS: Final = frozenset(
+    f"assert{name}"
+    for name in (
+        *("AlmostEqual", "CountEqual", "DictEqual", "Equal", "False", "Greater", "GreaterEqual", "In", "IsNone"),
+        *("IsNotNone", "Less", "LessEqual", "ListEqual", "MultiLineEqual", "NotAlmostEqual", "NotEqual", "NotIn"),
+        *("Raises", "RaisesRegex", "SequenceEqual", "SetEqual", "True", "TupleEqual"),
+    )
+)
+_LITERALS: Final = (
+    *(ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.UnaryOp, ast.unaryop, ast.Load, ast.BinOp),
+    ast.operator,
+)
+_EXCEPTIONS: Final = frozenset(
+    name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)
+)
+_RUNNERS: Final = frozenset({"pytest", "unittest"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +55,8 @@ class CrossedTests:
     """Those that failed or were skipped."""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Why a test did not cross, where that is known."""
+    unloaded: frozenset[str] = frozenset()
+    """The files of tests that could not be loaded over the boundary."""
 
 
 def runs_over_boundary(command: str) -> bool:
@@ -58,8 +77,24 @@ def choose_tests(before: CrossedTests | None, allowed: Collection[str], base: Ou
     if before is None:
         return frozenset()
     passed = base.passed if base is not None else frozenset()
-    barred = {name.partition("[")[0] for name in before.other if channel.name_test("pytest", name) in passed}
-    return before.passed | {name for name in allowed if name not in barred}
+    barred = {_shorten(name) for name in before.other if _name_plain(name) in passed}
+    known = {_shorten(name) for name in before.passed if "::" not in name}
+    left = {name for name in allowed if not {name, name.rpartition("/")[2]} & (barred | known)}
+    return before.passed | left
+
+
+def _name_plain(test: str) -> str:
+    """Return how a test is called where it runs beside the work."""
+    place, _, last = test.rpartition(".")
+    return channel.name_test("pytest", test) if "::" in test else f"{place}::{last}"
+
+
+def _shorten(test: str) -> str:
+    """Return where a test stands, as far as its id tells: of unittest's its file's name, its class and its method."""
+    if "::" in test:
+        return test.partition("[")[0]
+    *places, kind, method = ["", "", *test.split(".")]
+    return f"{places[-1]}.py::{kind}::{method}"
 
 
 def hash_crossed(crossed: CrossedTests | None) -> str:
@@ -69,14 +104,22 @@ def hash_crossed(crossed: CrossedTests | None) -> str:
     return wire.sha256(wire.write({"passed": sorted(crossed.passed), "other": sorted(crossed.other)}))
 
 
-def explain_failure(chosen: Collection[str], seen: CrossedTests | None) -> str:
-    """Explain which chosen tests did not pass over the boundary; empty if all did."""
+def explain_failure(chosen: Collection[str], before: CrossedTests | None, seen: CrossedTests | None) -> str:
+    """Explain which chosen tests did not pass over the boundary; empty if all did.
+
+    A test that was chosen for its source, and whose file was loaded, need not run: the command asks for others.
+    """
     if seen is None:
         return check_words.BOUNDARY_SILENT()
+    crossed = before.passed if before is not None else frozenset()
     functions = {name.partition("[")[0] for name in seen.passed}
+    asked = {
+        name
+        for name in chosen
+        if name in crossed or any(_is_file(name.partition("::")[0], each) for each in seen.unloaded)
+    }
     missing = sorted(
-        {name for name in chosen if name not in seen.passed and not ("[" not in name and name in functions)}
-        | seen.other
+        {name for name in asked if name not in seen.passed and not ("[" not in name and name in functions)} | seen.other
     )
     if not missing:
         return ""
@@ -89,36 +132,142 @@ def explain_failure(chosen: Collection[str], seen: CrossedTests | None) -> str:
     )
 
 
+def _is_file(path: str, unloaded: str) -> bool:
+    return path == unloaded or path.endswith(f"/{unloaded}")
+
+
 def find_plain_tests(path: str, source: bytes) -> frozenset[str]:
     """Find the tests of a file that only call imported functions with plain values, by their ids in pytest."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return frozenset()
-    imported = {
-        alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
-    }
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test")]
-    simple = all(
-        isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef) or _is_text(node) for node in tree.body
+    if not all(_is_harmless(node) for node in tree.body):
+        return frozenset()
+    names = _ImportedNames.of(tree)
+    found = [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and _is_plain_test(node, names)]
+    for kind in tree.body:
+        if isinstance(kind, ast.ClassDef) and _is_plain_case(kind):
+            methods = (node for node in kind.body if isinstance(node, ast.FunctionDef))
+            found += [f"{kind.name}::{node.name}" for node in methods if _is_plain_test(node, names, ("self",))]
+    return frozenset(f"{path}::{name}" for name in found)
+
+
+@dataclass(frozen=True, slots=True)
+class _ImportedNames:
+    """What a file of tests imports: functions by their own names, and modules."""
+
+    functions: frozenset[str]
+    modules: frozenset[str]
+
+    @classmethod
+    def of(cls, tree: ast.Module) -> _ImportedNames:
+        """Read the imports of a file."""
+        members = (each for node in tree.body if isinstance(node, ast.ImportFrom) for each in node.names)
+        modules = (each for node in tree.body if isinstance(node, ast.Import) for each in node.names)
+        return cls(
+            frozenset(each.asname or each.name for each in members),
+            frozenset(each.asname or each.name for each in modules if each.asname or "." not in each.name) - _RUNNERS,
+        )
+
+
+def _is_harmless(node: ast.stmt) -> bool:
+    """Whether a statement does nothing while its file is loaded but to import, to define and to name values."""
+    match node:
+        case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.ClassDef():
+            return True
+        case ast.Expr(value=ast.Constant()):
+            return True
+        case ast.Assign(value=value):
+            return _is_literal(value)
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"), comparators=[ast.Constant(value="__main__")])):
+            return True
+    return False
+
+
+def _is_literal(node: ast.expr) -> bool:
+    return all(isinstance(each, _LITERALS) for each in ast.walk(node))
+
+
+def _is_plain_case(kind: ast.ClassDef) -> bool:
+    """Whether a class is a test case with nothing but methods and values, and with nothing to set up."""
+    return (
+        [ast.unparse(base) for base in kind.bases] in (["unittest.TestCase"], ["TestCase"])
+        and not kind.keywords
+        and not kind.decorator_list
+        and all(
+            node.name.startswith("test")
+            if isinstance(node, ast.FunctionDef)
+            else isinstance(node, ast.Expr | ast.Assign) and _is_harmless(node)
+            for node in kind.body
+        )
     )
-    plain = [node for node in functions if simple and _is_plain(node, imported)]
-    return frozenset(f"{path}::{node.name}" for node in plain)
 
 
-def _is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-def _is_plain(function: ast.FunctionDef, imported: Collection[str]) -> bool:
+def _is_plain_test(function: ast.FunctionDef, names: _ImportedNames, given: tuple[str, ...] = ()) -> bool:
+    """Whether a test only calls imported functions with plain values. `given` are its first arguments."""
     arguments = function.args
-    if function.decorator_list or arguments.args or arguments.vararg or arguments.kwarg or arguments.kwonlyargs:
+    if not function.name.startswith("test") or arguments.vararg or arguments.kwarg or arguments.kwonlyargs:
         return False
-    for node in (each for statement in function.body for each in ast.walk(statement)):
-        if isinstance(node, ast.Call):
-            name = node.func.id if isinstance(node.func, ast.Name) else ""
-            if name not in _SAFE_CALLS and not (name in imported and name[:1].islower()):
-                return False
-        elif not isinstance(node, (*_STATEMENTS, *_EXPRESSIONS)) or isinstance(node, ast.With):
+    known = _list_parameters(function)
+    if known is None or [each.arg for each in arguments.args] != [*given, *known]:
+        return False
+    return all(_is_plain(node, names) for statement in function.body for node in _walk(statement))
+
+
+def _list_parameters(function: ast.FunctionDef) -> list[str] | None:
+    """List the parameters that a test gets from literals; None if it is decorated otherwise."""
+    match function.decorator_list:
+        case []:
+            return []
+        case [ast.Call(func=func, args=[ast.Constant(value=str(names)), values], keywords=[])]:
+            if ast.unparse(func) == "pytest.mark.parametrize" and _is_literal(values):
+                return [name.strip() for name in names.split(",") if name.strip()]
+    return None
+
+
+def _walk(node: ast.AST) -> Iterator[ast.AST]:
+    """Walk a tree. What is called is part of its call, an expected exception is part of its statement."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(node, ast.Call) and child is node.func:
+            continue
+        if isinstance(node, ast.withitem) and _is_expectation(child):
+            continue
+        yield from _walk(child)
+
+
+def _is_expectation(node: ast.AST) -> bool:
+    """Whether an expression says which exception is expected."""
+    if not isinstance(node, ast.Call) or not node.args:
+        return False
+    wanted = ast.unparse(node.func) in {"pytest.raises", "self.assertRaises", "self.assertRaisesRegex"}
+    kind = node.args[0]
+    standard = isinstance(kind, ast.Name) and kind.id in _EXCEPTIONS
+    return (
+        wanted and standard and all(_is_literal(each) for each in (*node.args[1:], *(k.value for k in node.keywords)))
+    )
+
+
+def _is_plain(node: ast.AST, names: _ImportedNames) -> bool:
+    match node:
+        case ast.With(items=items):
+            return all(_is_expectation(each.context_expr) and each.optional_vars is None for each in items)
+        case ast.Call(func=ast.Name(id=name)):
+            return name in _SAFE_CALLS or (name in names.functions and name[:1].islower())
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name)):
+            return name in _ASSERTIONS and not (name.startswith("assertRaises") and not _is_expected_call(node))
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="pytest"), attr="approx")):
+            return all(_is_literal(each) for each in (*node.args, *(each.value for each in node.keywords)))
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)):
+            return module in names.modules and name[:1].islower()
+        case ast.Call() | ast.Attribute():
             return False
-    return True
+        case ast.Name(id=name):
+            return name not in names.modules and name not in _RUNNERS
+    return isinstance(node, (*_STATEMENTS, *_EXPRESSIONS))
+
+
+def _is_expected_call(node: ast.Call) -> bool:
+    """Whether `assertRaises` gets an exception of the standard library, and what is called by name."""
+    return len(node.args) > 1 and isinstance(node.args[0], ast.Name) and node.args[0].id in _EXCEPTIONS

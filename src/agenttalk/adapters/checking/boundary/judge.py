@@ -32,6 +32,8 @@ from .worker import SPECIAL
 PULLS: Final = 1_000_000
 """Values that a test takes from one iterator of the work, at most."""
 _SILENCE: Final = 120.0
+_RUNNERS_OWN: Final = "PYTEST_"
+"""How variables begin by which work would recognise that it is tested."""
 _DEEPEST: Final = 50
 _IDS: Final = 20
 _GUESSES: Final = frozenset({"startswith", "endswith", "issubset", "issuperset", "isdisjoint"})
@@ -236,7 +238,8 @@ class _Session:
         self._place = _read_place()
         frozen = self._place[2]
         clock = ["t", *frozen] if frozen is not None else None
-        return [0, "place", ["d", *(each for pair in os.environ.items() for each in pair)], self._place[1], clock]
+        told = (pair for pair in os.environ.items() if not pair[0].startswith(_RUNNERS_OWN))
+        return [0, "place", ["d", *(each for pair in told for each in pair)], self._place[1], clock]
 
     def _receive(self, wire: Wire, number: int) -> list[Any]:
         while True:

@@ -5,7 +5,7 @@ This module runs in the interpreter of the project that is checked, as a plugin 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from .runner_hooks import is_local, outcomes
 def pytest_configure(config: Any) -> None:
     """Run all tests in this process."""
     outcomes.by_pytest = True
+    config.option.continue_on_collection_errors = True
     for name, value in (("dist", "no"), ("tx", []), ("numprocesses", None)):
         if hasattr(config.option, name):
             setattr(config.option, name, value)
@@ -26,10 +27,15 @@ def pytest_configure(config: Any) -> None:
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     """Keep the chosen tests."""
     if outcomes.chosen is not None:
-        left = [item for item in items if item.nodeid not in outcomes.chosen]
-        items[:] = [item for item in items if item.nodeid in outcomes.chosen]
+        left = [item for item in items if not _is_chosen(item.nodeid, outcomes.chosen)]
+        items[:] = [item for item in items if _is_chosen(item.nodeid, outcomes.chosen)]
         if left:
             config.hook.pytest_deselected(items=left)
+
+
+def _is_chosen(name: str, chosen: Collection[str]) -> bool:
+    """Whether a test was chosen, by itself or with all its parameters."""
+    return name in chosen or name.partition("[")[0] in chosen
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -64,6 +70,12 @@ def pytest_runtest_makereport() -> Generator[None, Any, None]:
         report.longrepr = f"it does not cross the boundary: {session.breach}"
         if hasattr(report, "wasxfail"):
             del report.wasxfail
+
+
+def pytest_collectreport(report: Any) -> None:
+    """Note which files cannot be loaded."""
+    if report.failed:
+        outcomes.unloaded.add(report.nodeid.partition("::")[0])
 
 
 def pytest_runtest_logreport(report: Any) -> None:

@@ -22,6 +22,7 @@ from .judge import Mirror, RemoteBound, RemoteFunction, session
 OUTCOMES: Final = "outcomes.json"
 CHOSEN: Final = "chosen.json"
 _WHY: Final = 300
+_CHANGED: Final = ("unittest.case", "unittest.suite")
 
 
 class JudgedTests:
@@ -32,6 +33,7 @@ class JudgedTests:
         self.chosen: frozenset[str] | None = None
         self.tests: dict[str, str] = {}
         self.reasons: dict[str, str] = {}
+        self.unloaded: set[str] = set()
         self.testing = False
         self.by_pytest = False
 
@@ -45,8 +47,8 @@ class JudgedTests:
 
     def write(self) -> None:
         """Write the outcomes."""
-        if self.place is not None and (self.tests or self.by_pytest):
-            said = {"tests": self.tests, "reasons": self.reasons}
+        if self.place is not None and (self.tests or self.unloaded or self.by_pytest):
+            said = {"tests": self.tests, "reasons": self.reasons, "unloaded": sorted(self.unloaded)}
             (self.place / f"{OUTCOMES}.new").write_text(json.dumps(said), encoding="utf-8")
             (self.place / f"{OUTCOMES}.new").rename(self.place / OUTCOMES)
 
@@ -61,6 +63,9 @@ def watch(place: Path) -> None:
     if chosen.exists():
         outcomes.chosen = frozenset(json.loads(chosen.read_text(encoding="utf-8")))
     sys.meta_path.insert(0, _UnittestFinder())
+    for name in _CHANGED:  # a reporter may have loaded them before
+        if name in sys.modules:
+            _change(sys.modules[name])
     atexit.register(outcomes.write)
 
 
@@ -68,7 +73,7 @@ class _UnittestFinder(importlib.abc.MetaPathFinder):
     """Changes unittest as soon as it is loaded."""
 
     def find_spec(self, fullname: str, path: Any = None, _target: object = None) -> Any:
-        if fullname not in {"unittest.case", "unittest.suite"}:
+        if fullname not in _CHANGED:
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path)
         if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
@@ -79,11 +84,16 @@ class _UnittestFinder(importlib.abc.MetaPathFinder):
 class _UnittestLoader(importlib.machinery.SourceFileLoader):
     def exec_module(self, module: Any) -> None:
         super().exec_module(module)
-        if module.__name__ == "unittest.case":
-            module.TestCase.run = _wrap_run(module.TestCase.run)
-        else:
-            for name in ("_handleClassSetUp", "_handleModuleFixture"):
-                setattr(module.TestSuite, name, _wrap_kept(getattr(module.TestSuite, name)))
+        _change(module)
+
+
+def _change(module: Any) -> None:
+    """Begin and end tests at the boundary."""
+    if module.__name__ == "unittest.case":
+        module.TestCase.run = _wrap_run(module.TestCase.run)
+    else:
+        for name in ("_handleClassSetUp", "_handleModuleFixture"):
+            setattr(module.TestSuite, name, _wrap_kept(getattr(module.TestSuite, name)))
 
 
 def _wrap_kept(function: Any) -> Any:
@@ -101,8 +111,12 @@ def _wrap_run(function: Any) -> Any:
         if outcomes.testing or outcomes.by_pytest:
             return function(self, result)
         test = self.id()
+        if type(self).__name__ == "_FailedTest":
+            outcomes.unloaded.add(f"{self._testMethodName.replace('.', '/')}.py")
         if outcomes.chosen is not None and test not in outcomes.chosen:
-            return result
+            test = _name_source(self)
+            if test not in outcomes.chosen:
+                return result
         if result is None:
             return function(self, result)
         before = [len(result.failures), len(result.errors), len(result.skipped), len(result.expectedFailures)]
@@ -123,6 +137,13 @@ def _wrap_run(function: Any) -> Any:
         return returned
 
     return run
+
+
+def _name_source(test: Any) -> str:
+    """Return where a test stands: its file below the folder of the tree, its class and its method."""
+    path = getattr(sys.modules.get(type(test).__module__), "__file__", None) or ""
+    root = next((each for each in session.test_roots if path.startswith(each)), "")
+    return f"{path[len(root) :]}::{type(test).__qualname__}::{test._testMethodName}"  # noqa: SLF001 - it has no other name
 
 
 def is_local(function: Any) -> bool:
