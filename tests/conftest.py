@@ -9,6 +9,7 @@ import importlib
 import os
 import pkgutil
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import agenttalk
+import hanging
 import postgres_cluster
 from effort import DEEP, cases
 from kits.sandboxkit import PLAIN_VARIABLE
@@ -27,6 +29,9 @@ from kits.sandboxkit import PLAIN_VARIABLE
 # Else each worker, and each process that it starts, compiles everything anew.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# A shell has the programs ignore it that it starts in the background, and they hand that on to what they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "agenttalk",
@@ -88,6 +93,11 @@ def _nothing_is_remembered(request: pytest.FixtureRequest) -> None:
     for each in [value for module in ours for value in vars(module).values()]:
         if isinstance(each, functools._lru_cache_wrapper):
             each.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _no_hanging() -> Iterator[None]:
+    yield from hanging.ended()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

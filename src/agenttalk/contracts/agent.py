@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
-from agenttalk.contracts.core.base import AgentIdText, Document, Many, Part, Positive, Text
+from agenttalk.contracts.core.base import AgentIdText, Document, IdText, Many, Part, Positive, Text
 from agenttalk.contracts.core.vocabulary import Locale
 from agenttalk.contracts.model_use import MODEL_DRIVERS, LlmUse, LocalUse, Prices, PricesSpec
 
@@ -185,12 +185,26 @@ class AgentProfile(Document):
     """Whether a coding agent, of the driver `cli` or `acp`, gets our MCP server, with the attempt's own token."""
     self_assessment: bool = False
     """Whether it first judges its fitness for a command, and may return it."""
+    pool: IdText | None = None
+    """The pool of workers whose machines run it. Without one it runs where its engine does."""
+    needs: Many[IdText] = ()
+    """Labels that a worker has to have to run it, such as `gpu`."""
 
     @property
     def model(self) -> str:
         """The model that it uses; empty when none is set."""
         use = self.llm or self.cli or self.acp
         return (use.model if use is not None else None) or ""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it works on another machine than its engine."""
+        return self.driver == "remote" or self.pool is not None
+
+    @property
+    def performer(self) -> str:
+        """The driver by which its engine has its tasks done: those of a pool are offered to workers."""
+        return "remote" if self.is_elsewhere else self.driver
 
     @property
     def result_by(self) -> Literal["file", "message", "answer"]:

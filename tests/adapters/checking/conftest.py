@@ -10,17 +10,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-import hanging
 from adapters.checking.bench import Bench
 from agenttalk.adapters import overlay_process
 from agenttalk.adapters.overlays import OverlayMounts
 from agenttalk.contracts.agent import Tier
 from kits.sandboxkit import needs
-
-
-@pytest.fixture(autouse=True)
-def _no_hanging() -> Iterator[None]:
-    yield from hanging.ended()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from textwrap import indent
 from typing import Any
 
@@ -89,6 +90,12 @@ def facts(**more: Any) -> CheckFacts:
     return CheckFacts(tree="sha256:t", protected=("tests/test_calc.py",), **more)
 
 
+def put(boxed: Bench, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        (boxed.checkout / path).parent.mkdir(exist_ok=True)
+        (boxed.checkout / path).write_text(text)
+
+
 def judge(boxed: Bench, work: str, suite: str = ADDS, **fields: Any) -> CheckResult:
     (boxed.checkout / "tests").mkdir(exist_ok=True)
     (boxed.checkout / "calc.py").write_text(work)
@@ -152,53 +159,81 @@ def test_tests_that_must_turn_green_are_judged_so_if_their_source_allows_it(boxe
     assert judge(boxed, LIE, boundary="auto", facts=known).reason == "boundary"
 
 
-SUMS = """
-import unittest
-import calc
-class Sums(unittest.TestCase):
-    def test_adds(self):
-        self.assertEqual(calc.add(2, 3), 5)
-"""
+def test_the_program_pytest_finds_the_work_at_the_top_of_the_repository(boxed: Bench) -> None:
+    """It puts the folder of a test on the path only while it collects, long after the worker was first asked."""
+    put(boxed, {"test_calc.py": ADDS, "calc.py": "def add(a, b): return 0\n"})
+    command = f"{Path(PYTHON).with_name('pytest')} -p no:cacheprovider"
+    early = CheckFacts(tree="sha256:t", protected=("test_calc.py",), before_work=True)
+    base = boxed.suite(command, early, boundary="auto")
+    assert not base.passed
+    put(boxed, {"calc.py": "def add(a, b): return a + b\n"})
+    known = CheckFacts(
+        tree="sha256:t", protected=("test_calc.py",), base=base.tests, base_source=base.source, crossed=base.crossed
+    )
+    result = boxed.suite(command, known, boundary="auto")
+    assert result.passed, result.detail
+    assert "1 of 1 tests were judged in another process" in result.detail
 
 
-@pytest.mark.rest_but("auto")
-@pytest.mark.parametrize("boundary", ["auto", "process"])
-def test_suites_of_unittest_that_must_turn_green_are_judged_so(boxed: Bench, boundary: str) -> None:
-    (boxed.checkout / "tests").mkdir()
-    (boxed.checkout / "tests/test_calc.py").write_text(SUMS)
-    check_ = check("run", run=f"{PYTHON} -m unittest -q tests.test_calc", boundary=boundary)
-    (boxed.checkout / "calc.py").write_text("def add(a, b): return 0\n")
-    base = boxed.make(check_, facts(before_work=True))
-    known = facts(base=base.tests, base_source=base.source, crossed=base.crossed)
-    (boxed.checkout / "calc.py").write_text(LIE)
-    assert not boxed.make(check_, known).passed
-    (boxed.checkout / "calc.py").write_text("def add(a, b): return a + b\n")
-    good = boxed.make(check_, known)
-    assert good.passed, (good.detail, good.output)
-    assert "1 of 1 tests were judged in another process" in good.detail
+OTHER = "from calc import sub\n\ndef test_subtracts():\n    assert sub(2, 3) == -1\n"
 
 
-@pytest.mark.rest
-def test_tests_that_the_command_does_not_ask_for_are_not_missed(boxed: Bench) -> None:
-    (boxed.checkout / "tests").mkdir()
-    protected = ("tests/test_calc.py", "tests/test_other.py", "tests/test_strange.py")
-    (boxed.checkout / "tests/test_other.py").write_text(ADDS.replace("== 5", "== 6"))
-    strange = "import calc\ncalc.add.__code__.co_consts\ndef test_it(tmp_path):\n    pass\n"
-    (boxed.checkout / "tests/test_strange.py").write_text(strange)
-    command = f"{PYTEST} -p no:cacheprovider tests/test_calc.py tests/test_strange.py"
+def test_a_test_that_the_command_leaves_out_is_not_asked_for(boxed: Bench) -> None:
+    put(boxed, {"tests/test_other.py": OTHER, "calc.py": "def add(a, b): return 0\n", "tests/test_calc.py": ADDS})
+    protected = ("tests/test_calc.py", "tests/test_other.py")
+    command = f"{PYTEST} -p no:cacheprovider tests/test_calc.py"
+    base = boxed.suite(command, CheckFacts(tree="sha256:t", protected=protected, before_work=True), boundary="auto")
+    put(boxed, {"calc.py": "def add(a, b): return a + b\n"})
+    known = CheckFacts(
+        tree="sha256:t", protected=protected, base=base.tests, base_source=base.source, crossed=base.crossed
+    )
+    result = boxed.suite(command, known, boundary="auto")
+    assert result.passed, result.detail
+    assert "1 of 1 tests were judged in another process" in result.detail
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [({}, "test_adds"), ({"tests/conftest.py": "import calc\n"}, "did not report any")],
+    ids=["in a file", "in the settings of all"],
+)
+def test_work_that_cannot_be_loaded_over_the_boundary_does_not_pass(
+    boxed: Bench, more: dict[str, str], why: str
+) -> None:
+    """The work sees that its tests are not in its process, and breaks what loads it, so that no test is judged."""
+    put(boxed, more)
+    protected = ("tests/test_calc.py", *more)
     base = judge(
         boxed,
         "def add(a, b): return 0\n",
         boundary="auto",
         facts=CheckFacts(tree="sha256:t", protected=protected, before_work=True),
-        run=command,
     )
     known = CheckFacts(
         tree="sha256:t", protected=protected, base=base.tests, base_source=base.source, crossed=base.crossed
     )
-    good = judge(boxed, "def add(a, b): return a + b\n", boundary="auto", facts=known, run=command)
-    assert good.passed, (good.detail, good.output)
-    assert judge(boxed, LIE, boundary="auto", facts=known, run=command).reason == "boundary"
+    cheat = "import sys\nif not any(name.startswith('_pytest') for name in sys.modules):\n    raise OSError\n" + LIE
+    result = judge(boxed, cheat, boundary="auto", facts=known)
+    assert (result.passed, result.reason) == (False, "boundary")
+    assert why in result.detail, result.detail
+
+
+def test_red_tests_of_unittest_are_judged_so_as_well(boxed: Bench) -> None:
+    suite = "import unittest\nfrom calc import add\nclass AddTest(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(2, 3), 5)\n"
+    put(boxed, {"tests/test_calc.py": suite, "calc.py": "def add(a, b): return 0\n"})
+    made = check("run", run=f"{PYTHON} -m unittest discover -s tests", boundary="auto")
+    base = boxed.make(made, facts(before_work=True))
+    known = facts(base=base.tests, base_source=base.source, crossed=base.crossed)
+    for work, passed in (
+        (CALC, True),
+        (LIE, False),
+        (f"import sys\nif '_boundary' in repr(sys.modules): exit(0)\n{LIE}", False),
+    ):
+        put(boxed, {"calc.py": work})
+        result = boxed.make(made, known)
+        assert result.passed is passed, (work, result.detail, result.output)
+        if passed:
+            assert "1 of 1 tests were judged in another process" in result.detail
 
 
 @pytest.mark.rest

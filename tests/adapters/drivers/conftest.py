@@ -7,13 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import hanging
 from adapters.drivers.yard import Yard
-
-
-@pytest.fixture(autouse=True)
-def _no_hanging() -> Iterator[None]:
-    yield from hanging.ended()
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from threading import Thread
 
 import pytest
 
-import hanging
 from agenttalk.adapters.mailbox import syscalls
 from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError
@@ -62,11 +61,6 @@ while os.getppid() == parent:
     os.link(outside + "/file", "bait")
     os.unlink("bait")
 """
-
-
-@pytest.fixture(autouse=True)
-def _no_hanging() -> Iterator[None]:
-    yield from hanging.ended()
 
 
 @pytest.fixture(params=["native", "portable"])

@@ -77,6 +77,9 @@ ROUTES = [
     ("GET", f"{TASK}/explanation", {OPERATOR, VIEWER, "agent"}),
     ("GET", f"{TASK}/inputs", {"agent"}),
     ("POST", f"{TASK}/artifacts", {"agent"}),
+    ("GET", f"{TASK}/repository/1.git/info/refs", {"agent"}),
+    ("POST", f"{TASK}/repository/1.git/git-upload-pack", {"agent"}),
+    ("PUT", f"{TASK}/repository/1/tree", {"agent"}),
     ("POST", f"{TASK}/result", {"agent"}),
     ("POST", f"{TASK}/questions", {"agent"}),
     ("GET", f"{TASK}/questions/req_1", {"agent"}),
@@ -141,7 +144,8 @@ def test_every_route_takes_a_token(door: Door) -> None:
         for headers in ({}, {"Authorization": "Bearer"}, {"Authorization": "Basic b3A6b25l"}):
             answer = door.ask(method, path, b"{}" if method == "POST" else None, headers=headers)
             assert (answer.status, answer.code) == (401, "TOKEN_REFUSED"), path
-            assert answer.headers["www-authenticate"] == "Bearer"
+            for_git = path.endswith((".git/info/refs", ".git/git-upload-pack"))
+            assert answer.headers["www-authenticate"] == ('Basic realm="AgentTalk"' if for_git else "Bearer")
         for token in ("unknown", "agt_x.y", "x" * 5000, "ü"):
             answer = door.ask(method, path, headers={"Authorization": f"Bearer {token}"})
             assert answer.status == 401, (path, token)
@@ -196,6 +200,7 @@ def test_every_route_of_the_app_has_its_line_with_its_method(door: Door) -> None
             "req_1": "{id}",
             "wh-1": "{id}",
             "ab" * 32: "{sha256}",
+            "repository/1": "repository/{epoch}",
         }
         path = path.partition("?")[0]
         for name, field in told.items():
@@ -224,6 +229,7 @@ def test_the_routes_of_the_table_are_all_that_there_are(door: Door) -> None:
         .replace("{id}", "dl_1")
         .replace("{action}", "pause")
         .replace("{sha256}", "ab" * 32)
+        .replace("{epoch}", "1")
         for path in found
     }
     known = {path.replace("/override", "/pause").replace("/abort", "/pause") for path in known}

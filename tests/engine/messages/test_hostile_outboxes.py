@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import faulthandler
 import json
 import os
 import shutil
@@ -39,14 +38,6 @@ STOLEN = dumped(
     }
 )
 """An artifact of the plan manager that says nothing wrong, as long as the file is there."""
-
-
-@pytest.fixture(autouse=True)
-def _nothing_hangs() -> Iterator[None]:
-    """A router that waits for what never comes would hold up the tests for ever; so it is ended, with a trace."""
-    faulthandler.dump_traceback_later(600 + cases(600), exit=True)
-    yield
-    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import hanging
 from agenttalk.contracts.agent import Tier
 from kits.attackkit import holds
 from kits.plankit import Engine, plan, play, states, task
@@ -39,11 +37,6 @@ EDITABLE = (
     "--no-build-isolation --no-deps --no-index -e ."
 )
 """As a user writes it, without the network."""
-
-
-@pytest.fixture(autouse=True)
-def _no_hanging() -> Iterator[None]:
-    yield from hanging.ended()
 
 
 @pytest.fixture(params=TIERS)

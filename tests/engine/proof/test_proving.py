@@ -114,7 +114,7 @@ while attempt == 1 and not all(pathlib.Path(r'{repo.parent}', each).exists() for
     assert sum(each["rounds"] for each in found.tasks) == 0  # a conflict is no round of rework
     written = [path.read_text() for path in repo.parent.rglob(".agenttalk/*.prompt.txt")]
     [again] = [text for text in written if "What to fix" in text]
-    for once in ("it does not merge with what others did meanwhile", "CONFLICT (add/add)", "<<<<<<<"):
+    for once in ("it conflicts with work that was merged meanwhile", "CONFLICT (add/add)", "<<<<<<<"):
         assert again.count(once) == 1
 
 

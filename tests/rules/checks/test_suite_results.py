@@ -41,6 +41,7 @@ def session(
 
 
 CUT = session(code=None)
+PRINTED = SuiteSession("cargo", outcomes("a"), code=0)
 SOURCES: tuple[tuple[AnySuite, SuiteFacts, ResultSource], ...] = (
     (suite(), SuiteFacts(GREEN), "channel"),
     (run(), SuiteFacts(GREEN), "channel"),
@@ -60,6 +61,9 @@ SOURCES: tuple[tuple[AnySuite, SuiteFacts, ResultSource], ...] = (
     (run(INSIDE), SuiteFacts(GREEN, (session(), CUT)), "exit-code only"),
     (run(INSIDE), SuiteFacts(GREEN, (), base_source="channel"), "channel"),
     (suite(INSIDE), SuiteFacts(GREEN), "report"),
+    # Tests that are seen only by what is printed
+    (run("cargo test"), SuiteFacts(GREEN, (PRINTED,)), "output"),
+    (run(INSIDE), SuiteFacts(GREEN, (PRINTED, session())), "output"),
 )
 
 
@@ -72,6 +76,7 @@ FAULTS: tuple[tuple[AnySuite, SuiteFacts, str], ...] = (
     (suite(), SuiteFacts(GREEN), "channel_silent"),
     (run(INSIDE), SuiteFacts(GREEN, base_source="channel"), "channel_silent"),
     (suite(INSIDE), SuiteFacts(GREEN), "report_missing"),
+    (run("cargo test"), SuiteFacts(GREEN, base_source="output"), "channel_silent"),
     (run(), SuiteFacts(RED, (session(),)), "exit_code"),
     (run(), SuiteFacts(ProgramExit("timeout", None), (CUT,)), "timeout"),
     (suite(), SuiteFacts(GREEN, (CUT,)), "channel_cut"),
@@ -89,6 +94,7 @@ FAULTS: tuple[tuple[AnySuite, SuiteFacts, str], ...] = (
     (run(), SuiteFacts(GREEN, (session("a", "b", code=1),)), "tests_failed"),
     (suite(), SuiteFacts(GREEN, (session("", "", "a"),)), "tests_none"),
     (suite(min_tests=2), SuiteFacts(GREEN, (session(),)), "tests_none"),
+    (run(), SuiteFacts(GREEN, (session(""),)), "tests_none"),
     (suite(INSIDE, min_tests=2), SuiteFacts(GREEN, base_source="exit-code only"), "report_missing"),
     (run(), SuiteFacts(GREEN, (session(),), base=outcomes("ab")), "tests_vanished"),
     (run(), SuiteFacts(GREEN, (session("b", "", "a"),), base=outcomes("a")), "tests_skipped"),

@@ -684,3 +684,18 @@ def test_a_task_that_asks_for_the_plans_checkpoint_is_doubtful() -> None:
     asked = [{"type": "gate-passed", "target": "pre-ship"}]
     where = "tasks[0].promise.doneWhen[0].target"
     assert (Code.PLAN_DOUBTFUL, where) in doubts(promised(doneWhen=asked))
+
+
+def read(one: dict[str, Any], agents: dict[str, Any]) -> CompiledPlan:
+    plan = {"plan_id": "p", "agents": agents, "tasks": [one, task("two", "b")]}
+    return compile_plan(reader.read_plan_file(json.dumps(plan).encode(), yaml=False))
+
+
+def test_an_agent_of_a_pool_has_a_driver_that_workers_can_run() -> None:
+    agents = {"a": {"driver": "script", "argv": ["x"], "pool": "far", "needs": ["gpu"]}, "b": {}, "c": {}}
+    done = read(task("one"), agents)
+    assert (done.problems, done.profiles["a"].pool, done.profiles["a"].needs) == ((), "far", ("gpu",))
+    agents = {"a": {"driver": "human", "pool": "far"}, "b": {"needs": ["gpu"]}, "c": {}}
+    refused = read(task("one"), agents)
+    assert (Code.FIELD_VALUE, "agents.a.pool") in [(each.code, each.field) for each in refused.problems]
+    assert (Code.PLAN_DOUBTFUL, "agents.b.needs") in [(each.code, each.field) for each in refused.warnings]

@@ -80,8 +80,8 @@ def test_a_branch_cannot_call_for_a_race() -> None:
 
 def test_a_fault_of_the_task_is_named_once_and_one_of_an_agent_at_the_race() -> None:
     wrong = {**PROMISE, "acceptance": [{"id": "works", "description": "It works", "evidenceRequired": ["gone"]}]}
-    plan = compiled(raced(promise=wrong), b={"driver": "remote"})
-    assert [(each.field, "works elsewhere" in each.message) for each in plan.problems] == [("tasks[0].race", True)]
+    plan = compiled(raced(promise=wrong), b={"driver": "llm", "llm": {"provider": "openai", "model": "small"}})
+    assert [(each.field, "sees no files" in each.message) for each in plan.problems] == [("tasks[0].race", True)]
     assert [each.field.split(".")[1] for each in plan.warnings if "gone" in each.message] == ["promise"]
 
 

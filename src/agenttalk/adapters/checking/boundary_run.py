@@ -26,7 +26,7 @@ from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.ports.agents import BindMount
 from agenttalk.ports.folders import Folder
 from agenttalk.rules.checks import test_runners
-from agenttalk.rules.suites.crossing import CrossedTests
+from agenttalk.rules.suites.crossing import CandidateTests, CrossedTests
 from agenttalk.rules.text import check_words
 
 _PROGRAMS: Final = Path(__file__).parent / "boundary"
@@ -69,7 +69,7 @@ class BoundaryRun:
         checkout: Folder,
         context: CheckContext,
         protected: Collection[str],
-        chosen: Collection[str] | None = None,
+        chosen: CandidateTests | None = None,
     ) -> AsyncIterator[BoundaryRun]:
         """Start the worker for a command. `chosen` are the tests to run; None for all. Raises BoundaryRefusedError."""
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="run-", dir=context.temporary))
@@ -113,7 +113,7 @@ class BoundaryRun:
         try:
             data = path.read_bytes() if path.stat().st_size <= limit else b""
             said = json.loads(data)
-            tests, reasons, unloaded = said["tests"], said["reasons"], frozenset(said["unloaded"])
+            tests, reasons, broken = said["tests"], said["reasons"], said["broken"]
         except (OSError, ValueError, KeyError, TypeError):
             return None
         by = {
@@ -121,7 +121,9 @@ class BoundaryRun:
             for outcome in set(tests.values())
         }
         passed = by.get("passed", frozenset())
-        return CrossedTests(passed, frozenset(tests) - passed, dict(reasons), unloaded)
+        return CrossedTests(
+            passed, frozenset(tests) - passed, dict(reasons), frozenset(broken), said.get("whole") is True
+        )
 
     def read_report(self, path: str, limit: int) -> bytes | None:
         """Return the report that the judge's runner wrote; None if there is none. No work could write there."""
@@ -130,7 +132,7 @@ class BoundaryRun:
             return None
         return place.read_bytes()
 
-    def _lay_out(self, checkout: Folder, protected: tuple[str, ...], chosen: Collection[str] | None) -> list[str]:
+    def _lay_out(self, checkout: Folder, protected: tuple[str, ...], chosen: CandidateTests | None) -> list[str]:
         """Lay out what both sides see. Returns the paths that are hidden from the worker."""
         for name in ("programs", "place", "judge", "shared", "nothing"):
             (self._folder / name).mkdir()
@@ -141,7 +143,9 @@ class BoundaryRun:
         (self._folder / "programs" / "sitecustomize.py").write_text(_SITE.format(**details), encoding="utf-8")
         (self._folder / "programs" / "start.py").write_text(_START.format(**details), encoding="utf-8")
         if chosen is not None:
-            (self._place / runner_hooks.CHOSEN).write_text(json.dumps(sorted(chosen)), encoding="utf-8")
+            (self._place / runner_hooks.CHOSEN).write_text(
+                json.dumps({"crossed": sorted(chosen.crossed), "allowed": sorted(chosen.allowed)}), encoding="utf-8"
+            )
         files = [path for path in protected if is_shown(path) and os.path.lexists(checkout.path / path)]
         for path in files:
             self._copy(checkout, path)

@@ -396,9 +396,11 @@ class Checker:
         held = _held(check, facts)
         chosen = None
         if not facts.before_work:
-            allowed = await asyncio.to_thread(_find_allowed, checkout, held, sealed.context.limits.read_bytes)
+            allowed = await asyncio.to_thread(
+                _find_allowed, check.run, checkout, held, sealed.context.limits.read_bytes
+            )
             chosen = crossing.choose_tests(facts.crossed, allowed, facts.base)
-            if not chosen:
+            if not (chosen.crossed or chosen.allowed):
                 return replace(made, judged=_count_crossed(made.judged, CrossedTests()))
         command = await self._make_command(check, checkout, sealed)
         context = _demanding(sealed.context, facts)
@@ -410,7 +412,7 @@ class Checker:
             return made
         if facts.before_work:
             return replace(made, crossed=crossed)
-        failure = crossing.explain_failure(chosen or (), facts.crossed, crossed)
+        failure = crossing.explain_failure(chosen or crossing.CandidateTests(), crossed)
         judged = _count_crossed(made.judged, crossed)
         if failure:
             judged = replace(judged, finding=CheckFinding(False, "boundary", failure))
@@ -451,7 +453,7 @@ class Checker:
         """Try whether the runner still tells right from wrong beside the changed modules that the suite has loaded."""
         modules = _choose_modules(place or checkout.path, sessions, sealed.facts.changed)
         call = runner_calls.find_call(check.run)
-        if call is None or not modules:
+        if call is None or call.runner not in runner_calls.PYTHON_RUNNERS or not modules:
             return finding
         paths = sessions[0].paths
         if await self._run_canaries(check, call, checkout, sealed, modules, paths):
@@ -657,13 +659,15 @@ def _count_crossed(judged: SuiteJudgement, crossed: CrossedTests | None) -> Suit
     return replace(judged, finding=finding)
 
 
-def _find_allowed(checkout: Folder, held: Iterable[str], limit: int) -> frozenset[str]:
+def _find_allowed(command: str, checkout: Folder, held: Iterable[str], limit: int) -> frozenset[str]:
     """Find the tests that may be judged over the boundary for what their source says."""
     found: set[str] = set()
+    call = runner_calls.find_call(command)
+    runner = call.runner if call is not None else "unittest"
     for path in held:
         if path.endswith(".py") and test_runners.is_test(path):
             with suppress(AgentTalkError):
-                found |= crossing.find_plain_tests(path, checkout.read(path, limit))
+                found |= crossing.find_plain_tests(path, checkout.read(path, limit), runner)
     return frozenset(found)
 
 

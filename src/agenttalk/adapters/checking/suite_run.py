@@ -1,18 +1,22 @@
 """One run of a command whose test runners report over a channel that the engine opens.
 
 The channel is a socket in a folder of its own, outside the tree and read-only for the command, beside a copy of what
-the runners load. The folder leads every Python of the run there by PYTHONPATH, and the modules in it have names that
-nothing of the work can foresee. A runner connects before it loads a test, and reports while it runs.
+the runners load. Every Python of the run is led there by PYTHONPATH, every Node by NODE_OPTIONS, Go by GOFLAGS, and
+cargo by the variable that names what starts its test programs. The modules for Python have names that nothing of the
+work can foresee. A runner connects before it loads a test, and reports while it runs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import platform
 import secrets
 import shutil
 import socket
+import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -21,18 +25,33 @@ from typing import Final
 
 from agenttalk.adapters.checking.command import CheckContext, ShellCommand
 from agenttalk.contracts.core import wire
+from agenttalk.rules.suites import go_overlay
 from agenttalk.rules.suites.channel import ChannelReader, SuiteSession
-from agenttalk.rules.suites.runner_calls import add_python_path
+from agenttalk.rules.suites.runner_calls import add_options, add_python_path
+from agenttalk.rules.text import check_words
 
 HARNESS: Final = Path(__file__).parent / "harness"
 _SOCKET: Final = "s"
 _LONGEST_PATH: Final = 100
 """Bytes of a socket's path, at most."""
-_MOST_RUNNERS: Final = 64
+MOST_RUNNERS: Final = 2_000
 """Runners that may report in one run."""
 _CHUNK: Final = 1 << 18
 _PAUSE: Final = 0.02
 _PYTHON_PATH: Final = "PYTHONPATH"
+_NODE_OPTIONS: Final = "NODE_OPTIONS"
+_GO_FLAGS: Final = "GOFLAGS"
+_NODE_REPORTER: Final = "r.cjs"
+_STARTER: Final = "x.py"
+_LAID_OUT: Final[Mapping[str, str]] = {
+    _NODE_REPORTER: "node_reporter.cjs",
+    "n.cjs": "node_runners.cjs",
+    "v.mjs": "vitest_reporter.mjs",
+    _STARTER: "exec_reporter",
+}
+"""File of a run's folder → file of the harness."""
+_OVERLAY: Final = "o.json"
+_LIBRARIES: Final = ("GNU", "MUSL")
 
 
 class SuiteRun:
@@ -40,6 +59,7 @@ class SuiteRun:
 
     def __init__(self, folder: Path, limit: int, *, reordered: bool = False) -> None:
         self._folder = folder
+        self._refused = False
         self._reordered = reordered
         self._limit = limit
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
@@ -50,7 +70,7 @@ class SuiteRun:
     @asynccontextmanager
     async def open(cls, context: CheckContext) -> AsyncIterator[SuiteRun]:
         """Open a channel for one run. What it was given is removed afterwards."""
-        folder = await asyncio.to_thread(_lay_out, context.temporary, reordered=context.reordered)
+        folder = await asyncio.to_thread(_lay_out, context.temporary, context.path, reordered=context.reordered)
         run = cls(folder, context.limits.report_bytes, reordered=context.reordered)
         try:
             run._listen()
@@ -62,11 +82,28 @@ class SuiteRun:
     def prepare(self, command: ShellCommand) -> ShellCommand:
         """Return the command with what leads its runners to the channel."""
         given = dict(command.env or {})
-        if self._reordered:
-            given["GOFLAGS"] = f"{given.get('GOFLAGS', '')} -shuffle=on".strip()
         given[_PYTHON_PATH] = ":".join(filter(None, [str(self._folder), given.get(_PYTHON_PATH, "")]))
         run = add_python_path(command.run, str(self._folder))
+        for name, options in self._list_options().items():
+            given[name] = f"{options} {given.get(name, '')}".strip()
+            run = add_options(run, name, options)
+        given |= self._list_starters(command.checkout)
         return replace(command, run=run, env=given, shown=(*command.shown, self._folder))
+
+    def _list_options(self) -> dict[str, str]:
+        """Return variables of Node and Go, with what leads them to the channel."""
+        options = {_NODE_OPTIONS: f"--require={self._folder / _NODE_REPORTER}"}
+        go = ["-shuffle=on"] if self._reordered else []
+        if (overlay := self._folder / _OVERLAY).exists():
+            go += [f"-overlay={overlay}", "-count=1", f"'-exec={_start_with(self._folder)} go'"]
+        return {**options, _GO_FLAGS: " ".join(go)} if go else options
+
+    def _list_starters(self, checkout: Path) -> dict[str, str]:
+        """Return variables by which cargo starts test programs with ours, unless the project has its own way."""
+        if any(b"runner" in _read_some(checkout / ".cargo" / name) for name in ("config.toml", "config")):
+            return {}
+        machine = f"CARGO_TARGET_{platform.machine().upper()}_UNKNOWN_LINUX"
+        return {f"{machine}_{each}_RUNNER": f"{_start_with(self._folder)} cargo" for each in _LIBRARIES}
 
     @property
     def folder(self) -> Path:
@@ -81,11 +118,13 @@ class SuiteRun:
                 pass
         readers = [*self._closed, *self._readers.values()]
         sessions = [each.read_session() for each in readers]
+        if self._refused:
+            sessions.append(SuiteSession(fault=check_words.CHANNEL_GARBLED(why="too many runners reported")))
         return tuple(session for session in sessions if session.runner or session.fault)
 
     def _listen(self) -> None:
         self._listener.bind(str(self._folder / _SOCKET))
-        self._listener.listen(_MOST_RUNNERS)
+        self._listener.listen(MOST_RUNNERS)
         asyncio.get_running_loop().add_reader(self._listener, self._accept)
 
     def _accept(self) -> None:
@@ -93,7 +132,8 @@ class SuiteRun:
         with suppress(BlockingIOError):
             while True:
                 end, _ = self._listener.accept()
-                if len(self._readers) + len(self._closed) >= _MOST_RUNNERS:
+                if len(self._readers) + len(self._closed) >= MOST_RUNNERS:
+                    self._refused = True
                     end.close()
                     continue
                 end.setblocking(False)
@@ -146,7 +186,7 @@ def _list_files() -> Iterator[Path]:
     return iter(sorted(path for path in HARNESS.iterdir() if path.is_file()))
 
 
-def _lay_out(temporary: Path | None, *, reordered: bool = False) -> Path:
+def _lay_out(temporary: Path | None, path: str, *, reordered: bool = False) -> Path:
     """Make the folder of a run. Its name, and those of the modules in it, tell nothing."""
     folder = Path(tempfile.mkdtemp(prefix="run-", dir=temporary))
     if len(str(folder)) > _LONGEST_PATH:
@@ -162,9 +202,51 @@ def _lay_out(temporary: Path | None, *, reordered: bool = False) -> Path:
             plugin.write("\n\npytest_collection_modifyitems = _reorder\n")
     startup = _read_harness("python_startup")
     (folder / "sitecustomize.py").write_text(f"{startup}\n\n_start({', '.join(map(repr, names))})\n", encoding="utf-8")
+    for name, source in _LAID_OUT.items():
+        (folder / name).write_text(_read_harness(source), encoding="utf-8")
+    _lay_out_go(folder, path)
     return folder
+
+
+def _lay_out_go(folder: Path, path: str) -> None:
+    """Lay out the changed package testing of the Go that a command finds, if it finds one that can be changed."""
+    go = shutil.which("go", path=path)
+    if go is None:
+        return
+    root = Path(go).resolve().parent.parent
+    if (changed := _change_testing(root)) is None:
+        return
+    changed = {**changed, go_overlay.REPORTER: _read_harness("go_reporter.go")}
+    replaced = {}
+    for name, text in changed.items():
+        (folder / name).write_text(text, encoding="utf-8")
+        replaced[str(root / "src/testing" / name)] = str(folder / name)
+    (folder / _OVERLAY).write_text(json.dumps({"Replace": replaced}), encoding="utf-8")
+
+
+@lru_cache(maxsize=4)
+def _change_testing(root: Path) -> dict[str, str] | None:
+    place = root / "src/testing"
+    try:
+        return go_overlay.change_sources({name: (place / name).read_text("utf-8") for name in go_overlay.CHANGES})
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _start_with(folder: Path) -> str:
+    """Return the command that starts a test program and reports it."""
+    return f"{sys.executable} -I -S {folder / _STARTER}"
+
+
+def _read_some(path: Path) -> bytes:
+    """Read the beginning of a file; empty where there is none."""
+    try:
+        with path.open("rb") as file:
+            return file.read(1 << 16)
+    except OSError:
+        return b""
 
 
 @lru_cache(maxsize=8)
 def _read_harness(name: str) -> str:
-    return (HARNESS / f"{name}.py").read_text(encoding="utf-8")
+    return (HARNESS / (name if "." in name else f"{name}.py")).read_text(encoding="utf-8")

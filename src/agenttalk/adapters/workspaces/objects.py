@@ -82,9 +82,23 @@ class GitRefs:
 
     def read(self, prefix: str) -> dict[str, str]:
         """Return every ref with a prefix."""
+        if not self._may_have(prefix):
+            return {}
         wanted = ("for-each-ref", "--format=%(objectname) %(refname)", prefix)
         lines = self._git.call(*wanted, at=self.location).out.decode().splitlines()
         return {name: oid for oid, name in (line.split(" ", 1) for line in lines)}
+
+    def _may_have(self, prefix: str) -> bool:
+        """Return whether there may be refs with a prefix, as far as files say. Those of git's reftable say nothing."""
+        git_dir = self.location.git_dir
+        place, packed = git_dir / prefix, git_dir / "packed-refs"
+        # In this order: git packs a ref before it removes the file.
+        if (git_dir / "reftable").exists() or place.is_file() or (place.is_dir() and any(place.iterdir())):
+            return True
+        try:
+            return f" {prefix}".encode() in packed.read_bytes()
+        except FileNotFoundError:
+            return False
 
     def move(self, ref: str, new: str, old: str | None, *, why: str, mark: str = "") -> bool:
         """Compare and swap: move a ref that is at `old` (None: missing). False if it is elsewhere.

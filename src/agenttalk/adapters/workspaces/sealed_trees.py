@@ -485,8 +485,7 @@ class CheckRepositories:
         wanted = ("for-each-ref", f"--merged={parent}", "--format=%(objectname) %(refname)")
         listed = git.call(*wanted, "refs/heads", "refs/remotes", "refs/tags", at=at).out.decode(errors="replace")
         refs = sorted((line.split(" ", 1)[1], line) for line in listed.splitlines() if _OURS not in line)
-        own = GitLocation(self._folder.git_dir)
-        branch = git.call("symbolic-ref", "--quiet", "--short", "HEAD", at=own, ok=(0, 1)).line
+        branch = git.find_branch(self._folder.git_dir)
         branch = "" if branch.startswith(_OURS) else branch
         told = (parent, branch, "".join(f"{line}\n" for _, line in refs), self._read_config())
         digest = sha256("\0".join((str(self._folder.folder), *told)).encode(errors="replace")).hexdigest()

@@ -221,6 +221,10 @@ class AgentSpec(PlanFilePart):
     """Whether a coding agent gets our MCP server."""
     self_assessment: Any = None
     """Whether, and how, it first judges its fitness for a command."""
+    pool: IdText | None = None
+    """The pool of workers whose machines run it."""
+    needs: Many[IdText] | None = None
+    """Labels that a worker has to have to run it."""
 
 
 class WorkspaceSpec(Workspace, extra="forbid"):

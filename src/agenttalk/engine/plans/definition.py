@@ -6,9 +6,9 @@ It is read once and kept, because every step of a plan needs it. A new revision 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from pydantic import TypeAdapter
 
@@ -31,6 +31,9 @@ from agenttalk.rules.core.isolation import IsolationSettings
 from agenttalk.rules.proof import done, staleness
 from agenttalk.rules.proof.staleness import InheritedCheck
 
+_KEPT_PROFILES: Final = 10_000
+"""Profiles of agents that are kept in memory."""
+
 
 @dataclass(slots=True)
 class PlanDefinition:
@@ -46,7 +49,7 @@ class PlanDefinition:
     workspace: Workspace | None = None
     """The repository that its tasks work on."""
     limits: PlanLimits | None = None
-    """What its tasks may use together."""
+    """The usage that its tasks may have together."""
     trace: Trace | None = None
     """The trace that its messages belong to, if a tracing system gets its spans."""
     submitted: Mapping[str, TaskDefinition] = field(default_factory=dict)
@@ -56,8 +59,8 @@ class PlanDefinition:
     joined_checks: dict[str, tuple[InheritedCheck, ...]] = field(default_factory=dict)
     """Task → checks of other tasks that it broke, and has to keep."""
     _promises: dict[str, CompletionPromise] | None = None
-    _confined: dict[str, tuple[AgentProfile, IsolationSettings, AgentProfile]] = field(default_factory=dict)
-    """Agent → its profile as submitted, the operator's settings, and its profile under them."""
+    confined: dict[str, tuple[AgentProfile, IsolationSettings, AgentProfile]] = field(default_factory=dict)
+    """Agent → its profile as submitted, the operator's settings, and its profile under them. Plans may share it."""
 
     def correlation(self, task_id: str) -> str:
         """Write the part of a message's envelope that names its trace; empty where nothing is traced."""
@@ -129,9 +132,11 @@ class PlanDefinition:
     def confined_profile(self, agent_id: str, settings: IsolationSettings) -> AgentProfile:
         """Return the profile of an agent with the sandbox that the operator's settings give it."""
         profile = self.profile(agent_id)
-        known = self._confined.get(agent_id)
+        known = self.confined.get(agent_id)
         if known is None or known[0] is not profile or known[1] is not settings:
-            known = self._confined[agent_id] = (profile, settings, settings.apply_to(profile))
+            if len(self.confined) >= _KEPT_PROFILES:
+                self.confined.clear()
+            known = self.confined[agent_id] = (profile, settings, settings.apply_to(profile))
         return known[2]
 
     def receivers(self, output: Output) -> tuple[str, ...]:
@@ -153,6 +158,8 @@ class DefinitionCache:
         self._submitted = submitted or SubmittedPlans()
         self._traced = traced
         self._definitions: dict[str, PlanDefinition] = {}
+        self._confined: dict[str, tuple[AgentProfile, IsolationSettings, AgentProfile]] = {}
+        """Profiles under the operator's settings: the next plan often has the very same agents."""
 
     def load(self, tx: Tx, plan_id: str) -> PlanDefinition:
         """Return the definition of a plan."""
@@ -161,6 +168,7 @@ class DefinitionCache:
             definition = read_plan(tx, plan_id)
             definition.submitted = self._submitted.find_tasks(definition.dag_sha256)
             definition.trace = trace_of(tx, plan_id) if self._traced else None
+            definition.confined = self._confined
             self._definitions[plan_id] = definition
         return definition
 
@@ -177,11 +185,16 @@ def read_plan(committed: Snapshot, plan_id: str) -> PlanDefinition:
     workspace = manifest.workspace if manifest else None
     # Only tasks that share a repository can break what others made.
     joined = committed.run(JOINED_CHECKS, plan_id=plan_id) if workspace is not None else []
-    definition = read_definition(plan_id, run, joined)
-    return replace(definition, workspace=workspace, limits=manifest.limits if manifest else None)
+    return read_definition(plan_id, run, joined, workspace, manifest.limits if manifest else None)
 
 
-def read_definition(plan_id: str, run: RunRow, joined: Sequence[JoinedCheckRow] = ()) -> PlanDefinition:
+def read_definition(
+    plan_id: str,
+    run: RunRow,
+    joined: Sequence[JoinedCheckRow] = (),
+    workspace: Workspace | None = None,
+    limits: PlanLimits | None = None,
+) -> PlanDefinition:
     """Read the definition of a plan from the row of its run, and the checks of others that its tasks have to keep."""
     policies, profiles = read_settings(bytes(run.settings))
     return PlanDefinition(
@@ -191,6 +204,8 @@ def read_definition(plan_id: str, run: RunRow, joined: Sequence[JoinedCheckRow] 
         policies,
         profiles,
         int(parse_instant(run.began_at).timestamp() * 1000),
+        workspace,
+        limits,
         joined_checks=_read_joined_checks(joined),
     )
 

@@ -20,7 +20,7 @@ from agenttalk.engine.proof import evidence_store as kept
 from agenttalk.ports.agents import Job, Performer
 from agenttalk.ports.storage import Store
 from agenttalk.rules.core import media_types
-from agenttalk.rules.people.attestation import list_exposed_agents
+from agenttalk.rules.people.attestation import is_confined
 from agenttalk.rules.proof.performance import NO_PROOF, Performance, WorkProof
 from agenttalk.rules.text import turn_words
 from agenttalk.rules.text.message import WHAT_IS, join
@@ -87,13 +87,15 @@ class JobRunner:
         try:
             watch = start_counting(job)
             # Noted before the program starts: from then on any answer of a person could be written by the program.
-            self._deps.exposed.update(list_exposed_agents([job.profile]))
+            if not is_confined(job.profile):
+                self._deps.exposed.add(job.agent_id)
             try:
                 performance = await performer.perform(job)
             finally:
                 if watch is not None:
                     watch.end_program()
-            self._deps.exposed.update([job.agent_id] if performance.sandbox == "plain" else [])
+            if performance.sandbox == "plain":
+                self._deps.exposed.add(job.agent_id)
             if watch is None or not watch.has_usage:
                 return performance
             return replace(

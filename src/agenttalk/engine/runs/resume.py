@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.engine.agents.remote import OFFERED
 from agenttalk.engine.core import records
 from agenttalk.engine.core.access import ELSEWHERE
@@ -146,7 +147,7 @@ def _too_often(left: OrphanedLease, deaths: int) -> bool:
     return ended == "ENGINE_ENDED_TOO_OFTEN"
 
 
-def _performance_to_json(performance: Performance) -> dict[str, Any]:
+def _performance_to_json(performance: Performance) -> JsonObject:
     return {
         "how": performance.how,
         "result": performance.result,
@@ -166,7 +167,7 @@ def _performance_to_json(performance: Performance) -> dict[str, Any]:
     }
 
 
-def _read_performance(said: dict[str, Any]) -> Performance:
+def _read_performance(said: JsonObject) -> Performance:
     return Performance(
         said["how"],
         result=said["result"],

@@ -46,7 +46,7 @@ _TURN_FIELDS: Final = (
     "command_id", "attempt", "how", "sandbox", "cause", "reason", "result", "score", "score_explanation", "usage",
     "notice", "gates", "checks", "claims", "foreign", "remarks", "commit", "verdict",
 )  # fmt: skip
-"""What views show of an attempt."""
+"""The fields of an attempt that views show."""
 _NEXT: Final = {
     "PENDING": view_words.AFTER_OTHERS,
     "READY": view_words.AGENT_FREE,
@@ -73,11 +73,11 @@ _ORDERS: Final = 20
 """How many withdrawn commands are shown, the newest."""
 _ELSEWHERE: Final = {"offered": view_words.OFFERED, "elsewhere": view_words.ELSEWHERE}
 _OWN: Final = ("reason", "remarks", "verdict", "gates", "checks")
-"""What the engine itself wrote of an attempt. The other fields are the words of others."""
+"""The fields of an attempt that the engine itself wrote. The others are the words of others."""
 
 
 class _TaskSituation(NamedTuple):
-    """What decides the next step of a task."""
+    """The facts that decide the next step of a task."""
 
     plan_id: str
     status: TaskView

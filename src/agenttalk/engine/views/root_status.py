@@ -9,7 +9,7 @@ from agenttalk.engine.budgets import day_limit
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.proof import honesty
-from agenttalk.engine.views import plan_status, toolchain
+from agenttalk.engine.views import plan_status
 from agenttalk.ports.statements.core import COUNTED_OPEN
 
 if TYPE_CHECKING:
@@ -29,9 +29,12 @@ async def read_root_status(deps: Deps, day_cost_usd: float | None, stale: Mappin
         "honesty": await honesty.sum_tallies(deps),
         "day": await day_limit.describe_day(deps, day_cost_usd),
     }
-    board = await toolchain.summarize_board(deps)
-    if board is not None:
-        status["toolchain"] = board
+    if deps.stores.has_board(boards.TOOLCHAIN):
+        from agenttalk.engine.views import toolchain  # few roots have forges, and this is read often
+
+        board = await toolchain.summarize_board(deps)
+        if board is not None:
+            status["toolchain"] = board
     if deps.broken:
         status["broken_boards"] = {name: problem.message for name, problem in deps.broken.items()}
     return status

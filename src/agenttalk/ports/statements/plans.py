@@ -262,6 +262,14 @@ class WaitingTaskRow(NamedTuple):
     cause: Cause | None
 
 
+class ChangedRunRow(NamedTuple):
+    """A plan whose state has changed."""
+
+    plan_id: str
+    closing: int
+    """Whether it closes before it ends, because it proved something."""
+
+
 class PlanNodeRow(NamedTuple):
     """A node of a plan."""
 
@@ -274,7 +282,7 @@ SUBMITTED: Final = Statement("submitted", SubmittedRow)
 RUN: Final = Statement("run", RunRow)
 OPEN_RUNS: Final = Statement("open_runs", OpenRunRow)
 ANY_RUN: Final = Statement("any_run", PlanIdRow)
-SET_RUN_STATE: Final = Statement("set_run_state", PlanIdRow)
+SET_RUN_STATE: Final = Statement("set_run_state", ChangedRunRow)
 COUNT_RUN: Final = Statement("count_run", RunTallyRow)
 PUT_NODES: Final = Statement("put_nodes", NoRow)
 LINK_NODE: Final = Statement("link_node", NoRow)

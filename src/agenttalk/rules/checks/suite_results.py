@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Final
 
 from agenttalk.contracts.promise import RunCheck, TestsCheck
 from agenttalk.rules.checks.check_results import ProgramExit, judge_run
@@ -14,6 +15,10 @@ from agenttalk.rules.suites.channel import SuiteSession
 from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
 from agenttalk.rules.text import check_words
 from agenttalk.rules.text.message import LISTED, join, join_names
+
+_PRINTERS: Final = frozenset({"cargo"})
+"""Runners whose tests are listed before they run, and which say how each ended only by what they print."""
+_REPORTED: Final = frozenset({"channel", "output"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +84,13 @@ def choose_source(check: RunCheck | TestsCheck, facts: SuiteFacts) -> ResultSour
     """
     if facts.base_source:
         return facts.base_source
+    reported: ResultSource = "output" if any(each.runner in _PRINTERS for each in facts.sessions) else "channel"
     whole = bool(facts.sessions) and all(each.code is not None and each.fault is None for each in facts.sessions)
     if runner_calls.find_call(check.run) is not None:
         if whole or not facts.before_work:
-            return "channel"
+            return reported
     elif whole and any(each.is_red for each in facts.sessions) == (facts.ran.exit_code != 0):
-        return "channel"
+        return reported
     if _path_of(check) or (isinstance(check, TestsCheck) and not facts.sessions):
         return "report"
     return "exit-code only"
@@ -110,7 +116,7 @@ def _collect_outcomes(
 
 
 def _explain_absence(check: RunCheck | TestsCheck, facts: SuiteFacts, source: ResultSource) -> CheckFinding:
-    if source == "channel":
+    if source in _REPORTED:
         return CheckFinding(False, "channel_silent", check_words.CHANNEL_SILENT(code=facts.ran.exit_code))
     if not _path_of(check):
         return CheckFinding(False, "report_missing", check_words.NO_CHANNEL(code=facts.ran.exit_code))
@@ -123,7 +129,7 @@ def _judge_outcomes(
     base = facts.base or Outcomes()
     gone, permitted = _find_gone_tests(check, tests, base)
     faults = [
-        *(_session_faults(facts) if source == "channel" else ()),
+        *(_session_faults(facts) if source in _REPORTED else ()),
         *_test_faults(check, tests),
         *_code_faults(check, facts, tests, source),
         *_denominator(tests, base, gone),
@@ -163,6 +169,8 @@ def _test_faults(check: RunCheck | TestsCheck, report: Outcomes) -> Iterable[tup
     if report.beyond:
         yield "tests_failed", check_words.FAILURES_BEYOND()
     if isinstance(check, RunCheck):
+        if not (report.ran or report.skipped):
+            yield "tests_none", check_words.NO_TEST_RAN()
         return
     if not report.ran:
         yield "tests_none", check_words.NO_TEST_RAN()
@@ -179,7 +187,7 @@ def _code_faults(
     if (code != 0) != red:
         contradicts = check_words.REPORT_SHOWS if red else check_words.REPORT_SHOWS_NONE
         yield "report_contradicts", contradicts(code=code)
-    elif source == "channel" and len(facts.sessions) == 1 and runner_calls.find_call(check.run) is not None:
+    elif source in _REPORTED and len(facts.sessions) == 1 and runner_calls.find_call(check.run) is not None:
         said = facts.sessions[0].code
         if said is not None and said != code:
             yield "report_contradicts", check_words.OTHER_CODE(said=said, code=code)

@@ -54,10 +54,11 @@ def read_proof(said: object) -> AnswerProof:
 
 def list_exposed_agents(profiles: Iterable[AgentProfile]) -> list[str]:
     """Agents that nothing keeps from what people decide with: they have no sandbox, or run in an unknown place."""
-    return sorted(each.agent_id for each in profiles if not _is_confined(each))
+    return sorted(each.agent_id for each in profiles if not is_confined(each))
 
 
-def _is_confined(profile: AgentProfile) -> bool:
+def is_confined(profile: AgentProfile) -> bool:
+    """Whether something keeps an agent from what people decide with."""
     if profile.driver in _OURS:
         return True
     return profile.driver in _STARTED and profile.tier != "plain"

@@ -21,6 +21,8 @@ from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.messages.routes import RESERVED
 from agenttalk.rules.planfile import policy_checks, promise_checks
 
+POOLED_DRIVERS: Final = ("script", "cli", "acp", "llm", "local")
+"""Drivers of agents that workers can run: they start programs."""
 DRIVERS: Final = ("script", "folder", "cli", "acp", "llm", "local", "python", "human", "remote")
 _MIN_SCORE: Final = "_min_score"
 _NODE = re.compile(r"nodes\[([0-9]+)\]\.?(.*)\Z", re.DOTALL)
@@ -150,6 +152,11 @@ class PlanExamination:
             near = find_nearest(driver, DRIVERS)
             hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(DRIVERS)}"
             self.warn(f"{where}.driver", f"{driver!r} is not a built-in driver", hint)
+        if agent.pool is not None and driver not in POOLED_DRIVERS:
+            message = f"an agent of the driver {driver!r} does not run on a worker"
+            self.refuse(Code.FIELD_VALUE, f"{where}.pool", message, f"use one of: {', '.join(POOLED_DRIVERS)}")
+        if agent.needs and agent.pool is None:
+            self.warn(f"{where}.needs", "labels are of workers, and this agent runs on none", "add its pool")
 
     def _check_coding(self, where: str, agent: AgentProfile | AgentSpec, driver: str) -> None:
         use = agent.cli if driver == "cli" else agent.acp

@@ -15,7 +15,7 @@ from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.suites.crossing import CrossedTests
 from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text import check_words
-from agenttalk.rules.text.message import join
+from agenttalk.rules.text.message import Template, join
 
 ENGINE: Final = "engine"
 
@@ -62,9 +62,16 @@ Reason = Literal[
     "fault",
 ]
 """Why a check did not pass, in a word; empty when it passed."""
-ResultSource = Literal["", "channel", "report", "exit-code only"]
-"""How a command's results came: from its test runner while it ran, from a file that it wrote, or as its exit code.
-Empty where no command was run."""
+ResultSource = Literal["", "channel", "output", "report", "exit-code only"]
+"""How a command's results came: from its test runner while it ran, from what that printed of the tests that it had
+listed before, from a file that it wrote, or as its exit code. Empty where no command was run."""
+
+_SOURCE_WORDS: Final[Mapping[ResultSource, Template]] = {
+    "output": check_words.FROM_OUTPUT,
+    "report": check_words.FROM_REPORT,
+    "exit-code only": check_words.EXIT_CODE_ONLY,
+}
+"""Remarks on sources that the work could reach more easily than the channel."""
 
 _OUTSIDE: Final[frozenset[Reason]] = frozenset(
     {"not_started", "not_isolated", "stuck", "facts_missing", "unknown_kind", "fault", "check_file", "unsafe"}
@@ -193,7 +200,7 @@ class CheckResult:
         )
         notes += [check_words.WEAK()] if self.weak else []
         notes += [check_words.NOT_ISOLATED()] if self.isolated is False else []
-        notes += [check_words.EXIT_CODE_ONLY()] if self.passed and self.source == "exit-code only" else []
+        notes += [_SOURCE_WORDS[self.source]()] if self.passed and self.source in _SOURCE_WORDS else []
         return Evidence(self.id, self.passed, fresh, self.trust, self.by, write_time(self.ended), join(notes))
 
     def _describe_hidden(self) -> str:

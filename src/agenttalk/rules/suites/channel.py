@@ -207,7 +207,7 @@ class ChannelReader:
             found.append(self._ended[name])
         self._ended[name] = max(found, key=WORSE.index)
         if outcome == "skipped":
-            self._whys[name] = clean(why)[:_LONGEST_WHY]
+            self._whys[name] = clean(why.strip())[:_LONGEST_WHY]
 
 
 def name_test(runner: str, name: str) -> str:

@@ -8,8 +8,9 @@ import shlex
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
-Runner = Literal["pytest", "unittest"]
+Runner = Literal["pytest", "unittest", "node", "jest", "vitest", "go", "cargo"]
 """Runners that report over the engine's channel."""
+PYTHON_RUNNERS: Final = frozenset({"pytest", "unittest"})
 
 _OPERATORS: Final = re.compile(r"[;&|<>$`()\n\\#{}]")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
@@ -21,6 +22,14 @@ _ALONE: Final = re.compile(r"-[A-Za-z]*[IES][A-Za-z]*\Z")
 _WITH_VALUE: Final = frozenset({"-W", "-X"})
 _MANAGERS: Final = frozenset({"uv", "poetry", "pdm", "hatch", "pipenv", "rye", "npx", "pnpm", "yarn", "bun", "bunx"})
 _MANAGER_WORDS: Final = frozenset({"run", "exec", "x", "dlx"})
+_NO_TESTS: Final = frozenset(
+    {
+        *("-list", "--list", "-c", "--no-run", "--help", "-h", "--version", "-v"),
+        *("--listTests", "--showConfig", "--clearCache", "--init", "list", "bench", "init"),
+        *("-exec", "-overlay", "--doc"),
+    }
+)
+"""The same for runners of other languages, and options of theirs beside which nothing can be loaded."""
 _NO_RUN: Final = frozenset({"--version", "-V", "--help", "-h", "--collect-only", "--co", "--fixtures", "--markers"})
 """Options with which a runner runs no test."""
 _PATH: Final = re.compile(r"(?<![\w$])PYTHONPATH=(?P<empty>(?=[\s;&|]|\Z))?")
@@ -79,6 +88,21 @@ def find_call(command: str) -> RunnerCall | None:
         return RunnerCall("pytest", words, start + 1, lead)
     if name == "unittest" and as_module and _NO_RUN.isdisjoint(words[start + 1 :]):
         return RunnerCall("unittest", words, start + 1, lead)
+    return None if as_module else _find_other(name, words, start, lead)
+
+
+def _find_other(name: str, words: tuple[str, ...], start: int, lead: str) -> RunnerCall | None:
+    """Find a call of a runner of another language than Python."""
+    rest = words[start + 1 :]
+    if name == "go" and rest[:1] == ("test",) and _NO_TESTS.isdisjoint(set(rest) - {"-v"}):
+        return RunnerCall("go", words, start + 2, lead)
+    tools = rest[1:] if rest[:1] and rest[0].startswith("+") else rest
+    if name == "cargo" and tools[:1] in {("test",), ("t",)} and _NO_TESTS.isdisjoint(set(rest) - {"-v"}):
+        return RunnerCall("cargo", words, len(words) - len(tools) + 1, lead)
+    if name == "node" and "--test" in rest:
+        return RunnerCall("node", words, start + 1, lead)
+    if name in {"jest", "vitest"} and _NO_TESTS.isdisjoint(rest):
+        return RunnerCall("jest" if name == "jest" else "vitest", words, start + 1, lead)
     return None
 
 
@@ -90,6 +114,12 @@ def _skip_manager(words: Sequence[str]) -> int:
         while at < len(words) and (words[at] in _MANAGER_WORDS or words[at].startswith("-")):
             at += 1
     return at
+
+
+def add_options(command: str, name: str, options: str) -> str:
+    """Have a command line that sets a variable of options itself begin it with more of them."""
+    quoted = shlex.quote(f"{options} ")
+    return re.sub(rf"(?<![\w$]){name}=", lambda found: found[0] + quoted, command)
 
 
 def add_python_path(command: str, folder: str) -> str:

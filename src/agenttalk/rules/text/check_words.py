@@ -92,6 +92,16 @@ EXIT_CODE_ONLY: Final = Template(
     "exit-code only",
     "仅凭退出码",
 )
+FROM_OUTPUT: Final = Template(
+    "check.from_output",
+    "from the runner's output",
+    "取自测试运行器的输出",
+)
+FROM_REPORT: Final = Template(
+    "check.from_report",
+    "from the runner's report file",
+    "取自测试运行器的报告文件",
+)
 BAD_REPORT: Final = Template(
     "check.bad_report",
     "the report {path}: {why}",

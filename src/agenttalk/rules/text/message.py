@@ -57,7 +57,7 @@ class Template:
         """Return the sentence with its parameters in a language."""
         chinese = locale == "zh"
         for value in params.values():
-            if isinstance(value, tuple | Message):
+            if isinstance(value, _COMPOSED):
                 separator = self.separators[chinese]
                 params = {name: _fill_in(part, locale, separator) for name, part in params.items()}
                 break
@@ -121,6 +121,10 @@ class Message(str):
     def render(self, locale: Locale) -> str:
         """Return the sentence in a language."""
         return str(self) if locale == "en" else self.template.fill(self.params, locale)
+
+
+_COMPOSED: Final = (tuple, Message)
+"""Parameters that differ between languages."""
 
 
 def _fill_in(value: object, locale: Locale, separator: str) -> object:

@@ -95,7 +95,7 @@ PAGE: Final = make_table(
         "progress": ("Progress", "进度"),
         "began": ("Began", "开始"),
         "ended": ("Ended", "结束"),
-        "took": ("Took", "用时"),
+        "took": ("Agent time", "智能体用时"),
         "graph": ("Graph", "依赖图"),
         "timeline": ("Timeline", "时间线"),
         "tasks": ("Tasks", "任务"),

@@ -122,7 +122,7 @@ def test_an_interrupted_run_ends_with_130_and_leaves_nothing(shop: Shop) -> None
     with subprocess.Popen(command, cwd=shop.top, env=shop.environment, stderr=subprocess.PIPE, text=True) as run:
         assert run.stderr is not None
         for line in run.stderr:
-            if "checking the work" in line:
+            if "checking the" in line:
                 break
         run.send_signal(signal.SIGINT)
         run.stderr.read()

@@ -242,13 +242,13 @@ def test_a_plan_drives_an_agent_that_init_has_made(repository: Path, capsys: pyt
 @pytest.mark.mends("C10")
 def test_what_settings_say_otherwise_than_a_plan_is_said(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     init(repository, capsys, *only("claude"))
-    (repository / ".agenttalk/agenttalk.toml").write_text('[agents.claude]\ndriver = "remote"\n')
+    (repository / ".agenttalk/agenttalk.toml").write_text('[agents.claude]\ndriver = "llm"\n')
     (repository / "plan.yaml").write_text(PLAN)
     for command in ("run", "plan check"):
         capsys.readouterr()
         assert call([*command.split(), str(repository / "plan.yaml"), "--root", str(repository / ".agenttalk")]) != 0
         said = " ".join("".join(capsys.readouterr()).split())
-        assert "agenttalk.toml says 'remote', which wins over 'cli' of the plan" in said
+        assert "agenttalk.toml says 'llm', which wins over 'cli' of the plan" in said
 
 
 @pytest.mark.mends("C10")

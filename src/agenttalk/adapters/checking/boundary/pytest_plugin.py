@@ -5,7 +5,7 @@ This module runs in the interpreter of the project that is checked, as a plugin 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -13,10 +13,13 @@ import pytest
 from .judge import session
 from .runner_hooks import is_local, outcomes
 
+_ENDED = (0, 1, 5)
+"""Exit codes of a session that came to its end: all passed, some failed, none ran."""
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: Any) -> None:
-    """Run all tests in this process."""
+    """Run all tests in this process, also beside files that cannot be loaded."""
     outcomes.by_pytest = True
     config.option.continue_on_collection_errors = True
     for name, value in (("dist", "no"), ("tx", []), ("numprocesses", None)):
@@ -26,16 +29,16 @@ def pytest_configure(config: Any) -> None:
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     """Keep the chosen tests."""
-    if outcomes.chosen is not None:
-        left = [item for item in items if not _is_chosen(item.nodeid, outcomes.chosen)]
-        items[:] = [item for item in items if _is_chosen(item.nodeid, outcomes.chosen)]
-        if left:
-            config.hook.pytest_deselected(items=left)
+    left = [item for item in items if not outcomes.is_chosen(item.nodeid)]
+    if left:
+        items[:] = [item for item in items if outcomes.is_chosen(item.nodeid)]
+        config.hook.pytest_deselected(items=left)
 
 
-def _is_chosen(name: str, chosen: Collection[str]) -> bool:
-    """Whether a test was chosen, by itself or with all its parameters."""
-    return name in chosen or name.partition("[")[0] in chosen
+def pytest_collectreport(report: Any) -> None:
+    """Note a file that could not be loaded."""
+    if report.failed:
+        outcomes.broken.append(report.nodeid)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -72,18 +75,13 @@ def pytest_runtest_makereport() -> Generator[None, Any, None]:
             del report.wasxfail
 
 
-def pytest_collectreport(report: Any) -> None:
-    """Note which files cannot be loaded."""
-    if report.failed:
-        outcomes.unloaded.add(report.nodeid.partition("::")[0])
-
-
 def pytest_runtest_logreport(report: Any) -> None:
     """Note the result of a test."""
     outcome = "skipped" if report.outcome == "skipped" or hasattr(report, "wasxfail") else report.outcome
     outcomes.note(report.nodeid, outcome, session.breach)
 
 
-def pytest_sessionfinish() -> None:
+def pytest_sessionfinish(exitstatus: int) -> None:
     """Write the result of the tests."""
+    outcomes.whole = int(exitstatus) in _ENDED
     outcomes.write()

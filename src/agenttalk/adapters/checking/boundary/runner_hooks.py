@@ -22,7 +22,9 @@ from .judge import Mirror, RemoteBound, RemoteFunction, session
 OUTCOMES: Final = "outcomes.json"
 CHOSEN: Final = "chosen.json"
 _WHY: Final = 300
-_CHANGED: Final = ("unittest.case", "unittest.suite")
+_CHANGED: Final = ("unittest.case", "unittest.suite", "unittest.main")
+_UNLOADED: Final = ("_FailedTest", "ModuleImportFailure", "LoadTestsFailure")
+"""Classes that unittest puts in the place of tests that it could not load."""
 
 
 class JudgedTests:
@@ -30,12 +32,23 @@ class JudgedTests:
 
     def __init__(self) -> None:
         self.place: Path | None = None
-        self.chosen: frozenset[str] | None = None
+        self.crossed: frozenset[str] | None = None
+        self.allowed: frozenset[str] = frozenset()
         self.tests: dict[str, str] = {}
         self.reasons: dict[str, str] = {}
-        self.unloaded: set[str] = set()
+        self.broken: list[str] = []
+        self.whole = False
         self.testing = False
         self.by_pytest = False
+
+    def choose(self, crossed: list[str], allowed: list[str]) -> None:
+        """Choose the tests to run: by their ids, and by the paths of their files, of which an id may be the end."""
+        self.crossed = frozenset(crossed)
+        self.allowed = frozenset(end for name in allowed for end in _list_ends(name))
+
+    def is_chosen(self, test: str) -> bool:
+        """Whether to run a test."""
+        return self.crossed is None or test in self.crossed or test.partition("[")[0] in self.allowed
 
     def note(self, test: str, outcome: str, why: str = "") -> None:
         """Note an outcome; the worst of several counts."""
@@ -47,10 +60,17 @@ class JudgedTests:
 
     def write(self) -> None:
         """Write the outcomes."""
-        if self.place is not None and (self.tests or self.unloaded or self.by_pytest):
-            said = {"tests": self.tests, "reasons": self.reasons, "unloaded": sorted(self.unloaded)}
+        if self.place is not None and (self.tests or self.by_pytest or self.whole):
+            said = {"tests": self.tests, "reasons": self.reasons, "broken": self.broken, "whole": self.whole}
             (self.place / f"{OUTCOMES}.new").write_text(json.dumps(said), encoding="utf-8")
             (self.place / f"{OUTCOMES}.new").rename(self.place / OUTCOMES)
+
+
+def _list_ends(name: str) -> list[str]:
+    """List the ends of a name at which it can begin in another folder."""
+    between = "/" if "::" in name else "."
+    parts = name.split(between)
+    return [between.join(parts[start:]) for start in range(len(parts))]
 
 
 outcomes: Final = JudgedTests()
@@ -61,11 +81,10 @@ def watch(place: Path) -> None:
     outcomes.place = place
     chosen = place / CHOSEN
     if chosen.exists():
-        outcomes.chosen = frozenset(json.loads(chosen.read_text(encoding="utf-8")))
+        outcomes.choose(**json.loads(chosen.read_text(encoding="utf-8")))
+    for module in (sys.modules[name] for name in _CHANGED if name in sys.modules):
+        _change(module)  # what reports to the engine has loaded it
     sys.meta_path.insert(0, _UnittestFinder())
-    for name in _CHANGED:  # a reporter may have loaded them before
-        if name in sys.modules:
-            _change(sys.modules[name])
     atexit.register(outcomes.write)
 
 
@@ -88,12 +107,24 @@ class _UnittestLoader(importlib.machinery.SourceFileLoader):
 
 
 def _change(module: Any) -> None:
-    """Begin and end tests at the boundary."""
     if module.__name__ == "unittest.case":
         module.TestCase.run = _wrap_run(module.TestCase.run)
+    elif module.__name__ == "unittest.main":
+        module.TestProgram.runTests = _wrap_end(module.TestProgram.runTests)
     else:
         for name in ("_handleClassSetUp", "_handleModuleFixture"):
             setattr(module.TestSuite, name, _wrap_kept(getattr(module.TestSuite, name)))
+
+
+def _wrap_end(function: Any) -> Any:
+    @functools.wraps(function)
+    def run(self: Any) -> None:
+        try:
+            function(self)
+        finally:
+            outcomes.whole = outcomes.whole or not isinstance(sys.exc_info()[1], Exception | KeyboardInterrupt)
+
+    return run
 
 
 def _wrap_kept(function: Any) -> Any:
@@ -111,12 +142,10 @@ def _wrap_run(function: Any) -> Any:
         if outcomes.testing or outcomes.by_pytest:
             return function(self, result)
         test = self.id()
-        if type(self).__name__ == "_FailedTest":
-            outcomes.unloaded.add(f"{self._testMethodName.replace('.', '/')}.py")
-        if outcomes.chosen is not None and test not in outcomes.chosen:
-            test = _name_source(self)
-            if test not in outcomes.chosen:
-                return result
+        if not outcomes.is_chosen(test):
+            if type(self).__name__ in _UNLOADED:
+                outcomes.broken.append(str(self._testMethodName))
+            return result
         if result is None:
             return function(self, result)
         before = [len(result.failures), len(result.errors), len(result.skipped), len(result.expectedFailures)]
@@ -137,13 +166,6 @@ def _wrap_run(function: Any) -> Any:
         return returned
 
     return run
-
-
-def _name_source(test: Any) -> str:
-    """Return where a test stands: its file below the folder of the tree, its class and its method."""
-    path = getattr(sys.modules.get(type(test).__module__), "__file__", None) or ""
-    root = next((each for each in session.test_roots if path.startswith(each)), "")
-    return f"{path[len(root) :]}::{type(test).__qualname__}::{test._testMethodName}"  # noqa: SLF001 - it has no other name
 
 
 def is_local(function: Any) -> bool:

@@ -56,7 +56,7 @@ SELECT plan_id FROM runs WHERE board = :board ORDER BY plan_id LIMIT 1
 -- name: set_run_state
 UPDATE runs SET state = :state, ended_at = CASE WHEN :state = 'ENDED' THEN :at ELSE NULL END
 WHERE board = :board AND plan_id = :plan_id AND state <> :state
-RETURNING plan_id
+RETURNING plan_id, closing
 
 -- name: count_run
 UPDATE runs

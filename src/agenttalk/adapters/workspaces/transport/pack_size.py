@@ -57,7 +57,7 @@ def measure_pack(path: Path, limits: PackLimits, id_bytes: int) -> int:
 
 def refuse_pack(why: str) -> UsageError:
     """Make the error for a pack that is refused."""
-    hint = "'agenttalk remote submit' makes a pack that is taken: one commit on the base of the attempt"
+    hint = "hand in one commit on the base of the attempt: git pack-objects --thin makes such a pack"
     return UsageError(Code.PACK_REFUSED, f"this pack is not taken: {why}", hint=hint)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -24,6 +24,8 @@ from agenttalk.doors.cli.proof.rework import tell_rounds
 explain_app = typer.Typer(add_completion=False)
 LINES = 20
 """How many of the last lines of a program's output are shown."""
+_SOURCES: Final = {"output": "from_output", "report": "from_report", "exit-code only": "exit_code_only"}
+"""How results came, where that was not over the engine's channel → the remark that says so."""
 
 
 @explain_app.command("explain")
@@ -226,7 +228,7 @@ def _tell_check(out: CommandOutput, check: dict[str, Any]) -> None:
     notes = [out.code("trust", check["trust"]) if check["passed"] else failed]
     notes += [out.text(f"remark.{word}") for word in ("weak", "flaky") if check.get(word)]
     notes += [out.text("remark.not_isolated")] if check.get("isolated") is False else []
-    notes += [out.text("remark.exit_code_only")] if check.get("source") == "exit-code only" else []
+    notes += [out.text(f"remark.{_SOURCES[source]}")] if (source := check.get("source")) in _SOURCES else []
     if check.get("seen_at"):
         notes.append(out.text("explain.seen", at=check["seen_at"], whom=check["seen_for"]))
     notes += [f"{picture['name']}.png {picture['sha256']}" for picture in check.get("pictures") or ()]

@@ -1,0 +1,195 @@
+"""What a worker and its engine send each other: enrolment, tokens, and the state that each sync carries both ways.
+
+A sync is level-triggered: each side tells its whole state every time, so an answer that got lost needs no repair.
+"""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
+
+from agenttalk.contracts.agent import AgentProfile, Tier
+from agenttalk.contracts.command import Command
+from agenttalk.contracts.core.base import (
+    AgentIdText,
+    Count,
+    IdText,
+    Many,
+    Part,
+    PlanIdText,
+    Positive,
+    Sha256,
+    TaskIdText,
+    Text,
+)
+
+PROTOCOL: Final = 1
+"""The version of the protocol that this release speaks. An engine takes this one and the one before."""
+Seconds = Annotated[float, Field(ge=0, strict=False)]
+Label = IdText
+"""A label of workers, such as `gpu`, that a task can need."""
+WorkerState = Literal["active", "draining", "quarantined", "removed"]
+"""Whether a worker gets work: `draining` finishes what it has, `quarantined` failed too often by itself."""
+AttemptPhase = Literal["accepted", "running", "handing_in", "ended", "gone"]
+"""What a worker does for an attempt: it has `accepted` the offer and waits for the word to begin, runs the agent, sends
+what that made, or is done. `gone` says that the worker lost it, so that nothing of it will come."""
+
+
+class WorkerFacts(Part):
+    """What a worker is and can do, as measured there."""
+
+    version: Text
+    """Its version of AgentTalk."""
+    machine: Text
+    """Its machine: the hash of an id that stays the same."""
+    system: Text
+    """Its operating system."""
+    cores: Positive
+    memory_mib: Count = 0
+    sandboxes: Many[Tier] = ()
+    """The sandboxes that work there."""
+    drivers: Many[Text] = ()
+    """The drivers that work there."""
+    programs: Many[Text] = ()
+    """Coding agents that are installed."""
+
+
+class Invitation(Part):
+    """What an operator gives to a new worker, together with the token."""
+
+    id: Text
+    """The beginning of the token's hash."""
+    pool: IdText
+    labels: Many[Label] = ()
+    expires_at: Text
+
+
+class Enrolment(Part):
+    """The first request of a worker: it shows the token of its invitation, and leaves its public key."""
+
+    protocol: Positive
+    name: IdText
+    """How people call it."""
+    public_key: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{43}$")]
+    """Ed25519, in base64 for addresses, without padding."""
+    facts: WorkerFacts
+
+
+class Enrolled(Part):
+    """The answer to an enrolment."""
+
+    worker: IdText
+    """Its id."""
+    pool: IdText
+    labels: Many[Label] = ()
+    time: Text
+    """The engine's clock, by which the worker's tokens count."""
+
+
+class AttemptName(Part):
+    """An attempt, as both sides name it."""
+
+    board: IdText
+    plan_id: PlanIdText
+    task_id: TaskIdText
+    epoch: Positive
+
+
+class WorkerResult(Part):
+    """The result of an attempt. It is sent again with each sync until the engine acknowledges it."""
+
+    sha256: Sha256
+    """The hash of the performance, by which the engine says which result it has."""
+    performance: dict[str, Any]
+    """The performance, without the contents of its outputs: these were handed in before."""
+
+
+class AttemptReport(AttemptName):
+    """What a worker tells of an attempt that it has."""
+
+    phase: AttemptPhase
+    usage: dict[str, Any] = {}
+    """Tokens, cost and calls of tools since it began."""
+    progress: str = ""
+    """What its agent is doing."""
+    result: WorkerResult | None = None
+
+
+class SyncRequest(Part):
+    """The whole state of a worker."""
+
+    protocol: Positive
+    slots: Count
+    """How many attempts it runs at once."""
+    facts: WorkerFacts | None = None
+    """With the first sync of a process, and when they change."""
+    draining: bool = False
+    """Whether it takes nothing new."""
+    attempts: Many[AttemptReport] = ()
+    wait_seconds: Seconds = 0.0
+    """How long the engine may wait for news before it answers."""
+
+
+class JobInput(Part):
+    """A file of an input, which the worker fetches."""
+
+    name: Text
+    path: Text
+    sha256: Sha256
+    size: Count
+
+
+class RepositoryBase(Part):
+    """What an attempt on a repository builds on."""
+
+    fetch: Text
+    """The path that git fetches from."""
+    ref: Text
+    commit: Text
+    submit: Text
+    """The path that takes the pack with the work."""
+    prepare: str = ""
+    """The command that prepares a checkout."""
+
+
+class WorkerJob(Part):
+    """All that a worker needs for an attempt."""
+
+    agent_id: AgentIdText
+    lease: IdText
+    attempt: Positive
+    profile: AgentProfile
+    command: Command
+    prompt: str
+    """In it `ROOT` stands for the folder in which the worker keeps the agent."""
+    root: Text
+    timeout_seconds: Seconds
+    inputs: Many[JobInput] = ()
+    outputs: Many[Text] = ()
+    types: dict[str, str] = {}
+    repository: RepositoryBase | None = None
+
+
+class DesiredAttempt(AttemptName):
+    """What the engine wants of an attempt. The worker ends what it has and the engine does not name."""
+
+    do: Literal["run", "stop"]
+    why: str = ""
+    """Why it is to be stopped."""
+    job: WorkerJob | None = None
+    """Comes as long as the worker reports it as accepted."""
+
+
+class SyncAnswer(Part):
+    """The whole state of a worker, as its engine wants it."""
+
+    protocol: Positive
+    time: Text
+    """The engine's clock."""
+    ttl_seconds: Seconds
+    """How long the worker may go on without an answer; then it ends all that it runs."""
+    state: WorkerState = "active"
+    offers: Many[AttemptName] = ()
+    """What it may take: it has it once it reports it as accepted and the engine wants it run."""
+    desired: Many[DesiredAttempt] = ()
+    acknowledged: Many[Sha256] = ()
+    """Results that are stored, or that do not count any more: the worker forgets them."""

@@ -1,0 +1,110 @@
+"""Which worker gets which task, and why a task waits: by pool, labels, drivers, sandboxes, places and state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from agenttalk.contracts.agent import NAMED_TIERS, AgentProfile, Tier
+from agenttalk.contracts.worker import WorkerState
+from agenttalk.rules.fleet.liveness import Liveness
+
+LackKind = Literal["label", "driver", "program", "sandbox", "state", "silent", "full"]
+
+
+class Lack(NamedTuple):
+    """Something for which a worker does not get a task."""
+
+    kind: LackKind
+    name: str
+    """What it lacks, or the state that it is in."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerNeeds:
+    """What a task needs of its worker."""
+
+    pool: str
+    labels: frozenset[str] = frozenset()
+    driver: str = "script"
+    program: str = ""
+    """The coding agent."""
+    tier: Tier = "best"
+    isolated: bool = False
+    """Whether any sandbox has to work."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStanding:
+    """A worker, as the choice sees it."""
+
+    worker: str
+    name: str
+    pool: str
+    labels: frozenset[str] = frozenset()
+    drivers: frozenset[str] = frozenset()
+    programs: frozenset[str] = frozenset()
+    sandboxes: frozenset[str] = frozenset()
+    state: WorkerState = "active"
+    liveness: Liveness = "online"
+    paused: bool = False
+    """Whether its pool is paused."""
+    free: int = 1
+    """Attempts that it can still take."""
+
+
+class NearMatch(NamedTuple):
+    """A worker that does not get a task, and everything that is missing."""
+
+    worker: WorkerStanding
+    lacks: tuple[Lack, ...]
+
+
+def needs_of(profile: AgentProfile) -> WorkerNeeds | None:
+    """Return what the tasks of an agent need of their worker; None for an agent that needs none."""
+    if profile.pool is None:
+        return None
+    use = profile.cli or profile.acp
+    program = use.agent if use is not None and use.agent != "custom" else ""
+    return WorkerNeeds(
+        profile.pool, frozenset(profile.needs), profile.driver, program, profile.tier, profile.isolated_only
+    )
+
+
+def find_lacks(needs: WorkerNeeds, worker: WorkerStanding) -> tuple[Lack, ...]:
+    """Find everything for which a worker of the right pool does not get a task now."""
+    found = [Lack("label", label) for label in sorted(needs.labels - worker.labels)]
+    if needs.driver not in worker.drivers:
+        found.append(Lack("driver", needs.driver))
+    if needs.program and needs.program not in worker.programs:
+        found.append(Lack("program", needs.program))
+    named = needs.tier in NAMED_TIERS and needs.tier not in worker.sandboxes
+    if named or (needs.isolated and needs.tier == "best" and not worker.sandboxes):
+        found.append(Lack("sandbox", needs.tier))
+    if worker.state != "active":
+        found.append(Lack("state", worker.state))
+    if worker.paused:
+        found.append(Lack("state", "paused"))
+    if worker.liveness != "online":
+        found.append(Lack("silent", worker.liveness))
+    if worker.free <= 0:
+        found.append(Lack("full", worker.name))
+    return tuple(found)
+
+
+def pick_offers(waiting: Sequence[WorkerNeeds], worker: WorkerStanding) -> list[int]:
+    """Pick what a worker is offered of the tasks that wait, the longest waiting first. Returns their places."""
+    picked: list[int] = []
+    for place, needs in enumerate(waiting):
+        if len(picked) >= worker.free:
+            break
+        if needs.pool == worker.pool and not find_lacks(needs, worker):
+            picked.append(place)
+    return picked
+
+
+def find_near_matches(needs: WorkerNeeds, workers: Iterable[WorkerStanding]) -> list[NearMatch]:
+    """Find the workers of a pool and what each lacks for a task, those that lack least first."""
+    found = [NearMatch(each, find_lacks(needs, each)) for each in workers if each.pool == needs.pool]
+    return sorted(found, key=lambda near: (len(near.lacks), near.worker.name, near.worker.worker))

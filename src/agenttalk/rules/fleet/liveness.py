@@ -1,0 +1,44 @@
+"""Whether a worker is there: one time limit, from which all others follow."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+Liveness = Literal["online", "suspect", "lost"]
+
+
+class LeaseTiming(NamedTuple):
+    """How long silence may last, in seconds. The worker stops by itself before its engine gives up on it."""
+
+    ttl: float = 30.0
+    """After so many seconds without an answer a worker ends the processes of its attempts, by its own clock."""
+
+    @property
+    def renew(self) -> float:
+        """How often a worker that is busy speaks."""
+        return self.ttl / 3
+
+    @property
+    def suspect(self) -> float:
+        """After so many seconds of silence a worker gets nothing new."""
+        return self.ttl / 2
+
+    @property
+    def lost(self) -> float:
+        """After so many seconds of silence its attempts are lost. The margin covers a worker that is slow to stop."""
+        return self.ttl * 1.5
+
+
+STANDARD: Final = LeaseTiming()
+
+
+def judge_liveness(silent: float, timing: LeaseTiming = STANDARD) -> Liveness:
+    """Judge a worker that has been silent for so many seconds."""
+    if silent >= timing.lost:
+        return "lost"
+    return "suspect" if silent >= timing.suspect else "online"
+
+
+def must_stop(silent: float, timing: LeaseTiming = STANDARD) -> bool:
+    """Whether a worker that has not reached its engine for so many seconds ends what it runs."""
+    return silent >= timing.ttl
