@@ -401,7 +401,7 @@ def check_suite(top: Path, boundary: str, facts: CheckFacts) -> CheckResult:
 
 def count(found: Sequence[tuple[FunctionProblem, dict[str, dict[str, bool]]]]) -> dict[str, dict[str, int]]:
     """Count what each judge gets wrong."""
-    wrong: Callable[[str, str, bool], int] = lambda judge, kind, accepted: sum(  # noqa: E731 - it is said once
+    wrong: Callable[[str, str, bool], int] = lambda judge, kind, accepted: sum(  # noqa: E731
         results[judge][kind] is accepted for _, results in found
     )
     return {
