@@ -1,7 +1,7 @@
 """Run the fresh cases at three settings, and count what is decided wrongly.
 
     python -m bench.honesty.fresh.run [WORD ...] [--setting until|plan|strict] [--json FILE] [--keep FOLDER]
-    python -m bench.honesty.fresh.run --plain     what the plain command says of the work, without any engine
+    python -m bench.honesty.fresh.run --plain     how the plain command ends on the work, without any engine
 
 Each case goes through the command line: `agenttalk until`, a plan as the guides write it, and the strictest plan: the
 boundary, no suspicion, twice, and for other languages than Python a check that looks from outside. Exit code 1 when a
