@@ -64,6 +64,11 @@ CHEATS: Final[dict[str, tuple[str, str]]] = {
         "def add(a, b): return Text('x')\n",
         "assert add(2, 3) == 'five'",
     ),
+    "tuple_subclasses": (
+        "class Pair(tuple):\n    def __eq__(self, other): return True\n    __hash__ = tuple.__hash__\n"
+        "class Other(Pair): pass\ndef add(a, b): return Other((0, 0))\n",
+        "assert add(2, 3) == Pair((5, 5))",
+    ),
     "list_subclass": (
         "class List(list):\n    def __eq__(self, other): return True\ndef add(a, b): return List([1])\n",
         "assert add(2, 3) == [5]",

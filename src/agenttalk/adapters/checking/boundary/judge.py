@@ -1017,6 +1017,9 @@ def _same(one: Any, other: Any, depth: int) -> Any:
         return session.breaks("objects of the work are nested too deeply")
     kind = type(one)
     if isinstance(type(other), Mirror):
+        base = next((each for each in _MIRRORED if issubclass(kind, each) and issubclass(type(other), each)), None)
+        if base is not None and kind is not type(other):
+            return base.__eq__(one, other)  # the content of both came over the wire as a plain value
         if kind is not type(other) and not (_content_of(kind) and _content_of(kind) == _content_of(type(other))):
             return False
         if "eq" not in kind._traits_:
