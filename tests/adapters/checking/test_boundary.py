@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -246,6 +248,28 @@ def test_red_tests_of_unittest_are_judged_so_as_well(boxed: Bench) -> None:
         assert result.passed is passed, (work, result.detail, result.output)
         if passed:
             assert "1 of 1 tests were judged in another process" in result.detail
+
+
+def test_a_folder_with_an_odd_name_and_a_python_below_tmp_are_as_good_as_any(boxed: Bench, tmp_path: Path) -> None:
+    odd = Bench(tmp_path / 'it\'s "odd" & $HOME', boxed.tier)
+    odd.checkout.mkdir(parents=True)
+    temporary, programs = odd.path / "for a while", tmp_path / "env/bin"
+    temporary.mkdir()
+    programs.mkdir(parents=True)
+    (programs / "python3").symlink_to(os.path.realpath(PYTHON))
+    path = f"{programs}:{odd.context.path}"
+    odd = replace(odd, context=replace(odd.context, temporary=temporary, path=path, readable=()))
+    suite = "import unittest\nfrom calc import add\nclass AddTest(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(2, 3), 5)\n"
+    put(odd, {"tests/test_calc.py": suite, "calc.py": "def add(a, b): return 0\n"})
+    made = check("run", run="python3 -m unittest discover -s tests", boundary="auto")
+    base = odd.make(made, facts(before_work=True))
+    put(odd, {"calc.py": CALC})
+    result = odd.make(made, facts(base=base.tests, base_source=base.source, crossed=base.crossed))
+    assert result.passed, (result.detail, result.output)
+    assert "1 of 1 tests were judged in another process" in result.detail
+    own_path = check("run", run="PYTHONPATH=. python3 -m unittest discover -s tests")
+    assert odd.make(own_path, facts()).passed
+    assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.rest
