@@ -1,7 +1,8 @@
 """Measures what hearing a test suite over the channel costs, what canaries cost, and what calls over the boundary cost.
 
 `python bench/checks.py [--json]` runs a suite of 2,000 quick tests with and without the channel, one after the other in
-turn, canaries beside one changed module, and one test with few and with many calls of the work over the boundary. Exit code 1 when a goal is missed.
+turn, canaries beside one changed module, and one test with few and with many calls of the work over the boundary.
+Exit code 1 when a goal is missed.
 """
 
 from __future__ import annotations

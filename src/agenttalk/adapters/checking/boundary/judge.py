@@ -1017,14 +1017,7 @@ def _same(one: Any, other: Any, depth: int) -> Any:
         return session.breaks("objects of the work are nested too deeply")
     kind = type(one)
     if isinstance(type(other), Mirror):
-        base = next((each for each in _MIRRORED if issubclass(kind, each) and issubclass(type(other), each)), None)
-        if base is not None and kind is not type(other):
-            return base.__eq__(one, other)  # the content of both came over the wire as a plain value
-        if kind is not type(other) and not (_content_of(kind) and _content_of(kind) == _content_of(type(other))):
-            return False
-        if "eq" not in kind._traits_:
-            return False
-        return _parts(one) == _parts(other)
+        return _same_objects(one, other)
     form = _FORMS.get(type(other))
     if form is None or "eq" not in kind._traits_:
         return False if type(other).__module__ == "builtins" or form else NotImplemented
@@ -1036,6 +1029,17 @@ def _same(one: Any, other: Any, depth: int) -> Any:
     if form == "set":
         return type(value) in {set, frozenset} and value == other
     return type(value).__name__ == form and value == other
+
+
+def _same_objects(one: Any, other: Any) -> Any:
+    """Compare two objects of the work: by what they declare, or by their content, whatever their classes are."""
+    kind, second = type(one), type(other)
+    base = next((each for each in _MIRRORED if issubclass(kind, each) and issubclass(second, each)), None)
+    if base is not None and kind is not second:
+        return base.__eq__(one, other)  # the content of both came over the wire as a plain value
+    if kind is not second and not (_content_of(kind) and _content_of(kind) == _content_of(second)):
+        return False
+    return "eq" in kind._traits_ and _parts(one) == _parts(other)
 
 
 def _has_form(kind: Any, other: Any, form: str) -> bool:
