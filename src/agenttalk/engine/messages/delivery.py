@@ -284,7 +284,7 @@ async def withdraw(deps: Deps, board: Store) -> int:
         if await asyncio.to_thread(_take_back, deps.root, box, (row.message_id, row.name, row.sha256)):
             gone.append(row.id)
     if gone:
-        await board.transact(lambda tx: [tx.run(SET_SHOWN, id=each, state="superseded") for each in gone])
+        await board.transact(lambda tx: [tx.run(SET_SHOWN, id=delivery, state="superseded") for delivery in gone])
     return len(gone)
 
 
