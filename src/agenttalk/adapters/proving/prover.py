@@ -183,7 +183,7 @@ class WorkspaceProver:
 
     def end_plan(self, plan_id: str) -> None:
         """Free what is kept for a plan; see the port."""
-        self._candidates.in_background(self._workspaces.release(plan_id))
+        self._candidates.end_plan(plan_id, partial(self._workspaces.release, plan_id))
 
     async def close(self) -> None:
         """Free what is kept for all plans; see the port."""
@@ -328,6 +328,6 @@ def _with_patch(job: Job, patch: str) -> Job:
 async def _refuse_visible(space: PlanWorkspace, promise: CompletionPromise | None, base: str) -> None:
     """Raise InputError when a file of a hidden check lies where the agent works."""
     for check in inputs.checks_of(promise):
-        for path in check.files or () if hidden_checks.is_hidden(check) else ():
+        for path in hidden_checks.list_files(check) if hidden_checks.is_hidden(check) else ():
             if await space.trees.read(base, path) is not None:
                 raise InputError(Code.CHECK_CANNOT_RUN, check_words.HIDDEN_IN_TREE(path=path, id=check.id))

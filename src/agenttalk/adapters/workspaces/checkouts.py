@@ -25,7 +25,7 @@ from agenttalk.adapters.workspaces.sealed_trees import (
     write_fresh,
 )
 from agenttalk.adapters.workspaces.tree_reader import Listing
-from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.ports.agents import UserPlace
 
 _IDLE: Final = 8
@@ -101,7 +101,7 @@ class Checkouts:
         if old is not None:
             try:
                 warm = lay_over_warm(self._objects, old, listing)
-            except OSError:  # what was left there cannot be removed
+            except (OSError, MachineError):  # what was left there cannot be removed, or is in git's way
                 warm = None
             if warm is None:
                 folders.remove(old.top, self._trash)

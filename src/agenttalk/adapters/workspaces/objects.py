@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import stat
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -288,7 +289,10 @@ class GitObjects:
         at = 0
         for _ in oids:
             end = out.index(b"\n", at)
-            size = int(out[at:end].split()[-1])
+            name, kind, *sizes = out[at:end].split()
+            if not sizes:
+                raise missing_object(name.decode(), kind.decode())
+            size = int(sizes[0])
             yield out[end + 1 : end + 1 + size]
             at = end + 2 + size
 
@@ -377,9 +381,10 @@ class GitObjects:
             oid = hash_object(self.algorithm, kind, data)
             written.append(oid)
             path = self.store / oid[:2] / oid[2:]
-            if path.exists():
+            with suppress(FileNotFoundError, PermissionError):
+                os.utime(path)  # git deletes objects that are old and that no ref names yet
                 continue
-            path.parent.mkdir(exist_ok=True)
+            _make_folder(path.parent, self.store)
             new = path.with_name(f"tmp_obj_{secrets.token_hex(6)}")  # a name that git removes if it is left behind
             descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
             with os.fdopen(descriptor, "wb") as file:
@@ -404,6 +409,17 @@ class GitObjects:
         lines = [f"tree {self.tree_of(tree)}", *(f"parent {parent}" for parent in parents)]
         lines += [f"author {name} <{email}> {date}", f"committer {NAME} <{EMAIL}> {date}", "", message]
         return self._write_objects([("commit", "\n".join(lines).encode(errors="replace"))])[0]
+
+
+def _make_folder(folder: Path, store: Path) -> None:
+    """Make a folder for objects, with the rights of the one above it: a group may share the repository."""
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return
+    rights = stat.S_IMODE(store.stat().st_mode)
+    if rights != stat.S_IMODE(folder.stat().st_mode):
+        folder.chmod(rights)
 
 
 def _clean_identity(text: str) -> str:
