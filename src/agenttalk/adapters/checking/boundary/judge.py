@@ -1050,7 +1050,7 @@ def _same(one: Any, other: Any, depth: int) -> Any:
 
 
 def _same_objects(one: Any, other: Any) -> Any:
-    """Compare two objects of the work: by what they declare, or by their content, whatever their classes are."""
+    """Compare two objects of the work: by what they declare, or by their content if they are plain values."""
     kind, second = type(one), type(other)
     base = next((each for each in _MIRRORED if issubclass(kind, each) and issubclass(second, each)), None)
     if base is not None and kind is not second:
