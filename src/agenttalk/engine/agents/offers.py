@@ -45,6 +45,19 @@ class AttemptOffer:
         self.key, self.at, self.worker, self.heard = key, at, worker, asyncio.get_running_loop().time()
         self.taken.set()
 
+    def hear(self) -> None:
+        """Note a sign of life."""
+        self.heard = asyncio.get_running_loop().time()
+
+    def offer_to(self, worker: str) -> None:
+        """Offer it to a worker, or, without one, to any."""
+        self.offered_to, self.offered_at = worker, asyncio.get_running_loop().time()
+
+    def is_news(self, notes: int) -> bool:
+        """Take how many notes its worker has told of; whether that is more than before."""
+        is_more, self.notes = notes > self.notes, max(notes, self.notes)
+        return is_more
+
     def give_up(self, worker: str) -> None:
         """End it, because its worker says that it lost it."""
         self.gone = worker

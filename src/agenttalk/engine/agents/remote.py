@@ -376,7 +376,7 @@ class RemoteAgents:
         if caller.attempt is not None:
             offer = self.offers.find(TaskName(*caller.attempt.task))
             if offer is not None and offer.job.epoch == caller.attempt.epoch:
-                offer.heard = asyncio.get_running_loop().time()
+                offer.hear()
 
     async def find_job(self, task: TaskName, caller: Caller) -> Job:
         """Find the job of an attempt that was taken.

@@ -187,11 +187,10 @@ class WorkerSync:
         if offer is not None and report.phase == "accepted" and offer.offered_to == row.id:
             await self._agents.accept(offer, row.id)
         if offer is not None and offer.worker == row.id:
-            offer.heard = asyncio.get_running_loop().time()
+            offer.hear()
             if report.phase == "gone":
                 offer.give_up(row.name)
-            elif report.notes > offer.notes:
-                offer.notes = report.notes
+            elif offer.is_news(report.notes):
                 caller = Caller("agent", offer.job.agent_id, _subject(report))
                 self._report(_task(report), Note(report.usage, report.progress[:500]), caller)
         if report.result is not None and await self._is_stored(row, report):
@@ -267,7 +266,7 @@ class WorkerSync:
         waiting: list[tuple[AttemptOffer, WorkerNeeds]] = []
         for offer in self._agents.offers.list_for_workers():
             if offer.offered_to == row.id and offer.task not in listed:
-                offer.offered_to = ""
+                offer.offer_to("")
             needs = needs_of(offer.job.profile)
             free = not offer.offered_to or now - offer.offered_at >= self._timing.suspect
             if needs is not None and free:
@@ -276,7 +275,7 @@ class WorkerSync:
         standing = await self._stand(row, seen, free=request.slots - busy)
         picked = [waiting[place][0] for place in pick_offers([needs for _, needs in waiting], standing)]
         for offer in picked:
-            offer.offered_to, offer.offered_at = row.id, now
+            offer.offer_to(row.id)
         return [AttemptName(**_offer_fields(offer)) for offer in picked]
 
     async def _stand(self, row: WorkerRow, seen: SeenWorker, *, free: int) -> WorkerStanding:
