@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
-ALL_TESTS := $(BIN)/pytest tests/project/test_docs.py tests --ignore=tests/crash --numprocesses=3 --dist=worksteal
+ALL_TESTS := $(BIN)/pytest tests/project/test_docs.py tests --ignore=tests/crash --numprocesses=4 --dist=worksteal
 # Apart, because they count what happens in which order, on two cores by themselves.
 CRASHES := $(BIN)/pytest tests/crash
+COVERED := $(BIN)/coverage report --include='src/agenttalk/contracts/*,src/agenttalk/rules/*' --fail-under=100
 CODING := .coding-agents
 LOCAL := .local-model
 PIN := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
@@ -18,7 +19,7 @@ INSTALL_INTO = $(if $(UV),uv pip install --quiet --compile-bytecode --python $(1
 
 unexport PYTHONDONTWRITEBYTECODE  # else every process that tests start compiles everything anew
 
-.PHONY: demo test test-rest check lint fix pins bench honesty test-full test-crash test-walk fuzz test-agents local-model test-local postgres sandbox inspector test-inspector browser test-browser clean help
+.PHONY: demo test test-rest test-all check lint fix pins bench honesty test-full test-crash test-walk fuzz test-agents local-model test-local postgres sandbox inspector test-inspector browser test-browser clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -33,8 +34,13 @@ test: $(COMPILED)  ## run the tests: every behaviour, with few random cases
 
 test-rest: $(COMPILED)  ## run the slow tests, more cases, and measure coverage of contracts and rules
 	$(ALL_TESTS) -m "rest or random or measured" --cov --cov-report=
-	$(BIN)/coverage report --include='src/agenttalk/contracts/*,src/agenttalk/rules/*' --fail-under=100
+	$(COVERED)
 	$(CRASHES) -m "rest or random"
+
+test-all: $(COMPILED)  ## run what test and test-rest run, each test once
+	$(ALL_TESTS) --cov --cov-report=
+	$(COVERED)
+	$(CRASHES)
 
 test-full: $(READY)  ## run all tests with ten times the random cases
 	AGENTTALK_TEST_EFFORT=10 $(BIN)/pytest --ignore=tests/crash
@@ -57,7 +63,7 @@ local-model: $(LOCAL)/.ready  ## install a small model and the library that runs
 test-local: $(READY) $(LOCAL)/.ready  ## run a real small model as a reviewer, twenty times
 	AGENTTALK_LOCAL_RUNS=20 $(BIN)/pytest -s tests/agents/test_local_model.py
 
-check: lint test test-rest  ## check format, lint, types and layers, and run all tests
+check: lint test-all  ## check format, lint, types and layers, and run all tests
 
 lint: $(READY)  ## check format, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -53,6 +53,10 @@ path = pathlib.Path("work") / f"{name}.txt"
 path.write_text(path.read_text().replace("todo", "done"))
 print("ready")
 """
+CHECK = "cat work/{}.txt | awk '/done/{{found = 1}} END{{exit !found}}'"
+"""A program that can be anything: as beside a test runner, all files that configure one are protected."""
+WRITTEN = 1_700_000_000
+"""When the files of the repository were written: git reads files again that are as new as its index."""
 SETTINGS = "[limits]\nmax_running = 64\n"
 BARE = """plan_id: bare
 agents: {{a: {{driver: script, argv: [{program}, ready]}}}}
@@ -113,6 +117,8 @@ def make_repository(folder: Path, files: int, tasks: int, *, packed: bool = Fals
         path.write_text("".join(f"line {line} of file {number}\n" for line in range(LINES)))
     for number in range(tasks):
         (repo / f"work/t{number}.txt").write_text("todo\n")
+    for path in repo.rglob("*.txt"):
+        os.utime(path, (WRITTEN, WRITTEN))
     git(repo, "init", "-q", "-b", "main")
     for number in range(history // 10):
         (repo / "large").write_bytes(os.urandom(10_000_000))
@@ -158,7 +164,7 @@ def write_plan(root: Path, repo: Path, tasks: int, *, same: bool, chained: bool 
     lines += [f"  a{number}: {{driver: script, argv: [{sys.executable}, agent.py]}}" for number in range(tasks)]
     lines.append("tasks:")
     for number in range(tasks):
-        run = "grep -rqs done work" if same else f"grep -qs done work/t{number}.txt"
+        run = CHECK.format("*" if same else f"t{number}")
         lines.append(
             f"  - {{id: t{number}, agent: a{number}, prompt: Change it., workspace: repo,"
             f" needs: [{f't{number - 1}' if chained and number else ''}],"

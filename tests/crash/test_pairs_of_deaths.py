@@ -10,7 +10,7 @@ from effort import DEEP
 
 pytestmark = pytest.mark.rest
 
-FIRSTS, SECONDS = 4, 4
+FIRSTS, SECONDS = 3, 3
 """How many pairs the short run has of each scenario: so many first deaths, and so many after each."""
 
 

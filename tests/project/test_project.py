@@ -122,8 +122,8 @@ def test_what_takes_long_runs_every_night() -> None:
     assert read(nightly)["on"]["schedule"]
 
 
-def test_two_targets_run_every_test_and_all_that_must_be_green_runs_both() -> None:
-    """However a test is marked, one of them runs it."""
+def test_two_targets_run_every_test_and_what_must_be_green_runs_them_all_at_once() -> None:
+    """However a test is marked, one of them runs it, and `test-all` chooses none."""
     lines = (recipe("test") + recipe("test-rest")).splitlines()
     asked = [re.search(r'pytest (.*) -m "([^"]+)"', line) for line in lines if "pytest" in line]
     chosen = [(found[1].split(), found[2]) for found in asked if found]
@@ -138,11 +138,13 @@ def test_two_targets_run_every_test_and_all_that_must_be_green_runs_both() -> No
         said = {name: name in marks for name in names}
         for part in (everywhere, crashes):
             assert any(eval(wanted, {}, said) for _, wanted in part), marks
+    whole = [line.split(" ", 1)[1] for line in recipe("test-all").splitlines() if "pytest" in line]
+    assert whole == [*(f"{' '.join(words)} --cov --cov-report=" for words, _ in everywhere[:1]), "tests/crash"]
+    assert "--fail-under=100" in recipe("test-rest")
+    assert "--fail-under=100" in recipe("test-all")
     ran = (REPOSITORY / ".ci" / "run").read_text(encoding="utf-8").splitlines()
-    assert [line for line in ran if line.startswith("make test")] == ["make test", "make test-rest"]
-    assert re.search(
-        r"^check: lint test test-rest ", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    assert [line for line in ran if line.startswith("make test")] == ["make test-all"]
+    assert re.search(r"^check: lint test-all ", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def test_gitea_is_given_no_folder_of_its_own_for_which_it_would_leave_out_the_shared_one() -> None:

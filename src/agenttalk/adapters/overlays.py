@@ -31,6 +31,8 @@ class OverlayMounts:
     def __init__(self, user: str = "") -> None:
         """Start the process; with the `user` namespace for a user without rights. Raises OSError when it cannot."""
         self._lock = threading.Lock()
+        self._silent = False
+        """Whether an answer did not come in time: it may still come, and must not count for another request."""
         # A session of its own, so that Ctrl-C in a terminal does not end it: its mounts are in use until the engine
         # has ended its checks.
         self._process = subprocess.Popen(  # noqa: S603 - our own program
@@ -122,6 +124,8 @@ class OverlayMounts:
     def _ask(self, *words: bytes) -> None:
         body = b"\0".join(words)
         with self._lock:
+            if self._silent:
+                raise OSError("the process that mounts overlays did not answer")
             assert self._process.stdin is not None  # noqa: S101 - for mypy: it is a pipe
             self._process.stdin.write(len(body).to_bytes(4, "big") + body)
             self._process.stdin.flush()
@@ -135,6 +139,7 @@ class OverlayMounts:
             readable, _, _ = select.select([descriptor], [], [], _SECONDS)
             data = os.read(descriptor, 4096) if readable else b""
             if not data:
+                self._silent = True
                 raise OSError("the process that mounts overlays does not answer")
             line += data
         word, _, number = line.strip().partition(b" ")

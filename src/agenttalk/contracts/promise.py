@@ -15,7 +15,10 @@ Severity = Literal["hard-deny", "soft-deny", "warning"]
 DoneType = Literal["acceptance-met", "gate-passed", "evidence-present", "user-confirmed"]
 AbortType = Literal["budget-exhausted", "unsafe", "scope-drift", "stuck", "user-aborted"]
 CHECK_KINDS = frozenset(
-    {"run", "tests", "mutants", "file", "json", "git", "http", "browser", "artifact", "report", "human", "forge"}
+    {
+        *("run", "tests", "cases", "mutants", "file", "json", "git", "http", "browser", "artifact", "report"),
+        *("human", "forge"),
+    }
 )
 RedFirst = Literal["required", "record", "off"]
 SuiteBoundary = Literal["process", "auto", "off"]
@@ -178,6 +181,64 @@ class TestsCheck(Check):
     that it did not pass."""
     hidden: Hiding = False
     """Whether the check is kept from the agent: it learns only that it passed or failed, or with `count` how many tests
+    did. People see everything."""
+    hidden_paths: Many[Text] | None = None
+    """Where its files and the plan file lie, which the submission adds: sandboxes of its agent show none of them."""
+
+
+class Case(Part):
+    """One input, and the result that it must have."""
+
+    name: Text | None = None
+    """Its name. Default: its number, such as `#1`."""
+    args: Many[Any] | None = None
+    """Arguments: texts for a command, values for a function."""
+    kwargs: dict[str, Any] | None = None
+    """Arguments of a function by their names."""
+    stdin: str | None = None
+    """Standard input of a command."""
+    files: dict[RelativePath, str] | None = None
+    """Files that are written before, from the folder in which a command runs."""
+    returns: Any = None
+    """Value that a function must return, with exact types. Default: `null`, which is `None`."""
+    raises: Text | None = None
+    """Exception that a function must raise: a built-in name, or `module.Name`. Derived ones count."""
+    within: Annotated[float | None, Field(ge=0)] = None
+    """How far a floating-point number may be from the one that is asked for."""
+    stdout: str | None = None
+    """Exactly what a command must print on its standard output."""
+    prints: Annotated[Any, Field(alias="json")] = None
+    """JSON value that a command must print, with exact types."""
+    writes: dict[RelativePath, str] | None = None
+    """Files that a command must write, with exactly this text."""
+    exit: Annotated[int | None, Field(ge=0, le=255)] = None
+    """Exit code that a command must end with. Default: 0."""
+
+
+class CasesCheck(Check):
+    """Runs a command, or calls a function of Python, in a process for each case, and compares the results."""
+
+    kind: Literal["cases"]
+    run: Text | None = None
+    """Command line for `sh -c`. It gets the arguments of a case at its end, or where it says `"$@"`, `$1` and so on."""
+    call: Text | None = None
+    """Function of Python to call, as `module:function`."""
+    python: Text = "python3"
+    """Python that calls it."""
+    cases: Many[Case] = ()
+    """The cases."""
+    cases_file: RelativePath | None = None
+    """File beside the plan file with the cases, as a list in YAML or JSON. It is read when the plan is submitted."""
+    each: Positive = 10
+    """Seconds that each case may take. `timeout` is the time for all."""
+    cwd: RelativePath | None = None
+    """Folder of the checkout to run in."""
+    env: dict[str, str] | None = None
+    """Additional environment variables."""
+    made_by_work: bool = False
+    """Whether the work creates what is run: then it need not start before the work."""
+    hidden: Hiding = False
+    """Whether the check is kept from the agent: it learns only that it passed or failed, or with `count` how many cases
     did. People see everything."""
     hidden_paths: Many[Text] | None = None
     """Where its files and the plan file lie, which the submission adds: sandboxes of its agent show none of them."""
@@ -409,6 +470,7 @@ def _check_tag(value: Any) -> str:
 AnyCheck = Annotated[
     Annotated[RunCheck, Tag("run")]
     | Annotated[TestsCheck, Tag("tests")]
+    | Annotated[CasesCheck, Tag("cases")]
     | Annotated[MutantsCheck, Tag("mutants")]
     | Annotated[FileCheck, Tag("file")]
     | Annotated[JsonCheck, Tag("json")]

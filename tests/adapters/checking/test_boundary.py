@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from dataclasses import replace
+from pathlib import Path
 from textwrap import indent
 from typing import Any
 
@@ -158,6 +161,22 @@ def test_tests_that_must_turn_green_are_judged_so_if_their_source_allows_it(boxe
     assert judge(boxed, LIE, boundary="auto", facts=known).reason == "boundary"
 
 
+def test_the_program_pytest_finds_the_work_at_the_top_of_the_repository(boxed: Bench) -> None:
+    """It puts the folder of a test on the path only while it collects, long after the worker was first asked."""
+    put(boxed, {"test_calc.py": ADDS, "calc.py": "def add(a, b): return 0\n"})
+    command = f"{Path(PYTHON).with_name('pytest')} -p no:cacheprovider"
+    early = CheckFacts(tree="sha256:t", protected=("test_calc.py",), before_work=True)
+    base = boxed.suite(command, early, boundary="auto")
+    assert not base.passed
+    put(boxed, {"calc.py": "def add(a, b): return a + b\n"})
+    known = CheckFacts(
+        tree="sha256:t", protected=("test_calc.py",), base=base.tests, base_source=base.source, crossed=base.crossed
+    )
+    result = boxed.suite(command, known, boundary="auto")
+    assert result.passed, result.detail
+    assert "1 of 1 tests were judged in another process" in result.detail
+
+
 OTHER = "from calc import sub\n\ndef test_subtracts():\n    assert sub(2, 3) == -1\n"
 
 
@@ -217,6 +236,28 @@ def test_red_tests_of_unittest_are_judged_so_as_well(boxed: Bench) -> None:
         assert result.passed is passed, (work, result.detail, result.output)
         if passed:
             assert "1 of 1 tests were judged in another process" in result.detail
+
+
+def test_a_folder_with_an_odd_name_and_a_python_below_tmp_are_as_good_as_any(boxed: Bench, tmp_path: Path) -> None:
+    odd = Bench(tmp_path / 'it\'s "odd" & $HOME', boxed.tier)
+    odd.checkout.mkdir(parents=True)
+    temporary, programs = odd.path / "for a while", tmp_path / "env/bin"
+    temporary.mkdir()
+    programs.mkdir(parents=True)
+    (programs / "python3").symlink_to(os.path.realpath(PYTHON))
+    path = f"{programs}:{odd.context.path}"
+    odd = replace(odd, context=replace(odd.context, temporary=temporary, path=path, readable=()))
+    suite = "import unittest\nfrom calc import add\nclass AddTest(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(2, 3), 5)\n"
+    put(odd, {"tests/test_calc.py": suite, "calc.py": "def add(a, b): return 0\n"})
+    made = check("run", run="python3 -m unittest discover -s tests", boundary="auto")
+    base = odd.make(made, facts(before_work=True))
+    put(odd, {"calc.py": CALC})
+    result = odd.make(made, facts(base=base.tests, base_source=base.source, crossed=base.crossed))
+    assert result.passed, (result.detail, result.output)
+    assert "1 of 1 tests were judged in another process" in result.detail
+    own_path = check("run", run="PYTHONPATH=. python3 -m unittest discover -s tests")
+    assert odd.make(own_path, facts()).passed
+    assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.rest

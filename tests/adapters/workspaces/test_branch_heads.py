@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adapters.workspaces.treeskit import git, plain, repository, run
-from agenttalk.adapters.workspaces.git import FOLDER, BranchHeads
+from agenttalk.adapters.workspaces.git import FOLDER, BranchHeads, Git
 from agenttalk.adapters.workspaces.paths import WorkspaceSettings
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from agenttalk.contracts.errors import UsageError
@@ -63,3 +63,19 @@ def test_a_folder_that_is_gone_and_one_that_is_broken_are_errors(tmp_path: Path)
         run(heads.find_head("shop", Workspace(repo=str(folder))))
     with pytest.raises(UsageError, match="there is no folder"):
         run(heads.find_head("shop", Workspace(repo=str(tmp_path / "nowhere"))))
+
+
+@pytest.mark.parametrize("head", ["branch", "link", "detached", "unborn"])
+def test_the_branch_that_is_checked_out_is_found_as_git_finds_it(tmp_path: Path, head: str) -> None:
+    """A tag of the same name does not change what the branch is called."""
+    repo = repository(tmp_path / "shop")
+    git(repo, "switch", "-q", "-c", "topic/one")
+    git(repo, "tag", "topic/one")
+    (tmp_path / "nothing").mkdir()
+    if head == "link":
+        (repo / ".git/HEAD").unlink()
+        (repo / ".git/HEAD").symlink_to("refs/heads/topic/one")
+    elif head != "branch":
+        git(repo, "switch", "-q", *(["--detach"] if head == "detached" else ["--orphan", "topic2"]))
+    expected = {"detached": "", "unborn": "topic2"}.get(head, "topic/one")
+    assert Git(tmp_path / "nothing").find_branch(repo / ".git") == expected

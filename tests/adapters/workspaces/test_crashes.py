@@ -70,7 +70,7 @@ async def life(folder: Path) -> None:
     """A plan from its beginning to its end."""
     space = await PlanWorkspace.open(WorkspaceSettings(folder, "shop", folder.parent / "home"))
     await space.sweep([who for who, _ in TURNS])
-    await space.checkouts.prepare(await space.ensure(), recipe("mkdir .venv; echo 1 > .venv/x"))
+    await space.checkouts.environments.prepare(await space.ensure(), recipe("mkdir .venv; echo 1 > .venv/x"))
     for number in range(len(TURNS)):
         await turn(space, number)
     assert isinstance(await space.land(at=NOW), LandingResult)

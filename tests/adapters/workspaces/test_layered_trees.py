@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from adapters.workspaces.test_warm_trees import HOSTILE, MORE, content, keep_tim
 from adapters.workspaces.treeskit import git, opened, repository, run, write
 from agenttalk.adapters import overlay_process, overlays
 from agenttalk.adapters.overlays import OverlayMounts
+from agenttalk.adapters.workspaces import sealed_trees
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from kits.sandboxkit import run_tests_as_another_user
 
@@ -257,3 +259,50 @@ def test_a_tree_that_is_open_outlasts_the_end_of_another_use(space: PlanWorkspac
             assert (sealed.path / "README.md").read_text() == MORE["README.md"]
 
     run(use())
+
+
+def test_a_pristine_tree_that_is_touched_while_it_is_written_is_not_used(
+    space: PlanWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program without a sandbox is quicker than the first proof."""
+    real = sealed_trees.write_pristine
+
+    def write(*args: Any) -> sealed_trees.PristineTree:
+        made = real(*args)
+        (made.warm.path / "conftest.py").write_text("evil\n")
+        return made
+
+    async def use() -> None:
+        base = await space.ensure()
+        async with space.checkouts.open_sealed(base, layered=True) as sealed:
+            expected = content(sealed.path)
+        await space.release()
+        monkeypatch.setattr(sealed_trees, "write_pristine", write)
+        async with space.checkouts.open_sealed(base, layered=True) as sealed:
+            assert content(sealed.path) == expected
+            assert sealed.namespace is None
+
+    run(use())
+
+
+def test_an_answer_that_comes_too_late_counts_for_no_other_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        mounts = OverlayMounts()
+    except OSError as error:
+        pytest.skip(f"no overlays here: {error}")
+    if not mounts.work_in(tmp_path):
+        mounts.close()
+        pytest.skip("overlays do not work here")
+    for name in ("lower", "one/upper", "one/work", "one/tree"):
+        (tmp_path / name).mkdir(parents=True)
+    os.kill(mounts.namespace.pid, signal.SIGSTOP)
+    monkeypatch.setattr(overlays, "_SECONDS", 0.0)
+    with pytest.raises(OSError, match="does not answer"):
+        mounts.mount(tmp_path, "one", "lower")
+    os.kill(mounts.namespace.pid, signal.SIGCONT)
+    monkeypatch.undo()
+    with pytest.raises(OSError, match="did not answer"):
+        mounts.unmount(tmp_path, "one")
+    mounts.close()

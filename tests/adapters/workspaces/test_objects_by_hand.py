@@ -186,3 +186,28 @@ def test_nothing_is_made_where_a_repository_was_that_has_been_moved_away(objects
     away.rename(repo)
     objects.refs.set("refs/agenttalk/shop/four", tip)
     assert objects.refs.resolve("refs/agenttalk/shop/four") == tip
+
+
+def test_an_object_that_is_there_becomes_new_so_that_git_does_not_delete_it(objects: GitObjects) -> None:
+    """What no ref names yet is deleted by `git gc` when it is old."""
+    tree = objects.empty_tree()
+    path = objects.store / tree[:2] / tree[2:]
+    os.utime(path, (0, 0))
+    objects.empty_tree()
+    assert path.stat().st_mtime > 0
+
+
+def test_a_folder_for_objects_has_the_rights_of_a_repository_that_a_group_shares(objects: GitObjects) -> None:
+    objects.store.chmod(0o2775)
+    before = {path.name for path in objects.store.iterdir()}
+    objects.write_blobs([f"{number}\n".encode() for number in range(20)])
+    made = [path for path in objects.store.iterdir() if path.name not in before]
+    assert made
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {0o2775}
+
+
+def test_a_missing_content_among_many_is_told(objects: GitObjects) -> None:
+    known = objects.blob_id(b"x")
+    objects.write_blobs([b"x"])
+    with pytest.raises(MachineError, match="missing"):
+        list(objects.contents([*[known] * 60, "0" * len(known)]))

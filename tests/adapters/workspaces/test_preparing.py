@@ -41,14 +41,14 @@ def runs(space: PlanWorkspace) -> int:
 
 def test_a_command_is_run_once_per_content_of_the_lock_files(space: PlanWorkspace) -> None:
     tip = run(space.ensure())
-    made = run(space.checkouts.prepare(tip, recipe(MAKE)))
+    made = run(space.checkouts.environments.prepare(tip, recipe(MAKE)))
     assert made.environment.paths == ("node_modules", "src/made")
     other = work(space, attempt("one"), {"src/lib.js": "2\n"})
-    assert run(space.checkouts.prepare(other.commit, recipe(MAKE), onto=tip)) == made
+    assert run(space.checkouts.environments.prepare(other.commit, recipe(MAKE), onto=tip)) == made
     assert runs(space) == 1
     newer = work(space, attempt("two"), {"package-lock.json": "2\n"})
-    assert run(space.checkouts.prepare(newer.commit, recipe(MAKE), onto=tip)) != made
-    assert run(space.checkouts.prepare(tip, recipe(f"true; {MAKE}"))) != made
+    assert run(space.checkouts.environments.prepare(newer.commit, recipe(MAKE), onto=tip)) != made
+    assert run(space.checkouts.environments.prepare(tip, recipe(f"true; {MAKE}"))) != made
     assert runs(space) == 3
 
 
@@ -56,7 +56,8 @@ def test_two_that_ask_at_once_get_one_run(space: PlanWorkspace) -> None:
     async def ask() -> None:
         tip = await space.ensure()
         one, two = await asyncio.gather(
-            space.checkouts.prepare(tip, recipe(MAKE)), space.checkouts.prepare(tip, recipe(MAKE))
+            space.checkouts.environments.prepare(tip, recipe(MAKE)),
+            space.checkouts.environments.prepare(tip, recipe(MAKE)),
         )
         assert one == two
 
@@ -66,7 +67,7 @@ def test_two_that_ask_at_once_get_one_run(space: PlanWorkspace) -> None:
 
 def test_what_was_made_is_seen_by_clones_and_checkouts_and_is_no_part_of_the_tree(space: PlanWorkspace) -> None:
     tip = run(space.ensure())
-    made = run(space.checkouts.prepare(tip, recipe(MAKE)))
+    made = run(space.checkouts.environments.prepare(tip, recipe(MAKE)))
     who = attempt()
     clone = begin(space, who, prepared=made)
     assert (clone.path / "node_modules" / "a" / "x").read_text() == "1\n"
@@ -90,26 +91,26 @@ def test_what_was_made_is_seen_by_clones_and_checkouts_and_is_no_part_of_the_tre
 
 def test_what_somebody_changed_is_made_again(space: PlanWorkspace) -> None:
     tip = run(space.ensure())
-    made = run(space.checkouts.prepare(tip, recipe(MAKE)))
+    made = run(space.checkouts.environments.prepare(tip, recipe(MAKE)))
     poisoned = made.environment.folder / "node_modules" / "a" / "x"
     before = poisoned.stat()
     poisoned.chmod(0o644)
     poisoned.write_text("2\n")
     os.utime(poisoned, ns=(before.st_atime_ns, before.st_mtime_ns))
     poisoned.chmod(before.st_mode)
-    again = run(space.checkouts.prepare(tip, recipe(MAKE)))
+    again = run(space.checkouts.environments.prepare(tip, recipe(MAKE)))
     assert (again.environment.folder / "node_modules" / "a" / "x").read_text() == "1\n"
     assert runs(space) == 2
     run(space.sweep())
     assert not made.environment.folder.exists()
-    assert run(space.checkouts.prepare(tip, recipe(MAKE))) == again
+    assert run(space.checkouts.environments.prepare(tip, recipe(MAKE))) == again
     assert runs(space) == 2
 
 
 def test_a_command_that_fails_keeps_nothing(space: PlanWorkspace) -> None:
     tip = run(space.ensure())
     with pytest.raises(MachineError, match="ended with code 3: no such package") as caught:
-        run(space.checkouts.prepare(tip, recipe("mkdir node_modules; echo no such package; exit 3")))
+        run(space.checkouts.environments.prepare(tip, recipe("mkdir node_modules; echo no such package; exit 3")))
     assert caught.value.code is Code.COMMAND_FAILED
     assert list((space._home.folder / "prepared").iterdir()) == []
 

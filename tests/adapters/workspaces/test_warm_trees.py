@@ -249,3 +249,24 @@ def test_two_that_are_checked_at_once_have_folders_of_their_own(space: PlanWorks
         await space.release()
 
     run(use())
+
+
+def test_a_lock_that_a_check_left_for_git_does_not_stop_the_next(repo: Path) -> None:
+    """A program without a sandbox can reach what lies beside its tree."""
+    write(repo, {f"more/{number}.txt": f"{number}\n" for number in range(200)})
+    git(repo, "add", "-A")
+    git(repo, "commit", "-q", "-m", "many")
+    space = opened(repo)
+
+    async def use() -> None:
+        base = await space.ensure()
+        async with space.checkouts.open_sealed(base) as sealed:
+            expected = content(sealed.path)
+            for number in range(60):  # so many are written by git
+                (sealed.path / f"more/{number}.txt").unlink()
+            (sealed.path.parent / "index.lock").touch()
+        async with space.checkouts.open_sealed(base) as sealed:
+            assert content(sealed.path) == expected
+        await space.release()
+
+    run(use())

@@ -15,6 +15,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.contracts.worker import AttemptName, AttemptReport, Enrolment, WorkerResult
 from agenttalk.engine.agents.performances import performance_to_json
 from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.engine.views.explain_engine_task import explain_engine_task
 from agenttalk.rules.fleet.quarantine import MOST_FAILURES
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from agenttalk.rules.proof.performance import Performance
@@ -327,6 +328,11 @@ def test_a_drained_worker_a_paused_pool_and_a_missing_label_get_nothing_and_it_i
             await here.engine.submit(one_task(needs=["gpu"]))
             plain, able = await here.enrol("plain"), await here.enrol("able", "gpu")
             await here.ask(plain)
+            await here.engine.until(lambda found: found.tasks[0]["phase"] == "offered")
+            told = await explain_engine_task(here.engine.deps, "p", "draft")
+            assert told["moves_on"].startswith(
+                "it begins when a worker of the pool far is online and has a free place: 'able'"
+            )
             await here.sync.workers.pause_pool("far", paused=True, by="ada")
             assert (await here.ask(able)).offers == ()
             await here.sync.workers.pause_pool("far", paused=False, by="ada")

@@ -13,7 +13,7 @@ import agenttalk
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import Code, ContractError
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.rules.commands import promise_making, promises, validation
+from agenttalk.rules.commands import new_promise, promises, validation
 from kits.samples import command
 
 GOOD: dict[str, Any] = {
@@ -85,9 +85,7 @@ def test_a_guard_that_is_misspelt_is_pointed_at() -> None:
 @pytest.mark.shows("P01", "P03")
 @given(st.integers(0, 2**50), st.integers(0, 2**40))
 def test_a_promise_that_is_made_has_an_id_and_the_usual_conditions(ms: int, chance: int) -> None:
-    made = promise_making.make(
-        {"objective": "It works", "checks": [{"kind": "run", "run": "true"}]}, ms=ms, random=chance
-    )
+    made = new_promise.make({"objective": "It works", "checks": [{"kind": "run", "run": "true"}]}, ms=ms, random=chance)
     assert re.fullmatch(rf"cp-{ms}-[0-9a-f]{{4}}", made.id)
     assert [(each.type, each.target) for each in made.done_when] == [("acceptance-met", "*")]
     assert [each.type for each in made.abort_when] == [
@@ -103,7 +101,7 @@ def test_a_promise_that_is_made_has_an_id_and_the_usual_conditions(ms: int, chan
 @pytest.mark.shows("P02")
 def test_an_empty_promise_is_not_made() -> None:
     with pytest.raises(ContractError) as refused:
-        promise_making.make({"objective": " ", "criteria": []}, ms=1, random=1)
+        new_promise.make({"objective": " ", "criteria": []}, ms=1, random=1)
     assert {"objective", "acceptance", "checks"} <= {each.field for each in refused.value.problems}
     own = {"id": "cp-1-0001", "objective": "o", "acceptance": [{"id": "a", "description": "d"}], "abort_when": []}
     own |= {"doneWhen": [{"type": "gate-passed", "target": "post-act"}], "allowedScope": ["src/**"]}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import string
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.errors import Code, InputError
+from agenttalk.rules.checks import test_runners
 from agenttalk.rules.core.scope import (
     DEFAULT_EXCLUDES,
     IgnoreRules,
@@ -220,3 +222,54 @@ def test_stars_cost_no_more_than_they_must() -> None:
     """Ten stars against a long name would take a backtracking matcher for ever."""
     assert not read_globs(["*a" * 30 + "b"]).covers("a" * 4000)
     assert not read_globs(["**/a/" * 30 + "b"]).covers("/".join("a" * 500))
+
+
+PARTS = st.sampled_from(["a", "b", "ab", "*", "a*", "*b", "**", "?b", "[ab]", "\\*", "a b"])
+
+
+@st.composite
+def lists_of_globs(draw: st.DrawFn) -> list[str]:
+    texts = []
+    for _ in range(draw(st.integers(0, 6))):
+        body = "/".join(draw(st.lists(PARTS, min_size=1, max_size=3)))
+        texts.append(
+            draw(st.sampled_from(["", "!"]))
+            + draw(st.sampled_from(["", "/"]))
+            + body
+            + draw(st.sampled_from(["", "/"]))
+        )
+    return texts
+
+
+@given(
+    lists_of_globs(),
+    st.lists(st.sampled_from(["a", "b", "ab", "bb", "c", "*", "a b"]), min_size=1, max_size=4),
+    st.booleans(),
+    st.booleans(),
+)
+def test_a_list_answers_as_its_globs_do_one_after_the_other(
+    texts: list[str], parts: list[str], folder: bool, otherwise: bool
+) -> None:
+    meant = read_globs(texts, otherwise=otherwise)
+    deciding = (glob for glob in reversed(meant.globs) if glob.covers(parts, folder=folder))
+    expected = next((not glob.negated for glob in deciding), otherwise)
+    assert meant.covers("/".join(parts), folder=folder) is expected
+
+
+def test_a_path_is_compared_with_a_long_list_in_a_few_steps() -> None:
+    """A tree has thousands of paths, and each is compared with all that decides how tests are run."""
+    long = read_globs([*test_runners.list_configuration("pytest"), *(f"!src/{number}/" for number in range(50))])
+    paths = [f"lib/{number % 7}/module_{number}.py" for number in range(500)]
+    calls = 0
+
+    def count(_: object, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    assert not any(long.covers(path) for path in paths[:1])  # the list is sorted once
+    sys.setprofile(count)
+    try:
+        assert not any(long.covers(path) for path in paths)
+    finally:
+        sys.setprofile(None)
+    assert calls < 10 * len(paths)

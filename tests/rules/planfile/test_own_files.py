@@ -12,6 +12,8 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import YamlSource
+from agenttalk.contracts.promise import CasesCheck
+from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.core import scope
 from agenttalk.rules.planfile import check_files
 from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
@@ -120,3 +122,53 @@ def test_mutants_name_a_check_that_could_notice_them() -> None:
     assert "did you mean 'tests-pass'" in problem.hint
     [problem] = [each for each in compiled(tests, {**mutants, "of": "zzzz"}).problems if "notice" in each.message]
     assert "kind run or tests" in problem.hint
+
+
+CASES: dict[str, Any] = {"id": "c", "kind": "cases", "call": "m:f", "cases_file": "c.yaml"}
+
+
+def test_cases_in_a_file_become_part_of_the_check() -> None:
+    plan = compiled(CASES, run(files=["t.sh"]))
+    assert check_files.list_files(plan.dag) == ["c.yaml", "t.sh"]
+    found = check_files.pin_files(plan, {"c.yaml": b"- {args: [1], returns: 2}\n- {returns: 1.0}\n", "t.sh": b"1"})
+    promise = found.dag.nodes[1].promise
+    assert promise is not None
+    [check, _] = promise.checks
+    assert isinstance(check, CasesCheck)
+    assert [case.returns for case in check.cases] == [2, 1.0]
+    assert (found.problems, set(found.files.values())) == ((), {b"1"})
+    alone = check_files.pin_files(compiled(CASES), {"c.yaml": b'[{"returns": 1}]'})
+    assert (alone.problems, alone.files) == ((), {})
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        ({}, "it is not there"),
+        ({"c.yaml": "it is too large"}, "it is too large"),
+        ({"c.yaml": b"[]"}, "it has no case"),
+        ({"c.yaml": b"a: 1"}, "it must be a list"),
+        ({"c.yaml": b"- {retunrs: 1}"}, "[0].retunrs: unknown key"),
+        ({"c.yaml": b"- 1"}, "[0]: "),
+        ({"c.yaml": b"- {args: 1}"}, "[0].args: "),
+        ({"c.yaml": b"- {args: [1], args: [2]}"}, "args"),
+        ({"c.yaml": b"["}, "not YAML"),
+        ({"c.yaml": b"- {stdout: x}"}, "stdout belongs to a command"),
+    ],
+)
+def test_what_is_wrong_with_a_file_of_cases_is_said(found: dict[str, bytes | str], why: str) -> None:
+    [problem] = check_files.pin_files(compiled(CASES), found).problems
+    assert problem.field == "tasks[1].promise.checks[0].cases_file"
+    assert why in problem.message
+
+
+def test_cases_stand_in_one_place() -> None:
+    plan = compiled({**CASES, "cases": [{"returns": 1}]})
+    [problem] = check_files.pin_files(plan, {"c.yaml": b"- {returns: 1}"}).problems
+    assert "and a file with cases" in problem.message
+
+
+def test_a_hidden_file_of_cases_is_shown_to_no_agent() -> None:
+    placed = check_files.note_places(compiled({**CASES, "hidden": True}), "/p/plan.yaml", "/p")
+    promise = placed.dag.nodes[1].promise
+    assert hidden_checks.list_hidden_paths(promise) == ("/p/plan.yaml", "/p/c.yaml")

@@ -331,6 +331,16 @@ def test_an_agent_with_a_check_hears_once_how_it_can_be_disputed(locale: Locale)
         assert tool not in said
 
 
+def test_the_cases_of_a_check_are_shown() -> None:
+    cases = [{"args": [number], "returns": 2 * number} for number in range(12)]
+    body = {"id": "doubled", "kind": "cases", "call": "m:double", "cases": cases}
+    promise = {"id": "cp-1-0000", "objective": "o", "acceptance": [], "checks": [body]}
+    said = prompt(limits=WorkLimits(CompletionPromise.model_validate(promise), in_tree=True))
+    first = '- "doubled": 12 cases, each in a process of its own, such as'
+    assert f'{first}\n  - "double(0) → 0"\n  - "double(1) → 2"\n' in said
+    assert "double(10)" not in said
+
+
 ISSUES = [
     {"severity": "HIGH", "category": "completeness", "description": "criterion 'right' is not shown"},
     {"severity": "HIGH", "category": "check", "description": "'python3 -m pytest' ended with 1:\nassert 14 == 20"},

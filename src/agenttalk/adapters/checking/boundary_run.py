@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import shutil
-import tempfile
 from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Final
 
 from agenttalk.adapters.checking.boundary import import_hook, runner_hooks
-from agenttalk.adapters.checking.command import CheckContext, CommandRunner, ShellCommand, find_place
+from agenttalk.adapters.checking.command import CheckContext, CommandRunner, ShellCommand, find_place, make_run_folder
+from agenttalk.adapters.program_files import list_named_programs
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.ports.agents import BindMount
@@ -33,7 +34,6 @@ _PROGRAMS: Final = Path(__file__).parent / "boundary"
 _PACKAGE: Final = "_boundary"
 _MOST_HIDDEN: Final = 250
 """Mounts that hide tests from the worker, at most."""
-_LONGEST_PATH: Final = 90
 _SHARED: Final = Path("/tmp/shared")  # noqa: S108 - the sandbox's own
 _WAIT: Final = 'while [ ! -s "$0/python" ]; do sleep 0.02; done; exec "$(cat "$0/python")" -I -B "$1" "$0" "$2"'
 _START: Final = """import sys
@@ -72,15 +72,13 @@ class BoundaryRun:
         chosen: CandidateTests | None = None,
     ) -> AsyncIterator[BoundaryRun]:
         """Start the worker for a command. `chosen` are the tests to run; None for all. Raises BoundaryRefusedError."""
-        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="run-", dir=context.temporary))
+        folder = await asyncio.to_thread(make_run_folder, context.temporary)
         root = await asyncio.to_thread(find_place, command, context)
-        if len(str(folder)) > _LONGEST_PATH:
-            folder = Path(await asyncio.to_thread(_shorten, folder))
         try:
             run = cls(folder, root, folder / "judge")
             hidden = await asyncio.to_thread(run._lay_out, checkout, tuple(protected), chosen)
             worker = asyncio.ensure_future(
-                runner.run(run._make_worker(command, hidden), replace(context, progress=None))
+                runner.run(run._make_worker(command, hidden, context.path), replace(context, progress=None))
             )
             try:
                 yield run
@@ -167,29 +165,26 @@ class BoundaryRun:
     def _share(self) -> BindMount:
         return BindMount(self._folder / "shared", _SHARED, writable=True)
 
-    def _make_worker(self, command: ShellCommand, hidden: Iterable[str]) -> ShellCommand:
-        """Make the command that runs the worker: nothing of the checkout is writable, and no test can be seen."""
+    def _make_worker(self, command: ShellCommand, hidden: Iterable[str], path: str) -> ShellCommand:
+        """Make the command that runs the worker: nothing of the checkout is writable, and no test can be seen.
+
+        It shows the programs that the judge's command names: the judge's Python starts the worker, too.
+        """
         nothing, empty = self._folder / "nothing", self._folder / "empty"
         covers = [
             BindMount(nothing if (command.checkout / path).is_dir() else empty, self._root / path) for path in hidden
         ]
         start = self._folder / "programs" / "start.py"
-        words = f"exec sh -c '{_WAIT}' {self._place} {start} {self._root}"
+        words = "exec " + shlex.join(["sh", "-c", _WAIT, str(self._place), str(start), str(self._root)])
         return replace(
             command,
             run=words,
             env={},
             kept=(),
             read_only=True,
-            shown=(*command.shown, self._folder / "programs", self._place),
+            shown=(*command.shown, self._folder / "programs", self._place, *list_named_programs(command.run, path)),
             binds=(*covers, self._share()),
         )
-
-
-def _shorten(folder: Path) -> str:
-    """Make another folder where sockets can lie."""
-    folder.rmdir()
-    return tempfile.mkdtemp(prefix="run-")
 
 
 def is_shown(path: str) -> bool:

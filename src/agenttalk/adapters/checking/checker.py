@@ -17,6 +17,7 @@ from agenttalk.adapters import http_client
 from agenttalk.adapters.checking import command as commands
 from agenttalk.adapters.checking import schema_check, served_checks
 from agenttalk.adapters.checking.boundary_run import BoundaryRefusedError, BoundaryRun, hash_programs, is_shown
+from agenttalk.adapters.checking.case_runs import CaseRuns
 from agenttalk.adapters.checking.command import CheckContext, CommandOutcome, CommandRunner, ShellCommand
 from agenttalk.adapters.checking.home_view import hash_identity
 from agenttalk.adapters.checking.served_checks import ServedChecks
@@ -28,6 +29,7 @@ from agenttalk.contracts.promise import (
     AnyCheck,
     ArtifactCheck,
     BrowserCheck,
+    CasesCheck,
     FileCheck,
     ForgeCheck,
     GitCheck,
@@ -175,6 +177,7 @@ class Checker:
         self._forge = forge
         self._runner = CommandRunner(driver, ids)
         self._served = ServedChecks(self._runner, driver, ids)
+        self._cases = CaseRuns(self._runner)
 
     async def check(
         self,
@@ -248,7 +251,7 @@ class Checker:
             isolated=await self._runner.isolates(_demanding(context, facts)) if runs else None,
             network=runs and context.network,
             base=evidence.hash_known_tests(facts.base) if reports else "",
-            harness=_describe_harness(check, facts) if isinstance(check, RunCheck | TestsCheck) else "",
+            harness=_describe_harness(check, facts),
             place=hash_identity(facts.place) if runs else "",
         )
 
@@ -262,7 +265,9 @@ class Checker:
     ) -> _CheckOutcome:
         if isinstance(check, HttpCheck | ForgeCheck):
             return _CheckOutcome(await self._ask_elsewhere(check, context))
-        if not isinstance(check, RunCheck | TestsCheck | FileCheck | JsonCheck | ServiceCheck | BrowserCheck):
+        if not isinstance(
+            check, RunCheck | TestsCheck | FileCheck | JsonCheck | ServiceCheck | BrowserCheck | CasesCheck
+        ):
             return _check_known_facts(check, facts)
         if checkout is None:
             return _CheckOutcome(CheckFinding(False, "facts_missing", check_words.NO_CHECKOUT()))
@@ -271,7 +276,7 @@ class Checker:
                 return await self._command(check, _CommandSite(checkout, facts, context, again))
             case TestsCheck():
                 return await self._suite(check, _CommandSite(checkout, facts, context, again))
-            case ServiceCheck() | BrowserCheck():
+            case ServiceCheck() | BrowserCheck() | CasesCheck():
                 return await self._served_work(check, _CommandSite(checkout, facts, context, again))
             case FileCheck():
                 return _CheckOutcome(
@@ -509,28 +514,34 @@ class Checker:
             known_tests=len(facts.base.known) if facts.base is not None else None,
         )
 
-    async def _served_work(self, check: ServiceCheck | BrowserCheck, sealed: _CommandSite) -> _CheckOutcome:
+    async def _served_work(
+        self, check: ServiceCheck | BrowserCheck | CasesCheck, sealed: _CommandSite
+    ) -> _CheckOutcome:
         left = check.retries
         while True:
             checkout, facts, context = sealed.checkout, sealed.facts, sealed.context
             await asyncio.to_thread(_own_files, check, checkout, facts)
             command = ShellCommand(
-                check.serve,
+                _command_of(check),
                 checkout.path,
                 _folder_of(check, checkout),
                 check.env,
                 check.timeout or context.limits.seconds,
                 kept=_present(checkout, (*facts.protected, *(check.files or ()))),
                 made=_present(checkout, context.made),
-                port=check.port or served_checks.find_free_port(),
+                port=None if isinstance(check, CasesCheck) else check.port or served_checks.find_free_port(),
             )
-            outcome = await self._served.make(check, command, _demanding(context, facts))
+            demanded = _demanding(context, facts)
+            if isinstance(check, CasesCheck):
+                outcome = await self._cases.make(check, command, demanded)
+            else:
+                outcome = await self._served.make(check, command, demanded)
             if outcome.finding.passed or not left or sealed.again is None:
                 break
             left -= 1
             sealed = replace(sealed, checkout=await sealed.again())
         flaky = (check.id,) if outcome.finding.passed and left < check.retries else ()
-        return _CheckOutcome(outcome.finding, outcome.done, flaky=flaky, pictures=outcome.pictures)
+        return _CheckOutcome(outcome.finding, outcome.done, tests=outcome.tests, flaky=flaky, pictures=outcome.pictures)
 
     async def _asked(self, check: HttpCheck, context: CheckContext) -> CheckFinding:
         limits = context.limits
@@ -598,10 +609,12 @@ def _command_of(check: AnyCheck) -> str:
     """Return the command line that a check runs."""
     if isinstance(check, ServiceCheck | BrowserCheck):
         return check.serve
+    if isinstance(check, CasesCheck):
+        return check.run or check.call or ""
     return check.run if isinstance(check, RunCheck | TestsCheck) else ""
 
 
-def _folder_of(check: RunCheck | TestsCheck | ServiceCheck | BrowserCheck, checkout: Folder) -> Path:
+def _folder_of(check: RunCheck | TestsCheck | ServiceCheck | BrowserCheck | CasesCheck, checkout: Folder) -> Path:
     """Return the folder in which a check runs its command. Raises when it leads out of the checkout."""
     if check.cwd is None:
         return checkout.path
@@ -636,8 +649,10 @@ def _held(check: RunCheck | TestsCheck, facts: CheckFacts) -> tuple[str, ...]:
     return (*(facts.protected if facts.judged is None else facts.judged), *(check.files or ()))
 
 
-def _describe_harness(check: RunCheck | TestsCheck, facts: CheckFacts) -> str:
+def _describe_harness(check: AnyCheck, facts: CheckFacts) -> str:
     """Hash what runs beside the runners, and what is known from before the work."""
+    if not isinstance(check, RunCheck | TestsCheck):
+        return hash_harness() if isinstance(check, CasesCheck) else ""
     parts = [hash_harness(), facts.base_source]
     if check.boundary != "off" and crossing.runs_over_boundary(check.run):
         parts += [hash_programs(), crossing.hash_crossed(facts.crossed), "before" if facts.before_work else ""]

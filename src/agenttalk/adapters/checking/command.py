@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import re
 import shutil
 import stat
 import sys
@@ -47,6 +48,10 @@ _RANKS: Final[Mapping[str, int]] = {"plain": 0, "landlock": 1, "bubblewrap": 2}
 SOCKET: Final = "service.sock"
 """The name of the socket of a service, in its folder for temporary files."""
 _PAUSE: Final = 0.02
+_RUN_FOLDER: Final = "run-"
+_LONGEST_PATH: Final = 90
+"""Characters of the path of a folder in which sockets lie, at most."""
+_PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9_./+@%=,-]+")
 _MOUNTS: Final = 300
 """Read-only mounts of a sandbox, of which each costs a little time. Further paths are only compared afterwards."""
 
@@ -329,6 +334,15 @@ def move_elsewhere(context: CheckContext, checkout: Path) -> CheckContext:
     if place is not None and (other := find_other_place(place, checkout.resolve(), context.path)) is not None:
         place = place._replace(path=other)
     return replace(context, place=place, reordered=True)
+
+
+def make_run_folder(temporary: Path | None) -> Path:
+    """Make a folder for one run, whose path a socket, PYTHONPATH and the options of runners can hold as it is."""
+    folder = tempfile.mkdtemp(prefix=_RUN_FOLDER, dir=temporary)
+    if len(folder) > _LONGEST_PATH or not _PLAIN_PATH.fullmatch(folder):
+        Path(folder).rmdir()
+        folder = tempfile.mkdtemp(prefix=_RUN_FOLDER)
+    return Path(folder)
 
 
 def find_place(command: ShellCommand, context: CheckContext) -> Path:

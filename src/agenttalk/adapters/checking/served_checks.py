@@ -32,6 +32,7 @@ from agenttalk.rules.checks import service_results
 from agenttalk.rules.checks.check_results import HttpAnswer, ProgramExit
 from agenttalk.rules.checks.service_results import BrowserSession
 from agenttalk.rules.proof.evidence import CheckFinding, Screenshot
+from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text import check_words
 
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -51,6 +52,8 @@ class ServedOutcome:
     done: CommandOutcome
     """What the service printed, and how it ended."""
     pictures: tuple[Screenshot, ...] = ()
+    tests: Outcomes | None = None
+    """Which cases passed, where the check has cases."""
 
 
 class ServedChecks:

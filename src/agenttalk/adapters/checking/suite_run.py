@@ -15,7 +15,6 @@ import secrets
 import shutil
 import socket
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -23,7 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from agenttalk.adapters.checking.command import CheckContext, ShellCommand
+from agenttalk.adapters.checking.command import CheckContext, ShellCommand, make_run_folder
 from agenttalk.contracts.core import wire
 from agenttalk.rules.suites import go_overlay
 from agenttalk.rules.suites.channel import ChannelReader, SuiteSession
@@ -32,8 +31,6 @@ from agenttalk.rules.text import check_words
 
 HARNESS: Final = Path(__file__).parent / "harness"
 _SOCKET: Final = "s"
-_LONGEST_PATH: Final = 100
-"""Bytes of a socket's path, at most."""
 MOST_RUNNERS: Final = 2_000
 """Runners that may report in one run."""
 _CHUNK: Final = 1 << 18
@@ -188,10 +185,7 @@ def _list_files() -> Iterator[Path]:
 
 def _lay_out(temporary: Path | None, path: str, *, reordered: bool = False) -> Path:
     """Make the folder of a run. Its name, and those of the modules in it, tell nothing."""
-    folder = Path(tempfile.mkdtemp(prefix="run-", dir=temporary))
-    if len(str(folder)) > _LONGEST_PATH:
-        folder.rmdir()
-        folder = Path(tempfile.mkdtemp(prefix="run-"))
+    folder = make_run_folder(temporary)
     names = []
     client = _read_harness("channel_client")
     for reporter in ("pytest_reporter", "unittest_reporter"):

@@ -110,7 +110,7 @@ class ChangeProver:
         if not self._prepare:
             return None
         recipe = PreparationRecipe(self._prepare, self._make_runner(), await self._checker.isolates(self._context))
-        return await self._trees.checkouts.prepare(tree, recipe, onto=base if tree != base else None)
+        return await self._trees.checkouts.environments.prepare(tree, recipe, onto=base if tree != base else None)
 
     def _make_runner(self) -> Callable[..., Awaitable[PreparationRun]]:
         async def run(folder: object, command: str) -> PreparationRun:

@@ -296,7 +296,7 @@ class CheckRunner:
             return None
         job.enter("preparing", command)
         recipe = await self.make_recipe(command, tier, required=job.profile.isolated_only)
-        return await space.checkouts.prepare(tree, recipe, onto=onto)
+        return await space.checkouts.environments.prepare(tree, recipe, onto=onto)
 
     async def make_recipe(self, command: str, tier: Tier = "plain", *, required: bool = False) -> PreparationRecipe:
         """Make the recipe of a preparation: confined as checks are, and at least as the agent whose work it may be."""

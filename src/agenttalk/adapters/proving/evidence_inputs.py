@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -262,10 +263,9 @@ def proof_of_dropped(taken: AttemptCommit, candidate: MergeCandidate) -> WorkPro
 async def find_twins(space: PlanWorkspace, performance: Performance, candidate: MergeCandidate) -> list[str]:
     """Find outputs that differ from the file of that name in the tree: what is checked must be what is delivered."""
     faults: list[str] = []
-    known = (await space.trees.find_covered(candidate.tree)).files if performance.outputs else {}
     for output in performance.outputs:
         path = output_path_of(output)
-        data = await space.trees.read(candidate.tree, path) if path in known else None
+        data = await space.trees.read(candidate.tree, path)
         if data is not None and wire.sha256(data) != output.sha256:
             faults.append(check_words.OTHER_THAN_IN_TREE(path=path))
     return faults
@@ -295,12 +295,12 @@ async def find_runner_paths(space: PlanWorkspace, tree: str, promise: Completion
         for check in runs
         for path in check_results.list_shadowing_files(check)
     }
-    return frozenset(named & (await space.trees.find_covered(tree)).files.keys()) if named else frozenset()
+    return frozenset(named & (await space.trees.list_files(tree)).files) if named else frozenset()
 
 
 async def find_standing(space: PlanWorkspace, tree: str, promise: CompletionPromise | None) -> tuple[str, ...]:
     """List the files of a tree from before the work that its checks protect."""
-    base = FileTree.from_paths((await space.trees.find_covered(await space.base())).files)
+    base = await space.trees.list_files(await space.base())
     return await find_guarded(space, tree, protection.derive_protection(promise, base))
 
 
@@ -309,9 +309,15 @@ async def find_guarded(space: PlanWorkspace, tree: str, protected: Protection) -
 
     All are watched; the first ones are mounts of their own.
     """
-    named = (await space.trees.find_covered(tree, protected.said)).files
-    rest = (path for path in (await space.trees.find_covered(tree, protected)).files if path not in named)
-    return (*named, *sorted(rest, key=test_runners.is_test))
+    paths = (await space.trees.list_files(tree)).files
+    return await asyncio.to_thread(_order_guarded, paths, protected)
+
+
+def _order_guarded(paths: Collection[str], protected: Protection) -> tuple[str, ...]:
+    guarded = sorted(protected.filter_paths(paths))
+    named = frozenset(protected.said.filter_paths(guarded))
+    rest = sorted((path for path in guarded if path not in named), key=test_runners.is_test)
+    return (*(path for path in guarded if path in named), *rest)
 
 
 def git_facts(promise: CompletionPromise | None, taken: AttemptCommit, candidate: MergeCandidate) -> GitFacts | None:

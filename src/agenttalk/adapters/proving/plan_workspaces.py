@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agenttalk.adapters.workspaces.git import FOLDER
 from agenttalk.adapters.workspaces.paths import WorkspaceSettings
@@ -17,8 +17,6 @@ from agenttalk.ports.agents import Job
 from agenttalk.rules.checks import protection
 from agenttalk.rules.checks.protection import FileTree, Protection
 
-_MOST_TREES: Final = 16
-
 
 class ProtectedTree(NamedTuple):
     """The tree where a plan began, and what a task may not change in it."""
@@ -28,12 +26,11 @@ class ProtectedTree(NamedTuple):
 
 
 class PlanWorkspaces:
-    """Opens the workspaces of a root, and remembers the trees where their plans began."""
+    """Opens the workspaces of a root."""
 
     def __init__(self, root: Path) -> None:
         self._folder = root.absolute() / FOLDER
         self._open: dict[str, PlanWorkspace] = {}
-        self._trees: dict[str, FileTree] = {}
         self._opening = asyncio.Lock()
 
     async def open(self, plan_id: str, repo: Repository) -> PlanWorkspace:
@@ -66,11 +63,5 @@ class PlanWorkspaces:
         self, space: PlanWorkspace, promise: CompletionPromise | None, others: Mapping[str, CompletionPromise]
     ) -> ProtectedTree:
         """Read the tree where a plan began, and derive what a task may not change in it."""
-        base = await space.base()
-        tree = self._trees.get(base)
-        if tree is None:
-            tree = FileTree.from_paths((await space.trees.find_covered(base)).files)
-            if len(self._trees) >= _MOST_TREES:
-                self._trees.clear()
-            self._trees[base] = tree
+        tree = await space.trees.list_files(await space.base())
         return ProtectedTree(tree, protection.derive_protection(promise, tree, others))

@@ -183,7 +183,7 @@ class WorkspaceProver:
 
     def end_plan(self, plan_id: str) -> None:
         """Free what is kept for a plan; see the port."""
-        self._candidates.in_background(self._workspaces.release(plan_id))
+        self._candidates.end_plan(plan_id, partial(self._workspaces.release, plan_id))
 
     async def close(self) -> None:
         """Free what is kept for all plans; see the port."""
@@ -196,7 +196,11 @@ class WorkspaceProver:
         tip = await self._tips.settle(space) if space is not None else ""
         command = shipment.repo.prepare if shipment.repo is not None else None
         recipe = await self._checks.make_recipe(command) if space is not None and command and checks else None
-        prepared = await space.checkouts.prepare(tip, recipe) if space is not None and recipe is not None else None
+        prepared = (
+            await space.checkouts.environments.prepare(tip, recipe)
+            if space is not None and recipe is not None
+            else None
+        )
         blobs = await self._blobs(shipment.board)
         files = {path: await blobs.get(sha256) for path, sha256 in shipment.files.items()} if checks else {}
         files_hash = wire.sha256(wire.write(dict(sorted(shipment.files.items()))))
@@ -282,7 +286,7 @@ class WorkspaceProver:
         commit = commit or await self._tips.settle(space)
         tree = await space.trees.tree_of(commit)
         command = job.repo.prepare if job.repo is not None else None
-        prepared = {inputs.PREPARED: await space.checkouts.prepare_key(tree, command)} if command else {}
+        prepared = {inputs.PREPARED: await space.checkouts.environments.prepare_key(tree, command)} if command else {}
         covered = await inputs.hash_covered(space, tree, globs)
         return BranchTip(commit, EvidenceBasis(tree, covered, inputs=prepared))
 
@@ -324,6 +328,6 @@ def _with_patch(job: Job, patch: str) -> Job:
 async def _refuse_visible(space: PlanWorkspace, promise: CompletionPromise | None, base: str) -> None:
     """Raise InputError when a file of a hidden check lies where the agent works."""
     for check in inputs.checks_of(promise):
-        for path in check.files or () if hidden_checks.is_hidden(check) else ():
+        for path in hidden_checks.list_files(check) if hidden_checks.is_hidden(check) else ():
             if await space.trees.read(base, path) is not None:
                 raise InputError(Code.CHECK_CANNOT_RUN, check_words.HIDDEN_IN_TREE(path=path, id=check.id))

@@ -99,10 +99,10 @@ class AttemptClones:
         folders.write(top / "state.json", json.dumps(state).encode())
         # The clone is complete: one rename puts it into its place, so a crash leaves no half clone there.
         folder = self._folder(attempt)
-        folders.remove(folder, self._home.trash)
-        folder.parent.mkdir(exist_ok=True)
-        top.rename(folder)
-        with self._guard:
+        with self._guard:  # `drop` of an earlier attempt may go on meanwhile
+            folders.remove(folder, self._home.trash)
+            folder.parent.mkdir(exist_ok=True)
+            top.rename(folder)
             self._fresh[attempt.task] = fresh
         borrowed = () if self._place.plain else (self._place.objects,)
         return Clone(attempt, folder / "tree", onto, start, patch, (*borrowed, *links.values()))
@@ -259,19 +259,16 @@ class AttemptClones:
     @threaded
     def drop(self, attempt: WorkspaceAttempt, *, keep: bool = False) -> None:
         """Remove an attempt's clone. Its commit stays. With `keep`, the next attempt may have the files."""
-        if self._read_state(attempt) is None:
-            return
-        folder = self._folder(attempt)
         with self._guard:
+            if self._read_state(attempt) is None:
+                return
             fresh = self._fresh.pop(attempt.task, None)
-            is_spare = keep and len(self._spare) < _SPARE
-        if not is_spare or fresh is None or fresh.attempt != attempt.key:
-            folders.remove(folder, self._home.trash)
-            return
-        top = self._home.temporary / folders.new_name()
-        folder.rename(top)
-        with self._guard:
-            self._spare.append((top, fresh))
+            top = self._home.temporary / folders.new_name()
+            self._folder(attempt).rename(top)
+            if keep and fresh is not None and fresh.attempt == attempt.key and len(self._spare) < _SPARE:
+                self._spare.append((top, fresh))
+                return
+        folders.remove(top, self._home.trash)
 
     @threaded
     def remove_spare(self) -> None:

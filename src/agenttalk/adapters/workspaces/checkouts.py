@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -15,7 +14,7 @@ from agenttalk.adapters.workspaces.async_methods import threaded
 from agenttalk.adapters.workspaces.link_layout import LinkLayout
 from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.adapters.workspaces.paths import WorkspaceFolder
-from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparedEnvironment, PreparedTree
+from agenttalk.adapters.workspaces.preparation import PreparedEnvironment, PreparedEnvironments, PreparedTree
 from agenttalk.adapters.workspaces.results import SealedCheckout
 from agenttalk.adapters.workspaces.sealed_trees import (
     CheckRepositories,
@@ -26,7 +25,7 @@ from agenttalk.adapters.workspaces.sealed_trees import (
     write_fresh,
 )
 from agenttalk.adapters.workspaces.tree_reader import Listing
-from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.ports.agents import UserPlace
 
 _IDLE: Final = 8
@@ -50,16 +49,13 @@ class Checkouts:
         """With a `place`, sandboxed checks see trees there, with a .git whose history begins at `base`."""
         self._objects = objects
         self._sealed = home / "sealed"
-        self._prepared = home / "prepared"
         self._trash = trash
         self._folder = folder
         self._links = {path: folder / path for path in link}
         self._copies = (folder, home)
         """Where other copies of the tree are."""
         self._layout: LinkLayout | None = None
-        self._taken: set[Path] = set()
-        """Environments that are in use."""
-        self._preparing = asyncio.Lock()
+        self.environments = PreparedEnvironments(objects, home / "prepared", trash, self._copies)
         self._guard = threading.Lock()
         self._idle: list[WarmTree] = []
         """Folders for trees that are not in use."""
@@ -85,15 +81,8 @@ class Checkouts:
                 for each in opened:
                     await self._set_aside(each)
             return
-        environment = await self._take(prepared)
-        try:
-            checkout = await self._lay(tree, environment)
-            try:
-                yield checkout
-            finally:
-                await self._clear(environment)
-        finally:
-            self._taken.discard(environment.folder)
+        async with self.environments.open(prepared) as environment:
+            yield await self._lay(tree, environment)
 
     @threaded
     def _seal(self, tree: str, opened: list[LayeredTree | WarmTree], *, layered: bool) -> SealedCheckout:
@@ -112,7 +101,7 @@ class Checkouts:
         if old is not None:
             try:
                 warm = lay_over_warm(self._objects, old, listing)
-            except OSError:  # what was left there cannot be removed
+            except (OSError, MachineError):  # what was left there cannot be removed, or is in git's way
                 warm = None
             if warm is None:
                 folders.remove(old.top, self._trash)
@@ -171,14 +160,6 @@ class Checkouts:
         made = tuple(folder / path for path in environment.paths)
         return SealedCheckout(folder, tuple(links.values()), made, place=self._find_place(tree, folder, prepared=True))
 
-    @threaded
-    def _clear(self, environment: PreparedEnvironment) -> None:
-        preparation.clear_environment(environment, self._trash)
-
-    @threaded
-    def _remove(self, top: Path) -> None:
-        folders.remove(top, self._trash)
-
     def link_paths(
         self, top: Path, listing: Listing, prepared: PreparedTree | None = None, *, final: Path | None = None
     ) -> dict[str, Path]:
@@ -209,71 +190,6 @@ class Checkouts:
                 hint = "take it out of workspace.link or workspace.prepare, or out of the tree"
                 raise UsageError(Code.NAME_TAKEN, message, hint=hint)
 
-    async def prepare(self, tree: str, recipe: PreparationRecipe, *, onto: str | None = None) -> PreparedTree:
-        """Run a command in a clean copy of a tree, once per content of its lock files, and keep what it makes.
-
-        Kept is every path that is there afterwards and was not before, for example `.venv` or `node_modules`. With
-        `onto`, the tree is unchecked work on top of that commit: with the same lock files the commit is prepared
-        instead, and with others the result is for this tree alone. Raises MachineError (COMMAND_FAILED) when the
-        command fails, and UsageError (LINK_LEADS_AWAY) when the result refers to another copy of the tree; nothing is
-        kept then.
-        """
-        key, name, source = await self._named(tree, recipe, onto)
-        async with self._preparing:
-            intact = await self._intact(name, frozenset())
-            environment = intact or await self._make(name, source, recipe)
-        return PreparedTree(key, name, source, recipe, environment)
-
-    @threaded
-    def prepare_key(self, tree: str, command: str) -> str:
-        """Compute the key that says whether something prepared still fits a tree."""
-        return preparation.preparation_key(self._objects.listing(tree), command)
-
-    @threaded
-    def _named(self, tree: str, recipe: PreparationRecipe, onto: str | None) -> tuple[str, str, str]:
-        """Return the key, the name, and the tree to prepare: that of the branch, if its lock files are the same."""
-        key = preparation.preparation_key(self._objects.listing(tree), recipe.command)
-        if onto is None or key == preparation.preparation_key(self._objects.listing(onto), recipe.command):
-            return key, preparation.environment_name(key, recipe), onto or tree
-        return key, preparation.environment_name(key, recipe, self._objects.tree_of(tree)), tree
-
-    async def _take(self, prepared: PreparedTree) -> PreparedEnvironment:
-        """Reserve an environment that is not in use."""
-        async with self._preparing:
-            intact = await self._intact(prepared.name, frozenset(self._taken))
-            environment = intact or await self._make(prepared.name, prepared.tree, prepared.recipe)
-            self._taken.add(environment.folder)
-            return environment
-
-    @threaded
-    def _intact(self, name: str, taken: frozenset[Path]) -> PreparedEnvironment | None:
-        free = (
-            environment
-            for environment in preparation.list_environments(self._prepared, name)
-            if environment.folder not in taken
-        )
-        return next((environment for environment in free if preparation.is_intact(environment)), None)
-
-    async def _make(self, name: str, tree: str, recipe: PreparationRecipe) -> PreparedEnvironment:
-        top = await self._copy(name, tree)
-        try:
-            preparation.refuse_failure(await recipe.run(top / "tree", recipe.command))
-            return await self._keep(top, tree)
-        except BaseException:
-            await self._remove(top)
-            raise
-
-    @threaded
-    def _copy(self, name: str, tree: str) -> Path:
-        top = self._prepared / f"{name}-{os.urandom(4).hex()}"
-        (top / "tree").mkdir(parents=True)
-        self._objects.checkout(tree, top / "tree", top / "index")
-        return top
-
-    @threaded
-    def _keep(self, top: Path, tree: str) -> PreparedEnvironment:
-        return preparation.keep_environment(top, self._objects.listing(tree), self._copies)
-
     def remove_leftovers(self) -> None:
         """Remove checkouts that earlier processes left. Nothing may be checked meanwhile."""
         with self._guard:
@@ -284,4 +200,4 @@ class Checkouts:
     def sweep(self) -> None:
         """Remove what earlier processes left, also prepared environments that are not complete."""
         self.remove_leftovers()
-        preparation.sweep(self._prepared, self._trash)
+        self.environments.sweep()

@@ -52,6 +52,10 @@ _CONFIG: Final = {
     "protocol.allow": "never",
     "submodule.recurse": "false",
 }
+_BRANCH: Final = "ref: refs/heads/"
+"""How the file HEAD begins when a branch is checked out."""
+_REFTABLE: Final = "ref: refs/heads/.invalid"
+"""What it says in a repository with the refs in tables."""
 FOLDER: Final = "workspaces"
 """Below the root: the clones that agents work in, and the checkouts for checks."""
 KEPT: Final = "kept.git"
@@ -145,6 +149,16 @@ class Git:
         if process.returncode not in ok and not cut:
             raise _failed(args, message or f"it ended with code {process.returncode}")
         return GitAnswer(process.returncode, out, message, cut)
+
+    def find_branch(self, git_dir: Path) -> str:
+        """Find the branch that is checked out; empty if none is. Asks git only if the file HEAD does not say it."""
+        head = git_dir / "HEAD"
+        if not head.is_symlink():  # a link, as old versions of git made it, has the content of the branch
+            text = head.read_text(errors="surrogateescape").strip()
+            if text.startswith(_BRANCH) and text != _REFTABLE:
+                return text.removeprefix(_BRANCH)
+        found = self.call("symbolic-ref", "--quiet", "HEAD", at=GitLocation(git_dir), ok=(0, 1)).line
+        return found.removeprefix("refs/heads/")
 
     def start(self, *args: str, at: GitLocation) -> subprocess.Popen[bytes]:
         """Start a git that answers questions on its pipes until they are closed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import stat
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -82,9 +83,23 @@ class GitRefs:
 
     def read(self, prefix: str) -> dict[str, str]:
         """Return every ref with a prefix."""
+        if not self._may_have(prefix):
+            return {}
         wanted = ("for-each-ref", "--format=%(objectname) %(refname)", prefix)
         lines = self._git.call(*wanted, at=self.location).out.decode().splitlines()
         return {name: oid for oid, name in (line.split(" ", 1) for line in lines)}
+
+    def _may_have(self, prefix: str) -> bool:
+        """Return whether there may be refs with a prefix, as far as files say. Those of git's reftable say nothing."""
+        git_dir = self.location.git_dir
+        place, packed = git_dir / prefix, git_dir / "packed-refs"
+        # In this order: git packs a ref before it removes the file.
+        if (git_dir / "reftable").exists() or place.is_file() or (place.is_dir() and any(place.iterdir())):
+            return True
+        try:
+            return f" {prefix}".encode() in packed.read_bytes()
+        except FileNotFoundError:
+            return False
 
     def move(self, ref: str, new: str, old: str | None, *, why: str, mark: str = "") -> bool:
         """Compare and swap: move a ref that is at `old` (None: missing). False if it is elsewhere.
@@ -274,7 +289,10 @@ class GitObjects:
         at = 0
         for _ in oids:
             end = out.index(b"\n", at)
-            size = int(out[at:end].split()[-1])
+            name, kind, *sizes = out[at:end].split()
+            if not sizes:
+                raise missing_object(name.decode(), kind.decode())
+            size = int(sizes[0])
             yield out[end + 1 : end + 1 + size]
             at = end + 2 + size
 
@@ -363,9 +381,10 @@ class GitObjects:
             oid = hash_object(self.algorithm, kind, data)
             written.append(oid)
             path = self.store / oid[:2] / oid[2:]
-            if path.exists():
+            with suppress(FileNotFoundError, PermissionError):
+                os.utime(path)  # git deletes objects that are old and that no ref names yet
                 continue
-            path.parent.mkdir(exist_ok=True)
+            self._make_folder(path.parent)
             new = path.with_name(f"tmp_obj_{secrets.token_hex(6)}")  # a name that git removes if it is left behind
             descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
             with os.fdopen(descriptor, "wb") as file:
@@ -374,6 +393,16 @@ class GitObjects:
                 os.fsync(descriptor)
             new.rename(path)
         return written
+
+    def _make_folder(self, folder: Path) -> None:
+        """Make a folder for objects, with the rights of the one above it: a group may share the repository."""
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            return
+        rights = stat.S_IMODE(self.store.stat().st_mode)
+        if rights != stat.S_IMODE(folder.stat().st_mode):
+            folder.chmod(rights)
 
     def checkout(self, tree: str, target: Path, index: Path) -> None:
         """Write a tree into an empty folder, byte for byte. `index` becomes its index."""

@@ -200,16 +200,6 @@ def clone_dir(
     head = own / "refs" / "heads" / branch
     head.parent.mkdir(parents=True, exist_ok=True)
     head.write_text(f"{start}\n")
-    tags = sorted(objects.refs.read("refs/tags").items()) if _may_have_tags(objects.refs.location.git_dir) else ()
+    tags = sorted(objects.refs.read("refs/tags").items())
     (own / "packed-refs").write_text("".join(f"{oid} {name}\n" for name, oid in tags))
     shutil.copy2(index, own / "index")
-
-
-def _may_have_tags(git_dir: Path) -> bool:
-    """Return whether a repository has tags, as far as its files say. Those of git's reftable say nothing."""
-    packed = git_dir / "packed-refs"
-    return (
-        (git_dir / "reftable").exists()
-        or any((git_dir / "refs" / "tags").glob("*"))
-        or (packed.exists() and b" refs/tags/" in packed.read_bytes())
-    )

@@ -7,18 +7,21 @@ the other, around what it made. Trees that are checked at the same time get diff
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import stat
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from agenttalk.adapters.workspaces import folders, tree_reader
+from agenttalk.adapters.workspaces.async_methods import threaded
+from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.rules.core import scope
@@ -184,14 +187,6 @@ def _bound(folder: Path, paths: tuple[str, ...], elsewhere: tuple[Path, ...]) ->
             refuse_lead(lead, elsewhere, "workspace.prepare")
 
 
-def sweep(home: Path, trash: Path) -> None:
-    """Remove what was never finished, or has changed."""
-    for path in list(home.iterdir()) if home.is_dir() else []:
-        environment = _read_note(path) if _NAME.match(path.name) else None
-        if environment is None or not is_intact(environment):
-            folders.remove(path, trash)
-
-
 def refuse_failure(ran: PreparationRun) -> None:
     """Raise MachineError when a command failed."""
     if ran.code:
@@ -279,3 +274,103 @@ def _targets(path: Path) -> Iterator[Path]:
 
 def _is_folder(line: str) -> bool:
     return bool(line.strip()) and not line.startswith(("#", "import ", "import\t")) and "\0" not in line
+
+
+class PreparedEnvironments:
+    """Makes environments below `home`, and says which of them are in use. `copies` are other places of their trees."""
+
+    def __init__(self, objects: GitObjects, home: Path, trash: Path, copies: tuple[Path, ...]) -> None:
+        self._objects = objects
+        self._home = home
+        self._trash = trash
+        self._copies = copies
+        self._taken: set[Path] = set()
+        """Those that are in use."""
+        self._preparing = asyncio.Lock()
+
+    async def prepare(self, tree: str, recipe: PreparationRecipe, *, onto: str | None = None) -> PreparedTree:
+        """Run a command in a clean copy of a tree, once per content of its lock files, and keep what it makes.
+
+        Kept is every path that is there afterwards and was not before, for example `.venv` or `node_modules`. With
+        `onto`, the tree is unchecked work on top of that commit: with the same lock files the commit is prepared
+        instead, and with others the result is for this tree alone. Raises MachineError (COMMAND_FAILED) when the
+        command fails, and UsageError (LINK_LEADS_AWAY) when the result refers to another copy of the tree; nothing is
+        kept then.
+        """
+        key, name, source = await self._named(tree, recipe, onto)
+        async with self._preparing:
+            intact = await self._intact(name, frozenset())
+            environment = intact or await self._make(name, source, recipe)
+        return PreparedTree(key, name, source, recipe, environment)
+
+    @threaded
+    def prepare_key(self, tree: str, command: str) -> str:
+        """Compute the key that says whether something prepared still fits a tree."""
+        return preparation_key(self._objects.listing(tree), command)
+
+    @threaded
+    def _named(self, tree: str, recipe: PreparationRecipe, onto: str | None) -> tuple[str, str, str]:
+        """Return the key, the name, and the tree to prepare: that of the branch, if its lock files are the same."""
+        key = preparation_key(self._objects.listing(tree), recipe.command)
+        if onto is None or key == preparation_key(self._objects.listing(onto), recipe.command):
+            return key, environment_name(key, recipe), onto or tree
+        return key, environment_name(key, recipe, self._objects.tree_of(tree)), tree
+
+    @asynccontextmanager
+    async def open(self, prepared: PreparedTree) -> AsyncIterator[PreparedEnvironment]:
+        """Reserve an environment that is not in use. Afterwards nothing is left in it but what its command made."""
+        environment = await self._reserve(prepared)
+        try:
+            try:
+                yield environment
+            finally:
+                await self._clear(environment)
+        finally:
+            self._taken.discard(environment.folder)
+
+    async def _reserve(self, prepared: PreparedTree) -> PreparedEnvironment:
+        async with self._preparing:
+            intact = await self._intact(prepared.name, frozenset(self._taken))
+            environment = intact or await self._make(prepared.name, prepared.tree, prepared.recipe)
+            self._taken.add(environment.folder)
+            return environment
+
+    @threaded
+    def _intact(self, name: str, taken: frozenset[Path]) -> PreparedEnvironment | None:
+        free = (environment for environment in list_environments(self._home, name) if environment.folder not in taken)
+        return next((environment for environment in free if is_intact(environment)), None)
+
+    async def _make(self, name: str, tree: str, recipe: PreparationRecipe) -> PreparedEnvironment:
+        top = await self._copy(name, tree)
+        try:
+            refuse_failure(await recipe.run(top / "tree", recipe.command))
+            return await self._keep(top, tree)
+        except BaseException:
+            await self._remove(top)
+            raise
+
+    @threaded
+    def _copy(self, name: str, tree: str) -> Path:
+        top = self._home / f"{name}-{os.urandom(4).hex()}"
+        (top / "tree").mkdir(parents=True)
+        self._objects.checkout(tree, top / "tree", top / "index")
+        return top
+
+    @threaded
+    def _keep(self, top: Path, tree: str) -> PreparedEnvironment:
+        return keep_environment(top, self._objects.listing(tree), self._copies)
+
+    @threaded
+    def _clear(self, environment: PreparedEnvironment) -> None:
+        clear_environment(environment, self._trash)
+
+    @threaded
+    def _remove(self, top: Path) -> None:
+        folders.remove(top, self._trash)
+
+    def sweep(self) -> None:
+        """Remove what was never finished, or has changed."""
+        for path in list(self._home.iterdir()) if self._home.is_dir() else []:
+            environment = _read_note(path) if _NAME.match(path.name) else None
+            if environment is None or not is_intact(environment):
+                folders.remove(path, self._trash)

@@ -263,7 +263,13 @@ class LayeredTrees:
             mounts = self._start()
             if mounts is None:
                 return None
-            base, lower = self._find_pristine(tree, number)
+            try:
+                found = self._find_pristine(tree, number)
+            except OSError:  # another program removed files of it meanwhile
+                found = None
+            if found is None:
+                return None
+            base, lower = found
             # Counted before the lock is released: another thread could otherwise remove the pristine tree before it
             # is mounted.
             self._users[lower.top] += 1
@@ -304,10 +310,10 @@ class LayeredTrees:
             self._mounts = start_overlays(self._home)
         return self._mounts
 
-    def _find_pristine(self, tree: str, number: int) -> tuple[str, WarmTree]:
+    def _find_pristine(self, tree: str, number: int) -> tuple[str, WarmTree] | None:
         """Return a pristine tree to lay another over: a new one if the last was touched or is too different.
 
-        The proof counts for all who had drawn a number before it began.
+        The proof counts for all who had drawn a number before it began. None if the new one was touched at once.
         """
         drawn = next(self._asked)
         if (pristine := self._pristine) is not None:
@@ -319,6 +325,9 @@ class LayeredTrees:
                     return pristine.tree, pristine.warm
             self._forget_pristine()
         pristine = self._pristine = write_pristine(self._objects, tree, self._home)
+        if not pristine.is_untouched():
+            self._forget_pristine()
+            return None
         self._proven = drawn
         return pristine.tree, pristine.warm
 
@@ -485,8 +494,7 @@ class CheckRepositories:
         wanted = ("for-each-ref", f"--merged={parent}", "--format=%(objectname) %(refname)")
         listed = git.call(*wanted, "refs/heads", "refs/remotes", "refs/tags", at=at).out.decode(errors="replace")
         refs = sorted((line.split(" ", 1)[1], line) for line in listed.splitlines() if _OURS not in line)
-        own = GitLocation(self._folder.git_dir)
-        branch = git.call("symbolic-ref", "--quiet", "--short", "HEAD", at=own, ok=(0, 1)).line
+        branch = git.find_branch(self._folder.git_dir)
         branch = "" if branch.startswith(_OURS) else branch
         told = (parent, branch, "".join(f"{line}\n" for _, line in refs), self._read_config())
         digest = sha256("\0".join((str(self._folder.folder), *told)).encode(errors="replace")).hexdigest()

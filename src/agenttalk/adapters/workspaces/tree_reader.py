@@ -120,8 +120,9 @@ NO_RECORD: Final = FolderRecord()
 _SHORT: Final = 0xFFFF_FFFF
 """An index keeps 32 bits of a size or an inode."""
 _FIELDS: Final = struct.Struct(">10I")
-_LONG_NAME, _EXTENDED = 0x0FFF, 0x4000
-"""Flags of an entry: the length of its name, and whether there are more flags."""
+_EXTENDED: Final = 0x40
+"""The flag of an entry that has more flags."""
+_KIND, _FILES = 0o170000, frozenset({stat.S_IFREG, stat.S_IFLNK})
 
 
 def _index_entries(data: bytes, size: int) -> Iterator[tuple[str, tuple[str, FileStatus]]]:
@@ -133,12 +134,11 @@ def _index_entries(data: bytes, size: int) -> Iterator[tuple[str, tuple[str, Fil
     for _ in range(count):
         ctime, ctime_ns, mtime, mtime_ns, device, inode, mode, _, _, length = _FIELDS.unpack_from(data, at)
         name = at + 42 + size
-        flags = data[name - 2] << 8 | data[name - 1]
-        name += 2 if flags & _EXTENDED else 0
-        end = name + (flags & _LONG_NAME) if flags & _LONG_NAME != _LONG_NAME else data.index(b"\0", name)
-        if stat.S_ISREG(mode) or stat.S_ISLNK(mode):
+        name += 2 if data[name - 2] & _EXTENDED else 0
+        end = data.index(b"\0", name)
+        if mode & _KIND in _FILES:
             status = FileStatus(length, mtime * _SECOND + mtime_ns, ctime * _SECOND + ctime_ns, inode, device)
-            yield os.fsdecode(data[name:end]), (data[at + 40 : at + 40 + size].hex(), status)
+            yield str(data[name:end], "utf-8", "surrogateescape"), (data[at + 40 : at + 40 + size].hex(), status)
         at += (end - at + 8) & ~7  # padded with NULs, at least one
 
 
@@ -210,6 +210,7 @@ class TreeCheck:
         return path in self._known or path in self._folders
 
     def _collide(self, met: dict[str, str], here: str, name: str) -> None:
+        """Refuse what some file systems take for another entry of its folder, unless both were there before."""
         other = met.setdefault(names.fold_name(name), here)
         if other != here and not (self._is_known(here) and self._is_known(other)):
             self._refuse(here, check_words.MISTAKEN_FOR(name=other.rpartition("/")[2]))
@@ -262,7 +263,8 @@ class FolderWalk(TreeCheck):
         if depth > MAX_DEPTH:
             self._refuse(path, check_words.TOO_NESTED(depth=MAX_DEPTH))
             return
-        met: dict[str, str] = {}
+        taken: list[tuple[str, str]] = []
+        has_new = False
         foreign = self._rules.foreign
         with os.scandir(descriptor) as entries:
             children = sorted(entries, key=_name_of)
@@ -273,14 +275,17 @@ class FolderWalk(TreeCheck):
                 continue
             try:
                 status = entry.stat(follow_symlinks=False)
-                taken = self._take_known(here, status) or self._entry(
-                    descriptor, here, name, status, ignored=ignored, depth=depth
-                )
+                if not self._take_known(here, status):
+                    if not self._entry(descriptor, here, name, status, ignored=ignored, depth=depth):
+                        continue
+                    has_new = has_new or not self._is_known(here)
             except OSError as error:
                 self._refuse(here, check_words.UNREADABLE(error=error.strerror))
                 continue
-            if taken:
-                self._collide(met, here, name)
+            taken.append((here, name))
+        met: dict[str, str] = {}
+        for here, name in taken if has_new else ():
+            self._collide(met, here, name)
 
     def _take_known(self, path: str, status: os.stat_result) -> bool:
         """Take a file of the tree of which nothing was touched; return whether it is one."""
@@ -412,10 +417,10 @@ def parents(path: str) -> Iterator[str]:
 
 def list_folders(paths: Iterable[str]) -> set[str]:
     """Return the folders on the way to paths."""
-    found: set[str] = set()
-    for path in paths:
-        for above in parents(path):
+    found = {path.rpartition("/")[0] for path in paths}
+    for folder in list(found):
+        for above in parents(folder):
             if above in found:
                 break
             found.add(above)
-    return found
+    return found - {""}

@@ -69,7 +69,7 @@ class Landing:
         self.recover()
         if self._place.plain:
             return self._into_folder(tip)
-        branch = into or self._head().removeprefix("refs/heads/")
+        branch = into or self._objects.git.find_branch(self._place.git_dir)
         if not branch:
             return LandingRefusal("no branch is checked out")
         ref = f"refs/heads/{branch}"
@@ -83,11 +83,6 @@ class Landing:
             return new
         done = self._into_branch(ref, old, new)
         return done or LandingResult(new, "fast-forward" if new == tip else "merge")
-
-    def _head(self) -> str:
-        return self._objects.git.call(
-            "symbolic-ref", "--quiet", "HEAD", at=GitLocation(self._place.git_dir), ok=(0, 1)
-        ).line
 
     def _joined(self, old: str, tip: str, plan: str, branch: str, at: datetime) -> str | LandingRefusal:
         if is_ancestor(self._objects, old, tip):

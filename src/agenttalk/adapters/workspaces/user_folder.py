@@ -93,7 +93,7 @@ def find_repository(here: Path) -> UserRepository:
         if head.code:
             message = f"the repository {scope.display_path(str(top))} has no commit yet"
             raise UsageError(Code.NAME_UNKNOWN, message, hint="make a first commit: git add --all, git commit")
-        branch = git.call("symbolic-ref", "--quiet", "--short", "HEAD", at=at, ok=(0, 1)).line
+        branch = git.find_branch(place.git_dir)
         uncommitted = list_uncommitted(git, place)
         with _aside(git, place) as own:
             listed = ("ls-files", "-z", "--exclude-standard")

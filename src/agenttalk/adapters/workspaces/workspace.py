@@ -30,6 +30,7 @@ from agenttalk.adapters.workspaces.branch import PlanBranch
 from agenttalk.adapters.workspaces.checkouts import Checkouts
 from agenttalk.adapters.workspaces.git import Git
 from agenttalk.adapters.workspaces.merge import TEXT_LIMIT, MergeConflict
+from agenttalk.adapters.workspaces.object_reader import ObjectCache
 from agenttalk.adapters.workspaces.objects import GitObjects, TreeChange
 from agenttalk.adapters.workspaces.paths import WorkspaceHome, WorkspaceSettings
 from agenttalk.adapters.workspaces.results import (
@@ -44,9 +45,12 @@ from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.adapters.workspaces.user_branch import LandingRefusal, LandingResult
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.rules.changes.changed_files import ChangedFile
+from agenttalk.rules.checks.protection import FileTree
 from agenttalk.rules.core.scope import Globs, PathMatcher
 
 EVERYTHING: Final = Globs(otherwise=True)
+_FILE_TREES: Final = 4
+"""Trees whose paths are remembered."""
 
 
 class PlanTrees:
@@ -54,6 +58,7 @@ class PlanTrees:
 
     def __init__(self, objects: GitObjects) -> None:
         self._objects = objects
+        self._files: ObjectCache[str, FileTree] = ObjectCache(_FILE_TREES)
 
     @threaded
     def tree_of(self, commit: str) -> str:
@@ -92,6 +97,13 @@ class PlanTrees:
     def find_covered(self, tree: str, globs: PathMatcher = EVERYTHING) -> CoveredFiles:
         """Find the files of a tree that globs cover, by their content."""
         return _find_covered(self._objects.listing(tree), globs)
+
+    @threaded
+    def list_files(self, tree: str) -> FileTree:
+        """List the paths of the files of a tree."""
+        tree = self._objects.tree_of(tree)
+        known = self._files.get(tree)
+        return known or self._files.put(tree, FileTree.from_paths(self._objects.listing(tree)))
 
     @threaded
     def hash_covered(self, tree: str, globs: Mapping[str, Globs]) -> dict[str, str]:

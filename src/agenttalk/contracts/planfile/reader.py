@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, Final
@@ -45,6 +46,8 @@ from agenttalk.contracts.promise import (
     BrowserCheck,
     BrowserStep,
     Budget,
+    Case,
+    CasesCheck,
     Check,
     CompletionPromise,
     DoneCondition,
@@ -99,6 +102,25 @@ def plan_of(source: YamlSource) -> PlanFile:
     if plan is None or problems:
         raise plan_file_error(problems)
     return plan
+
+
+def read_cases(data: bytes) -> tuple[Case, ...]:
+    """Read a file of cases, in YAML or JSON. Raises ContractError with every problem."""
+    source = yaml_text.parse_yaml(data)
+    problems = list(source.problems)
+    if not isinstance(source.value, list):
+        raise plan_file_error([*problems, Problem(Code.FIELD_TYPE, "", "it must be a list of cases")])
+    cases = []
+    for at, value in enumerate(source.value):
+        problems += source.located(_strange((at,), value, Case))
+        try:
+            cases.append(Case.read(value))
+        except ValidationError as error:
+            found = [replace(each, field=f"[{at}].{each.field}".rstrip(".")) for each in problems_of(error)]
+            problems += source.located(found)
+    if problems:
+        raise plan_file_error(problems)
+    return tuple(cases)
 
 
 def _problems(error: ValidationError) -> Iterator[Problem]:
@@ -169,6 +191,7 @@ _KEYS: Final = {
 _CHECKS: Final[dict[str, type[Check]]] = {
     "run": RunCheck,
     "tests": TestsCheck,
+    "cases": CasesCheck,
     "mutants": MutantsCheck,
     "file": FileCheck,
     "json": JsonCheck,
@@ -181,7 +204,7 @@ _CHECKS: Final[dict[str, type[Check]]] = {
     "forge": ForgeCheck,
 }
 """Kinds of checks with known keys. Those of extensions have their own keys."""
-_CHECK_PARTS: Final[dict[str, type[Part]]] = {"requests": ServiceRequest, "steps": BrowserStep}
+_CHECK_PARTS: Final[dict[str, type[Part]]] = {"requests": ServiceRequest, "steps": BrowserStep, "cases": Case}
 _PROMISE_PARTS: Final[dict[str, type[Part]]] = {
     "acceptance": AcceptanceCriterion,
     "doneWhen": DoneCondition,

@@ -210,16 +210,17 @@ async def render_question(
     """Show a question; `why_not` is the error with which the last answer was refused."""
     found = await service.messages.find_question(request_id)
     exhibit = await exhibits.read_exhibit(service.deps, found)
-    for each in exhibit["files"]:
-        data = each.pop("beginning", None)
-        cut = data is not None and each["size_bytes"] > len(data)
-        each |= {"text": files.decode_text(data, cut=cut) if data else None, "cut": cut}
+    shown = []
+    for file in exhibit["files"]:
+        data = file.get("beginning")
+        cut = data is not None and file["size_bytes"] > len(data)
+        shown.append({**file, "text": files.decode_text(data, cut=cut) if data else None, "cut": cut})
     return render_page(
         "question",
         reader,
         status,
         asked=found.as_json(),
-        exhibit=exhibit,
+        exhibit={**exhibit, "files": shown},
         changed=diffs.split_diff(exhibit["diff"] or ""),
         why_not=why_not,
         notes=notes,

@@ -255,7 +255,7 @@ class CodingAttempt:
     confined: bool
     transcript: Transcript
     shut_out: str = ""
-    """What to do if it fails, because no key and no login was found for it."""
+    """The advice for a failed turn, where no key and no login was found for it."""
     account: RunSummary = field(default_factory=RunSummary)
     seconds: float = 0.0
     runs: int = 0

@@ -1,4 +1,4 @@
-"""What a program of an agent may touch: its attempt's folder, and of where it works what its promise's scope allows."""
+"""Confines a program of an agent to its attempt's folder, and where it works to the scope of its promise."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ConfinementBuilder:
     command: Command
     api: EngineAddress | None = None
     needs: tuple[Path, ...] = ()
-    """What the working directory needs from elsewhere."""
+    """Places elsewhere that the working directory needs."""
 
     async def build(self) -> Confinement:
         """Build what the turn may touch. Raises InputError for a tree that is too deep."""
@@ -49,14 +49,16 @@ class ConfinementBuilder:
 
     def _view(self) -> WritableView:
         root, cwd = self.seat.root, self.layout.cwd
+        promise = self.command.promise
+        scope = (promise.allowed_scope, promise.disallowed_scope) if promise else ((), ())
+        if not any(scope):  # the whole tree is writable
+            return writable_view.build_view(*scope, TreeListing())
         skipped = {_REPOSITORY, self._turns.rpartition("/")[2]}
         folders: set[str] = set()
         files: set[str] = set()
         links: set[str] = set()
         for path, entry in _walk(root, cwd, "", skipped, _DEEPEST):
             {"folder": folders, "regular": files}.get(entry.kind, links).add(path)
-        promise = self.command.promise
-        scope = (promise.allowed_scope, promise.disallowed_scope) if promise else ((), ())
         view = writable_view.build_view(*scope, TreeListing(frozenset(folders), frozenset(files), frozenset(links)))
         for folder in view.make:
             root.make_folder(f"{cwd}/{folder}")

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.model_use import LlmUse, LocalUse
 from agenttalk.engine.agents import inputs
@@ -111,7 +112,7 @@ class ModelAgents(ProgramAgents):
     async def _call(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> _Call:
         """Prepare the call of the model. Raises InputError when it cannot be asked, or cannot be shown an input."""
         use = _use_of(job)
-        told: dict[str, Any] = use.model_dump(mode="json", exclude_none=True)
+        told: JsonObject = use.model_dump(mode="json", exclude_none=True)
         if isinstance(use, LocalUse):
             told["model_file"] = str(seat.root.path.absolute() / use.model_file)
         judges = turn.env.get("AGENTTALK_MODE") == "validate"

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
 from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError
 from agenttalk.engine.agents import attempt_folders, outputs, prompt_record, stray_files
 from agenttalk.engine.agents.confinement import ConfinementBuilder
@@ -223,7 +224,7 @@ def _is_feedback(file: InputContent) -> bool:
     return file.input_name == rework.FEEDBACK_INPUT or file.path.rpartition("/")[2] == rework.FEEDBACK
 
 
-def _read_judgement(seat: AgentInPlan, layout: AttemptPaths, stdout: bytes) -> dict[str, Any] | None:
+def _read_judgement(seat: AgentInPlan, layout: AttemptPaths, stdout: bytes) -> JsonObject | None:
     """Read the judgement that a program wrote, or printed last."""
     try:
         file = seat.root.read(layout.result, _JUDGEMENT) if seat.root.exists(layout.result) else None

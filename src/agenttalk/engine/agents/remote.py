@@ -66,7 +66,7 @@ class RemoteInput(TypedDict):
 
 
 class RemoteRepositoryAddress(TypedDict):
-    """Where a remote agent fetches what it builds on, and where it hands its tree in."""
+    """The addresses at which a remote agent fetches what it builds on and hands in its tree."""
 
     fetch: str
     """The path that git fetches from, with the token of the attempt."""
@@ -94,7 +94,7 @@ class ClaimedAttempt(TakenAttempt):
 
 
 class RemoteQueue(TypedDict):
-    """What a remote agent has taken, what it could take, and what waits behind that."""
+    """The tasks that a remote agent has taken, those it could take, and those that wait behind them."""
 
     agent_id: str
     taken: list[TakenAttempt]

@@ -48,9 +48,10 @@ class Transcript:
         self._at += len(line)
         self.written += 1
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, str | int]:
         """Return the record of the transcript for the ledger."""
-        told = {"file": self.path, "count": self.count, "sha256": f"sha256:{self._hash.hexdigest()}"}
+        digest = f"sha256:{self._hash.hexdigest()}"
+        told: dict[str, str | int] = {"file": self.path, "count": self.count, "sha256": digest}
         return told if self.written == self.count else {**told, "written": self.written}
 
 

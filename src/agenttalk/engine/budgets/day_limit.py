@@ -89,7 +89,7 @@ async def reset(deps: Deps, *, by: str) -> None:
 
 
 class DayView(DaySpending):
-    """What was spent today, who set the limit, and when paused work continues."""
+    """The spending of today, who set the limit, and when paused work continues."""
 
     configured_usd: float | None
     set_by: str | None

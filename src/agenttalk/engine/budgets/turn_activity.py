@@ -1,4 +1,4 @@
-"""What a running turn is doing: kept in memory while it runs, for people who watch, and read by nothing else."""
+"""The activity of a running turn: kept in memory while it runs, for people who watch, and read by nothing else."""
 
 from __future__ import annotations
 

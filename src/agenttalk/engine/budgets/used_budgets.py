@@ -57,7 +57,7 @@ class Sharer(Protocol):
 
 @dataclass(slots=True)
 class SharedUsage:
-    """What a plan or a day has used: the counter, and what running turns have reported."""
+    """The usage of a plan or a day: the counter, and the reports of running turns."""
 
     base: UsageTotals = NOTHING
     elsewhere: UsageTotals = NOTHING
@@ -127,7 +127,7 @@ class Budgets:
     """The budgets of a root that several tasks share."""
 
     day_cost_usd: float | None = None
-    """What may be spent on a day; it can change while plans run."""
+    """The limit of a day's spending; it can change while plans run."""
     tallies: dict[tuple[str, str], SharedUsage] = field(default_factory=dict)
     """Board and name → what was used."""
 
@@ -181,7 +181,7 @@ async def refresh_day_costs(deps: Deps, purse: Budgets) -> None:
 
 
 class DaySpending(TypedDict):
-    """What was spent today of the limit."""
+    """The part of the limit that was spent today."""
 
     day: str
     limit_usd: float | None

@@ -60,7 +60,7 @@ class SandboxPaths:
     """The operator's files, and those in the root: state, settings, work of all agents. A confined
     process names which of these are its own."""
     readable: tuple[Path, ...] = ()
-    """What programs need, wherever it is, such as the interpreter."""
+    """Places that programs need, such as that of the interpreter."""
     home: Path | None = None
     """The home folder of the engine's user, where coding agents keep logins."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import MEANINGS, Code
 from agenttalk.ports.statements.core import PUT_BLOB
 from agenttalk.ports.statements.messages import ADD_DEADLETTER, JOURNAL_GROWN, SHOW_VIEW, TALLY, VIEW_EXISTS
@@ -36,7 +37,7 @@ class RecordSource:
     task_id: str | None = None
     command_id: str | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, str]:
         """Return only the fields that are known."""
         fields = {"agent_id": self.agent_id, "task_id": self.task_id, "command_id": self.command_id}
         return {key: value for key, value in fields.items() if value is not None}
@@ -84,14 +85,14 @@ def alert(
     key: str,
     severity: Severity = "ERROR",
     source: RecordSource | None = None,
-    details: dict[str, Any] | None = None,
+    details: JsonObject | None = None,
 ) -> bool:
     """Raise an alert, once for each key; False when it was raised before."""
     alert_id = derive_id("alert", f"{plan_id}/{code}/{key}")
     path = f"alerts/{plan_id}/{alert_id}.json"
     if tx.run(VIEW_EXISTS, path=path):
         return False
-    body: dict[str, Any] = {
+    body: JsonObject = {
         "schema_version": "1.0",
         "alert_id": alert_id,
         "plan_id": plan_id,
@@ -118,12 +119,12 @@ class JournalMessage:
     task_id: str | None = None
     command_id: str | None = None
     output_name: str | None = None
-    files: tuple[dict[str, Any], ...] = ()
+    files: tuple[JsonObject, ...] = ()
 
 
 def make_journal_line(
     letter: JournalMessage, status: DeliveryStatus, *, at: str, delivery_id: str, to: str | None = None, **more: Any
-) -> dict[str, Any]:
+) -> JsonObject:
     """Make one line of the plan's deliveries.jsonl."""
     entry = {  # a DeliveryEntry; the letter was read strictly when it came, so it is not checked once more
         "schema_version": "1.0",
@@ -261,7 +262,7 @@ def write_dead_letter(tx: Tx, refused: RefusedMessage, *, at: str) -> bool:
     return True
 
 
-def _entry(refused: RefusedMessage, deadletter_id: str, *, retriable: bool, at: str) -> dict[str, Any]:
+def _entry(refused: RefusedMessage, deadletter_id: str, *, retriable: bool, at: str) -> JsonObject:
     """Make the document of a dead letter."""
     original = {
         "file_name": refused.name,
@@ -297,5 +298,5 @@ REPLAYABLE: Final = frozenset(
 """Refusals that a change of the plan, the agents or the files can undo."""
 
 
-def _shown(problem: Problem) -> dict[str, Any]:
+def _shown(problem: Problem) -> dict[str, str | None]:
     return {"code": str(problem.code), "field": problem.field, "message": problem.message, "hint": problem.hint}

@@ -169,7 +169,7 @@ def _files(folder: Folder, top: str, depth: int, since: int, spared: str = "") -
     """List files that were changed since then, by the file system's own time, which no program can set."""
     try:
         with folder.open_folder(top) as here:
-            entries = sorted(here.scan())
+            entries = sorted(entry for entry in here.scan() if entry.kind == "folder" or entry.ctime_ns >= since)
     except MissingError:
         return
     except MachineError as error:
@@ -181,5 +181,5 @@ def _files(folder: Folder, top: str, depth: int, since: int, spared: str = "") -
             if not depth:
                 raise InputError(Code.FILE_UNSAFE, f"the folders of {top!r} are nested too deeply to be searched")
             yield from _files(folder, f"{top}/{entry.name}", depth - 1, since, spared)
-        elif entry.kind == "regular" and entry.ctime_ns >= since:
+        elif entry.kind == "regular":
             yield f"{top}/{entry.name}"

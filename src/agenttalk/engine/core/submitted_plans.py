@@ -1,4 +1,4 @@
-"""What submissions of plans leave for later steps of the same process: nothing is read back that was just written."""
+"""Keeps submitted plans for later steps of the same process, so that nothing is read back that was just written."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TaskDefinition:
 
 @dataclass(frozen=True, slots=True)
 class TaskLinks:
-    """Which tasks run only if another activates them, by a branch or by failing; and which tasks wait for which."""
+    """The links between tasks: those that activate another, by a branch or by failing, and those that wait for one."""
 
     conditional_tasks: dict[str, list[str]]
     activators: dict[str, list[str]]

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict, TypeVar, cast
 
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, ConflictError, UsageError
 from agenttalk.engine.core import boards, records
 from agenttalk.engine.core.access import Caller
@@ -68,7 +69,7 @@ class TaskContribution:
     body: str
     claims: Any = None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return only the fields that are set."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
@@ -87,7 +88,7 @@ class StoredContribution(TypedDict):
 
 
 class ContributionReceipt(TypedDict):
-    """What was stored of a comment or an output."""
+    """The receipt for a stored comment or output."""
 
     id: int
     at: str

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TaskUsage(TypedDict):
-    """What attempts took together."""
+    """The usage of all attempts together."""
 
     duration_s: float
     tokens: int
@@ -37,7 +37,7 @@ class AccountWaitView(TypedDict):
     until: str
     """When work continues by itself."""
     reason: str
-    """What the agent's program said."""
+    """The words of the agent's program."""
 
 
 class TaskView(TypedDict):
@@ -75,7 +75,7 @@ class TaskView(TypedDict):
     """When its agent took it, or since when it waits."""
     usage: TaskUsage | None
     activity: TaskActivity | None
-    """What is done for it at this moment; null when nothing is, and where no engine answers."""
+    """The work on it at this moment; null when there is none, and where no engine answers."""
 
 
 def describe_status(row: TaskStatusRow, stale: Collection[str] = ()) -> TaskView:

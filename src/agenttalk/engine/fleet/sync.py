@@ -23,7 +23,6 @@ from agenttalk.contracts.worker import (
     RepositoryBase,
     SyncAnswer,
     SyncRequest,
-    WorkerFacts,
     WorkerJob,
     WorkerState,
 )
@@ -33,17 +32,15 @@ from agenttalk.engine.core import access
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
-from agenttalk.engine.fleet.workers import Workers, read_labels, require_protocol
+from agenttalk.engine.fleet.workers import Workers, require_protocol, to_standing
 from agenttalk.ports.agents import Job
 from agenttalk.ports.statements.fleet import WorkerRow
 from agenttalk.rules.agents.progress_notes import Note
 from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.core.tokens import TokenSubject
 from agenttalk.rules.fleet.assignment import (
-    NearMatch,
     WorkerNeeds,
     WorkerStanding,
-    find_near_matches,
     needs_of,
     pick_offers,
 )
@@ -279,20 +276,8 @@ class WorkerSync:
         return [AttemptName(**_offer_fields(offer)) for offer in picked]
 
     async def _stand(self, row: WorkerRow, seen: SeenWorker, *, free: int) -> WorkerStanding:
-        facts = WorkerFacts.model_validate_json(bytes(row.facts))
-        return WorkerStanding(
-            row.id,
-            row.name,
-            row.pool,
-            frozenset(read_labels(row.labels)),
-            frozenset(facts.drivers),
-            frozenset(facts.programs),
-            frozenset(facts.sandboxes),
-            "draining" if seen.draining and row.state == "active" else row.state,
-            self._judge(seen),
-            row.pool in await self.workers.list_paused_pools(),
-            free,
-        )
+        paused = await self.workers.list_paused_pools()
+        return to_standing(row, paused, liveness=self._judge(seen), free=free, drains=seen.draining)
 
     def _judge(self, seen: SeenWorker) -> Liveness:
         if seen.hanging:
@@ -325,15 +310,6 @@ class WorkerSync:
                 }
             )
         return found
-
-    async def find_near_matches(self, needs: WorkerNeeds) -> list[NearMatch]:
-        """Find the workers of a pool, and what each lacks for a task that waits."""
-        standings = []
-        for row in await self.workers.list_all():
-            seen = self._seen.get(row.id, SeenWorker())
-            busy = sum(1 for each in seen.attempts if each.phase not in {"ended", "gone"})
-            standings.append(await self._stand(row, seen, free=seen.slots - busy))
-        return find_near_matches(needs, standings)
 
     def wake(self) -> None:
         """Make the answers that wait anew: the state of a worker or a pool was changed."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
+from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import format_instant
 from agenttalk.contracts.errors import Code, UsageError
@@ -29,7 +30,10 @@ from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.task_states import TurnEnding
 from agenttalk.rules.core.tokens import token_hash
 from agenttalk.rules.core.worker_tokens import worker_id
+from agenttalk.rules.fleet.assignment import WorkerStanding, find_near_matches, needs_of
+from agenttalk.rules.fleet.liveness import Liveness
 from agenttalk.rules.fleet.quarantine import count_failures, is_quarantined
+from agenttalk.rules.fleet.waiting import explain_wait
 from agenttalk.rules.text import turn_words
 
 INVITED_FOR: Final = timedelta(minutes=15)
@@ -145,6 +149,36 @@ class Workers:
                 tx.record(f"worker.{state}", f"workers/{worker}", {"by": by, "reason": reason})
 
         await system.transact(work)
+
+
+async def explain_waiting(deps: Deps, profile: AgentProfile) -> str:
+    """Say why a task of an agent waits for a worker, as far as the store knows; empty if it needs none."""
+    needs = needs_of(profile)
+    if needs is None:
+        return ""
+    workers = Workers(deps)
+    paused = await workers.list_paused_pools()
+    return explain_wait(needs, find_near_matches(needs, [to_standing(row, paused) for row in await workers.list_all()]))
+
+
+def to_standing(
+    row: WorkerRow, paused: Collection[str], *, liveness: Liveness = "online", free: int = 1, drains: bool = False
+) -> WorkerStanding:
+    """Return a worker as the choice of tasks sees it."""
+    facts = WorkerFacts.model_validate_json(bytes(row.facts))
+    return WorkerStanding(
+        row.id,
+        row.name,
+        row.pool,
+        frozenset(read_labels(row.labels)),
+        frozenset(facts.drivers),
+        frozenset(facts.programs),
+        frozenset(facts.sandboxes),
+        "draining" if drains and row.state == "active" else row.state,
+        liveness,
+        row.pool in paused,
+        free,
+    )
 
 
 def read_labels(text: str) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+
+from agenttalk.contracts.core.wire import JsonObject
 
 
 @dataclass(slots=True)
@@ -34,7 +35,7 @@ class TickReport:
         """Whether anything was done, so that another tick at once may find more."""
         return bool(self.claimed or self.archived or self.asked or self.ran or self.dead)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return it as JSON."""
         return asdict(self)
 

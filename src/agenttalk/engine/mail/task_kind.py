@@ -32,7 +32,7 @@ _NOTE_SIZE: Final = 4 * 1024
 
 
 class Replies(Protocol):
-    """Who knows which letters were answered."""
+    """Tells which letters were answered."""
 
     async def has_replied(self, task_id: str) -> bool:
         """Whether the addressee of a task has written a letter that answers its own."""

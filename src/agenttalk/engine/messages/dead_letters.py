@@ -9,9 +9,10 @@ from __future__ import annotations
 import heapq
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Final, NamedTuple, NotRequired, TypedDict
+from typing import Final, NamedTuple, NotRequired, TypedDict
 
 from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.contracts.errors import Code, InputError, MissingError, UsageError
 from agenttalk.engine.core import cursors, records
@@ -53,13 +54,13 @@ class DeadLetter:
     state: str
     at: str
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return it as JSON."""
         return asdict(self)
 
 
 class ReplayedDeadLetter(TypedDict):
-    """What became of a dead letter that was judged again."""
+    """The outcome of a dead letter that was judged again."""
 
     deadletter_id: str
     message_id: str | None

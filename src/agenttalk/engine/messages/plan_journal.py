@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import InputError, JsonError, MissingError
 from agenttalk.ports.folders import Folder
 
@@ -40,7 +41,7 @@ def has_command(root: Folder, plan_id: str, message_id: str, receiver: str, task
     return False
 
 
-def _read(line: bytes, message_id: str) -> dict[str, Any]:
+def _read(line: bytes, message_id: str) -> JsonObject:
     """Parse a line that may name a message; empty for any other line, and for half a line."""
     if message_id.encode() not in line:
         return {}

@@ -10,6 +10,7 @@ from typing import Any
 
 from agenttalk.contracts.command import ReexecuteRequest, Reexecution
 from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.validation import ArtifactValidationResult
@@ -97,7 +98,7 @@ def accept_refusal(
         body=body,
         at=at,
     )
-    told: dict[str, Any] = {"by": sender, "reason": said.validation_result.reason}
+    told = {"by": sender, "reason": said.validation_result.reason}
     tx.record("refusal.accepted", f"{plan.plan_id}/{node.task_id}", told)
     return None
 
@@ -114,6 +115,6 @@ def _read_received_hashes(tx: Tx, plan_id: str, task_id: str, receiver: str) -> 
     return found
 
 
-def _files(envelope: bytes) -> list[dict[str, Any]]:
+def _files(envelope: bytes) -> list[JsonObject]:
     payload: Any = json.loads(envelope)["payload"]
     return list(payload["files"])

@@ -29,7 +29,7 @@ _LONGEST: Final = 300
 
 
 class SentCommandReceipt(TypedDict):
-    """What became of a command that was sent in the operator's name."""
+    """The outcome of a command that was sent in the operator's name."""
 
     message_id: str
     command_id: str

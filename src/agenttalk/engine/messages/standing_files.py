@@ -39,7 +39,7 @@ class StandingFile(NamedTuple):
 
 @dataclass(slots=True)
 class StandingFiles:
-    """What a router has read and left where it lies. A router that has just started reads it once more."""
+    """Files that a router has read and left in place. A router that has just started reads them once more."""
 
     deps: Deps
     keys: set[str] = field(default_factory=set)

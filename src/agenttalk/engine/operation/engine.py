@@ -71,7 +71,7 @@ SettingsReload: TypeAlias = "Callable[[Engine, str], Awaitable[JsonObject]]"
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """What an engine does besides running plans, as its settings want it."""
+    """The tasks of an engine besides running plans, as its settings want them."""
 
     notifications: Notifier | None = None
     tracing: TraceExporter | None = None

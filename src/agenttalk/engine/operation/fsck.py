@@ -39,7 +39,7 @@ class IntegrityFault:
     plan_id: str
     what: str
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, str]:
         """Return it as JSON."""
         return asdict(self)
 

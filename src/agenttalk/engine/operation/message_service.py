@@ -18,7 +18,7 @@ from agenttalk.rules.people.attestation import UNKNOWN, AnswerProof
 
 
 class MessageService:
-    """What doors do with messages and questions.
+    """The actions of doors on messages and questions.
 
     `nudge` wakes the loops that react to a message, and `turn` is held while files are moved that the router moves.
     """

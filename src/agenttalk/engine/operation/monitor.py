@@ -6,9 +6,10 @@ import asyncio
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.contracts.generation import Repair
 from agenttalk.contracts.record import StatusHeartbeat, TaskStateReport
@@ -46,7 +47,7 @@ class MonitorReport:
     """Messages that are in no state, or in two."""
     problems: list[dict[str, str]] = field(default_factory=list)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return it as JSON."""
         return asdict(self)
 
@@ -147,7 +148,7 @@ class Monitor:
             )
 
 
-def _show_agent(tx: Tx, agent_id: str, body: dict[str, Any], repairs: tuple[Repair, ...], at: str) -> None:
+def _show_agent(tx: Tx, agent_id: str, body: JsonObject, repairs: tuple[Repair, ...], at: str) -> None:
     records.publish_file(tx, f"agent_status/{agent_id}.json", body)
     if repairs:
         tx.run(ADD_PLAN, plan_id=UNROUTED, origin="virtual")

@@ -30,7 +30,7 @@ NO_FILES: Final[Mapping[str, bytes]] = MappingProxyType({})
 
 
 class PlanService:
-    """What doors do with plans. Where no dispatcher runs, plans can only be read."""
+    """The actions of doors on plans. Where no dispatcher runs, plans can only be read."""
 
     def __init__(self, deps: Deps, dispatcher: Dispatcher | None, passes: Passes) -> None:
         self._deps = deps

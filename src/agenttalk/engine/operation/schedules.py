@@ -79,7 +79,7 @@ ScheduleView = TypedDict(
 
 
 class ScheduleChange(TypedDict):
-    """What an action did to a schedule: whether it changed, or the plan that it began."""
+    """The effect of an action on a schedule: whether it changed, or the plan that it began."""
 
     name: str
     changed: NotRequired[bool]

@@ -36,7 +36,7 @@ from agenttalk.rules.agents.progress_notes import Note
 
 @dataclass(frozen=True, slots=True)
 class EngineTools:
-    """What an engine can do only where adapters are at hand. A process without them leaves them out."""
+    """The tools of an engine that need adapters. A process without those has none of them."""
 
     collect: Callable[..., Awaitable[JsonObject]] | None = None
     """Removes garbage."""

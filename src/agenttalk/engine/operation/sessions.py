@@ -36,7 +36,7 @@ class Session:
     name: str
     """In whose name things are done."""
     form_key: str
-    """What every form of this session carries, and no other page can know."""
+    """A secret in every form of this session, which no other page can know."""
 
 
 @dataclass(slots=True)

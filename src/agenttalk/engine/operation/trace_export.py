@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.engine.agents.transcript import LARGEST
 from agenttalk.engine.core.boards import list_boards
@@ -224,7 +225,7 @@ def _move(tx: Tx, value: int) -> None:
     tx.run(SET_CURSOR, name=CURSOR, value=value)
 
 
-def _events(root: Folder, path: str, digest: str) -> list[dict[str, Any]]:
+def _events(root: Folder, path: str, digest: str) -> list[JsonObject]:
     """Read the events of an attempt; none if they do not match the hash in the ledger."""
     try:
         data = root.read(path, LARGEST)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.ports.statements.proof import ANSWER_DISPUTE, DISPUTE_OF_REQUEST, DISPUTES_OF
 from agenttalk.ports.storage import Tx
@@ -32,7 +32,7 @@ def disputes_to_json(found: Sequence[Dispute], plan_id: str, task_id: str) -> li
     return [{**each.as_json(), "moves_on": disputes.describe_next_step(each, plan_id, task_id)} for each in found]
 
 
-def make_issues(tx: Tx, plan_id: str, task_id: str) -> list[dict[str, Any]]:
+def make_issues(tx: Tx, plan_id: str, task_id: str) -> list[JsonObject]:
     """Return what the next command of a task tells its agent about its disputes."""
     return [
         {"severity": "MEDIUM", "category": "dispute", **with_messages({"description": text})}

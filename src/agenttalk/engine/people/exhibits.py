@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NotRequired, TypedDict
 
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.engine.budgets import denials
 from agenttalk.engine.budgets.denials import GateDenial
@@ -26,7 +27,40 @@ PREVIEWED: Final = 10
 """Files whose beginning is shown."""
 
 
-def describe_exhibit(exhibit: Exhibit, secrets: Secrets, *, shown: str = "") -> dict[str, Any]:
+class ExhibitFile(TypedDict):
+    """A file that a question names."""
+
+    name: str
+    path: str
+    sha256: str
+    size_bytes: NotRequired[int]
+    kept: NotRequired[bool]
+    """Whether its content is still there."""
+    beginning: NotRequired[bytes | None]
+
+
+class ExhibitDescription(TypedDict):
+    """The subject of a question, as the question has it."""
+
+    shown: NotRequired[str]
+    """The hash of the whole text."""
+    files: NotRequired[list[ExhibitFile]]
+    more_files: NotRequired[int]
+    diff: NotRequired[str]
+
+
+class ExhibitView(TypedDict):
+    """The subject of a decision: files with their beginnings, changes, and earlier rounds."""
+
+    files: list[ExhibitFile]
+    more_files: int
+    diff: str | None
+    commit: str | None
+    history: list[JsonObject]
+    gates: list[GateDenial]
+
+
+def describe_exhibit(exhibit: Exhibit, secrets: Secrets, *, shown: str = "") -> ExhibitDescription:
     """Describe the subject of a question; `read_exhibit` is the hash of the whole text, where it has one."""
     return {
         **({"shown": shown} if shown else {}),
@@ -43,20 +77,22 @@ def store_files(tx: Tx, exhibit: Exhibit) -> None:
             records.store_content(tx, each.data)
 
 
-def _file(file: OutputContent | InputContent) -> dict[str, Any]:
+def _file(file: OutputContent | InputContent) -> ExhibitFile:
     return {"name": file[0], "path": file.path, "sha256": file.sha256, "size_bytes": file.size}
 
 
-def files_of(criteria: Any) -> list[dict[str, Any]]:
+def files_of(criteria: Any) -> list[ExhibitFile]:
     """List the files that a question names in its criteria."""
     said = criteria.get("files") if isinstance(criteria, Mapping) else None
     if isinstance(said, Mapping):  # by path alone, as questions about rework name them
         said = [{"name": path, "path": path, "sha256": digest} for path, digest in said.items() if path != "commit"]
     named = said if isinstance(said, Sequence) and not isinstance(said, str) else ()
-    return [dict(each) for each in named if isinstance(each, Mapping) and isinstance(each.get("sha256"), str)]
+    files = [each for each in named if isinstance(each, Mapping) and isinstance(each.get("sha256"), str)]
+    copies: list[Any] = [dict(file) for file in files]
+    return copies
 
 
-async def read_exhibit(deps: Deps, request: questions.HumanQuestion) -> dict[str, Any]:
+async def read_exhibit(deps: Deps, request: questions.HumanQuestion) -> ExhibitView:
     """Describe the subject of a decision: files with their beginnings, changes, and earlier rounds."""
     criteria = request.document.needed.criteria
     blobs = await deps.stores.blobs(request.board)

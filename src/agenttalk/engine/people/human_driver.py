@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.contracts.promise import HumanCheck
@@ -14,6 +14,7 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import exhibits, questions
+from agenttalk.engine.people.questions import NeededAnswer
 from agenttalk.ports.agents import InputContent, Job
 from agenttalk.ports.proof import NO_EXHIBIT, Exhibit
 from agenttalk.ports.statements.people import REQUEST
@@ -40,7 +41,7 @@ async def confirm(deps: Deps, job: Job, check: HumanCheck, shown: str, exhibit: 
     request_id = make_question_id(job, check.id, shown)
     question = question_words.WORK(question=check.question, task=job.task_id, hash=shown)
     criteria = exhibits.describe_exhibit(exhibit, deps.secret_guard.secrets, shown=shown)
-    needed = {"decision": {"question": question}, "criteria": criteria}
+    needed: NeededAnswer = {"decision": {"question": question}, "criteria": criteria}
 
     def work(tx: Tx) -> str:
         exhibits.store_files(tx, exhibit)
@@ -66,7 +67,7 @@ async def wait_for_answer(store: Store, request_id: str) -> tuple[HumanIntervent
         await asyncio.sleep(POLL)
 
 
-def ask_about_job(tx: Tx, deps: Deps, job: Job, request_id: str, kind: str, title: str, needed: dict[str, Any]) -> str:
+def ask_about_job(tx: Tx, deps: Deps, job: Job, request_id: str, kind: str, title: str, needed: NeededAnswer) -> str:
     """Put a question about a job. Return its id."""
     now = deps.stamp()
     request = questions.new_request(
@@ -117,7 +118,7 @@ class HumanAgents:
             if job.inputs
             else None
         )
-        needed = {
+        needed: NeededAnswer = {
             "files": [{"name": name, "deliver_to_agent_id": job.agent_id} for name in missing],
             "decision": {"question": "\n\n".join([prompt, *told, *possible])},
             **({"criteria": criteria} if criteria is not None else {}),

@@ -12,6 +12,7 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import human_driver, questions
+from agenttalk.engine.people.questions import NeededAnswer
 from agenttalk.ports.agents import Job
 from agenttalk.ports.statements.people import REQUEST
 from agenttalk.ports.storage import Tx
@@ -75,8 +76,8 @@ class PermissionRequests:
         files = "".join(f"\n- {path}" for path in wish.paths)
         details = self.deps.secret_guard.secrets.redact(f"\n{wish.about}{files}")
         question = LINES(parts=[title, details.removeprefix("\n")])
-        options = [{"key": key, "label": question_words.label_option(key)} for key in ("allow", "refuse")]
-        needed = {"decision": {"question": cut(question, 4000), "options": options}}
+        options = questions.make_choices(("allow", "refuse"))
+        needed: NeededAnswer = {"decision": {"question": cut(question, 4000), "options": options}}
         return human_driver.ask_about_job(tx, self.deps, job, wanted, "APPROVAL", title, needed)
 
 

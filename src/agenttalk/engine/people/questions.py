@@ -8,9 +8,9 @@ operator switched that on; then nothing proves that a person wrote there.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, NamedTuple, TypedDict
+from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict
 
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.wire import JsonObject
@@ -41,6 +41,46 @@ LONGEST_PAGE: Final = 500
 _ANY_TIME: Final = "2026-01-01T00:00:00Z"
 
 
+class QuestionFile(TypedDict):
+    """A file that a person is asked for."""
+
+    name: str
+    deliver_to_agent_id: NotRequired[str]
+    description: NotRequired[str | None]
+
+
+class QuestionChoice(TypedDict):
+    """One way to decide."""
+
+    key: str
+    label: str
+    impact: NotRequired[str]
+
+
+class QuestionDecision(TypedDict):
+    """A decision that a person is asked for."""
+
+    question: str
+    options: NotRequired[Sequence[QuestionChoice]]
+
+
+class NeededAnswer(TypedDict, total=False):
+    """The files or the decision that an answer has to bring."""
+
+    files: Sequence[QuestionFile]
+    decision: QuestionDecision
+    criteria: Any
+    """The facts that people should know to answer it."""
+
+
+class QuestionAuthor(TypedDict):
+    """The agent that asks, and for what."""
+
+    agent_id: str
+    task_id: NotRequired[str]
+    command_id: NotRequired[str]
+
+
 class QuestionView(TypedDict):
     """A question to people, with its answer once there is one."""
 
@@ -68,7 +108,7 @@ class HumanQuestion:
     at: str
     state: str
     document: HumanInterventionRequest
-    response: dict[str, Any] | None
+    response: JsonObject | None
     answered_by: str | None
     proof: AnswerProof | None = None
 
@@ -152,20 +192,25 @@ def is_asked(tx: Tx, request: HumanInterventionRequest, *, plan_id: str) -> bool
     return any(row.plan_id == plan_id and row.sha256 == asked for row in rows)
 
 
+def make_choices(options: Iterable[str]) -> list[QuestionChoice]:
+    """Return ways to decide, each with its label."""
+    return [{"key": option, "label": question_words.label_option(option)} for option in options]
+
+
 def new_request(
     request_id: str,
     kind: str,
     title: str,
-    needed: dict[str, Any],
+    needed: NeededAnswer,
     *,
-    author: dict[str, str],
+    author: QuestionAuthor,
     now: str,
     plan_id: str | None = None,
     severity: str = "HIGH",
     blocking: bool = True,
 ) -> HumanInterventionRequest:
     """Make a question to people; `needed` is what an answer has to bring. A message stands beside its text."""
-    body: dict[str, Any] = {
+    body = {
         "schema_version": "1.0",
         "request_id": request_id,
         "created_at": records.format_time(now),
@@ -298,7 +343,7 @@ async def answer(
     answers: Sequence[Any] = (),
     notes: str | None = None,
     seen_sha256: str | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Answer a question once, in a person's name. Raises UsageError when the answer does not fit the question.
 
     `proof` shows that a person answered; whether an agent could have done so instead is found out here.

@@ -9,9 +9,9 @@ from typing import Any, Final
 from agenttalk.contracts.core import root_layout
 from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
+from agenttalk.engine.people.questions import NeededAnswer, QuestionAuthor
 from agenttalk.ports.statements.people import REQUEST
 from agenttalk.ports.storage import Tx
-from agenttalk.rules.text import question_words
 from agenttalk.rules.text.message import cut
 
 SEEN: Final = ("seen",)
@@ -31,16 +31,18 @@ def ask(
     criteria: Any = None,
 ) -> str:
     """Put a question, once for each key. Return its id."""
-    choices = [{"key": option, "label": question_words.label_option(option)} for option in options]
-    needed: dict[str, Any] = {"decision": {"question": question, "options": choices}}
+    needed: NeededAnswer = {"decision": {"question": question, "options": questions.make_choices(options)}}
     if criteria is not None:
         needed["criteria"] = criteria
+    author: QuestionAuthor = {"agent_id": agent}
+    if task_id:
+        author["task_id"] = task_id
     request = questions.new_request(
         _id(key),
         "DECISION",
         cut(title, _LONGEST),
         needed,
-        author={"agent_id": agent, **({"task_id": task_id} if task_id else {})},
+        author=author,
         now=at,
         plan_id=tx.board,
         blocking=False,

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.plan import Policies
 from agenttalk.engine.core.deps import Deps
@@ -189,7 +190,7 @@ def report_turn_end(
         moves.tx.queue_effect(each.kind, each.key, each.body)
 
 
-def evidence_to_json(found: Sequence[Evidence]) -> tuple[dict[str, Any], ...]:
+def evidence_to_json(found: Sequence[Evidence]) -> tuple[JsonObject, ...]:
     """Describe the evidence that was found after a turn, for people and the ledger."""
     return tuple(
         {

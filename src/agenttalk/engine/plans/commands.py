@@ -27,6 +27,7 @@ from agenttalk.contracts.dag import Node, Output
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine.core import records
 from agenttalk.engine.plans.definition import PlanDefinition
+from agenttalk.engine.plans.rework_rounds import ReexecutionOrder
 from agenttalk.ports.statements.messages import ADD_DELIVERY, PUT_MESSAGE
 from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, LAST_SEQ, PUT_DELIVERY
 from agenttalk.ports.storage import Tx, Value
@@ -65,7 +66,7 @@ def prepare_command(
     *,
     at: str,
     first: bool = False,
-    rework: dict[str, Any] | None = None,
+    rework: ReexecutionOrder | None = None,
 ) -> PreparedCommand:
     """Make the next command of a task, which may be its `first`. The caller puts it into a queue."""
     last = 0 if first else tx.run(LAST_SEQ, plan_id=plan.plan_id, task_id=node.task_id)[0].seq
@@ -167,7 +168,7 @@ def inputs_of(tx: Tx, delivery: int) -> tuple[ResolvedInput, ...]:
 
 
 def compose(
-    plan: PlanDefinition, node: Node, inputs: Sequence[ResolvedInput], seq: int, rework: dict[str, Any] | None = None
+    plan: PlanDefinition, node: Node, inputs: Sequence[ResolvedInput], seq: int, rework: ReexecutionOrder | None = None
 ) -> tuple[str, Command]:
     """Make a command, in its canonical form and as a model. It is not validated again: all of its parts were."""
     again = Reexecution.model_validate(rework) if rework is not None else None

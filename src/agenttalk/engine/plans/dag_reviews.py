@@ -43,7 +43,7 @@ class DagReviewRecord:
     request_id: str | None
     held: bool
     """Whether the plan stays paused afterwards, because a person paused it."""
-    details: dict[str, Any] | None
+    details: JsonObject | None
     began_at: str
 
     @property

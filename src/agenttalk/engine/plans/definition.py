@@ -49,7 +49,7 @@ class PlanDefinition:
     workspace: Workspace | None = None
     """The repository that its tasks work on."""
     limits: PlanLimits | None = None
-    """What its tasks may use together."""
+    """The usage that its tasks may have together."""
     trace: Trace | None = None
     """The trace that its messages belong to, if a tracing system gets its spans."""
     submitted: Mapping[str, TaskDefinition] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from agenttalk.contracts.dag import Node
 from agenttalk.contracts.human import ReplanRequest
 from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
+from agenttalk.engine.people.questions import NeededAnswer, QuestionAuthor, QuestionFile
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.plans.input_selection import AmbiguousInput
@@ -35,7 +36,7 @@ def ask_whether_to_run(tx: Tx, plan: PlanDefinition, node: Node, why: str, *, at
 def ask_for_files(tx: Tx, plan: PlanDefinition, node: Node, names: Sequence[str], *, at: str) -> str:
     """Ask for files that only people have. Return the question."""
     title = question_words.NEEDS(task=node.task_id, names=", ".join(names))
-    files = [{"name": each, "deliver_to_agent_id": node.assigned_agent_id} for each in names]
+    files: list[QuestionFile] = [{"name": each, "deliver_to_agent_id": node.assigned_agent_id} for each in names]
     return ask_about_task(tx, plan, node, "MISSING_FILE", title, "", (), files, at=at)
 
 
@@ -95,19 +96,18 @@ def ask_about_task(
     title: str,
     description: str,
     options: Sequence[str],
-    files: Sequence[dict[str, Any]] = (),
+    files: Sequence[QuestionFile] = (),
     *,
     at: str,
     criteria: Any = None,
 ) -> str:
     """Put a question about a task to people. Return its id. `criteria` is what they should know to answer it."""
     request_id = records.derive_id("req", f"{plan.plan_id}/{node.task_id}/{title}/{at}")
-    needed: dict[str, Any] = {"files": list(files)}
+    needed: NeededAnswer = {"files": list(files)}
     if options:
-        choices = [{"key": option, "label": question_words.label_option(option)} for option in options]
-        needed["decision"] = {"question": description or title, "options": choices}
+        needed["decision"] = {"question": description or title, "options": questions.make_choices(options)}
     if criteria is not None:
         needed["criteria"] = criteria
-    author = {"agent_id": node.assigned_agent_id, "task_id": node.task_id}
+    author: QuestionAuthor = {"agent_id": node.assigned_agent_id, "task_id": node.task_id}
     request = questions.new_request(request_id, kind, title, needed, author=author, now=at, plan_id=plan.plan_id)
     return questions.ask_own(tx, request, plan_id=plan.plan_id, at=at)

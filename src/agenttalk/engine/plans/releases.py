@@ -46,8 +46,8 @@ class Release:
     release_id: str
     state: str
     footing: str
-    manifest: dict[str, Any] | None
-    details: dict[str, Any] | None
+    manifest: JsonObject | None
+    details: JsonObject | None
     """The gates, the reasons, and who decided."""
     at: str
 
@@ -113,7 +113,7 @@ def archive_folder_of(plan_id: str, release_id: str) -> str:
     return f"artifacts/{plan_id}/{release_id}"
 
 
-def publish_decision(tx: Tx, plan_id: str, release_id: str, manifest: dict[str, Any], record: dict[str, Any]) -> None:
+def publish_decision(tx: Tx, plan_id: str, release_id: str, manifest: JsonObject, record: JsonObject) -> None:
     """Publish a decision: the last one in the plan's folder, each one in the archive."""
     for place in (f"plans/{plan_id}", archive_folder_of(plan_id, release_id)):
         records.publish_file(tx, f"{place}/{MANIFEST}", manifest)

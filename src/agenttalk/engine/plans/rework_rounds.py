@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypedDict
 
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.dag import Node
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.ports.statements.core import FACTS_OF, LATEST_FACT, FactOfSubjectRow
@@ -21,12 +22,74 @@ ALL: Final = 1_000
 """The most facts that are read of a task. People grant rounds, so there are few."""
 
 
+class FileRecord(TypedDict):
+    """A file of a version, as commands and facts write it."""
+
+    output_name: str
+    path: str
+    sha256: str
+    size_bytes: int | None
+
+
+FileRecords = list[FileRecord]
+
+
+class ReworkFact(TypedDict, total=False):
+    """A fact about a task's rework: a round that was ordered or granted, the end of all rounds, an acceptance."""
+
+    round: int
+    """Its number; 0 where it does not count."""
+    by: str
+    consumer: str | None
+    """The task that refused the work; null where the engine did."""
+    by_model: str
+    command_id: str
+    attempt: int
+    fingerprint: list[str]
+    decision: str
+    score: float
+    reason: str
+    reason_message: Any
+    issues: list[JsonObject]
+    expectations: Any
+    prompt: str
+    unusable: int
+    files: FileRecords
+    maker: str
+    made_in: int | None
+    """The fact of the turn that made the work."""
+    made_score: float | None
+    breach: list[str]
+    left: str
+    """The commit with what the last turn left."""
+    refused: str
+    evidence: list[JsonObject]
+    stuck: bool
+    shown: str
+    """The hash of what a person was shown."""
+    rounds: int
+    most: int
+    """How many rounds the task may have from now on."""
+    verdict: JsonObject
+
+
+class ReexecutionOrder(TypedDict):
+    """The part of a command that says what was refused and why, as the command has it."""
+
+    original_task_id: str
+    original_agent: str
+    attempt: int
+    validation_result: JsonObject
+    validated_at: str
+    previous: FileRecords
+
+
 class Round(NamedTuple):
     """One event of a task's rework."""
 
     at: str
     kind: str
-    body: dict[str, Any]
+    body: ReworkFact
 
 
 def ledger_subject(plan_id: str, task_id: str) -> str:
@@ -44,15 +107,15 @@ def read_rounds(rows: Sequence[FactOfSubjectRow]) -> list[Round]:
     return [Round(at, kind, _body(body)) for _, at, kind, body in rows]
 
 
-def find_latest(tx: Tx, plan_id: str, task_id: str, kind: str) -> dict[str, Any] | None:
+def find_latest(tx: Tx, plan_id: str, task_id: str, kind: str) -> ReworkFact | None:
     """Find the last event of a kind."""
     rows = tx.run(LATEST_FACT, subject=ledger_subject(plan_id, task_id), kind=kind)
     return _body(rows[0].body) if rows else None
 
 
-def _body(data: Any) -> dict[str, Any]:
+def _body(data: Any) -> ReworkFact:
     body: Any = wire.read(bytes(data), limit=wire.DOCUMENT_LIMIT)
-    return dict(body)
+    return body  # type: ignore[no-any-return]
 
 
 def planned_rounds(plan: PlanDefinition, node: Node) -> int:
@@ -80,7 +143,7 @@ def read_round_history(
     return RoundHistory(used, allowed_rounds(tx, plan, node), issue_sets)
 
 
-def list_counted_rounds(tx: Tx, plan_id: str, task_id: str, used: int) -> list[dict[str, Any]]:
+def list_counted_rounds(tx: Tx, plan_id: str, task_id: str, used: int) -> list[ReworkFact]:
     """List the rounds that count: the last `used` ones since a person granted more."""
     if not used:
         return []
@@ -90,11 +153,12 @@ def list_counted_rounds(tx: Tx, plan_id: str, task_id: str, used: int) -> list[d
     return ordered[-used:]
 
 
-def rounds_to_json(told: Sequence[Round], issues: int) -> list[dict[str, Any]]:
+def rounds_to_json(told: Sequence[Round], issues: int) -> list[JsonObject]:
     """Show rounds to people, each with so many issues."""
     found = []
     for each in told:
-        body = {key: value for key, value in each.body.items() if key not in {"evidence", "verdict", "made_in"}}
+        hidden = {"evidence", "verdict", "made_in"}
+        body: JsonObject = {key: value for key, value in each.body.items() if key not in hidden}
         if len(body.get("issues", ())) > issues:
             body |= {"issues": body["issues"][:issues], "more_issues": len(body["issues"]) - issues}
         found.append({"at": each.at, "what": each.kind.removeprefix("rework."), **body})

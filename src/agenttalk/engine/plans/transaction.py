@@ -6,9 +6,10 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.engine.core import records
@@ -17,6 +18,7 @@ from agenttalk.engine.people import questions
 from agenttalk.engine.plans import commands, releases
 from agenttalk.engine.plans.commands import PreparedCommand
 from agenttalk.engine.plans.definition import DefinitionCache, PlanDefinition
+from agenttalk.engine.plans.rework_rounds import ReexecutionOrder
 from agenttalk.ports.statements.inbox import MARK_ARTIFACT_INJECTED
 from agenttalk.ports.statements.messages import JOURNAL_GROWN
 from agenttalk.ports.statements.people import REQUEST
@@ -147,7 +149,7 @@ class PlanTransaction:
         cause: Cause,
         *,
         first: bool = False,
-        rework: dict[str, Any] | None = None,
+        rework: ReexecutionOrder | None = None,
         agent_id: str | None = None,
     ) -> None:
         """Make the task's next command, which may be its `first`: for its agent at once, or for the agent's queue.
@@ -248,7 +250,7 @@ class PlanTransaction:
         reason: str | None = None,
         missing: Sequence[str] = (),
         request_id: str | None = None,
-        gates: Sequence[dict[str, Any]] = (),
+        gates: Sequence[JsonObject] = (),
     ) -> State:
         """Move a task that no turn runs; `gates` are the decisions that led to it."""
         new = task_states.move(state, cause)
@@ -269,7 +271,7 @@ class PlanTransaction:
         kind = self.deps.kinds.get(self.tx.board)
         if kind is not None and new in task_states.FINAL:
             kind.closed(self.tx, task_id, reason or cause.lower(), self.now)
-        body: dict[str, Any] = {"state": new, "cause": cause, **with_messages({"reason": reason})}
+        body: JsonObject = {"state": new, "cause": cause, **with_messages({"reason": reason})}
         if gates:
             body["gates"] = list(gates)
         self.tx.record("task.moved", f"{plan.plan_id}/{task_id}", body)

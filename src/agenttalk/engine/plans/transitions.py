@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine.budgets import denials
@@ -116,7 +117,7 @@ def end_idle_task(
     cause: Cause,
     *,
     reason: str,
-    gates: Sequence[dict[str, Any]] = (),
+    gates: Sequence[JsonObject] = (),
 ) -> None:
     """End a task that no turn runs. If it fails, its dependants follow their policies."""
     ended = moves.move_task(plan, task_id, state, cause, reason=reason, gates=gates)

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import parse_instant
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.contracts.plan import PhaseTimeout, Policies, ReviewPolicy
@@ -21,6 +22,7 @@ from agenttalk.contracts.validation import DecisionRecord
 from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import questions
+from agenttalk.engine.people.questions import QuestionChoice
 from agenttalk.engine.plans import control, dag_reviews, submission, validator_verdicts
 from agenttalk.engine.plans.dag_reviews import DagReviewRecord
 from agenttalk.engine.plans.definition import PlanDefinition, read_definition
@@ -179,7 +181,7 @@ def record_ruling(
     plan_id: str,
     review: DagReviewRecord,
     ruling: DagReviewDecision,
-    said: list[dict[str, Any]],
+    said: list[JsonObject],
     files: list[tuple[str, str]],
 ) -> bool:
     """Write a decision. Only APPROVE lets the plan begin. False when it is decided, or about another revision."""
@@ -219,7 +221,7 @@ def _show(
     suffix = "-by-operator" if ruling.by == "operator" else ""
     decision_id = f"{review.review_plan}{suffix}"
     folder = f"plans/{plan_id}/decided"
-    record: dict[str, Any] = {
+    record: JsonObject = {
         "schema_version": "1.0",
         "plan_id": plan_id,
         "decision_id": decision_id,
@@ -269,7 +271,7 @@ def _ask(moves: PlanTransaction, plan_id: str, review: DagReviewRecord, ruling: 
         decision=ruling.decision, by=ruling.by, reasons=ruling.reasons or ("-",), hash=review.dag_sha256
     )
     labels = {"approve": question_words.OPTIONS["approve"](), "give up": question_words.OPTIONS["call off"]()}
-    choices = [{"key": key, "label": label} for key, label in labels.items()]
+    choices: list[QuestionChoice] = [{"key": key, "label": label} for key, label in labels.items()]
     request = questions.new_request(
         request_id,
         "APPROVAL",

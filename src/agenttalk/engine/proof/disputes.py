@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, Problem, UsageError
 from agenttalk.contracts.human import CheckDispute
 from agenttalk.engine.core import records, task_comments
@@ -118,7 +119,7 @@ def _raise(tx: Tx, plan_id: str, task_id: str, agent_id: str, check_id: str, rea
     return Dispute(request_id, check_id, seq, agent_id, reason, "open", at)
 
 
-def _last(tx: Tx, plan_id: str, task_id: str, check_id: str) -> dict[str, Any] | None:
+def _last(tx: Tx, plan_id: str, task_id: str, check_id: str) -> JsonObject | None:
     """Return the last result of a check, as the engine recorded it."""
     fact = tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0].fact
     while fact is not None:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.ports.statements.core import FACT, LEDGER_HEAD
 from agenttalk.ports.statements.plans import CURSOR_VALUE, SET_CURSOR
@@ -82,7 +83,7 @@ def _write(tx: Tx, after: int, upto: int, sums: Mapping[HonestySubject, HonestyT
 
 
 async def _find_tallies(
-    store: Store, kind: str, subject: str, body: dict[str, Any]
+    store: Store, kind: str, subject: str, body: JsonObject
 ) -> list[tuple[HonestySubject, HonestyTally]]:
     """Return what a fact says about whom. What it leaves open is looked up."""
     if kind == "turn.ended" and "ack" not in body:
@@ -121,7 +122,7 @@ async def _accepted(store: Store, subject: str, body: Mapping[str, Any]) -> list
     ]
 
 
-def _read(data: Any) -> dict[str, Any]:
+def _read(data: Any) -> JsonObject:
     told: Any = wire.read(bytes(data), limit=wire.DOCUMENT_LIMIT)
     return dict(told)
 
@@ -164,19 +165,19 @@ async def _read_board(store: Store, most: int) -> tuple[list[tuple[HonestySubjec
 
 
 class ModelHonesty(TallyView):
-    """What is counted of a model."""
+    """The counts of a model."""
 
     model: str
 
 
 class KindHonesty(TallyView):
-    """What is counted of a kind of task."""
+    """The counts of a kind of task."""
 
     kind: str
 
 
 class AgentHonesty(TallyView):
-    """What is counted of an agent."""
+    """The counts of an agent."""
 
     agent_id: str
     models: list[str]
@@ -185,7 +186,7 @@ class AgentHonesty(TallyView):
 
 
 class ValidatorTally(TypedDict):
-    """How reliably the work of others was judged."""
+    """The reliability of judgements of others' work."""
 
     judged: int
     misled: int
@@ -195,20 +196,20 @@ class ValidatorTally(TypedDict):
 
 
 class ValidatorModel(ValidatorTally):
-    """How reliably a model judged."""
+    """The reliability of a model's judgements."""
 
     model: str
 
 
 class ValidatorHonesty(ValidatorTally):
-    """How reliably an agent judged."""
+    """The reliability of an agent's judgements."""
 
     agent_id: str
     by_model: list[ValidatorModel]
 
 
 class HonestyReport(TypedDict):
-    """How many claims of agents, models and validators held."""
+    """The counts of claims that held, of agents, models and validators."""
 
     total: TallyView
     agents: list[AgentHonesty]

@@ -55,7 +55,7 @@ class JudgedTask(TypedDict):
 
 
 class ReplayTotals(TypedDict):
-    """How many finished tasks a policy would have kept and refused."""
+    """The numbers of finished tasks that a policy would have kept and refused."""
 
     kept: int
     refused: int
@@ -63,7 +63,7 @@ class ReplayTotals(TypedDict):
 
 
 class ReplayCursor(TypedDict):
-    """Where the next page begins."""
+    """The place at which the next page begins."""
 
     board: str
     before: int
@@ -182,7 +182,7 @@ async def _judge_fact(
 
 
 async def _work(
-    store: Store, plan_id: str, task_id: str, kind: str, at: str, body: dict[str, Any], agent_id: str, age: float
+    store: Store, plan_id: str, task_id: str, kind: str, at: str, body: JsonObject, agent_id: str, age: float
 ) -> ReplayedWork | None:
     rows = await store.read(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
     if not rows:
@@ -252,6 +252,6 @@ async def _history(store: Store, plan_id: str, task_id: str) -> list[rework_roun
     return rework_rounds.read_rounds(rows)
 
 
-def _read(body: Any) -> dict[str, Any]:
+def _read(body: Any) -> JsonObject:
     told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
     return dict(told) if isinstance(told, dict) else {}

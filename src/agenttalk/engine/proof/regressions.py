@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal
 
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.validation import Issue
 from agenttalk.engine.plans import releases
 from agenttalk.engine.plans.commands import ENGINE
@@ -195,7 +196,7 @@ def _describe_reopening(task_id: str, seen: EvidenceRecheck) -> str:
     return verdict_words.BROKEN_BY_MERGE(names=name, task=seen.merged)
 
 
-def _broken_check_to_json(seen: EvidenceRecheck) -> dict[str, Any]:
+def _broken_check_to_json(seen: EvidenceRecheck) -> JsonObject:
     """Describe a check that no longer holds, for the ledger."""
     result = findings_json.to_json(seen.result) if seen.result is not None else {}
     cause = {"commit": seen.broke, "task_id": seen.merged}

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.contracts.plan import PhaseTimeout, Policies, Workspace
@@ -403,7 +404,7 @@ def _write(
 
 def _record(
     plan_id: str, release_id: str, manifest: Mapping[str, Any], decision: ReleaseDecision, when: str
-) -> dict[str, Any]:
+) -> JsonObject:
     """Make the document of the decision."""
     return {
         "schema_version": "1.0",
@@ -432,7 +433,7 @@ def _warn(tx: Tx, plan_id: str, release_id: str, decision: ReleaseDecision, at: 
     )
 
 
-def _gate(finding: GateFinding) -> dict[str, Any]:
+def _gate(finding: GateFinding) -> JsonObject:
     return {
         "gate": finding.gate,
         "decision": finding.decision,
@@ -453,7 +454,7 @@ def _manifest(
     required: Sequence[str],
     unisolated: int,
     when: str,
-) -> dict[str, Any]:
+) -> JsonObject:
     commit = examined.commit
     return {
         "schema_version": "1.0",

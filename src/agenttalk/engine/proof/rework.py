@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.validation import Issue
@@ -18,6 +19,7 @@ from agenttalk.engine.people import dispute_rows
 from agenttalk.engine.plans import commands, questions, rework_rounds, transitions, validator_verdicts, versions
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
+from agenttalk.engine.plans.rework_rounds import FileRecords, ReexecutionOrder, ReworkFact
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.ports.statements.core import PUT_BLOB
 from agenttalk.ports.statements.plans import (
@@ -45,18 +47,6 @@ _FILES: Final = 200
 _ASKED: Final = 20
 """Issues of each round that a question shows."""
 OPTIONS: Final = ("grant 1", "grant 2", "grant 3", "accept", "abort")
-
-
-class FileRecord(TypedDict):
-    """A file of a version, as commands and facts write it."""
-
-    output_name: str
-    path: str
-    sha256: str
-    size_bytes: int | None
-
-
-FileRecords = list[FileRecord]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +123,7 @@ def refuse_work(
     rounds = rework_rounds.read_round_history(tx, plan, node, used=row.reexecutions, consumer=refusal.consumer)
     answer = rework.decide_another_round(rounds, fingerprint)
     files = read_files_in_force(moves, plan, producer)
-    told = {
+    fact: ReworkFact = {
         "by": refusal.validator,
         "consumer": refusal.consumer,
         "command_id": refusal.command_id,
@@ -146,10 +136,10 @@ def refuse_work(
     }
     tx.run(COUNT_RUN, plan_id=plan_id, open=1, completed=-1, failed=0, skipped=0)
     if answer != "yes":
-        _give_up(moves, plan, node, told, stuck=answer == "stuck")
+        _give_up(moves, plan, node, fact, stuck=answer == "stuck")
         return True
     [(number,)] = tx.run(ADD_ROUND, plan_id=plan_id, task_id=producer, rounds=1)
-    tx.record(rework_rounds.ORDERED, rework_rounds.ledger_subject(plan_id, producer), {"round": number, **told})
+    tx.record(rework_rounds.ORDERED, rework_rounds.ledger_subject(plan_id, producer), {"round": number, **fact})
     result = refusal.judgement.as_result(refusal.validator)
     again = build_reexecution(plan_id, producer, row.agent_id, number, result, files, moves)
     _order_next_command(moves, plan, node, row, "COMPLETED", cause, again)
@@ -162,10 +152,10 @@ def build_reexecution(
     task_id: str,
     agent_id: str,
     number: int,
-    result: dict[str, Any],
+    result: JsonObject,
     files: FileRecords,
     moves: PlanTransaction,
-) -> dict[str, Any]:
+) -> ReexecutionOrder:
     """Make the part of a command that says what was refused and why, and what people decided about disputed checks."""
     disputed = dispute_rows.make_issues(moves.tx, plan_id, task_id)
     if disputed:
@@ -187,7 +177,7 @@ def _order_next_command(
     row: EngineTaskRow,
     state: Any,
     cause: Cause,
-    again: dict[str, Any],
+    again: ReexecutionOrder,
 ) -> None:
     """Make the next command of a task, with the inputs that it had. It waits if those are not there any more."""
     inputs = commands.inputs_of(moves.tx, row.delivery) if row.delivery is not None else ()
@@ -200,7 +190,7 @@ def _order_next_command(
 
 
 def rerun_failed(
-    moves: PlanTransaction, plan: PlanDefinition, node: Node, row: EngineTaskRow, reexecute: dict[str, Any]
+    moves: PlanTransaction, plan: PlanDefinition, node: Node, row: EngineTaskRow, reexecute: ReexecutionOrder
 ) -> None:
     """Run a task that failed once more."""
     _order_next_command(moves, plan, node, row, "FAILED", "OPERATOR_RETRY", reexecute)
@@ -218,10 +208,10 @@ def read_files_in_force(moves: PlanTransaction, plan: PlanDefinition, task_id: s
     return [each for listed in found.values() for each in listed]
 
 
-def _give_up(moves: PlanTransaction, plan: PlanDefinition, node: Node, told: dict[str, Any], *, stuck: bool) -> None:
+def _give_up(moves: PlanTransaction, plan: PlanDefinition, node: Node, refused: ReworkFact, *, stuck: bool) -> None:
     """Fail work for which another round makes no sense, and ask a person."""
-    refused = verdict_words.REFUSED_UNCHANGED if stuck else verdict_words.REFUSED_LAST
-    reason = refused(by=told["by"], why=read_text(told, "reason"))
+    sentence = verdict_words.REFUSED_UNCHANGED if stuck else verdict_words.REFUSED_LAST
+    reason = sentence(by=refused["by"], why=read_text(refused, "reason"))
     moves.move_task(plan, node.task_id, "COMPLETED", "REWORK_EXHAUSTED", reason=reason)
     records.alert(
         moves.tx,
@@ -229,25 +219,25 @@ def _give_up(moves: PlanTransaction, plan: PlanDefinition, node: Node, told: dic
         plan_id=plan.plan_id,
         code=Code.COMMAND_FAILED,
         message=f"task {node.task_id!r} failed: {reason}",
-        key=f"{node.task_id}/{told['command_id']}",
-        source=records.RecordSource(told["by"], node.task_id, told["command_id"]),
-        details={key: told[key] for key in ("decision", "score", "reason", "issues")},
+        key=f"{node.task_id}/{refused['command_id']}",
+        source=records.RecordSource(refused["by"], node.task_id, refused["command_id"]),
+        details={key: refused[key] for key in ("decision", "score", "reason", "issues")},
     )
     transitions.update_consumers(moves, plan, node.task_id)
     transitions.mark_failed(moves, plan, node.task_id)
-    mark_exhausted(moves, plan, node, reason, {**told, "stuck": stuck})
+    mark_exhausted(moves, plan, node, reason, {**refused, "stuck": stuck})
 
 
 def mark_exhausted(
-    moves: PlanTransaction, plan: PlanDefinition, node: Node, reason: str, told: dict[str, Any], *, diff: str = ""
+    moves: PlanTransaction, plan: PlanDefinition, node: Node, reason: str, last: ReworkFact, *, diff: str = ""
 ) -> None:
     """Record that a task has no round left, and ask a person what to do with it."""
     tx, plan_id, task_id = moves.tx, plan.plan_id, node.task_id
-    question = (question_words.UNCHANGED if told.get("stuck") else question_words.NO_ROUND)(task=task_id)
-    seen = {f"{each['output_name']}/{each['path']}": each["sha256"] for each in told["files"]}
-    seen |= {"commit": told["left"]} if told.get("left") else {}
+    question = (question_words.UNCHANGED if last.get("stuck") else question_words.NO_ROUND)(task=task_id)
+    seen = {f"{each['output_name']}/{each['path']}": each["sha256"] for each in last["files"]}
+    seen |= {"commit": last["left"]} if last.get("left") else {}
     shown = hash_shown(question, seen)
-    tx.record(rework_rounds.EXHAUSTED, rework_rounds.ledger_subject(plan_id, task_id), {**told, "shown": shown})
+    tx.record(rework_rounds.EXHAUSTED, rework_rounds.ledger_subject(plan_id, task_id), {**last, "shown": shown})
     criteria = {
         "shown": shown,
         "files": seen,
@@ -287,7 +277,7 @@ def order_rework(
     [(number,)] = tx.run(ADD_ROUND, plan_id=job.plan_id, task_id=job.task_id, rounds=counts)
     judgement = turn_outcome.build_engine_judgement(reason, verdict, proof)
     files = keep_left_files(moves, performance)
-    told = {
+    fact: ReworkFact = {
         "round": number if counts else 0,
         "by": "engine",
         "consumer": None,
@@ -299,7 +289,7 @@ def order_rework(
         "files": files,
         **({"breach": list(proof.breach)} if proof.breach else {}),
     }
-    tx.record(rework_rounds.ORDERED, rework_rounds.ledger_subject(job.plan_id, job.task_id), told)
+    tx.record(rework_rounds.ORDERED, rework_rounds.ledger_subject(job.plan_id, job.task_id), {**fact})
     inputs = rework.list_own_inputs(job.command)
     if versions.has_lost_input(tx, plan, inputs):
         transitions.wait_for_inputs(moves, plan, job.task_id)
@@ -343,13 +333,13 @@ def end_without_rounds(
     """Record that a task refused by the verifier has no round left, or is `stuck`: it left the same as before."""
     job = granted.job
     judgement = turn_outcome.build_engine_judgement(reason, verdict, proof)
-    told = {
+    last: ReworkFact = {
         "by": "engine",
         "consumer": None,
         "command_id": job.command.command_id,
         "attempt": job.attempt,
         "fingerprint": list(rework.fingerprint_issues(judgement.issues)),
-        **judgement.as_json(),
+        **judgement.as_json(),  # type: ignore[typeddict-item]  # it has none of the other keys
         "files": keep_left_files(moves, performance),
         "left": proof.left,
         "refused": proof.refused,
@@ -357,7 +347,7 @@ def end_without_rounds(
         "evidence": [asdict(each) for each in evidence],
         "stuck": stuck,
     }
-    mark_exhausted(moves, plan, node, reason, told, diff=proof.diff)
+    mark_exhausted(moves, plan, node, reason, last, diff=proof.diff)
 
 
 def group_by_output(files: FileRecords) -> dict[str, list[OutputContent]]:

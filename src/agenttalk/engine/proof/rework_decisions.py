@@ -7,7 +7,7 @@ every other way to done: what the person confirms becomes evidence, bound to the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import wire
@@ -16,6 +16,7 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.people import questions as people_questions
 from agenttalk.engine.plans import artifacts, control, questions, rework_rounds, transitions
 from agenttalk.engine.plans.definition import PlanDefinition
+from agenttalk.engine.plans.rework_rounds import ReworkFact
 from agenttalk.engine.plans.transaction import PlanTransaction
 from agenttalk.engine.proof import rework as proof_rework
 from agenttalk.ports.proof import AcceptedWork
@@ -116,7 +117,7 @@ def _read_exhausted_task(tx: Tx, plan: PlanDefinition, task_id: str) -> EngineTa
     return rows[0]
 
 
-def _last(tx: Tx, plan: PlanDefinition, task_id: str) -> dict[str, Any]:
+def _last(tx: Tx, plan: PlanDefinition, task_id: str) -> ReworkFact:
     """Return the findings of the last round."""
     return rework_rounds.find_latest(tx, plan.plan_id, task_id, rework_rounds.EXHAUSTED) or {"files": []}
 
@@ -135,7 +136,7 @@ def _grant(
     tx.run(COUNT_RUN, plan_id=plan_id, open=1, completed=0, failed=-1, skipped=0)
     [(used,)] = tx.run(ADD_ROUND, plan_id=plan_id, task_id=task_id, rounds=1)
     keys = ("score", "reason", "issues", "expectations")
-    result = {"validator": told["by"], **{key: told[key] for key in keys if key in told}}
+    result = {"validator": told["by"], **{key: value for key, value in told.items() if key in keys}}
     again = proof_rework.build_reexecution(plan_id, task_id, row.agent_id, used, result, told["files"], moves)
     proof_rework.rerun_failed(moves, plan, plan.node(tx, task_id), row, again)
     _wake(moves, plan, task_id)
@@ -177,19 +178,19 @@ def _accept(
 
 
 def verdict_of(
-    moves: PlanTransaction, plan: PlanDefinition, task_id: str, told: dict[str, Any], by: str
+    moves: PlanTransaction, plan: PlanDefinition, task_id: str, last: ReworkFact, by: str
 ) -> tuple[Verdict, list[Evidence]]:
     """Decide the promise with what a person confirms added. Return the verdict and these confirmations."""
-    promise = plan.promise(plan.node(moves.tx, task_id), told.get("made_score"))
-    found = [Evidence(**each) for each in told.get("evidence", ())]
+    promise = plan.promise(plan.node(moves.tx, task_id), last.get("made_score"))
+    found = [Evidence(**each) for each in last.get("evidence", ())]
     trust: Trust = "attested" if people_questions.exposed_agents(moves.tx, moves.deps, plan.plan_id) else "confirmed"
-    confirmed = rework.make_confirmations(promise, found, by=by, at=moves.now, shown=told["shown"], trust=trust)
+    confirmed = rework.make_confirmations(promise, found, by=by, at=moves.now, shown=last["shown"], trust=trust)
     return done.decide(
-        promise, [*found, *confirmed], (), aborted=told.get("refused") or None, confirmed=True, word=trust
+        promise, [*found, *confirmed], (), aborted=last.get("refused") or None, confirmed=True, word=trust
     ), confirmed
 
 
-def _send(moves: PlanTransaction, plan: PlanDefinition, task_id: str, row: EngineTaskRow, told: dict[str, Any]) -> None:
+def _send(moves: PlanTransaction, plan: PlanDefinition, task_id: str, row: EngineTaskRow, last: ReworkFact) -> None:
     """Deliver what was refused, as new messages: the old ones went no further."""
     tx = moves.tx
     [(message_id, envelope)] = tx.run(COMMAND_OF_DELIVERY, id=row.delivery)
@@ -197,10 +198,10 @@ def _send(moves: PlanTransaction, plan: PlanDefinition, task_id: str, row: Engin
     work = _Work(plan.plan_id, task_id, row.agent_id, command)
     outputs = {each.name: each for each in plan.node(tx, task_id).outputs}
     lines: list[str] = []
-    for name, files in proof_rework.group_by_output(told["files"]).items():
+    for name, files in proof_rework.group_by_output(last["files"]).items():
         if name in outputs:
-            key = f"accepted/{message_id}/{told['shown']}"
-            parcel = artifacts.pack(plan, work, outputs[name], files, told.get("made_score"), at=moves.now, key=key)
+            key = f"accepted/{message_id}/{last['shown']}"
+            parcel = artifacts.pack(plan, work, outputs[name], files, last.get("made_score"), at=moves.now, key=key)
             parcel.send(moves, plan, work)
             lines += parcel.lines
     if lines:

@@ -36,7 +36,7 @@ from agenttalk.rules.text.message import join
 
 @dataclass(frozen=True, slots=True)
 class PreTurnDecision:
-    """What the checkpoints before a turn decided, and what limits it."""
+    """The decisions of the checkpoints before a turn, and its limits."""
 
     decisions: tuple[CheckpointDecision, ...] = ()
     allowance: Allowance | None = None

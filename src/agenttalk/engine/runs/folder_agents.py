@@ -5,11 +5,12 @@ The receipt says that a task was taken, and how it ended; outputs that are all t
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from agenttalk.contracts.command import Reexecution
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import parse_instant
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.engine.plans import inputs, transitions
@@ -124,8 +125,7 @@ def _end(
     found = turn_outcome.observe_evidence(node, performance, gate, moves.now)
     verdict = done.decide(promise, found, checkpoints.latest_results(decisions))
     cause, reason = _judge_receipt(moves, sheet, node, verdict, ack=ack, details=details)
-    body: dict[str, Any]
-    told: dict[str, Any] = {"fulfilled": verdict.fulfilled, "blockers": list(verdict.blockers)}
+    told: JsonObject = {"fulfilled": verdict.fulfilled, "blockers": list(verdict.blockers)}
     if not moves.tx.run(
         END_BY_HAND,
         plan_id=sheet.plan_id,
@@ -141,7 +141,7 @@ def _end(
     fine = cause == "FULFILLED"
     moves.tx.run(ACKNOWLEDGE_BY_HAND, id=delivery, ack="SUCCEEDED" if fine else "FAILED", details=details, at=moves.now)
     subject = f"{sheet.plan_id}/{node.task_id}"
-    body = {"ack": ack, "cause": cause, "reason": reason, "verdict": {"promise_id": promise.id, **told}}
+    body: JsonObject = {"ack": ack, "cause": cause, "reason": reason, "verdict": {"promise_id": promise.id, **told}}
     if decisions:
         body["gates"] = run_checkpoints.decisions_to_json(decisions)
     moves.tx.record("task.by_hand", subject, body)

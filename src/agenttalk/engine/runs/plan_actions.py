@@ -25,7 +25,7 @@ class ChangedPlan(TypedDict):
 
 
 class PlanCancellation(TypedDict):
-    """How many tasks of a plan were cancelled."""
+    """The number of a plan's tasks that were cancelled."""
 
     cancelled: int
 
@@ -46,7 +46,7 @@ class ReworkReceipt(TypedDict):
 ActionResult: TypeAlias = (
     ChangedPlan | PlanCancellation | OpenTasks | ReworkReceipt | TaskStop | CheckpointOverride | ReleaseView
 )
-"""What an action on a plan or a task leads to."""
+"""The result of an action on a plan or a task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.toolchain import NOT_DONE
 from agenttalk.ports.kinds import FollowUp, KindOutcome, KindTask
@@ -23,7 +22,7 @@ def make_follow_ups(task: KindTask, outcome: KindOutcome) -> list[FollowUp]:
     ways = triage.classify_failure(task.action_type, outcome.cause, away=outcome.infrastructure, unseen=unseen)
     if not ways:
         return []
-    body: dict[str, Any] = {
+    body: JsonObject = {
         "task_id": task.task_id,
         "ways": list(ways),
         "cause": outcome.cause,

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import format_instant
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.engine.core import boards
@@ -64,7 +65,7 @@ class PendingDelivery(NamedTuple):
 
     store: Store
     row: dict[str, Value]
-    fact: dict[str, Any]
+    fact: JsonObject
     stored: asyncio.Future[StoredDelivery]
     until: str = ""
     """The same body with a stored delivery at or after this time is the same delivery."""

@@ -89,7 +89,7 @@ class ReconcileReport:
 
 @dataclass(frozen=True, slots=True)
 class ReconcileResult:
-    """What reading the forges led to."""
+    """The result of reading the forges."""
 
     ok: bool
     dry_run: bool

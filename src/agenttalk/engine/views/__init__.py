@@ -1,1 +1,1 @@
-"""What doors show: plans, tasks, agents, ledger, feed. Views only read."""
+"""The views that doors show: plans, tasks, agents, ledger, feed. Views only read."""

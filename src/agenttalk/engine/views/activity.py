@@ -1,4 +1,4 @@
-"""What the tasks of a plan are doing at this moment, added to a status that was read from the store."""
+"""Adds the present activity of a plan's tasks to a status that was read from the store."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agenttalk.engine.views.models.tasks import CommandReceipt, ForeignOutput, TaskExplanation
 
 _TURN_FIELDS: Final = ("command_id", "attempt", "how", "reason", "result", "score", "usage")
-"""What views show of an attempt."""
+"""The fields of an attempt that views show."""
 _NEXT: Final = {
     "COMPLETED": view_words.CLAIMED,
     "FAILED": view_words.NEWER_COMMAND,

@@ -48,7 +48,7 @@ _IDLE: Final = frozenset({"asking", "offered", "awaiting"})
 """Phases in which no agent works: a person is asked, or a remote agent has yet to take the task."""
 
 _USAGE: Final = ("turns", "tokens", "cost_usd", "seconds", "cost_per_proven")
-"""What an agent used, apart from what it claimed."""
+"""The usage of an agent, apart from what it claimed."""
 
 
 async def build_overview(deps: Deps) -> RootOverview:

@@ -90,7 +90,7 @@ class PlanQuery:
 
 @dataclass(frozen=True, slots=True)
 class _PlanCursor:
-    """Where a page of plans ended: plans that the engine runs come first, by when they began."""
+    """The place at which a page of plans ended: plans that the engine runs come first, by when they began."""
 
     began_at: str
     plan_id: str

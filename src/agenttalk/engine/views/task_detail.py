@@ -263,7 +263,7 @@ def _read_piece(root: Folder, path: str, after: int, count: int = _LOG_BYTES) ->
 
 
 _BY: Final = {"claimed": "the agent", "confirmed": "a person"}
-"""Who vouches for evidence that does not say so itself. Everything else was seen by the engine."""
+"""The party that vouches for evidence that does not say so itself. Everything else was seen by the engine."""
 
 
 async def _read_checklist(store: Store, task: TaskExplanation) -> list[ChecklistItem]:

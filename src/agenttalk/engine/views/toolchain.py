@@ -211,8 +211,8 @@ async def list_outgoing(deps: Deps, after: int = 0) -> OutgoingPage:
 
 
 async def summarize_board(deps: Deps) -> BoardSummary | None:
-    """Return the board in brief; None where it cannot be read."""
-    store = await open_if_readable(deps, BOARD)
+    """Return the board in brief; None where there is none, or it cannot be read."""
+    store = await open_if_readable(deps, BOARD) if deps.stores.has_board(BOARD) else None
     if store is None:
         return None
     rows = await store.read(TOOLCHAIN_PAGE_OPEN, after=0, limit=LONGEST_PAGE)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from agenttalk.contracts.command import Command
-from agenttalk.contracts.promise import AnyCheck, CompletionPromise, RunCheck, TestsCheck
+from agenttalk.contracts.promise import AnyCheck, CasesCheck, CompletionPromise, RunCheck, TestsCheck
 
 _KNOWN: Final = frozenset({"id", "kind", "passed", "trust", "seconds", "weak"})
 """What of a result an agent may see."""
@@ -14,7 +14,13 @@ _KNOWN: Final = frozenset({"id", "kind", "passed", "trust", "seconds", "weak"})
 
 def is_hidden(check: AnyCheck) -> bool:
     """Whether a check is hidden from the agent."""
-    return isinstance(check, RunCheck | TestsCheck) and check.hidden is not False
+    return isinstance(check, RunCheck | TestsCheck | CasesCheck) and check.hidden is not False
+
+
+def list_files(check: AnyCheck) -> tuple[str, ...]:
+    """List the files beside the plan file from which a check is made."""
+    cases = (check.cases_file,) if isinstance(check, CasesCheck) and check.cases_file is not None else ()
+    return (*(check.files or ()), *cases)
 
 
 def list_hidden(promise: CompletionPromise | None) -> frozenset[str]:
@@ -24,7 +30,9 @@ def list_hidden(promise: CompletionPromise | None) -> frozenset[str]:
 
 def list_hidden_paths(promise: CompletionPromise | None) -> tuple[str, ...]:
     """List the files that no sandbox of the agent may show."""
-    hidden = [check for check in promise.checks if isinstance(check, RunCheck | TestsCheck)] if promise else []
+    hidden = (
+        [check for check in promise.checks if isinstance(check, RunCheck | TestsCheck | CasesCheck)] if promise else []
+    )
     return tuple(dict.fromkeys(path for check in hidden for path in check.hidden_paths or ()))
 
 

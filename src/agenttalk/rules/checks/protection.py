@@ -96,8 +96,12 @@ class Protection:
 
     def covers(self, path: str, *, folder: bool = False) -> bool:
         """Whether a path is protected."""
-        lists = (self.said, self.runner, self.abroad)
-        return path in self.standing or any(each.covers(path, folder=folder) for each in lists)
+        return path in self.standing or any(each.covers(path, folder=folder) for each in self._lists)
+
+    @cached_property
+    def _lists(self) -> tuple[Globs, ...]:
+        """The lists that have globs."""
+        return tuple(each for each in (self.said, self.runner, self.abroad) if each != _NONE)
 
     def filter_paths(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Keep the protected paths, in the order given."""

@@ -11,9 +11,10 @@ Matching takes time in proportion to the lengths of path and glob: a hostile glo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import groupby
 from typing import Final, Protocol
 
 from agenttalk.contracts.errors import Code, InputError
@@ -34,6 +35,9 @@ DEFAULT_EXCLUDES: Final = (*CACHES, ".tox/", ".nox/", ".venv/", "node_modules/")
 _ANY: Final = "**"
 _MEANT: Final = re.compile(r"([*?\[\]\\ ])")
 """Characters with a meaning in a glob."""
+_SPECIAL: Final = re.compile(r"[*?\[\]\\]")
+_PARTS: Final = 4096
+"""Parts of paths that are remembered."""
 _CLASS: Final = re.compile(r"\[:([^\]]*):\]")
 _CLASSES: Final = {
     "alnum": "0-9A-Za-z",
@@ -60,6 +64,13 @@ class Glob:
     negated: bool
     folder: bool
     """Whether it ended in a slash."""
+    names: tuple[str, ...] = ()
+    """The parts of a path that it needs by their names."""
+
+    @property
+    def is_one_part(self) -> bool:
+        """Whether it matches one part of a path, wherever that is."""
+        return len(self.steps) == 2 and self.steps[0] is None and self.steps[1] is not None
 
     def matches(self, parts: Sequence[str]) -> bool:
         """Whether it matches a whole path."""
@@ -105,7 +116,49 @@ class Glob:
         return reached
 
 
-@dataclass(frozen=True, slots=True)
+class GlobIndex:
+    """Globs of which any may match a path, sorted by what they need: most paths are answered without trying each."""
+
+    def __init__(self, globs: Sequence[Glob]) -> None:
+        anywhere = [glob for glob in globs if glob.is_one_part]
+        self._names = {folder: frozenset(_list_names(anywhere, folder=folder)) for folder in (False, True)}
+        self._matches = {folder: _join_patterns(anywhere, folder=folder) for folder in (False, True)}
+        self._needing: dict[str, list[Glob]] = {}
+        """A part of a path that globs of several parts need."""
+        self._others: list[Glob] = []
+        for glob in globs:
+            if not glob.is_one_part:
+                (self._needing.setdefault(glob.names[0], []) if glob.names else self._others).append(glob)
+
+    def covers(self, parts: Sequence[str], *, folder: bool) -> bool:
+        """Whether any of them matches a path or a folder on the way to it; see `Glob.covers`."""
+        for only_folders, named in self._names.items():
+            there = parts if folder or not only_folders else parts[:-1]
+            matches = self._matches[only_folders]
+            if not named.isdisjoint(there) or (matches is not None and any(map(matches, there))):
+                return True
+        needed = () if self._needing.keys().isdisjoint(parts) else self._needing.keys() & set(parts)
+        tried = (self._others, *(self._needing[name] for name in needed))
+        return any(glob.covers(parts, folder=folder) for globs in tried for glob in globs)
+
+
+def _list_names(globs: Iterable[Glob], *, folder: bool) -> Iterator[str]:
+    return (glob.names[0] for glob in globs if glob.names and glob.folder is folder)
+
+
+def _join_patterns(globs: Iterable[Glob], *, folder: bool) -> Callable[[str], bool] | None:
+    """Join the patterns of globs that match one part of a path. Each is tried in turn, so the time stays linear.
+
+    Answers are remembered, because the files of a tree share folders.
+    """
+    texts = [step.pattern for glob in globs for step in glob.steps if step and not glob.names and glob.folder is folder]
+    if not texts:
+        return None
+    pattern = re.compile("|".join(f"(?:{text})" for text in texts), re.DOTALL)
+    return lru_cache(_PARTS)(lambda part: pattern.match(part) is not None)
+
+
+@dataclass(frozen=True)
 class Globs:
     """A list of globs, of which the last that matches decides."""
 
@@ -113,12 +166,20 @@ class Globs:
     otherwise: bool = False
     """The answer for a path that none of them matches."""
 
+    @cached_property
+    def _groups(self) -> tuple[tuple[GlobIndex, bool], ...]:
+        """The globs, the last first, in groups of neighbours with the same answer."""
+        groups = groupby(reversed(self.globs), key=lambda glob: glob.negated)
+        return tuple((GlobIndex(list(globs)), not negated) for negated, globs in groups)
+
     def covers(self, path: str, *, folder: bool = False) -> bool:
         """Whether the list matches a path."""
+        if not self.globs:
+            return self.otherwise
         parts = path.split("/")
-        for glob in reversed(self.globs):
-            if glob.covers(parts, folder=folder):
-                return not glob.negated
+        for index, answer in self._groups:
+            if index.covers(parts, folder=folder):
+                return answer
         return self.otherwise
 
     def filter_paths(self, paths: Iterable[str]) -> tuple[str, ...]:
@@ -252,7 +313,8 @@ def _glob(text: str) -> Glob:
         steps.insert(0, None)
     if steps[-1] is None:
         steps.insert(-1, _step("*"))  # `a/**` is all that lies in a, not a itself
-    return Glob(tuple(steps), negated, folder)
+    names = (part for part in body.lstrip("/").split("/") if not _SPECIAL.search(part))
+    return Glob(tuple(steps), negated, folder, tuple(names))
 
 
 def _step(part: str) -> re.Pattern[str] | None:

@@ -11,7 +11,9 @@ from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.planfile.model import TaskSpec
 from agenttalk.contracts.promise import (
+    AnyCheck,
     ArtifactCheck,
+    CasesCheck,
     Checkpoint,
     CompletionPromise,
     ForgeCheck,
@@ -23,7 +25,7 @@ from agenttalk.contracts.promise import (
     ServedCheck,
     TestsCheck,
 )
-from agenttalk.rules.checks import protection, service_results
+from agenttalk.rules.checks import case_results, protection, service_results
 from agenttalk.rules.commands import promises
 from agenttalk.rules.toolchain import forge_checks
 
@@ -166,12 +168,18 @@ def _checks(promise: CompletionPromise) -> Iterator[PromiseFinding]:
             yield False, Problem(Code.PLAN_DOUBTFUL, f"checks[{at}].kind", message, "check the spelling")
         if isinstance(check, MutantsCheck):
             yield from _mutants(f"checks[{at}].of", check, promise)
-        if isinstance(check, ServedCheck):
-            for name, why in service_results.find_faults(check):
-                yield True, Problem(Code.PROMISE_INVALID, f"checks[{at}].{name}", why, "see docs/reference/checks.md")
-        if isinstance(check, ForgeCheck):
-            for name, why in forge_checks.find_faults(check):
-                yield True, Problem(Code.PROMISE_INVALID, f"checks[{at}].{name}", why, "see docs/reference/checks.md")
+        for name, why in _find_own_faults(check):
+            yield True, Problem(Code.PROMISE_INVALID, f"checks[{at}].{name}", why, "see docs/reference/checks.md")
+
+
+def _find_own_faults(check: AnyCheck) -> Iterator[tuple[str, str]]:
+    """Find what a check would refuse by itself: the field, and why."""
+    if isinstance(check, ServedCheck):
+        yield from service_results.find_faults(check)
+    if isinstance(check, CasesCheck):
+        yield from case_results.find_faults(check)
+    if isinstance(check, ForgeCheck):
+        yield from forge_checks.find_faults(check)
 
 
 def _mutants(where: str, check: MutantsCheck, promise: CompletionPromise) -> Iterator[PromiseFinding]:

@@ -9,7 +9,8 @@ from typing import Final, Literal, NamedTuple
 
 from agenttalk.contracts.command import Command, Reexecution
 from agenttalk.contracts.core.vocabulary import Locale
-from agenttalk.contracts.promise import AnyCheck, CompletionPromise, RunCheck, TestsCheck
+from agenttalk.contracts.promise import AnyCheck, Case, CasesCheck, CompletionPromise, RunCheck, TestsCheck
+from agenttalk.rules.checks import case_results
 from agenttalk.rules.prompts.context import PromptSection
 from agenttalk.rules.text import prompt_words
 from agenttalk.rules.text.message import Template
@@ -17,6 +18,8 @@ from agenttalk.rules.text.message import Template
 _FENCE = re.compile(r"[A-Za-z0-9_]{12,64}\Z")
 ENGINE = "engine"
 """The validator of what the engine itself found missing."""
+_CASES: Final = 10
+"""Cases of a check that a prompt shows."""
 _LONGEST_FINDINGS: Final = 30_000
 """Characters of findings in an argument."""
 _PARTS = re.compile("; |\uff1b")
@@ -148,7 +151,15 @@ def _scope(promise: CompletionPromise, locale: Locale) -> list[str]:
     return found
 
 
+def _case(check: CasesCheck, case: Case) -> str:
+    told = f"{case_results.describe_case(check, case)} → {case_results.describe_wish(check, case)}"
+    return f"  - {_line(told)}"
+
+
 def _check(check: AnyCheck, locale: Locale, reasons: str) -> str:
+    if isinstance(check, CasesCheck):
+        first = prompt_words.LIMITS_CASES.render(locale, name=_line(check.id), count=len(check.cases))
+        return "\n".join([first, *(_case(check, case) for case in check.cases[:_CASES])])
     command = getattr(check, "run", None)
     if isinstance(command, str) and command not in reasons:
         return prompt_words.LIMITS_RUNS.render(locale, name=_line(check.id), command=_line(command))

@@ -29,6 +29,7 @@ TRUST: Final[tuple[Trust, ...]] = ("claimed", "attested", "observed", "executed"
 _KIND_TRUST: Final[dict[str, Trust]] = {
     "run": "executed",
     "tests": "executed",
+    "cases": "executed",
     "mutants": "executed",
     "human": "attested",
 }

@@ -41,6 +41,7 @@ Reason = Literal[
     "differs",
     "survivors",
     "no_mutants",
+    "cases_failed",
     "tests_unreported",
     "boundary",
     "channel_silent",
@@ -79,16 +80,18 @@ _OUTSIDE: Final[frozenset[Reason]] = frozenset(
 """Reasons that tell of the machine or the set-up, and nothing of the work."""
 _MACHINE: Final = _OUTSIDE - {"check_file", "unsafe"}
 """Those that no work can cause."""
-_EXECUTED: Final = frozenset({"run", "tests", "mutants"})
-_RED: Final = frozenset({"run", "tests"})
+_EXECUTED: Final = frozenset({"run", "tests", "cases", "mutants"})
+_RED: Final = frozenset({"run", "tests", "cases"})
 """Kinds that can fail before the work."""
-_LASTING: Final = frozenset({"run", "tests", "mutants", "file", "json"})
+_LASTING: Final = frozenset({"run", "tests", "cases", "mutants", "file", "json"})
 """Kinds whose answer depends on the tree alone. The others look at a world that changes by itself."""
 _CLAIMS: Final = 100
 """How many claims of an agent are read."""
 _CLAIM: Final = 500
 """Characters of one."""
-_NO_MATTER: Final = frozenset({"id", "minTrust", "red_first", "made_by_work", "suspicion", "hidden", "hidden_paths"})
+_NO_MATTER: Final = frozenset(
+    {"id", "minTrust", "red_first", "made_by_work", "suspicion", "hidden", "hidden_paths", "cases_file"}
+)
 """What a check says that has no influence on what it finds."""
 
 

@@ -6,13 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict
 
 from pydantic import TypeAdapter, ValidationError
 
 from agenttalk.contracts.command import Command, Reexecution, ResolvedInput, ValidationCriteria
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import Many, Score, write_time
+from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.promise import CompletionPromise, Trust
 from agenttalk.contracts.validation import Expectations, Issue, IssueSeverity, ValidationFeedback
 from agenttalk.rules.core import media_types
@@ -52,6 +53,19 @@ RoundAnswer = Literal["yes", "stuck", "limit"]
 """Whether there is another round: yes, no because the same came back, no because all are used up."""
 
 
+class JudgementRecord(TypedDict):
+    """A judgement, as documents and the ledger have it."""
+
+    decision: str
+    score: float
+    reason: str
+    reason_message: NotRequired[Any]
+    issues: list[JsonObject]
+    expectations: NotRequired[JsonObject]
+    prompt: NotRequired[str]
+    unusable: NotRequired[int]
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """A validator's judgement of an input."""
@@ -81,19 +95,23 @@ class Judgement:
             said.get("unusable", 0),
         )
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JudgementRecord:
         """Return the judgement as JSON, for documents and the ledger."""
-        told: dict[str, Any] = {
+        told: JudgementRecord = {
             "decision": "ACCEPT" if self.accepted else "REJECT",
             "score": self.score,
-            **catalogue.with_messages({"reason": self.reason}),
+            "reason": str(self.reason),
             "issues": [issue.as_json() for issue in self.issues],
         }
+        if isinstance(self.reason, Message):
+            told["reason_message"] = catalogue.to_json(self.reason)
         if self.expectations is not None:
             told["expectations"] = self.expectations.as_json()
         if self.prompt is not None:
             told["prompt"] = self.prompt
-        return told | {"unusable": self.unusable} if self.unusable else told
+        if self.unusable:
+            told["unusable"] = self.unusable
+        return told
 
     def as_result(self, validator: str) -> dict[str, Any]:
         """Return the `validation_result` of a re-execution command."""

@@ -809,3 +809,73 @@ HIDDEN_NEEDS_SANDBOX: Final = Template(
     "the task has hidden checks, and its agent runs without a sandbox, where it could read them",
     "任务有隐藏检查，而其智能体不在沙箱中运行，可以读取它们",
 )
+NO_CASE: Final = Template(
+    "check.no_case",
+    "the check has no case",
+    "该检查没有任何用例",
+)
+CASES_PASSED: Final = Template(
+    "check.cases_passed",
+    "{count} cases passed",
+    "{count} 个用例通过",
+)
+CASES_FAILED: Final = Template(
+    "check.cases_failed",
+    "{count} of {total} cases failed",
+    "{total} 个用例中有 {count} 个失败",
+)
+CASE_UNANSWERED: Final = Template(
+    "check.case_unanswered",
+    "it was not tried",
+    "未执行",
+)
+CASE_RETURNED: Final = Template(
+    "check.case_returned",
+    "it returned {found}, and {asked} is asked for",
+    "返回了 {found}，而要求的是 {asked}",
+)
+CASE_RAISED: Final = Template(
+    "check.case_raised",
+    "it raised {name}, and {asked} is asked for",
+    "引发了 {name}，而要求的是 {asked}",
+)
+CASE_ENDED: Final = Template(
+    "check.case_ended",
+    "it ended with {code}, and {asked} is asked for",
+    "以 {code} 结束，而要求的是 {asked}",
+)
+CASE_PRINTED: Final = Template(
+    "check.case_printed",
+    "it printed {found}, and {asked} is asked for",
+    "输出了 {found}，而要求的是 {asked}",
+)
+CASE_WROTE: Final = Template(
+    "check.case_wrote",
+    "{path} contains {found}, and {asked} is asked for",
+    "{path} 的内容是 {found}，而要求的是 {asked}",
+)
+CASE_WROTE_NOT: Final = Template(
+    "check.case_wrote_not",
+    "it did not write {path}",
+    "没有写入 {path}",
+)
+CASE_LATE: Final = Template(
+    "check.case_late",
+    "it took longer than a case may",
+    "超过了单个用例的时限",
+)
+CASE_LARGE: Final = Template(
+    "check.case_large",
+    "it printed or returned more than 1 MiB",
+    "输出或返回的内容超过 1 MiB",
+)
+CASE_DIED: Final = Template(
+    "check.case_died",
+    "its process ended with {code} before there was a result",
+    "进程在得出结果之前以 {code} 结束",
+)
+CASE_UNLOADED: Final = Template(
+    "check.case_unloaded",
+    "the function cannot be loaded: {why}",
+    "无法加载该函数：{why}",
+)

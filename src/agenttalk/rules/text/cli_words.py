@@ -449,6 +449,80 @@ STEER: Final = make_table(
     },
 )
 """The result of an action on a plan or task."""
+OPERATE: Final = make_table(
+    "operate",
+    {
+        "backup": ("{file}: {count} files, written and verified", "{file}：{count} 个文件，已写入并核对"),
+        "left_out": ("left out: {path}, because {why}", "未包含：{path}，原因：{why}"),
+        "left_out_more": ("and {count} more; --json lists them", "另有 {count} 个；--json 会列出"),
+        "restored": (
+            "{root}: as it was at {at}; {count} files, the ledger intact",
+            "{root}：恢复到 {at} 的状态；{count} 个文件，账本完整",
+        ),
+        "restored_turns": (
+            "{count} turns were running; they start again with their plans",
+            "当时有 {count} 个回合在运行；它们随计划重新开始",
+        ),
+        "restored_texts": (
+            "{count} texts may have been posted to forges since; the engine checks before it posts",
+            "此后可能已有 {count} 条文字发布到代码托管平台；引擎发布前会先检查",
+        ),
+        "restored_schedules": (
+            "paused schedules: {names}; 'agenttalk schedule resume NAME' resumes one",
+            "已暂停的日程：{names}；'agenttalk schedule resume NAME' 可恢复其中一个",
+        ),
+        "restored_plans": (
+            "paused: {names}; 'agenttalk resume PLAN' resumes one",
+            "已暂停：{names}；'agenttalk resume PLAN' 可恢复其中一个",
+        ),
+        "schedule_added": ("{name} is added; next run at {at}", "{name} 已添加；下次运行：{at}"),
+        "schedule_plan_file": ("its plan file is {file}", "它的计划文件是 {file}"),
+        "schedule_paused": ("paused", "已暂停"),
+        "schedule_next": ("next at {at}", "下次：{at}"),
+        "schedule_last": ("last run: {plan}", "上次运行：{plan}"),
+        "schedule_none": (
+            "No schedules. Add one with 'agenttalk schedule add' or as {table} in agenttalk.toml.",
+            "没有日程。用 'agenttalk schedule add' 添加，或在 agenttalk.toml 中写 {table}。",
+        ),
+        "schedule.pause": ("{name} is paused", "{name} 已暂停"),
+        "schedule.resume": ("{name} is resumed", "{name} 已恢复"),
+        "schedule.remove": ("{name} is removed", "{name} 已移除"),
+        "schedule.run": ("{name} is submitted", "{name} 已提交"),
+        "token_file": ("token {id} of {name} is in {file}", "{name} 的令牌 {id} 在 {file} 中"),
+        "token_once": (
+            "token {id} of {name}, {role}; it is shown only once",
+            "{name} 的令牌 {id}（{role}）；只显示一次",
+        ),
+        "token_revoked": ("token {id} of {name} is revoked", "{name} 的令牌 {id} 已撤销"),
+        "token_revoked_at": ("revoked {at}", "撤销于 {at}"),
+        "setting_in_effect": ("{key} is in effect", "{key} 已生效"),
+        "setting_restart": ("{key} takes effect after a restart of the engine", "{key} 在引擎重启后生效"),
+        "setting_unchanged": ("nothing has changed", "没有变化"),
+        "dead_letters_none": ("no dead letters", "没有死信"),
+        "dead_letter_not_kept": ("its content was not kept", "其内容没有保留"),
+        "dead_letter_more": ("… {count} more bytes; --raw writes all of them", "… 另有 {count} 字节；--raw 会全部写出"),
+        "consistent": ("consistent: every message is in exactly one state", "一致：每条消息都恰好处于一个状态"),
+        "republished": ("{count} files written from the store", "已从存储写出 {count} 个文件"),
+        "gc_nothing": ("nothing to remove", "没有可清除的内容"),
+        "gc_freed": ("{size} freed: {counts}", "已释放 {size}：{counts}"),
+        "gc_dry_run": ("{size} would be freed: {counts}", "将释放 {size}：{counts}"),
+        "disputed": ("{task}: {check} is disputed ({question})", "{task}：对 {check} 有异议（{question}）"),
+        "disputed_until": (
+            "a person decides; until then the check stays in force",
+            "由人决定；在此之前该检查仍然有效",
+        ),
+        "letters_none": ("no letters", "没有信件"),
+        "letters_more": ("for more: --before {number}", "更多：--before {number}"),
+        "letter_sent": ("{letter} to {names}", "{letter} 发给 {names}"),
+        "listening": ("{folder}: listening at {http} and {socket}", "{folder}：监听 {http} 和 {socket}"),
+        "pages_link": ("Open the web pages (this link works once):", "打开网页（此链接只能用一次）："),
+        "pages_login": (
+            "To open the web pages, make a link with 'agenttalk login'",
+            "要打开网页，请用 'agenttalk login' 生成链接",
+        ),
+    },
+)
+"""The results of commands with which an operator keeps up a root."""
 ERRORS: Final = make_table(
     "error",
     {
@@ -485,7 +559,7 @@ ERRORS: Final = make_table(
 """Errors that many users meet first."""
 _TABLES: Final = (
     *(COUNTS, TIMES, REMARKS, RUN, EXPLAIN, ROUNDS, STATUS),
-    *(HONESTY, DAY, DECISIONS, INBOX, CHANGE, PROVE, STEER, ERRORS),
+    *(HONESTY, DAY, DECISIONS, INBOX, CHANGE, PROVE, STEER, OPERATE, ERRORS),
 )
 _SINGLE: Final = (NO_PRICE, AND_MORE, NOT_SERVED, OPEN_QUESTION, OPEN_QUESTIONS)
 SENTENCES: Final[Mapping[str, Template]] = MappingProxyType(

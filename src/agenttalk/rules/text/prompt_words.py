@@ -292,6 +292,11 @@ LIMITS_CHECKS: Final = Template(
 )
 LIMITS_CHECK: Final = Template("prompt.limits_check", "- {name} ({kind})", "- {name}（{kind}）")
 LIMITS_RUNS: Final = Template("prompt.limits_runs", "- {name}: {command}", "- {name}：{command}")
+LIMITS_CASES: Final = Template(
+    "prompt.limits_cases",
+    "- {name}: {count} cases, each in a process of its own, such as",
+    "- {name}：{count} 个用例，每个在独立进程中执行，例如",
+)
 LIMITS_LEAVING: Final = Template(
     "prompt.limits_leaving",
     "Work that changes anything else is returned to you with the paths; if that happens again, the task ends.",

@@ -135,6 +135,28 @@ def test_the_work_is_done_once_through_the_death_of_the_worker_and_of_the_engine
     assert not any(str(go).encode() in (path / "cmdline").read_bytes() for path in _own_processes())
 
 
+@pytest.mark.rest
+def test_a_worker_that_stood_still_for_too_long_does_not_hand_in_what_it_had(root: Path, tmp_path: Path) -> None:
+    (root / "agenttalk.toml").write_text("[limits]\nworker_ttl_seconds = 6\n")
+    repo, runs, go = repository(tmp_path / "repo", {"hours": "nine\n"}), tmp_path / "runs", tmp_path / "go"
+    text = (
+        f"import os, time; open('{runs}', 'a').write('x'); "
+        f"[time.sleep(0.02) for _ in iter(lambda: os.path.exists('{go}'), True)]; {WRITES}"
+    )
+    with engine(root, quick=True) as running:
+        client = submit(root, repo, text)
+        with worker(tmp_path / "w", running.told["http"], invited(client)) as process:
+            until(runs.exists, "the agent runs")
+            process.send_signal(signal.SIGSTOP)
+            until(lambda: client.get("/api/plans/shop")["tasks"][0]["retries"] >= 1, "the engine gives it up")
+            go.touch()
+            process.send_signal(signal.SIGCONT)
+            shown = until(lambda: ended(client), "the plan ends")
+            assert shown["result"] == "done"
+            assert len(runs.read_text()) == shown["tasks"][0]["attempt"] >= 2
+    assert git(repo, "show", "agenttalk/shop:hours") == "eight"
+
+
 def _own_processes() -> Iterator[Path]:
     """Processes of this user that can still be read."""
     for path in Path("/proc").iterdir():

@@ -170,6 +170,14 @@ def test_a_root_that_was_made_anew_lets_the_token_in_that_is_kept(
     assert tokens() == before
 
 
+def test_the_command_to_type_next_holds_a_folder_with_spaces(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "my shop").mkdir()
+    assert call(["init", "--dir", str(tmp_path / "my shop"), *only("qwen")]) == 0
+    assert f"Next: agenttalk serve --root '{tmp_path}/my shop/.agenttalk'" in capsys.readouterr().out
+
+
 def test_what_is_not_known_is_told(repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(["init", "--dir", str(repository), "--for", "clawde"]) == 2
     assert "did you mean 'claude'?" in capsys.readouterr().err

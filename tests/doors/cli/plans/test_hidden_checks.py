@@ -52,11 +52,14 @@ class Shop:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.files = {"price.py": "def price(n):\n    return 0\n"}
+        self.secret: dict[str, Any] = {}
+        """The hidden check, where it is not a suite of tests."""
 
     def plan(self, **agent: Any) -> None:
         repository(self.folder / "shop", self.files)
         (self.folder / "dev.py").write_text(AGENT)
-        (self.folder / FILE).write_text(TESTS)
+        if not self.secret:
+            (self.folder / FILE).write_text(TESTS)
         visible = {
             "id": "visible",
             "kind": "run",
@@ -70,7 +73,11 @@ class Shop:
             "hidden": True,
         }
         criteria = [{"id": each, "description": each, "evidenceRequired": [each]} for each in ("visible", "secret")]
-        promise = {"objective": "The price is right", "acceptance": criteria, "checks": [visible, secret]}
+        promise = {
+            "objective": "The price is right",
+            "acceptance": criteria,
+            "checks": [visible, self.secret or secret],
+        }
         task = {"id": "fix", "agent": "dev", "prompt": "Fix it.", "workspace": "repo", "promise": promise}
         driver = {"driver": "script", "argv": [sys.executable, "dev.py"], "sandbox": "bubblewrap", **agent}
         plan = {"plan_id": "shop", "workspace": {"repo": "./shop"}, "agents": {"dev": driver}, "tasks": [task]}
@@ -120,3 +127,32 @@ def test_a_hidden_check_needs_a_sandbox(shop: Shop) -> None:
     shop.plan(sandbox="plain")
     said = shop.call("run", "plan.json", "--sandbox", "plain", code=1)
     assert "runs without a sandbox" in " ".join(said.split())
+
+
+@pytest.mark.rest
+def test_cases_in_a_file_are_hidden_as_well(shop: Shop) -> None:
+    (shop.folder / "cases.yaml").write_text(
+        f"- {{name: {MARK}, args: [3], returns: 30}}\n- {{args: [2], returns: 20}}\n"
+    )
+    call = {"call": "price:price", "python": sys.executable, "cases_file": "cases.yaml"}
+    shop.secret = {"id": "secret", "kind": "cases", "hidden": "count", **call}
+    shop.plan()
+    shop.call("plan", "check", "plan.json")
+    shop.call("run", "plan.json")
+    show = ["git", "-C", str(shop.folder / "shop"), "show", "agenttalk/shop:seen.txt"]
+    seen = subprocess.run(show, check=True, capture_output=True, text=True).stdout
+    assert seen.splitlines() == ["attempt 1: [], of many: True", "attempt 2: [], of many: True"]
+    prompts = [path for path in (shop.folder / "root" / "agents").rglob("*") if path.is_file()]
+    assert not [path for path in prompts if MARK.encode() in path.read_bytes()]
+    told = shop.call("explain", "shop/fix", "--json")
+    assert f"{MARK} price(3): it returned 20, and 30 is asked for" in told
+    assert "2 cases passed" in told
+
+
+def test_what_is_wrong_with_cases_is_said_before_anything_starts(shop: Shop) -> None:
+    (shop.folder / "cases.yaml").write_text("- {args: [3], returns: 30, stdout: x}\n")
+    shop.secret = {"id": "secret", "kind": "cases", "call": "price", "cases_file": "cases.yaml"}
+    shop.plan()
+    told = " ".join(shop.call("plan", "check", "plan.json", code=2).split())
+    assert "'price' is not module:function" in told
+    assert "stdout belongs to a command" in told

@@ -44,13 +44,17 @@ def _holds_place(path: str) -> bool:
     return file.name == "__init__.py" and file.is_file() and file.read_bytes() == PLACEHOLDER
 
 
+def _list_search_path() -> list[str]:
+    return [each or str(Path.cwd()) for each in sys.path]
+
+
 class RemoteLoader:
     """Imports a module in the worker."""
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> Any:
         """Import the module, and return its proxy."""
         with session.kept():
-            module, path, file = session.request("import", spec.name)
+            module, path, file = session.request("import", spec.name, _list_search_path())
         if not isinstance(module, RemoteModule):
             raise ImportError(f"{spec.name} is not a module of the work", name=spec.name)  # noqa: TRY004
         if path is not None:
@@ -95,7 +99,7 @@ class RemoteFinder:
                 return None
         if top not in self._found:
             self._connect()
-            self._found[top] = session.tell("locate", top, self._search_path()) is True
+            self._found[top] = session.tell("locate", top, _list_search_path()) is True
         return self._make(top) if self._found[top] else None
 
     def _make(self, name: str) -> importlib.machinery.ModuleSpec:
@@ -103,9 +107,6 @@ class RemoteFinder:
 
     def _is_tree(self, path: str) -> bool:
         return path.startswith(self._root + "/") and "site-packages" not in path and "dist-packages" not in path
-
-    def _search_path(self) -> list[str]:
-        return [each or str(Path.cwd()) for each in sys.path]
 
     def _connect(self) -> None:
         """Meet the template, the first time that something of the work is needed."""
@@ -122,7 +123,7 @@ class RemoteFinder:
         door.unlink()
         connection.settimeout(None)
         session.meet(connection)
-        session.tell("path", self._search_path(), os.environ.get("TMPDIR", ""))
+        session.tell("path", _list_search_path(), os.environ.get("TMPDIR", ""))
 
 
 def install(place: str, root: str) -> None:

@@ -34,7 +34,7 @@ from agenttalk.engine.views import promise_preview, toolchain
 from agenttalk.ports.statements.plans import LAST_SEQ
 from agenttalk.rules.agents.progress_notes import note_of
 from agenttalk.rules.checks import hidden_checks
-from agenttalk.rules.commands import envelopes, generation, promise_making, validation
+from agenttalk.rules.commands import envelopes, generation, new_promise, validation
 from agenttalk.rules.commands.validation import NOTHING, Known
 
 FILE_LIMIT: Final = 64 * 1024 * 1024
@@ -216,7 +216,7 @@ async def make_promise(service: Service, request: Request, _: Caller) -> Respons
     """Make a promise, which is valid."""
     body = await bodies.read(request, PromiseBody)
     ms = int(service.deps.now().timestamp() * 1000)
-    made = promise_making.make(body.model_dump(), ms=ms, random=secrets.randbelow(1 << 16))
+    made = new_promise.make(body.model_dump(), ms=ms, random=secrets.randbelow(1 << 16))
     return to_json_response({"ok": True, "promise": made.as_json()})
 
 

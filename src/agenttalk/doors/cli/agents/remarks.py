@@ -84,10 +84,9 @@ def dispute(
     if out.as_json:
         out.write_json({"ok": True, **answer})
     else:
-        out.say(
-            f"[green]✓[/] {sanitize(answer['task'])}: {sanitize(check)} is disputed ({sanitize(answer['question_id'])})"
-        )
-        out.say("  a person decides; until then the check stays in force")
+        task, question = sanitize(answer["task"]), sanitize(answer["question_id"])
+        out.say(f"[green]✓[/] {out.text('operate.disputed', task=task, check=sanitize(check), question=question)}")
+        out.say(f"  {out.text('operate.disputed_until')}")
     return 0
 
 

@@ -64,9 +64,9 @@ def create(
     if out.as_json:
         out.write_json({"ok": True, **made, "file": str(path), **({"token": token} if show else {})})
     else:
-        out.say(
-            f"[green]✓[/] token [bold]{sanitize(made['id'])}[/] of {sanitize(name)} is in {sanitize(path)}", err=show
-        )
+        shown = f"[bold]{sanitize(made['id'])}[/]"
+        words = out.text("operate.token_file", id=shown, name=sanitize(name), file=sanitize(path))
+        out.say(f"[green]✓[/] {words}", err=show)
         if show:
             typer.echo(token)
     return 0
@@ -91,8 +91,9 @@ def _for_person(out: CommandOutput, folder: Path, name: str, role: str) -> int:
     if out.as_json:
         out.write_json({"ok": True, **made, "token": token})
     else:
+        shown = f"[bold]{sanitize(made['id'])}[/]"
         out.say(
-            f"[green]✓[/] token [bold]{sanitize(made['id'])}[/] of {sanitize(name)}, {given}; it is shown only once",
+            f"[green]✓[/] {out.text('operate.token_once', id=shown, name=sanitize(name), role=given)}",
             err=True,
         )
         typer.echo(token)
@@ -109,7 +110,11 @@ def list_tokens(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
         out.write_json(found)
     else:
         for each in found:
-            revoked = f"  revoked {sanitize(each['revoked_at'])}" if each["revoked_at"] else ""
+            revoked = (
+                f"  {out.text('operate.token_revoked_at', at=sanitize(each['revoked_at']))}"
+                if each["revoked_at"]
+                else ""
+            )
             out.say(
                 f"{sanitize(each['id'])}  {sanitize(each['name'])}  {each['role']}  {sanitize(each['at'])}{revoked}"
             )
@@ -140,4 +145,5 @@ def _tell(out: CommandOutput, revoked: dict[str, Any]) -> None:
     if out.as_json:
         out.write_json({"ok": True, **revoked})
     else:
-        out.say(f"[green]✓[/] token {sanitize(revoked['id'])} of {sanitize(revoked['name'])} is revoked")
+        words = out.text("operate.token_revoked", id=sanitize(revoked["id"]), name=sanitize(revoked["name"]))
+        out.say(f"[green]✓[/] {words}")

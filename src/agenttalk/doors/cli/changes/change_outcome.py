@@ -18,7 +18,7 @@ from agenttalk.rules.text.message import join
 if TYPE_CHECKING:
     from agenttalk.adapters.workspaces.user_folder import BranchWork
     from agenttalk.doors.cli.changes.prepared_change import PreparedChange
-    from agenttalk.doors.cli.changes.pull_request_opening import PullRequestTarget
+    from agenttalk.doors.cli.changes.pull_request_target import PullRequestTarget
 
 ChangeResult = Literal["proven", "not proven", "green", "unable", "waiting", "interrupted"]
 CODES: Final[dict[ChangeResult, int]] = {

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from agenttalk.adapters.workspaces.user_folder import UserRepository
     from agenttalk.contracts.agent import Tier
-    from agenttalk.doors.cli.changes.pull_request_opening import PullRequestTarget
+    from agenttalk.doors.cli.changes.pull_request_target import PullRequestTarget
     from agenttalk.rules.agents.agent_commands import AgentCommand
     from agenttalk.rules.planfile.compiler import CompiledPlan
 
@@ -125,11 +125,11 @@ class ChangeRun:
             _require_mergeable(repository)
         if not self._options.pull_request:
             return None
-        from agenttalk.doors.cli.changes import pull_request_opening
+        from agenttalk.doors.cli.changes import pull_request_target
         from agenttalk.wiring.state_folder import find_state_folder
 
         state = find_state_folder(repository.top)
-        return pull_request_opening.find_target(repository, self._options.root, state)
+        return pull_request_target.find_target(repository, self._options.root, state)
 
     def _prepare(self, repository: UserRepository, agent: AgentCommand, chosen: ChangeCheck) -> PreparedChange:
         from agenttalk.wiring.state_folder import find_state_folder

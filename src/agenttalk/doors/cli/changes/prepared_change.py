@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from agenttalk.adapters.workspaces.user_folder import UserRepository
     from agenttalk.contracts.agent import Tier
     from agenttalk.contracts.promise import Watch
-    from agenttalk.doors.cli.changes.pull_request_opening import PullRequestTarget
+    from agenttalk.doors.cli.changes.pull_request_target import PullRequestTarget
     from agenttalk.rules.agents.agent_commands import AgentCommand
     from agenttalk.rules.changes.check_discovery import CheckCandidate
     from agenttalk.rules.planfile.compiler import CompiledPlan

@@ -55,11 +55,13 @@ def backup(
         size = target.stat().st_size
         out.write_json({"ok": True, "file": str(target), "bytes": size, "files": len(made.files), "left_out": left_out})
         return 0
-    out.say(f"[green]✓[/] {sanitize(target)}: {len(made.files)} files, written and verified")
+    out.say(f"[green]✓[/] {out.text('operate.backup', file=sanitize(target), count=len(made.files))}")
     for each in left_out[:SHOWN]:
-        out.say(f"  [yellow]![/] left out: {sanitize(each['path'])}, because {sanitize(each['why'])}")
+        out.say(
+            f"  [yellow]![/] {out.text('operate.left_out', path=sanitize(each['path']), why=sanitize(each['why']))}"
+        )
     if len(left_out) > SHOWN:
-        out.say(f"  [yellow]![/] and {len(left_out) - SHOWN} more; --json lists them")
+        out.say(f"  [yellow]![/] {out.text('operate.left_out_more', count=len(left_out) - SHOWN)}")
     return 0
 
 
@@ -86,18 +88,18 @@ def restore(
     if out.as_json:
         out.write_json({"ok": True, **told})
         return 0
-    out.say(
-        f"[green]✓[/] {sanitize(given.root)}: as it was at {told['made_at']}; {told['files']} files, the ledger intact"
-    )
+    words = out.text("operate.restored", root=sanitize(given.root), at=told["made_at"], count=told["files"])
+    out.say(f"[green]✓[/] {words}")
     if told["turns"]:
-        out.say(f"  {told['turns']} turns were running; they start again with their plans")
+        out.say(f"  {out.text('operate.restored_turns', count=told['turns'])}")
     if told["in_doubt"]:
-        out.say(f"  {told['in_doubt']} texts may have been posted to forges since; the engine checks before it posts")
+        out.say(f"  {out.text('operate.restored_texts', count=told['in_doubt'])}")
     if told["schedules"]:
-        names = sanitize(", ".join(told["schedules"]))
-        out.say(f"  paused schedules: [bold]{names}[/]; 'agenttalk schedule resume NAME' resumes one")
+        names = f"[bold]{sanitize(', '.join(told['schedules']))}[/]"
+        out.say(f"  {out.text('operate.restored_schedules', names=names)}")
     if told["paused"]:
-        out.say(f"  paused: [bold]{sanitize(', '.join(told['paused']))}[/]; 'agenttalk resume PLAN' resumes one")
+        names = f"[bold]{sanitize(', '.join(told['paused']))}[/]"
+        out.say(f"  {out.text('operate.restored_plans', names=names)}")
     return 0
 
 

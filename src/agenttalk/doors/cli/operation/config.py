@@ -57,9 +57,9 @@ def reload(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fa
         out.write_json({"ok": True, **told})
         return 0
     for key in told["changed"]:
-        out.say(f"[green]✓[/] {sanitize(key)} is in effect")
+        out.say(f"[green]✓[/] {out.text('operate.setting_in_effect', key=sanitize(key))}")
     for key in told["needs_restart"]:
-        out.say(f"[yellow]·[/] {sanitize(key)} takes effect after a restart of the engine")
+        out.say(f"[yellow]·[/] {out.text('operate.setting_restart', key=sanitize(key))}")
     if not told["changed"] and not told["needs_restart"]:
-        out.say("nothing has changed")
+        out.say(out.text("operate.setting_unchanged"))
     return 0

@@ -42,7 +42,7 @@ def list_(
         out.say(f"[bold]{each['deadletter_id']}[/]  [red]{each['code']}[/]  {where}")
         out.say(f"  {sanitize(each['agent_id'])}: {sanitize(each['reason'])}")
     if not found:
-        out.say("[green]✓[/] no dead letters")
+        out.say(f"[green]✓[/] {out.text('operate.dead_letters_none')}")
     return 0
 
 
@@ -79,9 +79,10 @@ def show(
         ):
             out.say(f"[bold]{key:<14}[/] {sanitize('-' if letter[key] is None else letter[key])}")
         out.say("")
-        out.say(sanitize(content[:SHOWN].decode(errors="backslashreplace")) or "[dim]its content was not kept[/]")
+        shown = sanitize(content[:SHOWN].decode(errors="backslashreplace"))
+        out.say(shown or f"[dim]{out.text('operate.dead_letter_not_kept')}[/]")
         if len(content) > SHOWN:
-            out.say(f"[dim]… {len(content) - SHOWN} more bytes; --raw writes all of them[/]")
+            out.say(f"[dim]{out.text('operate.dead_letter_more', count=len(content) - SHOWN)}[/]")
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -339,7 +340,7 @@ def _tell(out: CommandOutput, done: list[dict[str, str]], wish: SetupRequest, wh
         out.say(_describe_tools(wish))
     if any(each["file"] == PLAN and each["what"] in {"made", "there"} for each in done):
         out.say(f"Next: write your task into {sanitize(wish.folder / PLAN)}, and have it done: agenttalk run")
-    out.say(f"Next: agenttalk serve --root {sanitize(where)}")
+    out.say(f"Next: agenttalk serve --root {sanitize(shlex.quote(str(where)))}")
 
 
 # Undoing it

@@ -69,9 +69,10 @@ def add(
     if out.as_json:
         out.write_json({"ok": True, **answer})
     else:
-        out.say(f"[green]✓[/] [bold]{sanitize(name)}[/] is added; next run at {answer['next_at']}")
+        words = out.text("operate.schedule_added", name=f"[bold]{sanitize(name)}[/]", at=answer["next_at"])
+        out.say(f"[green]✓[/] {words}")
         if made is not None:
-            out.say(f"  its plan file is {sanitize(made)}")
+            out.say(f"  {out.text('operate.schedule_plan_file', file=sanitize(made))}")
     return 0
 
 
@@ -102,44 +103,43 @@ def list_schedules(ctx: typer.Context, root: RootOption = None, as_json: JsonOpt
         out.write_json({"ok": True, **answer})
         return 0
     for each in answer["schedules"]:
-        when = "paused" if each["paused"] else f"next at {each['next_at']}"
+        paused = bool(each["paused"])
+        when = out.text("operate.schedule_paused") if paused else out.text("operate.schedule_next", at=each["next_at"])
         out.say(f"[bold]{sanitize(each['name'])}[/]  {sanitize(each['cron'])} ({sanitize(each['timezone'])}), {when}")
         if each["last_plan_id"]:
-            out.say(f"  last run: {sanitize(each['last_plan_id'])}")
+            out.say(f"  {out.text('operate.schedule_last', plan=sanitize(each['last_plan_id']))}")
         if each["last_problem"]:
             out.say(f"  [yellow]![/] {sanitize(each['last_problem'])}")
     if not answer["schedules"]:
-        out.say(
-            "[dim]No schedules. Add one with 'agenttalk schedule add' or as \\[schedules.NAME] in agenttalk.toml.[/]"
-        )
+        out.say(f"[dim]{out.text('operate.schedule_none', table=sanitize('[schedules.NAME]'))}[/]")
     return 0
 
 
 @app.command("pause")
 def pause(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Pause a schedule. A plan that is running continues."""
-    return _act(ctx, root, as_json, name, "pause", "is paused")
+    return _act(ctx, root, as_json, name, "pause", "operate.schedule.pause")
 
 
 @app.command("resume")
 def resume(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Resume a paused schedule. Times that passed meanwhile are skipped."""
-    return _act(ctx, root, as_json, name, "resume", "is resumed")
+    return _act(ctx, root, as_json, name, "resume", "operate.schedule.resume")
 
 
 @app.command("remove")
 def remove(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Remove a schedule. Its plans stay."""
-    return _act(ctx, root, as_json, name, "remove", "is removed")
+    return _act(ctx, root, as_json, name, "remove", "operate.schedule.remove")
 
 
 @app.command("run")
 def run(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Run the plan of a schedule now, in addition to its times. Without an engine, it starts with the next one."""
-    return _act(ctx, root, as_json, name, "run", "is submitted")
+    return _act(ctx, root, as_json, name, "run", "operate.schedule.run")
 
 
-def _act(ctx: typer.Context, root: Path | None, as_json: bool, name: str, action: str, words: str) -> int:  # noqa: FBT001 - as given
+def _act(ctx: typer.Context, root: Path | None, as_json: bool, name: str, action: str, sentence: str) -> int:  # noqa: FBT001 - as given
 
     by = getpass.getuser()
 
@@ -154,7 +154,8 @@ def _act(ctx: typer.Context, root: Path | None, as_json: bool, name: str, action
     if out.as_json:
         out.write_json({"ok": True, **answer})
     else:
-        out.say(f"[green]✓[/] [bold]{sanitize(answer.get('plan_id') or name)}[/] {words}")
+        shown = f"[bold]{sanitize(answer.get('plan_id') or name)}[/]"
+        out.say(f"[green]✓[/] {out.text(sentence, name=shown)}")
     return 0
 
 

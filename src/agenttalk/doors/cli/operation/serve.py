@@ -45,7 +45,8 @@ def serve(
         if out.as_json:
             out.write_json({"ok": True, "http": where.http, "socket": where.socket})
         else:
-            out.say(f"[green]✓[/] {sanitize(folder)}: listening at {where.http} and {sanitize(where.socket)}")
+            places = {"http": where.http, "socket": sanitize(where.socket)}
+            out.say(f"[green]✓[/] {out.text('operate.listening', folder=sanitize(folder), **places)}")
             _tell_pages(out, where.pages)
         sys.stdout.flush()
 
@@ -58,7 +59,7 @@ def serve(
 def _tell_pages(out: CommandOutput, link: str) -> None:
     """Print a link to the pages on a terminal. It is a secret until it is used, so it must not reach a log."""
     if sys.stdout.isatty():
-        out.say("[bold]Open the web pages[/] (this link works once):")
+        out.say(f"[bold]{out.text('operate.pages_link')}[/]")
         out.say(sanitize(link))
     else:
-        out.say("To open the web pages, make a link with 'agenttalk login'")
+        out.say(out.text("operate.pages_login"))

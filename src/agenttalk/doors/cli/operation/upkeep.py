@@ -138,7 +138,7 @@ def fsck(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fals
             where = "/".join(part for part in (fault["board"], fault["plan_id"]) if part)
             out.say(f"[bold red]✗[/] [bold]{sanitize(where)}[/]: {sanitize(fault['what'])}")
         if not faults:
-            out.say("[green]✓[/] consistent: every message is in exactly one state")
+            out.say(f"[green]✓[/] {out.text('operate.consistent')}")
     return 1 if faults else 0
 
 
@@ -150,7 +150,7 @@ def republish(ctx: typer.Context, root: RootOption = None, as_json: JsonOption =
     if out.as_json:
         out.write_json({"ok": True, "written": written})
     else:
-        out.say(f"[green]✓[/] {written} files written from the store")
+        out.say(f"[green]✓[/] {out.text('operate.republished', count=written)}")
     return 0
 
 
@@ -177,9 +177,8 @@ def gc(
         for item in found["items"]:
             out.say(f"  {item['kind']:<12} {_shown_size(item['bytes']):>10}  {sanitize(item['path'])}")
     counts = [f"{each['count']} {kind}" for kind, each in found["freed"].items() if each["count"]]
-    words = "would be freed" if dry_run else "freed"
-    size = _shown_size(found["bytes"])
-    out.say(f"[green]✓[/] {size} {words}: {', '.join(counts)}" if counts else "[green]✓[/] nothing to remove")
+    sentence = ("operate.gc_dry_run" if dry_run else "operate.gc_freed") if counts else "operate.gc_nothing"
+    out.say(f"[green]✓[/] {out.text(sentence, size=_shown_size(found['bytes']), counts=', '.join(counts))}")
     return 0
 
 

@@ -132,9 +132,9 @@ def list_(
     for each in found["mails"]:
         _tell(out, each)
     if not found["mails"]:
-        out.say("no letters")
+        out.say(out.text("operate.letters_none"))
     if found["next"] is not None:
-        out.say(f"[dim]for more: --before {found['next']}[/]")
+        out.say(f"[dim]{out.text('operate.letters_more', number=found['next'])}[/]")
     return 0
 
 
@@ -200,7 +200,8 @@ def _send_letter(
     if out.as_json:
         out.write_json({"ok": True, **sent})
     else:
-        out.say(f"[green]✓[/] {sanitize(sent['message_id'])} to {sanitize(', '.join(sent['to']))}")
+        names = sanitize(", ".join(sent["to"]))
+        out.say(f"[green]✓[/] {out.text('operate.letter_sent', letter=sanitize(sent['message_id']), names=names)}")
     return 0
 
 

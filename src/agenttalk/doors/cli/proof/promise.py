@@ -69,7 +69,7 @@ def new(
     Plan files have it under `promise` of a task, commands under `promise`.
     """
     from agenttalk.contracts.core import wire
-    from agenttalk.rules.commands import promise_making
+    from agenttalk.rules.commands import new_promise
     from agenttalk.wiring import SystemClock
 
     out = CommandOutput.from_options(CommonOptions.merge(ctx, root, as_json))
@@ -82,7 +82,7 @@ def new(
     ]
     params = {"objective": objective, "checks": definitions, "allowed_scope": allow, "disallowed_scope": deny}
     ms = int(SystemClock().now().timestamp() * 1000)
-    made = promise_making.make(params, ms=ms, random=secrets.randbelow(1 << 16)).as_json()
+    made = new_promise.make(params, ms=ms, random=secrets.randbelow(1 << 16)).as_json()
     if out.as_json:
         out.write_json({"ok": True, "promise": made})
     else:

@@ -6,7 +6,7 @@ from typing import Literal, NotRequired, TypedDict
 
 
 class AddresseeView(TypedDict):
-    """How a letter stands with one of its addressees."""
+    """The state of a letter for one of its addressees."""
 
     addressee: str
     task_id: str

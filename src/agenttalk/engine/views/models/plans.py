@@ -15,7 +15,7 @@ PlanResult = Literal["running", "done", "failed", "waiting", "paused", "foreign"
 
 
 class PlanCounts(TypedDict):
-    """How many tasks of a plan are in which state."""
+    """The numbers of a plan's tasks by state."""
 
     open: int
     completed: int
@@ -72,7 +72,7 @@ class PlanView(PlanSummary):
 
 
 class PlanProgress(TypedDict):
-    """How far a plan has come, with some of its tasks."""
+    """The progress of a plan, with some of its tasks."""
 
     plan_id: str
     state: str
@@ -81,7 +81,7 @@ class PlanProgress(TypedDict):
 
 
 class MessageCounts(TypedDict):
-    """How many messages of a plan are in which state."""
+    """The numbers of a plan's messages by state."""
 
     sent: int
     delivered: int

@@ -21,7 +21,7 @@ class StatusOverview(TypedDict):
 
 
 class RootStatus(StatusOverview):
-    """What is going on in a root, and how much waits for people."""
+    """The status of a root, with the number of things that wait for people."""
 
     open_requests: int
     open_deadletters: int

@@ -27,7 +27,7 @@ class CriterionSummary(TypedDict):
 
 
 class PromiseSummary(TypedDict):
-    """What a task promises."""
+    """The promise of a task."""
 
     id: str
     objective: str
@@ -53,14 +53,14 @@ class RecalledCommand(TypedDict):
 
 
 class RegressionSummary(TypedDict):
-    """What a task broke of what was proven before."""
+    """The proven work that a task broke."""
 
     reason: str
     broken: list[Any]
 
 
 class TakenBranch(TypedDict):
-    """Where the score of a task led."""
+    """The branch to which the score of a task led."""
 
     when: str
     activate: list[str]
@@ -123,7 +123,7 @@ class TaskExplanation(_ExplainedTask):
 
 
 class ChecklistLine(TypedDict):
-    """How a line of a promise stands."""
+    """The state of a line of a promise."""
 
     id: str
     description: str
@@ -200,7 +200,7 @@ class CheckName(TypedDict):
 
 
 class PromisePreview(TypedDict):
-    """What a task promises, and what of it is missing now."""
+    """The promise of a task, and the parts of it that are missing now."""
 
     task: str
     promise_id: str

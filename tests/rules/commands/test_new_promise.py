@@ -8,7 +8,7 @@ import pytest
 
 from agenttalk.contracts.errors import Code, ContractError
 from agenttalk.rules.commands import promises
-from agenttalk.rules.commands.promise_making import make
+from agenttalk.rules.commands.new_promise import make
 
 
 def made(**said: Any) -> Any:
