@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -295,7 +295,7 @@ class LivePlanView:
         short = width < _NARROW
         used = _usage_so_far(task)
         parts = [_describe_round(out, activity, short=short)] if activity else []
-        parts += [describe_duration(out, self._elapsed(task)), *describe_cost(out, used, short=short)]
+        parts += [describe_duration(out, _measure_elapsed(task, self._working)), *describe_cost(out, used, short=short)]
         name = f"[bold]{sanitize_line(task['task_id'])}[/]" if short and task["task_id"] else _name(task)
         lines = [f"[{colour}]{sign}[/] {name}  [dim]{' · '.join(part for part in parts if part)}[/]"]
         if activity is None:
@@ -305,13 +305,6 @@ class LivePlanView:
         request = sanitize_line(task["request_id"] or "")
         asks = f" [cyan]→[/] 'agenttalk answer {request}'" if request else ""
         return [*lines, f"    {describe_doing(out, task)}{asks}{lasts}"]
-
-    def _elapsed(self, task: dict[str, Any]) -> float:
-        """Return how long a task has been worked on, the current attempt included."""
-        began = self._working.get(task["task_id"], time.monotonic())
-        now = _seconds_since(task.get("since"))
-        before: float = (task.get("usage") or {}).get("duration_s", 0.0)
-        return before + (now if now is not None else time.monotonic() - began)
 
 
 def can_draw() -> bool:
@@ -338,6 +331,14 @@ def _describe_refusal(out: CommandOutput, refusal: dict[str, Any]) -> str:
     if by == "engine":
         return out.text("run.refused_round", number=number, why=why)
     return out.text("run.refused_round_by", number=number, by=by, why=why)
+
+
+def _measure_elapsed(task: dict[str, Any], working: Mapping[str, float]) -> float:
+    """Return how long a task has been worked on, the current attempt included. `working` says since when."""
+    began = working.get(task["task_id"], time.monotonic())
+    now = _seconds_since(task.get("since"))
+    before: float = (task.get("usage") or {}).get("duration_s", 0.0)
+    return before + (now if now is not None else time.monotonic() - began)
 
 
 def _seconds_since(at: str | None) -> float | None:
