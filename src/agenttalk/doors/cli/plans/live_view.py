@@ -169,10 +169,10 @@ class LivePlanView:
             return
         standing = out.translate(self._ordered(standing))
         result = "interrupted" if standing.get("interrupted") else standing["result"]
-        counts = ", ".join(_count_state(out, count, what) for what, count in standing["counts"].items() if count)
+        counts = out.join(_count_state(out, count, what) for what, count in standing["counts"].items() if count)
         took = describe_usage(out, standing.get("usage"), timed=False)
         lasted = out.text("time.seconds", seconds=time.monotonic() - self._began)
-        summary = "; ".join(part for part in (counts, lasted, took) if part)
+        summary = out.join((part for part in (counts, lasted, took) if part), ";")
         out.say(f"{RESULTS[result]} [bold]{sanitize(self._plan_id)}[/]: {out.text(f'run.{result}')} ({summary})")
         for task in standing["tasks"]:
             was_interrupted = standing.get("interrupted") and task["state"] == "READY" and task["reason"]
@@ -251,7 +251,9 @@ class LivePlanView:
             while candidates and sum(map(len, tasks.values())) + 1 > room:
                 tasks.pop(candidates.pop())
                 left_out.append(board)
-        hidden = ", ".join(_count_state(self._out, left_out.count(board), board) for board in dict.fromkeys(left_out))
+        hidden = self._out.join(
+            _count_state(self._out, left_out.count(board), board) for board in dict.fromkeys(left_out)
+        )
         more = [f"[dim]{self._out.text('run.hidden', tasks=hidden)}[/]"] if left_out else []
         return [*head, *(line for lines in tasks.values() for line in lines), *more, *foot]
 
@@ -418,7 +420,7 @@ def describe_usage(out: CommandOutput, usage: dict[str, Any] | None, *, timed: b
     parts += [out.text("cli.no_price", model=sanitize(str(usage["unpriced"])))] if usage.get("unpriced") else []
     calls = usage.get("tool_calls")
     parts += [out.count(calls, "tool call")] if calls else []
-    return ", ".join(parts)
+    return out.join(parts)
 
 
 def describe_duration(out: CommandOutput, seconds: float) -> str:
