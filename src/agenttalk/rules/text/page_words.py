@@ -106,7 +106,7 @@ PAGE: Final = make_table(
         "round_of": ("round {k} of {n}", "第 {k} 轮，共 {n} 轮"),
         "rounds": ("Rework", "返工"),
         "cost": ("Cost", "费用"),
-        "tokens": ("Tokens", "token"),
+        "tokens": ("Tokens", "个 token"),
         "no_tasks": ("This plan has no tasks.", "此计划没有任务。"),
         "wait_agent": ("{n} until its agent began", "{n} 后智能体开始"),
         "wait_check": ("{n} from its agent to its check", "智能体结束 {n} 后检查开始"),
