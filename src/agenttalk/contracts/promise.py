@@ -157,7 +157,8 @@ class TestsCheck(Check):
     run: Text
     """Command line for `sh -c`."""
     junit: RelativePath | None = None
-    """Path of its JUnit report. Not needed where the runner reports to the engine while it runs."""
+    """Path of its JUnit report, or of the folder in which its runner writes reports (`*.xml`). Not needed where the
+    runner reports to the engine while it runs."""
     min_tests: Positive | None = None
     """Fewest tests that must have run."""
     cwd: RelativePath | None = None

@@ -151,6 +151,7 @@ def test_only_tests_that_crossed_before_are_judged_so_and_no_honest_suite_is_ref
     assert judge(boxed, version + LIE, suite, boundary="off", facts=known).passed
 
 
+@pytest.mark.rest
 def test_tests_that_must_turn_green_are_judged_so_if_their_source_allows_it(boxed: Bench) -> None:
     base = judge(boxed, "def add(a, b): return 0\n", boundary="auto", facts=facts(before_work=True))
     assert not base.passed
@@ -180,6 +181,7 @@ def test_the_program_pytest_finds_the_work_at_the_top_of_the_repository(boxed: B
 OTHER = "from calc import sub\n\ndef test_subtracts():\n    assert sub(2, 3) == -1\n"
 
 
+@pytest.mark.rest
 def test_a_test_that_the_command_leaves_out_is_not_asked_for(boxed: Bench) -> None:
     put(boxed, {"tests/test_other.py": OTHER, "calc.py": "def add(a, b): return 0\n", "tests/test_calc.py": ADDS})
     protected = ("tests/test_calc.py", "tests/test_other.py")
@@ -194,6 +196,7 @@ def test_a_test_that_the_command_leaves_out_is_not_asked_for(boxed: Bench) -> No
     assert "1 of 1 tests were judged in another process" in result.detail
 
 
+@pytest.mark.rest_but("in a file")
 @pytest.mark.parametrize(
     ("more", "why"),
     [({}, "test_adds"), ({"tests/conftest.py": "import calc\n"}, "did not report any")],
@@ -220,6 +223,7 @@ def test_work_that_cannot_be_loaded_over_the_boundary_does_not_pass(
     assert why in result.detail, result.detail
 
 
+@pytest.mark.rest
 def test_red_tests_of_unittest_are_judged_so_as_well(boxed: Bench) -> None:
     suite = "import unittest\nfrom calc import add\nclass AddTest(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(2, 3), 5)\n"
     put(boxed, {"tests/test_calc.py": suite, "calc.py": "def add(a, b): return 0\n"})

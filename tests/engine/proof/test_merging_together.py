@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import textwrap
 from collections import Counter
 from collections.abc import Mapping
@@ -12,6 +13,8 @@ import pytest
 
 from agenttalk.adapters.checking.command import CheckContext, CommandOutcome, CommandRunner, ShellCommand
 from agenttalk.adapters.proving.merge_train import MergeTrain, TrainBase
+from agenttalk.adapters.workspaces.attempts import AttemptClones
+from agenttalk.adapters.workspaces.results import WorkspaceAttempt
 from agenttalk.engine.people import questions
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import git, program, promise, repository, run
@@ -360,3 +363,38 @@ def test_an_attempt_after_a_conflict_cannot_conflict_again(repo: Path) -> None:
     assert set(states(found).values()) == {"COMPLETED"}, [each["reason"] for each in found.tasks]
     assert turns(repo, before) == [1, 2, 2]
     assert git(repo, "show", "agenttalk/p:t0.txt").split("\n") == ["todo", "b was here", "c was here"]
+
+
+def test_what_is_kept_for_a_plan_is_freed_after_its_last_clone_is_set_aside(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the engine runs on, nothing of a plan that ended stays but its branch and its record."""
+    real_drop, real_remove = AttemptClones.drop, AttemptClones.remove_spare
+    order: list[str] = []
+
+    async def drop(self: AttemptClones, attempt: WorkspaceAttempt, *, keep: bool = False) -> None:
+        await asyncio.sleep(0.2)  # a thread that begins late
+        await real_drop(self, attempt, keep=keep)
+        order.append("drop")
+
+    async def remove_spare(self: AttemptClones) -> None:
+        await real_remove(self)
+        order.append("remove")
+
+    monkeypatch.setattr(AttemptClones, "drop", drop)
+    monkeypatch.setattr(AttemptClones, "remove_spare", remove_spare)
+    check = {"id": "ok", "kind": "run", "run": "grep -q done t0.txt"}
+    agents = {"t0": program(repo.parent, "t0", change("t0"))}
+    compiled = plan(
+        task("t0", "t0", workspace="repo", promise=promise(check)), agents=agents, workspace={"repo": str(repo)}
+    )
+    left = repo.parent / "root/workspaces/p"
+
+    async def use(engine: Engine) -> None:
+        await engine.submit(compiled)
+        assert states(await engine.ended("p")) == {"t0": "COMPLETED"}
+        await engine.until(lambda _: "remove" in order)
+        assert order == ["drop", "remove"]
+        assert [path for folder in ("attempts", "temporary") for path in (left / folder).glob("*")] == []
+
+    play(repo.parent / "root", use, proving=True)

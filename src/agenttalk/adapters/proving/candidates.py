@@ -109,8 +109,10 @@ class CandidateProver:
         self._trains: dict[str, MergeTrain] = {}
         """By plan."""
         self._cleaning: set[asyncio.Future[None]] = set()
+        self._dropping: dict[str, set[asyncio.Future[None]]] = {}
+        """Plan → its clones that are being removed or set aside."""
 
-    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
+    def in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Future[None]:
         """Clean up while others go on. What fails is left for `gc`."""
 
         async def clean() -> None:
@@ -122,6 +124,18 @@ class CandidateProver:
         task = asyncio.ensure_future(clean())
         self._cleaning.add(task)
         task.add_done_callback(self._cleaning.discard)
+        return task
+
+    def end_plan(self, plan_id: str, release: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Free what is kept for a plan, once its last landing is over and its clone is set aside."""
+
+        async def free() -> None:
+            if (train := self._trains.get(plan_id)) is not None:
+                await train.wait_landing()
+            await asyncio.gather(*self._dropping.pop(plan_id, ()))
+            await release()
+
+        self.in_background(free())
 
     async def finish_cleaning(self) -> None:
         """Wait until everything that goes on in the background has ended."""
@@ -315,7 +329,10 @@ class CandidateProver:
         if not await work.land(proof):
             return None
         landed.append(proof)
-        self.in_background(space.attempts.drop(work.taken.attempt, keep=True))  # its work is kept, and merged
+        drop = self.in_background(space.attempts.drop(work.taken.attempt, keep=True))  # its work is kept, and merged
+        dropping = self._dropping.setdefault(space.plan, set())
+        dropping.add(drop)
+        drop.add_done_callback(dropping.discard)
         try:
             await self._tips.settle(space)
         except AgentTalkError as error:

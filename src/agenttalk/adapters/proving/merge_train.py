@@ -51,7 +51,11 @@ class MergeTrain:
         while self._holder not in {None, lease}:
             await self._changed.wait()
         self._holder = lease
-        async with self._landing:  # a landing that began before is over when this returns
+        await self.wait_landing()
+
+    async def wait_landing(self) -> None:
+        """Wait until a landing that began before is over."""
+        async with self._landing:
             pass
 
     def let_go(self, lease: str) -> None:

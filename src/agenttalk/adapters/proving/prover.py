@@ -183,7 +183,7 @@ class WorkspaceProver:
 
     def end_plan(self, plan_id: str) -> None:
         """Free what is kept for a plan; see the port."""
-        self._candidates.in_background(self._workspaces.release(plan_id))
+        self._candidates.end_plan(plan_id, partial(self._workspaces.release, plan_id))
 
     async def close(self) -> None:
         """Free what is kept for all plans; see the port."""

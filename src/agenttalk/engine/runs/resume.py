@@ -167,23 +167,23 @@ def _performance_to_json(performance: Performance) -> JsonObject:
     }
 
 
-def _read_performance(said: JsonObject) -> Performance:
+def _read_performance(stored: JsonObject) -> Performance:
     return Performance(
-        said["how"],
-        result=said["result"],
-        score=said["score"],
-        explanation=said["explanation"],
-        outputs=tuple(OutputContent(*_content(each)) for each in said["outputs"]),
-        seconds=said["seconds"],
-        sandbox=said["sandbox"],
-        usage=said["usage"],
-        misfits=restore_messages(said["misfits"]),
-        judgements={name: Judgement.from_json(each) for name, each in said["judgements"].items()},
-        claims=evidence.read_claims(said["claims"]),
-        remark=read_text(said, "remark") if "remark" in said else "",
-        strayed=tuple(said.get("strayed", ())),
-        ended_badly=said.get("ended_badly", ""),
-        submitted=SubmittedWork(*said["submitted"]) if "submitted" in said else None,
+        stored["how"],
+        result=stored["result"],
+        score=stored["score"],
+        explanation=stored["explanation"],
+        outputs=tuple(OutputContent(*_content(each)) for each in stored["outputs"]),
+        seconds=stored["seconds"],
+        sandbox=stored["sandbox"],
+        usage=stored["usage"],
+        misfits=restore_messages(stored["misfits"]),
+        judgements={name: Judgement.from_json(each) for name, each in stored["judgements"].items()},
+        claims=evidence.read_claims(stored["claims"]),
+        remark=read_text(stored, "remark") if "remark" in stored else "",
+        strayed=tuple(stored.get("strayed", ())),
+        ended_badly=stored.get("ended_badly", ""),
+        submitted=SubmittedWork(*stored["submitted"]) if "submitted" in stored else None,
     )
 
 
@@ -192,6 +192,6 @@ def _file(name: str, file: OutputContent | InputContent) -> list[Any]:
     return [name, file.path, file.sha256, file.size, data]
 
 
-def _content(said: list[Any]) -> tuple[str, str, str, int, bytes | None]:
-    name, path, sha256, size, data = said
+def _content(stored: list[Any]) -> tuple[str, str, str, int, bytes | None]:
+    name, path, sha256, size, data = stored
     return name, path, sha256, size, base64.b64decode(data) if data is not None else None
