@@ -34,7 +34,7 @@ def run(*arguments: str) -> dict[str, Any]:
     return told
 
 
-@pytest.mark.random
+@pytest.mark.rest
 def test_no_cheat_is_accepted_and_no_honest_work_refused() -> None:
     honest = cases(4)
     told = run("--smoke", str(3 * honest))

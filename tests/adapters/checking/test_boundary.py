@@ -17,6 +17,8 @@ from agenttalk.adapters.checking.checker import CheckFacts
 from agenttalk.rules.proof.evidence import CheckResult
 
 CALC = """
+from typing import NamedTuple
+
 class CalcError(ValueError):
     pass
 
@@ -40,6 +42,14 @@ def count(end):
     yield from range(end)
 def append(values):
     values.append(5)
+
+class Pair(NamedTuple):
+    left: int
+    right: int
+
+class Size(NamedTuple):
+    width: int
+    height: int
 """
 PYTHON = sys.executable
 SUITE = """
@@ -54,6 +64,8 @@ def test_errors():
         fail("luck")
 def test_objects():
     assert Point(2) == Point(1).moved() and Point(2) != Point(3) and isinstance(Point(1), Point)
+def test_named_tuples_of_two_classes():
+    assert Pair(1, 2) == Size(1, 2) == (1, 2) and Pair(1, 2) != Size(2, 1)
 def test_callbacks():
     assert apply(lambda value: value * 2, 4) == 8
 def test_generators():
@@ -109,7 +121,7 @@ def judge(boxed: Bench, work: str, suite: str = ADDS, **fields: Any) -> CheckRes
 def test_a_suite_of_many_kinds_of_tests_passes_over_the_boundary(boxed: Bench) -> None:
     result = judge(boxed, CALC, SUITE)
     assert result.passed, (result.reason, result.detail, result.output)
-    assert "11 of 11 tests were judged in another process" in result.detail
+    assert "12 of 12 tests were judged in another process" in result.detail
 
 
 def test_cheats_do_not_pass_over_the_boundary(boxed: Bench) -> None:
@@ -151,6 +163,7 @@ def test_only_tests_that_crossed_before_are_judged_so_and_no_honest_suite_is_ref
     assert judge(boxed, version + LIE, suite, boundary="off", facts=known).passed
 
 
+@pytest.mark.rest
 def test_tests_that_must_turn_green_are_judged_so_if_their_source_allows_it(boxed: Bench) -> None:
     base = judge(boxed, "def add(a, b): return 0\n", boundary="auto", facts=facts(before_work=True))
     assert not base.passed
@@ -180,6 +193,7 @@ def test_the_program_pytest_finds_the_work_at_the_top_of_the_repository(boxed: B
 OTHER = "from calc import sub\n\ndef test_subtracts():\n    assert sub(2, 3) == -1\n"
 
 
+@pytest.mark.rest
 def test_a_test_that_the_command_leaves_out_is_not_asked_for(boxed: Bench) -> None:
     put(boxed, {"tests/test_other.py": OTHER, "calc.py": "def add(a, b): return 0\n", "tests/test_calc.py": ADDS})
     protected = ("tests/test_calc.py", "tests/test_other.py")
@@ -194,6 +208,7 @@ def test_a_test_that_the_command_leaves_out_is_not_asked_for(boxed: Bench) -> No
     assert "1 of 1 tests were judged in another process" in result.detail
 
 
+@pytest.mark.rest_but("in a file")
 @pytest.mark.parametrize(
     ("more", "why"),
     [({}, "test_adds"), ({"tests/conftest.py": "import calc\n"}, "did not report any")],
@@ -220,6 +235,7 @@ def test_work_that_cannot_be_loaded_over_the_boundary_does_not_pass(
     assert why in result.detail, result.detail
 
 
+@pytest.mark.rest
 def test_red_tests_of_unittest_are_judged_so_as_well(boxed: Bench) -> None:
     suite = "import unittest\nfrom calc import add\nclass AddTest(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(2, 3), 5)\n"
     put(boxed, {"tests/test_calc.py": suite, "calc.py": "def add(a, b): return 0\n"})

@@ -87,7 +87,7 @@ def test_an_answer_that_is_not_as_asked_fails_the_check(
     assert words in result.detail
 
 
-def test_a_service_that_never_listens_or_is_never_ready_fails_the_check(boxed: Bench) -> None:
+def test_a_service_that_never_listens_fails_the_check(boxed: Bench) -> None:
     boxed.write(shop_py=SERVER)
     asked = [{"path": "/"}]
     ended = boxed.make(check("http", serve="echo no; exit 7", requests=asked))
@@ -96,6 +96,12 @@ def test_a_service_that_never_listens_or_is_never_ready_fails_the_check(boxed: B
     deaf = boxed.make(check("http", serve="exec sleep 60", requests=asked), limits=CheckLimits(ready_seconds=0.3))
     assert (deaf.passed, deaf.reason) == (False, "unreachable")
     assert "$PORT" in deaf.detail
+
+
+@pytest.mark.rest
+def test_a_service_that_is_never_ready_fails_the_check(boxed: Bench) -> None:
+    boxed.write(shop_py=SERVER)
+    asked = [{"path": "/"}]
     busy = boxed.make(check("http", serve=SERVE, requests=asked, ready="/gone"), limits=CheckLimits(ready_seconds=10))
     assert (busy.passed, busy.reason) == (False, "unreachable")
     assert "/gone" in busy.detail

@@ -130,6 +130,7 @@ def test_a_token_that_may_not_read_shows_nothing(tmp_path: Path) -> None:
     at_forge(tmp_path, work)
 
 
+@pytest.mark.rest
 def test_a_question_without_end_is_none(tmp_path: Path) -> None:
     async def work(_: FakeGitea, client: Gitea) -> None:
         asked: list[int] = []

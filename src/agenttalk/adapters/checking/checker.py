@@ -15,7 +15,7 @@ from typing import Final
 
 from agenttalk.adapters import http_client
 from agenttalk.adapters.checking import command as commands
-from agenttalk.adapters.checking import schema_check, served_checks
+from agenttalk.adapters.checking import report_files, schema_check, served_checks
 from agenttalk.adapters.checking.boundary_run import BoundaryRefusedError, BoundaryRun, hash_programs, is_shown
 from agenttalk.adapters.checking.case_runs import CaseRuns
 from agenttalk.adapters.checking.command import CheckContext, CommandOutcome, CommandRunner, ShellCommand
@@ -60,7 +60,7 @@ from agenttalk.rules.proof.evidence import (
 from agenttalk.rules.suites import canaries, crossing, junit, runner_calls
 from agenttalk.rules.suites.channel import SuiteSession
 from agenttalk.rules.suites.crossing import CrossedTests
-from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
+from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.suites.runner_calls import RunnerCall
 from agenttalk.rules.text import check_words
 from agenttalk.rules.text.message import LISTED, join, join_names
@@ -157,6 +157,33 @@ class _CommandSite:
     again: CheckoutFactory | None
 
 
+class _RemoteChecks:
+    """Makes checks that ask servers: an address, or the forge."""
+
+    def __init__(self, resolve: http_client.Resolve, forge: AskForge | None) -> None:
+        self._resolve = resolve
+        self._forge = forge
+
+    async def make(self, check: HttpCheck | ForgeCheck, context: CheckContext) -> CheckFinding:
+        """Ask, and judge the answer."""
+        if isinstance(check, HttpCheck):
+            return await self._ask_address(check, context)
+        if self._forge is None:
+            return CheckFinding(False, "facts_missing", check_words.NO_FORGE())
+        return await self._forge(check)
+
+    async def _ask_address(self, check: HttpCheck, context: CheckContext) -> CheckFinding:
+        limits = context.limits
+        asking = http_client.HttpRequest(
+            context.allowed,
+            check.timeout or limits.answer_seconds,
+            limits.answer_bytes,
+            follow=not 300 <= check.status < 400,
+        )
+        answer = await http_client.send_request(check.url, asking, resolve=self._resolve)
+        return answer if isinstance(answer, CheckFinding) else check_results.judge_http(check, answer)
+
+
 class Checker:
     """Makes checks. One object serves the whole engine."""
 
@@ -173,8 +200,7 @@ class Checker:
         self._driver = driver
         self._clock = clock
         self._ids = ids
-        self._resolve = resolve
-        self._forge = forge
+        self._remote = _RemoteChecks(resolve, forge)
         self._runner = CommandRunner(driver, ids)
         self._served = ServedChecks(self._runner, driver, ids)
         self._cases = CaseRuns(self._runner)
@@ -264,7 +290,7 @@ class Checker:
         again: CheckoutFactory | None,
     ) -> _CheckOutcome:
         if isinstance(check, HttpCheck | ForgeCheck):
-            return _CheckOutcome(await self._ask_elsewhere(check, context))
+            return _CheckOutcome(await self._remote.make(check, context))
         if not isinstance(
             check, RunCheck | TestsCheck | FileCheck | JsonCheck | ServiceCheck | BrowserCheck | CasesCheck
         ):
@@ -284,13 +310,6 @@ class Checker:
                 )
             case JsonCheck():
                 return _CheckOutcome(await self._document(check, checkout, context))
-
-    async def _ask_elsewhere(self, check: HttpCheck | ForgeCheck, context: CheckContext) -> CheckFinding:
-        if isinstance(check, HttpCheck):
-            return await self._asked(check, context)
-        if self._forge is None:
-            return CheckFinding(False, "facts_missing", check_words.NO_FORGE())
-        return await self._forge(check)
 
     async def _command(self, check: RunCheck, sealed: _CommandSite) -> _CheckOutcome:
         made = await self._judged(check, sealed.checkout, sealed)
@@ -427,7 +446,7 @@ class Checker:
         """Run a command in one process with the work. A report is read when no process of the run is left."""
         path = check.junit if isinstance(check, TestsCheck) else None
         if path is not None:
-            await asyncio.to_thread(checkout.remove, path)  # a report that exists already
+            await asyncio.to_thread(report_files.remove_reports, path, checkout)
         if isinstance(check, TestsCheck) or test_runners.runs_tests(check.run):
             async with SuiteRun.open(sealed.context) as suite:
                 done = await self._once(check, checkout, sealed, suite)
@@ -436,7 +455,9 @@ class Checker:
             done, sessions = await self._once(check, checkout, sealed), ()
         report = None
         if path is not None and done.ran.how == "finished":
-            report = await asyncio.to_thread(_report, path, checkout, sealed.context.limits.report_bytes)
+            report = await asyncio.to_thread(
+                report_files.read_reports, path, checkout, sealed.context.limits.report_bytes
+            )
         facts = sealed.facts
         seen = SuiteFacts(done.ran, sessions, report, facts.base, facts.base_source, facts.before_work)
         judged = suite_results.judge_suite(check, seen)
@@ -542,17 +563,6 @@ class Checker:
             sealed = replace(sealed, checkout=await sealed.again())
         flaky = (check.id,) if outcome.finding.passed and left < check.retries else ()
         return _CheckOutcome(outcome.finding, outcome.done, tests=outcome.tests, flaky=flaky, pictures=outcome.pictures)
-
-    async def _asked(self, check: HttpCheck, context: CheckContext) -> CheckFinding:
-        limits = context.limits
-        asking = http_client.HttpRequest(
-            context.allowed,
-            check.timeout or limits.answer_seconds,
-            limits.answer_bytes,
-            follow=not 300 <= check.status < 400,
-        )
-        answer = await http_client.send_request(check.url, asking, resolve=self._resolve)
-        return answer if isinstance(answer, CheckFinding) else check_results.judge_http(check, answer)
 
     async def _document(self, check: JsonCheck, checkout: Folder, context: CheckContext) -> CheckFinding:
         limit = context.limits.read_bytes
@@ -702,15 +712,6 @@ def _unshadowed(check: RunCheck | TestsCheck, checkout: Folder, standing: Collec
     for path in check_results.list_shadowing_files(check):
         if folder + path not in standing and checkout.exists(folder + path):
             raise _ShadowError(Code.FILE_UNSAFE, check_words.SHADOWS_RUNNER(path=folder + path))
-
-
-def _report(path: str, checkout: Folder, limit: int) -> Outcomes | UnreadableReport | None:
-    try:
-        return junit.parse(checkout.read(path, limit))
-    except MissingError:
-        return None
-    except AgentTalkError as error:
-        return UnreadableReport(error.message)
 
 
 def _look_at_file(check: FileCheck, checkout: Folder, context: CheckContext) -> FileFacts:

@@ -284,7 +284,7 @@ class CheckRunner:
                 raise InputError(
                     Code.CHECK_ALREADY_GREEN,
                     check_words.GREEN_BEFORE(id=check.id),
-                    hint="the work is done already, or the check does not test it",
+                    hint=check_words.GREEN_HINT(),
                 )
 
     async def prepare(

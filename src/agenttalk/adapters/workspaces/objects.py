@@ -384,7 +384,7 @@ class GitObjects:
             with suppress(FileNotFoundError, PermissionError):
                 os.utime(path)  # git deletes objects that are old and that no ref names yet
                 continue
-            self._make_folder(path.parent)
+            _make_folder(path.parent, self.store)
             new = path.with_name(f"tmp_obj_{secrets.token_hex(6)}")  # a name that git removes if it is left behind
             descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
             with os.fdopen(descriptor, "wb") as file:
@@ -393,16 +393,6 @@ class GitObjects:
                 os.fsync(descriptor)
             new.rename(path)
         return written
-
-    def _make_folder(self, folder: Path) -> None:
-        """Make a folder for objects, with the rights of the one above it: a group may share the repository."""
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            return
-        rights = stat.S_IMODE(self.store.stat().st_mode)
-        if rights != stat.S_IMODE(folder.stat().st_mode):
-            folder.chmod(rights)
 
     def checkout(self, tree: str, target: Path, index: Path) -> None:
         """Write a tree into an empty folder, byte for byte. `index` becomes its index."""
@@ -419,6 +409,17 @@ class GitObjects:
         lines = [f"tree {self.tree_of(tree)}", *(f"parent {parent}" for parent in parents)]
         lines += [f"author {name} <{email}> {date}", f"committer {NAME} <{EMAIL}> {date}", "", message]
         return self._write_objects([("commit", "\n".join(lines).encode(errors="replace"))])[0]
+
+
+def _make_folder(folder: Path, store: Path) -> None:
+    """Make a folder for objects, with the rights of the one above it: a group may share the repository."""
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return
+    rights = stat.S_IMODE(store.stat().st_mode)
+    if rights != stat.S_IMODE(folder.stat().st_mode):
+        folder.chmod(rights)
 
 
 def _clean_identity(text: str) -> str:

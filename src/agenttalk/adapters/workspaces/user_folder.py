@@ -20,6 +20,7 @@ from agenttalk.adapters.workspaces.paths import WorkspaceFolder
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.rules.core import scope
 from agenttalk.rules.core.scope import DEFAULT_EXCLUDES, read_globs
+from agenttalk.rules.text import change_words
 
 _LEFT_BEHIND: Final = read_globs(DEFAULT_EXCLUDES)
 _SUBMODULE: Final = b"160000 "
@@ -81,8 +82,8 @@ def find_repository(here: Path) -> UserRepository:
     here = here.absolute()
     top = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), None)
     if top is None:
-        message = f"{scope.display_path(str(here))} is in no work tree of a git repository"
-        raise UsageError(Code.NAME_UNKNOWN, message, hint="go to one, or make one: git init, git add, git commit")
+        message = change_words.NO_REPOSITORY(folder=scope.display_path(str(here)))
+        raise UsageError(Code.NAME_UNKNOWN, message, hint=change_words.NO_REPOSITORY_HINT())
     with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
         nothing = Path(home) / "nothing"
         nothing.mkdir()
@@ -91,8 +92,8 @@ def find_repository(here: Path) -> UserRepository:
         at = GitLocation(place.git_dir)
         head = git.call("rev-parse", "--verify", "--quiet", "HEAD^{commit}", at=at, ok=(0, 1, 128))
         if head.code:
-            message = f"the repository {scope.display_path(str(top))} has no commit yet"
-            raise UsageError(Code.NAME_UNKNOWN, message, hint="make a first commit: git add --all, git commit")
+            message = change_words.NO_COMMIT(folder=scope.display_path(str(top)))
+            raise UsageError(Code.NAME_UNKNOWN, message, hint=change_words.NO_COMMIT_HINT())
         branch = git.find_branch(place.git_dir)
         uncommitted = list_uncommitted(git, place)
         with _aside(git, place) as own:

@@ -461,3 +461,19 @@ CHANGED_FILES: Final = Template(
     "files that changed since {base}: {count}",
     "自 {base} 以来修改了 {count} 个文件",
 )
+NO_REPOSITORY: Final = Template(
+    "change.no_repository",
+    "{folder} is in no work tree of a git repository",
+    "{folder} 不在任何 git 仓库的工作区中",
+)
+NO_REPOSITORY_HINT: Final = Template(
+    "change.no_repository_hint",
+    "go to one, or make one: git init, git add, git commit",
+    "请进入一个仓库，或新建一个：git init、git add、git commit",
+)
+NO_COMMIT: Final = Template("change.no_commit", "the repository {folder} has no commit yet", "仓库 {folder} 还没有提交")
+NO_COMMIT_HINT: Final = Template(
+    "change.no_commit_hint",
+    "make a first commit: git add --all, git commit",
+    "请先提交：git add --all、git commit",
+)

@@ -488,6 +488,11 @@ GREEN_BEFORE: Final = Template(
     "the check {id!r} must fail before the work, and did not",
     "检查 {id!r} 必须在工作开始前失败，但它没有失败",
 )
+GREEN_HINT: Final = Template(
+    "check.green_hint",
+    "the work is done already, or the check does not test it",
+    "工作已经完成，或者该检查没有检验它",
+)
 CANNOT_RUN_HINT: Final = Template(
     "check.cannot_run_hint",
     "{what}; have workspace.prepare install what is missing (or workspace.link lend it), correct the command, or write "

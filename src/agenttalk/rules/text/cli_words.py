@@ -45,6 +45,7 @@ TIMES: Final = make_table(
 )
 """How long something took."""
 NO_PRICE: Final = Template("cli.no_price", "cost unknown: no price of {model}", "费用未知：没有 {model} 的价格")
+FAILED_TEST: Final = Template("cli.failed_test", "failed: {name}", "失败：{name}")
 AND_MORE: Final = Template("cli.and_more", "{names} and {count} more", "{names} 等另外 {count} 个")
 NOT_SERVED: Final = Template(
     "cli.not_served",
@@ -549,6 +550,30 @@ ERRORS: Final = make_table(
             "请安装它，或修正 -- 之后的命令",
         ),
         "install": ("install it: {how}", "安装方法：{how}"),
+        "no_command": ("no command is named", "没有指定命令"),
+        "no_command_hint": (
+            "put it after --, such as: -- claude -p 'Fix it'",
+            "请写在 -- 之后，例如：-- claude -p 'Fix it'",
+        ),
+        "no_agent": ("none of these is installed: {names}", "以下程序均未安装：{names}"),
+        "agent_missing": ("{name} is not installed", "{name} 未安装"),
+        "agent_unknown": ("there is no coding agent {name!r}", "没有编程智能体 {name!r}"),
+        "agent_unknown_hint": (
+            "there are: {names}; others: agenttalk until",
+            "可选：{names}；其他程序：agenttalk until",
+        ),
+        "empty_goal": ("the goal is empty", "目标是空的"),
+        "empty_goal_hint": ("say what is to be done", "请说明要做什么"),
+        "merge_branch": (
+            "--merge needs a branch, and none is checked out",
+            "--merge 需要一个分支，而当前没有检出任何分支",
+        ),
+        "merge_branch_hint": ("switch to one: git switch NAME", "请切换到一个分支：git switch NAME"),
+        "merge_clean": (
+            "--merge needs a clean work tree, and this changed: {names}",
+            "--merge 需要干净的工作区，而以下内容已改动：{names}",
+        ),
+        "merge_clean_hint": ("commit or stash it, or leave out --merge", "请提交或暂存（git stash），或去掉 --merge"),
         "no_check_found": ("no check was found in {folder}", "在 {folder} 中没有找到检查"),
         "no_check_found_hint": (
             "name it with --check, or decide yourself with --ask-me",
@@ -561,7 +586,7 @@ _TABLES: Final = (
     *(COUNTS, TIMES, REMARKS, RUN, EXPLAIN, ROUNDS, STATUS),
     *(HONESTY, DAY, DECISIONS, INBOX, CHANGE, PROVE, STEER, OPERATE, ERRORS),
 )
-_SINGLE: Final = (NO_PRICE, AND_MORE, NOT_SERVED, OPEN_QUESTION, OPEN_QUESTIONS)
+_SINGLE: Final = (NO_PRICE, FAILED_TEST, AND_MORE, NOT_SERVED, OPEN_QUESTION, OPEN_QUESTIONS)
 SENTENCES: Final[Mapping[str, Template]] = MappingProxyType(
     {sentence.id: sentence for sentence in (*_SINGLE, *(row for table in _TABLES for row in table.values()))}
 )

@@ -179,6 +179,7 @@ def test_without_anybody_to_speak_for_it_does_not_start(root: Path, capsys: pyte
 
 @pytest.mark.mends("C5")
 @pytest.mark.usefixtures("token")
+@pytest.mark.rest
 def test_an_agent_elsewhere_that_is_busy_elsewhere_is_not_lost_while_its_server_lives(root: Path) -> None:
     silence = 6
     (root / "agenttalk.toml").write_text(f"[limits]\nremote_silence_seconds = {silence}\n")

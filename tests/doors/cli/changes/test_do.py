@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -41,10 +43,10 @@ def install(repo: Repo, name: str, text: str = CLAUDE) -> None:
     path.chmod(0o755)
 
 
-def do(repo: Repo, *arguments: str, code: int = 0) -> tuple[str, str]:
+def do(repo: Repo, *arguments: str, code: int = 0, more: Mapping[str, str] = MappingProxyType({})) -> tuple[str, str]:
     python = str(Path(sys.executable).parent)
     variables = {"PATH": f"{repo.folder / 'bin'}:{python}:/usr/bin:/bin", "ANTHROPIC_API_KEY": "no-real-key"}
-    return repo.run("do", *arguments, code=code, more=variables)
+    return repo.run("do", *arguments, code=code, more={**variables, **more})
 
 
 def test_a_goal_is_all_that_is_named(shop: Repo) -> None:
@@ -109,6 +111,23 @@ def test_a_person_can_be_the_check(shop: Repo) -> None:
     again = as_json(do(shop, "--json", "--ask-me", GOAL))
     assert again["result"] == "proven"
     assert shop.show(again["branch"], "price.py") == RIGHT.strip()
+
+
+def test_options_are_those_of_until(shop: Repo) -> None:
+    limits = ("--rounds", "3", "--usd", "5", "--minutes", "30", "--sandbox", "plain")
+    files = ("--protect", "docs/", "--scope", "price.py", "--scope", "seen.txt", "--link", "none", "--prepare", "true")
+    ways = ("--allow-tests", "--already-green", "ok", "--suspicion", "note", "--env", "RATE", "--merge")
+    install(shop, "claude", CLAUDE.replace("prompt =", "import os\nassert os.environ['RATE']\nprompt ="))
+    out, err = do(shop, *limits, *files, *ways, GOAL, more={"RATE": "40"})
+    assert "protected  docs/" in err
+    assert "scope      price.py, seen.txt" in err
+    assert "prepare    true" in err
+    assert "limits     3 rounds, 30 minutes, $5" in err
+    assert "merged into main" in out
+    assert (shop.top / "price.py").read_text() == RIGHT
+    assert "--pr needs a forge" in "".join(do(shop, "--pr", GOAL, code=2))
+    assert "--take cheapest needs --race" in "".join(do(shop, "--take", "cheapest", GOAL, code=2))
+    assert "needs two agents" in "".join(do(shop, "--race", "claude", GOAL, code=2))
 
 
 @pytest.mark.rest

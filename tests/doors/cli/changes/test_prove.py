@@ -271,13 +271,14 @@ def test_every_form_tells_the_same(tmp_path: Path) -> None:
     assert (page.code, page.err) == (1, "")
     assert page.out.startswith("### ❌ Not proven: main and 4 uncommitted files\n")
     assert "\n**What was not checked**\n" in page.out
-    report = tmp_path / "report.xml"
-    assert shop.call(*check, "--format", "junit", "--output", str(report)).out == ""
+    report, other = tmp_path / "report.xml", tmp_path / "report.sarif"
+    also = ("--also", f"sarif={other}")
+    assert shop.call(*check, "--format", "junit", "--output", str(report), *also).out == ""
     found = junit.parse(report.read_bytes())
     assert isinstance(found, Outcomes)
     assert found.failed == {"agenttalk.prove::protected"}
     assert "agenttalk.prove::base-tests" in found.passed
-    sarif = json.loads(shop.call(*check, "--format", "sarif").out)
+    sarif = json.loads(other.read_text())
     _require_sarif(sarif)
     results = {each["ruleId"]: each for each in sarif["runs"][0]["results"]}
     assert (results["check-silenced"]["level"], results["assertion-changed"]["level"]) == ("note", "error")
@@ -348,8 +349,14 @@ def test_lines_that_could_deceive_the_check_wait_for_a_person(shop: Shop) -> Non
     assert found.failed() == ["suspicions"]
     [said] = [each["detail"] for each in found.told["evidence"] if each["id"] == "suspicions"]
     assert "price.py:2 [always-equal]" in said
+    assert shop.prove("--reviewed", said.rpartition("--reviewed ")[2]).code == 0
+
+
+@pytest.mark.rest
+def test_a_review_holds_for_the_lines_that_were_seen_and_never_where_they_are_refused(shop: Shop) -> None:
+    shop.write({**FEATURE, "price.py": FRAMES + TAXED})
+    [said] = [each["detail"] for each in shop.prove().told["evidence"] if each["id"] == "suspicions"]
     mark = said.rpartition("--reviewed ")[2]
-    assert shop.prove("--reviewed", mark).code == 0
     assert shop.prove("--reviewed", mark[:3]).code == 1
     assert shop.prove("--suspicion", "note").code == 0
     assert shop.prove("--suspicion", "refuse", "--reviewed", mark).code == 1

@@ -138,6 +138,19 @@ def test_git_refuses_to_push_what_is_not_proven(tmp_path: Path) -> None:
     done = push(shop, "origin", "tax")
     assert done.returncode == 0, done.stderr
     assert "✓ Proven: tax" in done.stderr
+
+
+@pytest.mark.rest
+def test_tags_missing_tests_and_forced_pushes_are_judged_by_the_hook_as_well(tmp_path: Path) -> None:
+    shop = shopkit.open_shop(tmp_path)
+    subprocess.run(["git", "init", "-q", "--bare", str(tmp_path / "far.git")], check=True)
+    shop.git("remote", "add", "origin", str(tmp_path / "far.git"))
+    assert shop.call("--install-hook", "pre-push").code == 0
+    assert push(shop, "-u", "origin", "main").returncode == 0
+    shop.git("checkout", "-q", "-b", "tax")
+    shop.write({**BROKEN, "price.py": TAXED})
+    commit(shop, "right")
+    assert push(shop, "origin", "tax").returncode == 0
     shop.git("tag", "v1")
     assert push(shop, "origin", "v1").returncode == 0
     shop.write({"tests/test_price.py": None})

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from doors.cli.changes.changekit import CHECK, RIGHT, Repo, make_repo
+import preloaded
+from doors.cli.changes.changekit import CHECK, PATIENCE, RIGHT, Repo, make_repo
+from doors.cli.plans.screenkit import terminal
 from kits.provekit import git
 
 AGENT = f"""#!{sys.executable}
@@ -51,10 +56,14 @@ def install(
     path.chmod(0o755)
 
 
+def agents(repo: Repo) -> dict[str, str]:
+    """Variables with which our agents are found."""
+    return {"PATH": f"{repo.folder / 'bin'}:/usr/bin:/bin", "ANTHROPIC_API_KEY": "none", "OPENAI_API_KEY": "none"}
+
+
 def race(repo: Repo, *options: str, code: int = 0, command: tuple[str, ...] = ()) -> dict[str, Any]:
-    variables = {"PATH": f"{repo.folder / 'bin'}:/usr/bin:/bin", "ANTHROPIC_API_KEY": "none", "OPENAI_API_KEY": "none"}
     words = command or ("until", "--json", *options, CHECK, "--", "claude", "-p", "Fix the price")
-    told: dict[str, Any] = json.loads(repo.run(*words, code=code, more=variables)[0])
+    told: dict[str, Any] = json.loads(repo.run(*words, code=code, more=agents(repo))[0])
     return told
 
 
@@ -105,6 +114,40 @@ def test_a_goal_can_be_raced_for(shop: Repo) -> None:
     told = race(shop, command=("do", "--json", "--rounds", "1", "--race", "claude,qwen", "Fix the price"))
     assert (told["result"], told["agent"]) == ("proven", "qwen")
     assert git(shop.top, "status", "--porcelain") == ""
+
+
+@pytest.mark.rest
+def test_a_person_sees_what_was_decided_and_what_each_agent_does(shop: Repo) -> None:
+    install(shop, "claude", slow=True)
+    install(shop, "qwen", after="claude")
+    words = ("until", "--race", "claude,qwen", "--sandbox", "plain", CHECK, "--", "claude", "-p", "Fix the price")
+    with terminal([preloaded.program(), *words], shop.top, shop.variables | agents(shop), columns=120) as seen:
+        seen.until_seen("agent      claude, qwen", "▶ claude  round 1 of 4", "▶ qwen  round 1 of 4")
+        assert seen.end() == 0
+        assert "✓ taken: qwen" in "\n".join(seen.screen.rows)
+
+
+@pytest.mark.rest
+def test_a_race_that_was_killed_leaves_no_agent_at_work_and_goes_on(shop: Repo) -> None:
+    install(shop, "claude", slow=True)
+    install(shop, "qwen", slow=True)
+    words = ("until", "--json", "--race", "claude,qwen", "--sandbox", "plain", CHECK, "--", "claude", "-p", "Fix it")
+    command = [sys.executable, "-m", "agenttalk", *words]
+    with subprocess.Popen(command, cwd=shop.top, env=shop.variables | agents(shop), stdout=subprocess.PIPE) as killed:
+        wait_for(lambda: all((shop.folder / "bin" / f"{name}.at").exists() for name in ("claude", "qwen")))
+        killed.kill()
+    wait_for(lambda: not at_work(shop))
+    install(shop, "qwen")
+    told = race(shop, command=words)
+    assert (told["result"], told["agent"]) == ("proven", "qwen")
+    assert len([*(shop.state / "runs").glob("*/*")]) == 2
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,17 @@ def test_who_lies_is_not_believed(shop: Repo) -> None:
     assert "│ AssertionError: 0 != 80" in told.split("✗ not proven")[1]
     assert "agenttalk explain" in told
     assert told.count("✗ round 1: refused: 'check' failed (it ended with 1") == 1
+    assert told.count("✗") == 2
     assert untouched(shop)
+
+
+def test_people_read_it_in_chinese(shop: Repo) -> None:
+    chinese = {"AGENTTALK_LANGUAGE": "zh"}
+    told = shop.until(CHECK, shop.agent(LIES), code=1, more=chinese)
+    assert "✗ 第 1 轮：被退回：'check' 未通过（以退出码 1 结束）" in told
+    assert "✗ 未证明：" in told
+    assert "（第 2 轮，共 4 轮；" in told
+    assert "不在任何 git 仓库的工作区中" in shop.until(CHECK, ["true"], code=2, cwd=shop.folder, more=chinese)
 
 
 @pytest.mark.rest
@@ -500,6 +510,12 @@ def test_the_exit_code_of_an_agent_decides_nothing(shop: Repo) -> None:
     assert (told["result"], told["rounds"]) == ("proven", 2)
     told = shop.json(CHECK, ["sh", "-c", "no-such-thing"], code=1)
     assert "exit code 127" in told["reason"]
+
+
+def test_an_agent_that_failed_and_changed_nothing_is_the_reason(shop: Repo) -> None:
+    told = shop.until(CHECK, ["sh", "-c", "echo no key is set >&2; exit 2"], code=1)
+    assert "exit code 2: no key is set" in told.split("✗ not proven")[1]
+    assert "round 1 of 4" in told
 
 
 @pytest.mark.rest

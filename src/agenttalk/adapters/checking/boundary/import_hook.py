@@ -130,7 +130,7 @@ def install(place: str, root: str) -> None:
     """Install the finder, and the hooks of test runners."""
     from . import runner_hooks
 
-    session.test_roots = (root + "/",)
+    session.references.test_roots = (root + "/",)
     words = getattr(sys, "orig_argv", sys.argv)
     if "-m" in words:
         sys.path.insert(0, str(Path.cwd()))

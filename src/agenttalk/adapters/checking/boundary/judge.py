@@ -32,6 +32,8 @@ from .worker import SPECIAL
 PULLS: Final = 1_000_000
 """Values that a test takes from one iterator of the work, at most."""
 _SILENCE: Final = 120.0
+_RUNNERS_OWN: Final = "PYTEST_"
+"""How variables begin by which work would recognise that it is tested."""
 _DEEPEST: Final = 50
 _IDS: Final = 20
 _GUESSES: Final = frozenset({"startswith", "endswith", "issubset", "issuperset", "isdisjoint"})
@@ -89,20 +91,10 @@ class BoundaryError(Exception):
     """What the test does, or what the work answered, does not cross between the processes."""
 
 
-class _Session:
-    """The connection to the worker. There is one in a process of the judge."""
+class _References:
+    """What the tests and the work refer to on the other side, by number."""
 
     def __init__(self) -> None:
-        self.breach = ""
-        """Why the current test has failed even if it passes; empty if nothing happened."""
-        self.control: Wire | None = None
-        self._control_socket: socket.socket | None = None
-        self._wire: Wire | None = None
-        self._lock = threading.RLock()
-        self._number = 0
-        self._log: list[tuple[bytes, Any]] = []
-        self.logging = 1
-        """Whether requests are kept and repeated for each test: while tests are collected, and in wider fixtures."""
         self._first = 0
         """The number of the first request of the current test."""
         self._logged: set[int] = set()
@@ -110,222 +102,18 @@ class _Session:
         self._proxies: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._lent: list[Any] = []
         self._lent_numbers: dict[int, int] = {}
-        self._place: tuple[dict[bytes, bytes], str, tuple[str, float] | None] | None = None
-        self._warmed = False
-        self._known: set[type] = set()
-        """Classes of the work that the current test uses."""
-        self._known_always: set[type] = set()
-        self._swallowed: BaseException | None = None
         self.test_roots: tuple[str, ...] = ()
 
-    # Connection
+    def log(self, number: int) -> None:
+        """Keep what a request has made for later tests."""
+        self._logged.add(number)
 
-    def meet(self, connection: socket.socket) -> None:
-        """Take the connection to the template."""
-        self._control_socket = connection
-        self.control = Wire(connection)
+    def forget_before(self, number: int) -> None:
+        """Forget what requests before this one have made, but for those that are logged."""
+        self._first = number
 
-    def tell(self, *words: Any) -> Any:
-        """Ask the template."""
-        if self.control is None:
-            raise BoundaryError("there is no worker")
-        self.control.send(list(words))
-        return self.control.receive()[1]
-
-    def _open(self) -> Wire:
-        if self._wire is not None:
-            return self._wire
-        if self.control is None or self._control_socket is None:
-            raise BoundaryError("there is no worker")
-        self.tell("fork")
-        ours, theirs = socket.socketpair()
-        socket.send_fds(self._control_socket, [b"f"], [theirs.fileno()])
-        theirs.close()
-        ours.settimeout(_SILENCE)
-        self._wire = Wire(ours)
-        self._place = None
-        if self._log:
-            self._repeat(self._wire)
-        return self._wire
-
-    def _repeat(self, wire: Wire) -> None:
-        """Have a new worker do again what is kept."""
-        wire.send([0, "repeat", [self._make_place(), *(unpack(frame) for frame, _ in self._log)]])
-        replies = self._receive(wire, 0)[2]
-        shapes = [_shape_of(reply) for reply in replies[1:]] if type(replies) is list else []
-        if shapes != [shape for _, shape in self._log]:
-            self.breaks("the work did not answer as it did before")
-
-    def close_worker(self) -> None:
-        """End the worker, with all that it knows."""
-        if self._wire is not None:
-            self._wire.close()
-            self._wire = None
-            self._first = self._number + 1
-
-    def begin_test(self) -> None:
-        """Begin a test: with a new worker, and without a breach."""
-        if not self._warmed and self._wire is not None and self.control is not None:
-            self._warmed = True
-            with suppress(BoundaryError, WireError):
-                modules, files = self.request("loaded")
-                self.tell("warm", modules, files)
-        self.logging = 0
-        self.close_worker()
-        self.breach = ""
-        self._known.clear()
-
-    def end_test(self) -> str:
-        """End a test. Returns why it has failed, if it has."""
-        self.close_worker()
-        return self.breach
-
-    def know(self, kind: type) -> None:
-        """Note that the test itself uses a class of the work."""
-        (self._known_always if self.logging else self._known).add(kind)
-
-    def knows(self, kind: type) -> bool:
-        """Whether the test itself uses a class, or one from which it derives."""
-        return not (self._known | self._known_always).isdisjoint(kind.__mro__)
-
-    @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Keep the requests made meanwhile, because later tests use what they made."""
-        self.logging += 1
-        try:
-            yield
-        finally:
-            self.logging -= 1
-
-    def breaks(self, why: str) -> Any:
-        """Note a breach, and raise it."""
-        self.breach = self.breach or why
-        raise BoundaryError(why)
-
-    # Requests
-
-    def request(self, name: str, *arguments: Any) -> Any:
-        """Ask the worker, and return its answer or raise the work's exception."""
-        with self._lock:
-            try:
-                wire = self._open()
-                self._send_place(wire)
-                self._number += 1
-                number = self._number
-                message = [number, name, *(encode(each, self) for each in arguments)]
-                frame = None
-                if self.logging:
-                    frame = pack(message)[4:]
-                    self._logged.add(number)
-                wire.send(message)
-                reply = self._receive(wire, number)
-                if frame is not None:
-                    self._log.append((frame, _shape_of(reply)))
-                return self._take(reply, arguments)
-            except (WireError, RecursionError) as error:
-                return self.breaks(str(error))
-
-    def _send_place(self, wire: Wire) -> None:
-        """Tell the worker the environment and the folder of the test, if they have changed."""
-        if self._place != _read_place():
-            wire.send(self._make_place())
-            if self._receive(wire, 0)[:2] != [0, "r"]:
-                raise WireError("the worker does not know its place")
-
-    def _make_place(self) -> list[Any]:
-        self._place = _read_place()
-        frozen = self._place[2]
-        clock = ["t", *frozen] if frozen is not None else None
-        return [0, "place", ["d", *(each for pair in os.environ.items() for each in pair)], self._place[1], clock]
-
-    def _receive(self, wire: Wire, number: int) -> list[Any]:
-        while True:
-            reply = wire.receive()
-            if len(reply) < 3 or type(reply[0]) is not int or type(reply[1]) is not str:
-                raise WireError("a malformed answer")
-            if reply[0] == 0 and reply[1] == "c":
-                self._respond(wire, reply)
-            elif reply[0] != number:
-                raise WireError("an answer out of turn")
-            else:
-                return reply
-
-    def _take(self, reply: list[Any], arguments: tuple[Any, ...]) -> Any:
-        swallowed, self._swallowed = self._swallowed, None
-        self._apply(reply[-1], arguments)
-        if reply[1] == "r" and len(reply) == 4:
-            if swallowed is not None:
-                self.breaks("the work has caught a failed assertion of the test")
-            data = reply[2]
-            if type(data) is list and len(data) == 2 and data[0] == "A":
-                return _given(arguments)[data[1]]
-            return decode(data, self)
-        if reply[1] == "x":
-            error = self._read_error(reply[2:-1])
-            if swallowed is not None and error is not swallowed:
-                self.breaks("the work has caught a failed assertion of the test")
-            raise error
-        raise WireError(str(reply[2])[:200] if reply[1] == "w" else "a malformed answer")
-
-    def _apply(self, effects: Any, arguments: tuple[Any, ...]) -> None:
-        """Apply what the work did meanwhile: output, warnings, changed arguments."""
-        if type(effects) is not list:
-            raise WireError("malformed effects")
-        for effect in effects:
-            tag = effect[0] if type(effect) is list and len(effect) > 1 else None
-            if tag in {"o", "e"} and type(effect[1]) is str:
-                (sys.stdout if tag == "o" else sys.stderr).write(effect[1])
-            elif tag == "w" and len(effect) == 5:
-                category = decode(effect[1], self)
-                if isinstance(category, type) and issubclass(category, Warning):
-                    with_message = str(effect[2])
-                    warnings.warn(with_message, category, stacklevel=4)
-            elif tag == "m" and len(effect) == 3 and type(effect[1]) is int:
-                self._change(arguments, effect[1], effect[2])
-            else:
-                raise WireError("malformed effects")
-
-    def _change(self, arguments: tuple[Any, ...], place: int, data: Any) -> None:
-        given = _given(arguments)
-        if not 0 <= place < len(given):
-            raise WireError("a change of what was not handed over")
-        value, now = given[place], decode(data, self)
-        if type(value) is not type(now):
-            raise WireError("a change of a type")
-        if type(value) in {list, bytearray}:
-            value[:] = now
-        elif type(value) in {dict, set}:
-            value.clear()
-            value.update(now)
-
-    def _read_error(self, data: list[Any]) -> BaseException:
-        if len(data) == 2 and data[0] == "J":
-            found = self._find_lent(data[1])
-            if isinstance(found, BaseException):
-                return found
-            raise WireError("not an exception")
-        if len(data) != 6 or data[0] != "H" or type(data[4]) is not str or type(data[5]) is not str:
-            raise WireError("an exception that cannot be described")
-        kind = decode(data[2], self)
-        if not isinstance(kind, type) or not issubclass(kind, BaseException):
-            raise WireError("not an exception")
-        if not issubclass(kind, Exception) and kind is not SystemExit and not issubclass(kind, SystemExit):
-            self.breaks(f"the work raised {kind.__name__}")
-        if kind.__name__ == "SkipTest" or kind.__module__.partition(".")[0] in {"unittest", "pytest", "_pytest"}:
-            self.breaks(f"the work raised {kind.__name__}: {data[4][:200]}")
-        args = decode(data[3], self)
-        args = args if type(args) is tuple else (args,)
-        if type(kind) is Mirror or issubclass(type(kind), Mirror):
-            return self._make_error(kind, data[1], args, data[4])
-        try:
-            error: BaseException = kind(*args)
-        except Exception:  # noqa: BLE001 - a class that wants other arguments
-            error = kind.__new__(kind)
-            error.args = args
-        error.__dict__["boundary_trace"] = data[5]
-        return error
-
-    def _make_error(self, kind: Any, number: int, args: tuple[Any, ...], text: str) -> BaseException:
+    def make_error(self, kind: Any, number: int, args: tuple[Any, ...], text: str) -> BaseException:
+        """Make the exception that stands for one of the work."""
         error: BaseException = self._proxies.get(number) or kind.__new__(kind, *args)
         error.args = args
         error.__dict__.update(_remote_=number, _text_=text)
@@ -333,34 +121,14 @@ class _Session:
             self._proxies[number] = error
         return error
 
-    # Callbacks
-
-    def _find_lent(self, number: Any) -> Any:
+    def find_lent(self, number: Any) -> Any:
+        """Return an object that was handed over."""
         if type(number) is not int or not 0 <= number < len(self._lent):
             raise WireError("an object that was not handed over")
         return self._lent[number]
 
-    def _respond(self, wire: Wire, message: list[Any]) -> None:
-        """Do what the work asks of an object that the test handed over."""
-        if len(message) != 5 or type(message[3]) is not list or not message[3]:
-            raise WireError("a malformed question")
-        _, _, name, arguments, effects = message
-        self._apply(effects, ())
-        try:
-            target = self._find_lent(arguments[0])
-            given = [decode(each, self) for each in arguments[1:]]
-            value = _act(target, name, given)
-            answer = ["a", encode(value, self)]
-        except (BoundaryError, WireError) as error:
-            self.breach = self.breach or str(error)
-            answer = self._describe_error(error)
-        except BaseException as error:  # noqa: BLE001 - it passes through the work, back to the test
-            if not isinstance(error, Exception) or isinstance(error, AssertionError):
-                self._swallowed = error
-            answer = self._describe_error(error)
-        wire.send(answer)
-
-    def _describe_error(self, error: BaseException) -> list[Any]:
+    def describe_error(self, error: BaseException) -> list[Any]:
+        """Describe an exception that passes through the work."""
         remote = error.__dict__.get("_remote_") if type(type(error)) is Mirror else None
         if remote is not None:
             return ["ax", remote, "H", None]
@@ -381,8 +149,6 @@ class _Session:
             self._lent.append(value)
             self._lent_numbers[id(value)] = number
         return number
-
-    # References
 
     def refer(self, value: Any) -> list[Any]:
         """Return the reference of an object that the test hands to the work."""
@@ -493,7 +259,7 @@ class _Session:
         """Return what a reference of the worker is about."""
         tag = data[0]
         if tag == "J" and len(data) == 2:
-            return self._find_lent(data[1])
+            return self.find_lent(data[1])
         if tag == "N" and len(data) == 3:
             return _find_standard(data[1], data[2])
         if len(data) < 2 or type(data[1]) is not int or data[1] < 0:
@@ -514,7 +280,7 @@ class _Session:
             kind, args = decode_class(self, data[2]), decode(data[3], self)
             if not isinstance(kind, Mirror) or not issubclass(kind, BaseException) or type(args) is not tuple:
                 raise WireError("a malformed exception")
-            return self._make_error(kind, data[1], args, data[4])
+            return self.make_error(kind, data[1], args, data[4])
         if data[0] not in {"H", "W"} or len(data) != (3 if data[0] == "H" else 4):
             raise WireError("an unknown reference")
         known = self._proxies.get(data[1])
@@ -581,6 +347,261 @@ class _Session:
         return parents, bool(plain)
 
 
+class _Session:
+    """The connection to the worker. There is one in a process of the judge."""
+
+    def __init__(self) -> None:
+        self.breach = ""
+        """Why the current test has failed even if it passes; empty if nothing happened."""
+        self.control: Wire | None = None
+        self._control_socket: socket.socket | None = None
+        self._wire: Wire | None = None
+        self._lock = threading.RLock()
+        self._number = 0
+        self._log: list[tuple[bytes, Any]] = []
+        self.logging = 1
+        """Whether requests are kept and repeated for each test: while tests are collected, and in wider fixtures."""
+        self.references = _References()
+        self._place: tuple[dict[bytes, bytes], str, tuple[str, float] | None] | None = None
+        self._warmed = False
+        self._known: set[type] = set()
+        """Classes of the work that the current test uses."""
+        self._known_always: set[type] = set()
+        self._swallowed: BaseException | None = None
+
+    # Connection
+
+    def meet(self, connection: socket.socket) -> None:
+        """Take the connection to the template."""
+        self._control_socket = connection
+        self.control = Wire(connection)
+
+    def tell(self, *words: Any) -> Any:
+        """Ask the template."""
+        if self.control is None:
+            raise BoundaryError("there is no worker")
+        self.control.send(list(words))
+        return self.control.receive()[1]
+
+    def _open(self) -> Wire:
+        if self._wire is not None:
+            return self._wire
+        if self.control is None or self._control_socket is None:
+            raise BoundaryError("there is no worker")
+        self.tell("fork")
+        ours, theirs = socket.socketpair()
+        socket.send_fds(self._control_socket, [b"f"], [theirs.fileno()])
+        theirs.close()
+        ours.settimeout(_SILENCE)
+        self._wire = Wire(ours)
+        self._place = None
+        if self._log:
+            self._repeat(self._wire)
+        return self._wire
+
+    def _repeat(self, wire: Wire) -> None:
+        """Have a new worker do again what is kept."""
+        wire.send([0, "repeat", [self._make_place(), *(unpack(frame) for frame, _ in self._log)]])
+        replies = self._receive(wire, 0)[2]
+        shapes = [_shape_of(reply) for reply in replies[1:]] if type(replies) is list else []
+        if shapes != [shape for _, shape in self._log]:
+            self.breaks("the work did not answer as it did before")
+
+    def close_worker(self) -> None:
+        """End the worker, with all that it knows."""
+        if self._wire is not None:
+            self._wire.close()
+            self._wire = None
+            self.references.forget_before(self._number + 1)
+
+    def begin_test(self) -> None:
+        """Begin a test: with a new worker, and without a breach."""
+        if not self._warmed and self._wire is not None and self.control is not None:
+            self._warmed = True
+            with suppress(BoundaryError, WireError):
+                modules, files = self.request("loaded")
+                self.tell("warm", modules, files)
+        self.logging = 0
+        self.close_worker()
+        self.breach = ""
+        self._known.clear()
+
+    def end_test(self) -> str:
+        """End a test. Returns why it has failed, if it has."""
+        self.close_worker()
+        return self.breach
+
+    def know(self, kind: type) -> None:
+        """Note that the test itself uses a class of the work."""
+        (self._known_always if self.logging else self._known).add(kind)
+
+    def knows(self, kind: type) -> bool:
+        """Whether the test itself uses a class, or one from which it derives."""
+        return not (self._known | self._known_always).isdisjoint(kind.__mro__)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keep the requests made meanwhile, because later tests use what they made."""
+        self.logging += 1
+        try:
+            yield
+        finally:
+            self.logging -= 1
+
+    def breaks(self, why: str) -> Any:
+        """Note a breach, and raise it."""
+        self.breach = self.breach or why
+        raise BoundaryError(why)
+
+    # Requests
+
+    def request(self, name: str, *arguments: Any) -> Any:
+        """Ask the worker, and return its answer or raise the work's exception."""
+        with self._lock:
+            try:
+                wire = self._open()
+                self._send_place(wire)
+                self._number += 1
+                number = self._number
+                message = [number, name, *(encode(each, self.references) for each in arguments)]
+                frame = None
+                if self.logging:
+                    frame = pack(message)[4:]
+                    self.references.log(number)
+                wire.send(message)
+                reply = self._receive(wire, number)
+                if frame is not None:
+                    self._log.append((frame, _shape_of(reply)))
+                return self._take(reply, arguments)
+            except (WireError, RecursionError) as error:
+                return self.breaks(str(error))
+
+    def _send_place(self, wire: Wire) -> None:
+        """Tell the worker the environment and the folder of the test, if they have changed."""
+        if self._place != _read_place():
+            wire.send(self._make_place())
+            if self._receive(wire, 0)[:2] != [0, "r"]:
+                raise WireError("the worker does not know its place")
+
+    def _make_place(self) -> list[Any]:
+        self._place = _read_place()
+        frozen = self._place[2]
+        clock = ["t", *frozen] if frozen is not None else None
+        told = (pair for pair in os.environ.items() if not pair[0].startswith(_RUNNERS_OWN))
+        return [0, "place", ["d", *(each for pair in told for each in pair)], self._place[1], clock]
+
+    def _receive(self, wire: Wire, number: int) -> list[Any]:
+        while True:
+            reply = wire.receive()
+            if len(reply) < 3 or type(reply[0]) is not int or type(reply[1]) is not str:
+                raise WireError("a malformed answer")
+            if reply[0] == 0 and reply[1] == "c":
+                self._respond(wire, reply)
+            elif reply[0] != number:
+                raise WireError("an answer out of turn")
+            else:
+                return reply
+
+    def _take(self, reply: list[Any], arguments: tuple[Any, ...]) -> Any:
+        swallowed, self._swallowed = self._swallowed, None
+        self._apply(reply[-1], arguments)
+        if reply[1] == "r" and len(reply) == 4:
+            if swallowed is not None:
+                self.breaks("the work has caught a failed assertion of the test")
+            data = reply[2]
+            if type(data) is list and len(data) == 2 and data[0] == "A":
+                return _given(arguments)[data[1]]
+            return decode(data, self.references)
+        if reply[1] == "x":
+            error = self._read_error(reply[2:-1])
+            if swallowed is not None and error is not swallowed:
+                self.breaks("the work has caught a failed assertion of the test")
+            raise error
+        raise WireError(str(reply[2])[:200] if reply[1] == "w" else "a malformed answer")
+
+    def _apply(self, effects: Any, arguments: tuple[Any, ...]) -> None:
+        """Apply what the work did meanwhile: output, warnings, changed arguments."""
+        if type(effects) is not list:
+            raise WireError("malformed effects")
+        for effect in effects:
+            tag = effect[0] if type(effect) is list and len(effect) > 1 else None
+            if tag in {"o", "e"} and type(effect[1]) is str:
+                (sys.stdout if tag == "o" else sys.stderr).write(effect[1])
+            elif tag == "w" and len(effect) == 5:
+                category = decode(effect[1], self.references)
+                if isinstance(category, type) and issubclass(category, Warning):
+                    with_message = str(effect[2])
+                    warnings.warn(with_message, category, stacklevel=4)
+            elif tag == "m" and len(effect) == 3 and type(effect[1]) is int:
+                _change(arguments, effect[1], decode(effect[2], self.references))
+            else:
+                raise WireError("malformed effects")
+
+    def _read_error(self, data: list[Any]) -> BaseException:
+        if len(data) == 2 and data[0] == "J":
+            found = self.references.find_lent(data[1])
+            if isinstance(found, BaseException):
+                return found
+            raise WireError("not an exception")
+        if len(data) != 6 or data[0] != "H" or type(data[4]) is not str or type(data[5]) is not str:
+            raise WireError("an exception that cannot be described")
+        kind = decode(data[2], self.references)
+        if not isinstance(kind, type) or not issubclass(kind, BaseException):
+            raise WireError("not an exception")
+        if not issubclass(kind, Exception) and kind is not SystemExit and not issubclass(kind, SystemExit):
+            self.breaks(f"the work raised {kind.__name__}")
+        if kind.__name__ == "SkipTest" or kind.__module__.partition(".")[0] in {"unittest", "pytest", "_pytest"}:
+            self.breaks(f"the work raised {kind.__name__}: {data[4][:200]}")
+        args = decode(data[3], self.references)
+        args = args if type(args) is tuple else (args,)
+        if type(kind) is Mirror or issubclass(type(kind), Mirror):
+            return self.references.make_error(kind, data[1], args, data[4])
+        try:
+            error: BaseException = kind(*args)
+        except Exception:  # noqa: BLE001 - a class that wants other arguments
+            error = kind.__new__(kind)
+            error.args = args
+        error.__dict__["boundary_trace"] = data[5]
+        return error
+
+    # Callbacks
+
+    def _respond(self, wire: Wire, message: list[Any]) -> None:
+        """Do what the work asks of an object that the test handed over."""
+        if len(message) != 5 or type(message[3]) is not list or not message[3]:
+            raise WireError("a malformed question")
+        _, _, name, arguments, effects = message
+        self._apply(effects, ())
+        try:
+            target = self.references.find_lent(arguments[0])
+            given = [decode(each, self.references) for each in arguments[1:]]
+            value = _act(target, name, given)
+            answer = ["a", encode(value, self.references)]
+        except (BoundaryError, WireError) as error:
+            self.breach = self.breach or str(error)
+            answer = self.references.describe_error(error)
+        except BaseException as error:  # noqa: BLE001 - it passes through the work, back to the test
+            if not isinstance(error, Exception) or isinstance(error, AssertionError):
+                self._swallowed = error
+            answer = self.references.describe_error(error)
+        wire.send(answer)
+
+
+def _change(arguments: tuple[Any, ...], place: int, now: Any) -> None:
+    """Change an argument as the work has changed it."""
+    given = _given(arguments)
+    if not 0 <= place < len(given):
+        raise WireError("a change of what was not handed over")
+    value = given[place]
+    if type(value) is not type(now):
+        raise WireError("a change of a type")
+    if type(value) in {list, bytearray}:
+        value[:] = now
+    elif type(value) in {dict, set}:
+        value.clear()
+        value.update(now)
+
+
 def _given(arguments: tuple[Any, ...]) -> Any:
     """Return the positional arguments of a request."""
     return next((each for each in reversed(arguments) if type(each) is tuple), ())
@@ -596,11 +617,11 @@ def _read_place() -> tuple[dict[bytes, bytes], str, tuple[str, float] | None]:
     return dict(os.environ._data), os.getcwd(), clock  # type: ignore[attr-defined]  # noqa: SLF001, PTH109
 
 
-def decode_class(session: _Session, data: Any) -> Any:
+def decode_class(references: _References, data: Any) -> Any:
     """Return the class of a reference."""
     if type(data) is list and len(data) > 1 and data[0] == "K" and type(data[1]) is int:
-        return session.mirror(data)
-    found = decode(data, session)
+        return references.mirror(data)
+    found = decode(data, references)
     if not isinstance(found, type):
         raise WireError("not a class")
     return found
@@ -709,7 +730,7 @@ def _act(target: Any, name: str, given: list[Any]) -> Any:
         return getattr(target, method)
     if name == "method":
         return getattr(target, method)(*given[1:])
-    if name == "set" and session.is_of_tests(type(target)):
+    if name == "set" and session.references.is_of_tests(type(target)):
         return setattr(target, method, given[1])
     raise WireError("a question that is not answered")
 
@@ -819,7 +840,7 @@ def _exact(name: str, value: Any) -> Any:
 
 
 def _is_plain_operand(value: Any) -> bool:
-    return session.number_of(value) is None
+    return session.references.number_of(value) is None
 
 
 def _forward(name: str) -> Callable[..., Any]:
@@ -872,7 +893,7 @@ class RemoteMethod:
             return self
         if owner is not None and owner._remote_class_ == self._number:
             return RemoteBound(instance, self._name)
-        return session.request("member", session.mirrors.get(self._number), self._name, instance, owner)
+        return session.request("member", session.references.mirrors.get(self._number), self._name, instance, owner)
 
 
 class RemoteMember:
@@ -887,7 +908,7 @@ class RemoteMember:
             session.know(owner)
         if owner is None or owner._remote_class_ == self._number:
             return session.request("get", owner if instance is None else instance, self._name)
-        return session.request("member", session.mirrors.get(self._number), self._name, instance, owner)
+        return session.request("member", session.references.mirrors.get(self._number), self._name, instance, owner)
 
 
 class RemoteBound:
@@ -1014,11 +1035,7 @@ def _same(one: Any, other: Any, depth: int) -> Any:
         return session.breaks("objects of the work are nested too deeply")
     kind = type(one)
     if isinstance(type(other), Mirror):
-        if kind is not type(other) and not (_content_of(kind) and _content_of(kind) == _content_of(type(other))):
-            return False
-        if "eq" not in kind._traits_:
-            return False
-        return _parts(one) == _parts(other)
+        return _same_objects(one, other)
     form = _FORMS.get(type(other))
     if form is None or "eq" not in kind._traits_:
         return False if type(other).__module__ == "builtins" or form else NotImplemented
@@ -1030,6 +1047,17 @@ def _same(one: Any, other: Any, depth: int) -> Any:
     if form == "set":
         return type(value) in {set, frozenset} and value == other
     return type(value).__name__ == form and value == other
+
+
+def _same_objects(one: Any, other: Any) -> Any:
+    """Compare two objects of the work: by what they declare, or by their content if they are plain values."""
+    kind, second = type(one), type(other)
+    base = next((each for each in _MIRRORED if issubclass(kind, each) and issubclass(second, each)), None)
+    if base is not None and kind is not second:
+        return base.__eq__(one, other)  # the content of both came over the wire as a plain value
+    if kind is not second and not (_content_of(kind) and _content_of(kind) == _content_of(second)):
+        return False
+    return "eq" in kind._traits_ and _parts(one) == _parts(other)
 
 
 def _has_form(kind: Any, other: Any, form: str) -> bool:

@@ -175,22 +175,22 @@ class Worker:
         self._freezer: Any = None
         self._effects: list[list[Any]] = []
         self._answers: dict[str, Callable[..., Any]] = {
-            "import": self._import,
-            "find": self._find,
+            "import": _import_module,
+            "find": _find_module,
             "get": getattr,
             "set": setattr,
             "del": delattr,
-            "call": self._call,
-            "method": self._method,
-            "special": self._special,
-            "fields": self._fields,
-            "form": self._form,
-            "class": self._make_class,
-            "names": self._names,
+            "call": _call,
+            "method": _call_method,
+            "special": _call_special,
+            "fields": _read_fields,
+            "form": _give_form,
+            "class": _make_class,
+            "names": _list_names,
             "signature": _describe_signature,
             "place": self._place,
             "loaded": self._loaded,
-            "await": self._await,
+            "await": _await_result,
             "member": lambda kind, name, instance, owner: vars(kind)[name].__get__(instance, owner),
         }
 
@@ -425,84 +425,6 @@ class Worker:
 
     # Answers
 
-    def _import(self, name: str, search_path: list[str]) -> Any:
-        """Import a module. Runners put folders on the path of the judge while they collect the tests."""
-        sys.path[:0] = [place for place in search_path if place not in sys.path]
-        importlib.import_module(name)
-        module = sys.modules[name]
-        path = getattr(module, "__path__", None)
-        return (module, [str(each) for each in path] if path is not None else None, getattr(module, "__file__", None))
-
-    def _find(self, name: str) -> bool:
-        try:
-            return importlib.util.find_spec(name) is not None
-        except (ImportError, ValueError):
-            return False
-
-    def _call(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return target(*args, **kwargs)
-
-    def _method(self, target: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return getattr(target, name)(*args, **kwargs)
-
-    def _special(self, target: Any, name: str, args: tuple[Any, ...]) -> Any:
-        if name not in SPECIAL:
-            raise TypeError(name)
-        return getattr(type(target), name)(target, *args)
-
-    def _names(self, target: Any) -> list[str]:
-        return [str(name) for name in dir(target)]
-
-    def _fields(self, target: Any) -> dict[str, Any]:
-        """Return the declared fields of an object, without asking its own comparison."""
-        kind = type(target)
-        if dataclasses.is_dataclass(kind):
-            named = [each.name for each in dataclasses.fields(kind) if each.compare]
-        elif hasattr(kind, "__attrs_attrs__"):
-            named = [each.name for each in kind.__attrs_attrs__ if each.eq]
-        else:
-            slots = [vars(each).get("__slots__", ()) for each in kind.__mro__]
-            named = [name for each in slots for name in ((each,) if isinstance(each, str) else each)]
-            named = [name for name in named if name not in {"__dict__", "__weakref__"}]
-            named += list(getattr(target, "__dict__", ()))
-        found = {}
-        for name in named:
-            mangled = (
-                f"_{kind.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("_") else name
-            )
-            with suppress(AttributeError):
-                found[str(name)] = object.__getattribute__(target, mangled)
-        return found
-
-    def _form(self, target: Any, name: str) -> Any:
-        """Return an object as a value of a built-in type. It does not learn with what that is compared."""
-        for base in _CONTENT_BASES:
-            if isinstance(target, base):
-                return _raw(base, target)
-        if name == "dict":
-            return {key: target[key] for key in target}
-        makers: dict[str, Callable[[Any], Any]] = {
-            "list": list,
-            "set": set,
-            "str": str,
-            "bytes": bytes,
-            "float": float,
-            "int": lambda value: value.__index__(),
-            "complex": complex,
-        }
-        return makers[name](target)
-
-    def _make_class(
-        self, name: str, bases: tuple[Any, ...], members: dict[str, Any], kinds: dict[str, str], kwargs: dict[str, Any]
-    ) -> Any:
-        makers: dict[str, Callable[[Any], Any]] = {
-            "property": lambda parts: property(*parts),
-            "classmethod": classmethod,
-            "staticmethod": staticmethod,
-        }
-        members = {key: makers[kinds[key]](value) if key in kinds else value for key, value in members.items()}
-        return types.new_class(name, bases, kwargs, lambda namespace: namespace.update(members))
-
     def _place(self, environment: dict[str, str], folder: str, clock: tuple[str, float] | None) -> None:
         os.environ.clear()
         os.environ.update(environment)
@@ -535,13 +457,99 @@ class Worker:
                 abroad.append(name)
         return abroad, files
 
-    def _await(self, target: Any) -> Any:
-        import asyncio
 
-        async def run() -> Any:
-            return await target
+def _import_module(name: str, search_path: list[str]) -> Any:
+    """Import a module. Runners put folders on the path of the judge while they collect the tests."""
+    sys.path[:0] = [place for place in search_path if place not in sys.path]
+    importlib.import_module(name)
+    module = sys.modules[name]
+    path = getattr(module, "__path__", None)
+    return (module, [str(each) for each in path] if path is not None else None, getattr(module, "__file__", None))
 
-        return asyncio.run(run())
+
+def _find_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _call(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return target(*args, **kwargs)
+
+
+def _call_method(target: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return getattr(target, name)(*args, **kwargs)
+
+
+def _call_special(target: Any, name: str, args: tuple[Any, ...]) -> Any:
+    if name not in SPECIAL:
+        raise TypeError(name)
+    return getattr(type(target), name)(target, *args)
+
+
+def _list_names(target: Any) -> list[str]:
+    return [str(name) for name in dir(target)]
+
+
+def _read_fields(target: Any) -> dict[str, Any]:
+    """Return the declared fields of an object, without asking its own comparison."""
+    kind = type(target)
+    if dataclasses.is_dataclass(kind):
+        named = [each.name for each in dataclasses.fields(kind) if each.compare]
+    elif hasattr(kind, "__attrs_attrs__"):
+        named = [each.name for each in kind.__attrs_attrs__ if each.eq]
+    else:
+        slots = [vars(each).get("__slots__", ()) for each in kind.__mro__]
+        named = [name for each in slots for name in ((each,) if isinstance(each, str) else each)]
+        named = [name for name in named if name not in {"__dict__", "__weakref__"}]
+        named += list(getattr(target, "__dict__", ()))
+    found = {}
+    for name in named:
+        mangled = f"_{kind.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("_") else name
+        with suppress(AttributeError):
+            found[str(name)] = object.__getattribute__(target, mangled)
+    return found
+
+
+def _give_form(target: Any, name: str) -> Any:
+    """Return an object as a value of a built-in type. It does not learn with what that is compared."""
+    for base in _CONTENT_BASES:
+        if isinstance(target, base):
+            return _raw(base, target)
+    if name == "dict":
+        return {key: target[key] for key in target}
+    makers: dict[str, Callable[[Any], Any]] = {
+        "list": list,
+        "set": set,
+        "str": str,
+        "bytes": bytes,
+        "float": float,
+        "int": lambda value: value.__index__(),
+        "complex": complex,
+    }
+    return makers[name](target)
+
+
+def _make_class(
+    name: str, bases: tuple[Any, ...], members: dict[str, Any], kinds: dict[str, str], kwargs: dict[str, Any]
+) -> Any:
+    makers: dict[str, Callable[[Any], Any]] = {
+        "property": lambda parts: property(*parts),
+        "classmethod": classmethod,
+        "staticmethod": staticmethod,
+    }
+    members = {key: makers[kinds[key]](value) if key in kinds else value for key, value in members.items()}
+    return types.new_class(name, bases, kwargs, lambda namespace: namespace.update(members))
+
+
+def _await_result(target: Any) -> Any:
+    import asyncio
+
+    async def run() -> Any:
+        return await target
+
+    return asyncio.run(run())
 
 
 def _raw(base: Any, value: Any) -> Any:

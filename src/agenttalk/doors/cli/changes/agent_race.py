@@ -5,6 +5,7 @@ Each agent has its own clone, root and branch, as if `agenttalk until` had been 
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import selectors
@@ -12,26 +13,30 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
-from agenttalk.doors.cli.core import root_access
+from agenttalk.doors.cli.core import engine_client, root_access
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize, summarize_lines
-from agenttalk.doors.cli.plans.live_view import describe_usage
+from agenttalk.doors.cli.plans.live_view import LivePlanView, can_draw, describe_usage
 from agenttalk.rules.changes.change_plan import TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from agenttalk.doors.cli.changes.prepared_change import ChangeOptions, Take
-    from agenttalk.rules.agents.agent_commands import AgentCommand
+    from agenttalk.doors.cli.changes.prepared_change import ChangeOptions, PreparedChange, Take
+    from agenttalk.doors.cli.core.live_block import LiveBlock
 
 OURSELVES: Final = (sys.executable, "-P", "-m", "agenttalk", "until")
+REDRAWN: Final = 0.5
+"""Seconds between two drawings of what the agents do."""
 _PATIENCE: Final = 30.0
 """Seconds that a run has to end after it was asked to."""
+_DEATH_SIGNAL: Final = 1
+"""The number of `PR_SET_PDEATHSIG`."""
 _MARKS: Final = {"proven": "[green]✓[/]", "interrupted": "[dim]-[/]", "waiting": "[yellow]‖[/]"}
 
 
@@ -40,9 +45,11 @@ class RaceRunner:
     """The run of one agent in a race."""
 
     name: str
-    command: AgentCommand
+    prepared: PreparedChange
     process: subprocess.Popen[bytes]
     printed: IO[bytes]
+    view: LivePlanView
+    """Describes what it does now."""
     answer: dict[str, Any] | None = None
     """What it said at its end."""
 
@@ -86,34 +93,71 @@ class AgentRace:
         self._check = check
         self._folder = folder
         self._runners: list[RaceRunner] = []
+        self._block: LiveBlock | None = None
 
-    def run(self, commands: Mapping[str, AgentCommand], take: Take) -> int:
+    def run(self, prepared: Mapping[str, PreparedChange], take: Take) -> int:
         """Run all agents, take one proven result, and return the exit code."""
-        with tempfile.TemporaryDirectory(prefix="agenttalk-race-") as home:
+        with tempfile.TemporaryDirectory(prefix="agenttalk-race-") as home, self._open_block():
             try:
-                self._runners = [self._start(name, command, Path(home)) for name, command in commands.items()]
+                self._runners = [self._start(name, change, Path(home)) for name, change in prepared.items()]
                 for runner in self._ends():
                     self._tell(runner)
                     if runner.result == "proven" and take == "first":
                         break
             finally:
                 self._stop()
-            winner = self._choose(take)
-            return self._conclude(winner) if winner is not None else self._tell_failure()
+        winner = self._choose(take)
+        return self._conclude(winner) if winner is not None else self._tell_failure()
 
-    def _start(self, name: str, command: AgentCommand, home: Path) -> RaceRunner:
+    @contextmanager
+    def _open_block(self) -> Iterator[None]:
+        """Show on a terminal what each agent does now."""
+        if self._out.as_json or not can_draw():
+            yield
+            return
+        from agenttalk.doors.cli.core.live_block import LiveBlock
+
+        self._block = LiveBlock(CommandOutput(as_json=False).console(err=True))
+        self._block.open()
+        try:
+            yield
+        finally:
+            self._block.close()
+            self._block = None
+
+    def _draw(self) -> None:
+        if self._block is None:
+            return
+        width, _ = self._block.size
+        left = [runner for runner in self._runners if runner.answer is None]
+        self._block.draw([line for runner in left for line in self._describe(runner, width)])
+
+    def _describe(self, runner: RaceRunner, width: int) -> list[str]:
+        """Describe what an agent does now, as the engine of its run says."""
+        plan, root = runner.prepared.plan_id, runner.prepared.root
+        with suppress(AgentTalkError):
+            client = engine_client.connect_to_running_engine(root, self._out.locale)
+            if client is not None:
+                return runner.view.describe_tasks(client.get(f"/api/plans/{plan}"), width)
+        return [f"[blue]▶[/] [bold]{sanitize(runner.name)}[/]"]
+
+    def _start(self, name: str, prepared: PreparedChange, home: Path) -> RaceRunner:
         printed = (home / name).open("w+b")
+        libc = ctypes.CDLL(None)  # loaded here, for the new process may not
         process = subprocess.Popen(  # noqa: S603 - no shell, and the program is our own
-            [*OURSELVES, "--json", *to_arguments(self._options), self._check, "--", *command.to_argv()],
+            [*OURSELVES, "--json", *to_arguments(self._options), self._check, "--", *prepared.agent.to_argv()],
             cwd=self._folder,
             stdin=subprocess.DEVNULL,
             stdout=printed,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            # Killed with the race, so that no agent works on unseen, and the same race again goes on with its run.
+            preexec_fn=lambda: libc.prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0),  # noqa: PLW1509 - there is one thread
         )
-        if not self._out.as_json:
-            self._out.say(f"[blue]▶[/] {sanitize(name)}", err=True)
-        return RaceRunner(name, command, process, printed)
+        if not self._out.as_json and self._block is None:
+            self._out.say(f"[blue]▶[/] [bold]{sanitize(name)}[/]", err=True)
+        view = LivePlanView(self._out, prepared.plan_id, one_change=True)
+        return RaceRunner(name, prepared, process, printed, view)
 
     def _ends(self) -> Iterator[RaceRunner]:
         """Yield the runs as they end."""
@@ -121,7 +165,8 @@ class AgentRace:
             for runner in self._runners:
                 selector.register(os.pidfd_open(runner.process.pid), selectors.EVENT_READ, runner)
             while selector.get_map():
-                for key, _ in selector.select():
+                self._draw()
+                for key, _ in selector.select(REDRAWN if self._block is not None else None):
                     selector.unregister(key.fd)
                     os.close(key.fd)
                     key.data.read_end()
@@ -129,6 +174,7 @@ class AgentRace:
 
     def _stop(self) -> None:
         """End all runs that are under way; what they did so far is kept."""
+        self._draw()
         left = [runner for runner in self._runners if runner.answer is None]
         for runner in left:
             with suppress(ProcessLookupError):
@@ -154,7 +200,7 @@ class AgentRace:
         ends = [*(["--merge"] if self._options.merge else []), *(["--pr"] if self._options.pull_request else [])]
         roots = ["--language", self._out.locale]
         roots += ["--root", str(self._options.root)] if self._options.root else []
-        arguments = [*ends, *to_arguments(self._options), self._check, "--", *winner.command.to_argv()]
+        arguments = [*ends, *to_arguments(self._options), self._check, "--", *winner.prepared.agent.to_argv()]
         ours = [*OURSELVES[:-1], *roots, OURSELVES[-1]]
         if not self._out.as_json:
             self._out.say(f"[green]✓[/] {self._out.text('change_run.taken', agent=sanitize(winner.name))}", err=True)

@@ -10,7 +10,7 @@ from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line, summarize_lines, tell_check_output
 from agenttalk.doors.cli.plans import code
-from agenttalk.doors.cli.plans.live_view import describe_usage
+from agenttalk.doors.cli.plans.live_view import describe_usage, join_clauses
 from agenttalk.rules.changes.change_plan import CHECK
 from agenttalk.rules.text import check_words, cli_words
 from agenttalk.rules.text.message import join
@@ -35,6 +35,7 @@ _OPTIONS: Final = {
     "workspace.prepare": "--prepare",
     "workspace.link": "--link",
     "write made_by_work: true": "pass --allow-tests",
+    "写 made_by_work: true": "加上 --allow-tests",
 }
 """What a plan file says → the option that says it here."""
 
@@ -216,7 +217,7 @@ class ChangeOutcome:
         check = f"[bold]{sanitize(prepared.check.text)}[/]"
         took = describe_usage(out, {**(self._standing.get("usage") or {}), "duration_s": self._seconds})
         rounds = out.text("remark.round_of", number=self._task["rounds"] + 1, most=prepared.options.limits.rounds)
-        summary = "; ".join(part for part in (rounds, took) if part)
+        summary = join_clauses(out, rounds, took)
         reason = summarize_lines(out.translate(self._reason() or cli_words.CHANGE["question"]()), 600)
         root = sanitize(shlex.quote(str(prepared.root)))
         task = f"{prepared.plan_id}/{self._task['task_id']}"

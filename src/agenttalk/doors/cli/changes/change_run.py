@@ -37,8 +37,13 @@ if TYPE_CHECKING:
 _ENDED: Final = "ended.json"
 """The file of a root that says how its run ended."""
 _TRIES: Final = 1000
-_START: Final = 'cd -- "$0" || exit 126; "$@"; code=$?; [ $code -lt 126 ] || exit $code'
-"""Starts any other program. Its exit code is a claim about its own work, and only the check decides."""
+_START: Final = (
+    'top=$PWD; cd -- "$0" && mark=$(mktemp) || exit 126; "$@"; code=$?; '
+    '[ $code -eq 0 ] || { [ $code -lt 126 ] && [ -n "$(find "$top" -newer "$mark" -print -quit)" ]; } && code=0; '
+    'rm -f "$mark"; exit $code'
+)
+"""Starts any other program. Its exit code is a claim about its own work, and only the check decides. A program that
+failed and changed nothing has no work: its failure is the reason that people get to see."""
 _SHOWN: Final = 3
 
 
@@ -61,7 +66,7 @@ class ChangeRun:
             if not agent.is_known or not agent.prompt:
                 hint = "name one of them with its prompt, such as: -- claude -p 'Fix it'"
                 raise UsageError(Code.OPTION_INVALID, "--race needs the prompt for its agents", hint=hint)
-            return self._race(repository, agent, check, Path.cwd())
+            return self._race(repository, agent, ChangeCheck(check), Path.cwd())
         return self.change(repository, agent, ChangeCheck(check, check_selection.make_check(repository, check)))
 
     def run_goal(self, goal: str, agent: str | None, check: str | None, *, ask_me: bool) -> int:
@@ -69,7 +74,8 @@ class ChangeRun:
         from agenttalk.adapters.workspaces.user_folder import find_repository
 
         if not goal.strip():
-            raise UsageError(Code.OPTION_INVALID, "the goal is empty", hint="say what is to be done")
+            errors = cli_words.ERRORS
+            raise UsageError(Code.OPTION_INVALID, errors["empty_goal"](), hint=errors["empty_goal_hint"]())
         repository = find_repository(Path.cwd())
         chosen = ChangeCheck(f"Is this done? {goal.strip()}") if ask_me else _choose_check(repository, check)
         if not self._options.race:
@@ -77,10 +83,11 @@ class ChangeRun:
         if chosen.candidate is None or agent is not None:
             raise UsageError(Code.OPTION_INVALID, "--race names the agents, and needs a check", hint="leave out one")
         first = _choose_agent(self._options.race[0], goal.strip())
-        return self._race(repository, first, chosen.text, repository.top / chosen.candidate.cwd)
+        return self._race(repository, first, chosen, repository.top / chosen.candidate.cwd)
 
-    def _race(self, repository: UserRepository, agent: AgentCommand, check: str, folder: Path) -> int:
-        """Let several agents work on the same, each in a run of its own."""
+    def _race(self, repository: UserRepository, agent: AgentCommand, check: ChangeCheck, folder: Path) -> int:
+        """Let several agents work on the same, each in a run of its own, started in `folder`."""
+        from agenttalk.adapters.workspaces.user_folder import find_repository
         from agenttalk.doors.cli.changes.agent_race import AgentRace
 
         _require_usable(self._options)
@@ -89,7 +96,11 @@ class ChangeRun:
             self._require_folder(repository)
         names = self._options.race
         commands = {name: agent if name == agent.agent else _choose_agent(name, agent.prompt) for name in names}
-        return AgentRace(self._out, self._options, check, folder).run(commands, self._options.take)
+        repository = find_repository(folder)
+        check = replace(check, candidate=check_selection.make_check(repository, check.text))
+        prepared = {name: self._prepare(repository, command, check) for name, command in commands.items()}
+        self._tell_decided(*prepared.values())
+        return AgentRace(self._out, self._options, check.text, folder).run(prepared, self._options.take)
 
     def change(self, repository: UserRepository, agent: AgentCommand, check: ChangeCheck) -> int:
         """Run an agent until the check that was chosen is proven. Returns the exit code."""
@@ -176,14 +187,14 @@ class ChangeRun:
             self._out, prepared.compiled, prepared.root, quiet=True, until_asked=True, sandbox=sandbox
         )
 
-    def _tell_decided(self, prepared: PreparedChange) -> None:
-        """Print what was decided, before the agent starts."""
+    def _tell_decided(self, prepared: PreparedChange, *others: PreparedChange) -> None:
+        """Print what was decided, before the agent starts. `others` differ in their agents only."""
         if self._out.as_json:
             return
         repository, options = prepared.repository, prepared.options
         out = self._out
         self._line("check", _describe_check(out, prepared.check))
-        self._line("agent", _describe_agent(out, prepared.agent))
+        self._line("agent", ", ".join(_describe_agent(out, run.agent) for run in (prepared, *others)))
         self._line("from", _describe_base(out, repository))
         if (candidate := prepared.check.candidate) is not None:
             kept = change_plan.list_protected(candidate, options.protect, tests_allowed=options.allow_tests)
@@ -236,6 +247,9 @@ def _read_agent(command: Sequence[str], repository: UserRepository) -> AgentComm
     """Read the command of the agent. Raises UsageError when it cannot be started."""
     from agenttalk.rules.agents import agent_commands, cli_table
 
+    if not command:
+        errors = cli_words.ERRORS
+        raise UsageError(Code.OPTION_INVALID, errors["no_command"](), hint=errors["no_command_hint"]())
     try:
         agent = agent_commands.read_command(command)
     except ValueError as error:
@@ -267,16 +281,16 @@ def _choose_agent(named: str | None, goal: str) -> AgentCommand:
     """Choose the coding agent that was named, or the first that is installed. Raises UsageError when there is none."""
     from agenttalk.rules.agents import agent_commands, cli_table
 
-    known = list(agent_commands.FLAGS)
+    known, errors = list(agent_commands.FLAGS), cli_words.ERRORS
     if named is not None and named not in known:
-        message = f"there is no coding agent {named[:40]!r}"
-        raise UsageError(Code.NAME_UNKNOWN, message, hint=f"there are: {', '.join(known)}; others: agenttalk until")
+        hint = errors["agent_unknown_hint"](names=", ".join(known))
+        raise UsageError(Code.NAME_UNKNOWN, errors["agent_unknown"](name=named[:40]), hint=hint)
     wanted = known if named is None else [named]
     programs = {name: cli_table.TABLE[name].program for name in wanted}
     found = next((name for name in wanted if shutil.which(programs[name])), None)
     if found is None:
-        what = f"{named} is not installed" if named else f"none of these is installed: {', '.join(known)}"
-        raise UsageError(Code.NAME_UNKNOWN, what, hint=f"install it: {cli_table.TABLE[wanted[0]].install}")
+        what = errors["agent_missing"](name=named) if named else errors["no_agent"](names=", ".join(known))
+        raise UsageError(Code.NAME_UNKNOWN, what, hint=errors["install"](how=cli_table.TABLE[wanted[0]].install))
     return agent_commands.AgentCommand(programs[found], found, goal)
 
 
@@ -289,14 +303,12 @@ def _make_check(repository: UserRepository, chosen: ChangeCheck, links: tuple[st
 
 def _require_mergeable(repository: UserRepository) -> None:
     """Raise UsageError when a result could not be merged."""
+    errors = cli_words.ERRORS
     if not repository.branch:
-        raise UsageError(
-            Code.OPTION_INVALID, "--merge needs a branch, and none is checked out", hint="git switch to one"
-        )
+        raise UsageError(Code.OPTION_INVALID, errors["merge_branch"](), hint=errors["merge_branch_hint"]())
     if repository.uncommitted:
         files = ", ".join(repository.uncommitted[:_SHOWN]) + (" …" if len(repository.uncommitted) > _SHOWN else "")
-        hint = "commit or stash it, or leave out --merge"
-        raise UsageError(Code.OPTION_INVALID, f"--merge needs a clean work tree, and this changed: {files}", hint=hint)
+        raise UsageError(Code.OPTION_INVALID, errors["merge_clean"](names=files), hint=errors["merge_clean_hint"]())
 
 
 def _first_line(text: str) -> str:

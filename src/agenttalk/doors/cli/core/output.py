@@ -223,6 +223,6 @@ def tell_check_output(out: CommandOutput, printed: str, margin: str) -> None:
     lines = last_lines(printed, PRINTED)
     before = [name for name in find_failed_tests(printed) if not any(name in line for line in lines)]
     for name in before:
-        out.say(f"{margin}[red]{out.code('delivery', 'failed')}:[/] {sanitize_line(name)}")
+        out.say(f"{margin}[red]{out.text('cli.failed_test', name=sanitize_line(name))}[/]")
     for line in lines:
         out.say(f"{margin}[dim]│[/] {sanitize(line[-200:])}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -55,10 +55,12 @@ class LivePlanView:
         without_program: Collection[str] = (),
         root: Path | None = None,
         explains: bool = False,
+        one_change: bool = False,
     ) -> None:
         """`order` is the order of the tasks, and `without_program` names agents that no program runs.
 
-        `explains`: whether the evidence is shown at the end.
+        `explains`: whether the evidence is shown at the end. `one_change`: whether this is the one task of `until`,
+        which is named by its agent, and whose end the command tells itself.
         """
         from agenttalk.wiring import SystemClock
 
@@ -78,6 +80,7 @@ class LivePlanView:
         self._notice = ""
         """A line below the tasks."""
         self._explains = explains
+        self._one_change = one_change
         self.explained: dict[str, dict[str, Any]] = {}
         """Task → its explanation, for the evidence at the end."""
         self._waits: set[str] = set()
@@ -126,14 +129,23 @@ class LivePlanView:
     def show(self, standing: dict[str, Any]) -> None:
         """Show the current status."""
         standing = self._out.translate(self._ordered(standing))
-        now = time.monotonic()
-        working = [task["task_id"] for task in standing["tasks"] if task["board"] in {"working", "review"}]
-        self._working = {task_id: self._working.get(task_id, now) for task_id in working}
+        self._note_working(standing)
         if self._block is not None:
             width, height = self._block.size
             self._block.draw(self._draw_lines(standing, width, height))
         elif not self._out.as_json:
             self._say_changes(standing)
+
+    def describe_tasks(self, standing: dict[str, Any], width: int) -> list[str]:
+        """Return the lines of all tasks, for a block in which there are other plans, too."""
+        standing = self._out.translate(self._ordered(standing))
+        self._note_working(standing)
+        return [line for task in standing["tasks"] for line in self._describe_task(self._named(task), width)]
+
+    def _note_working(self, standing: dict[str, Any]) -> None:
+        now = time.monotonic()
+        working = [task["task_id"] for task in standing["tasks"] if task["board"] in {"working", "review"}]
+        self._working = {task_id: self._working.get(task_id, now) for task_id in working}
 
     def list_refused(self, standing: dict[str, Any]) -> list[str]:
         """Return the tasks in another round than before: `tell_refused` needs their explanations."""
@@ -172,7 +184,7 @@ class LivePlanView:
         counts = ", ".join(_count_state(out, count, what) for what, count in standing["counts"].items() if count)
         took = describe_usage(out, standing.get("usage"), timed=False)
         lasted = out.text("time.seconds", seconds=time.monotonic() - self._began)
-        summary = "; ".join(part for part in (counts, lasted, took) if part)
+        summary = join_clauses(out, counts, lasted, took)
         out.say(f"{RESULTS[result]} [bold]{sanitize(self._plan_id)}[/]: {out.text(f'run.{result}')} ({summary})")
         for task in standing["tasks"]:
             was_interrupted = standing.get("interrupted") and task["state"] == "READY" and task["reason"]
@@ -217,11 +229,15 @@ class LivePlanView:
                 self._states[task_id] = state
                 if task["board"] == "working":  # that line says that its agent is at work
                     self._phases[task_id] = "working"
-                self._out.say(_line(self._out, task), err=True)
+                if not self._one_change:
+                    self._out.say(_line(self._out, task), err=True)
+                elif task["board"] == "working":
+                    self._out.say(_line(self._out, self._named(task)), err=True)
             activity = task.get("activity")
             if few and activity is not None and _name_phase(activity) not in {self._phases.get(task_id), "checking "}:
                 self._phases[task_id] = _name_phase(activity)
-                self._out.say(f"  {sanitize(task_id)}: {_describe_phase(self._out, task)}", err=True)
+                name = "" if self._one_change else f"{sanitize(task_id)}: "
+                self._out.say(f"  {name}{_describe_phase(self._out, task)}", err=True)
         waits = {str(wait["text"]): None for wait in standing.get("waits", ())}
         for text in waits.keys() - self._waits:
             self._out.say(f"[yellow]![/] {sanitize_line(text)}", err=True)
@@ -242,7 +258,7 @@ class LivePlanView:
         foot += [f"[yellow]![/] {sanitize_line(wait['text'])}" for wait in standing.get("waits", ())]
         foot += [f"[yellow]![/] {self._notice}"] if self._notice else []
         room = height - len(head) - len(foot)
-        tasks = {task["task_id"]: self._describe_task(task, width) for task in standing["tasks"]}
+        tasks = {task["task_id"]: self._describe_task(self._named(task), width) for task in standing["tasks"]}
         left_out: list[str] = []
         for board in ("skipped", "done", "pending", "failed", "blocked", "review", "working"):
             if sum(map(len, tasks.values())) + bool(left_out) <= room:
@@ -254,6 +270,9 @@ class LivePlanView:
         hidden = ", ".join(_count_state(self._out, left_out.count(board), board) for board in dict.fromkeys(left_out))
         more = [f"[dim]{self._out.text('run.hidden', tasks=hidden)}[/]"] if left_out else []
         return [*head, *(line for lines in tasks.values() for line in lines), *more, *foot]
+
+    def _named(self, task: dict[str, Any]) -> dict[str, Any]:
+        return {**task, "task_id": ""} if self._one_change else task
 
     def _describe_plan(self, standing: dict[str, Any], width: int) -> str:
         usage = _add_running(standing)
@@ -276,8 +295,8 @@ class LivePlanView:
         short = width < _NARROW
         used = _usage_so_far(task)
         parts = [_describe_round(out, activity, short=short)] if activity else []
-        parts += [describe_duration(out, self._elapsed(task)), *describe_cost(out, used, short=short)]
-        name = f"[bold]{sanitize_line(task['task_id'])}[/]" if short else _name(task)
+        parts += [describe_duration(out, _measure_elapsed(task, self._working)), *describe_cost(out, used, short=short)]
+        name = f"[bold]{sanitize_line(task['task_id'])}[/]" if short and task["task_id"] else _name(task)
         lines = [f"[{colour}]{sign}[/] {name}  [dim]{' · '.join(part for part in parts if part)}[/]"]
         if activity is None:
             return lines
@@ -286,13 +305,6 @@ class LivePlanView:
         request = sanitize_line(task["request_id"] or "")
         asks = f" [cyan]→[/] 'agenttalk answer {request}'" if request else ""
         return [*lines, f"    {describe_doing(out, task)}{asks}{lasts}"]
-
-    def _elapsed(self, task: dict[str, Any]) -> float:
-        """Return how long a task has been worked on, the current attempt included."""
-        began = self._working.get(task["task_id"], time.monotonic())
-        now = _seconds_since(task.get("since"))
-        before: float = (task.get("usage") or {}).get("duration_s", 0.0)
-        return before + (now if now is not None else time.monotonic() - began)
 
 
 def can_draw() -> bool:
@@ -314,11 +326,19 @@ def _describe_refusal(out: CommandOutput, refusal: dict[str, Any]) -> str:
     from agenttalk.rules.text import verdict_words
 
     unproven = verdict_words.NOT_SHOWN.render(out.locale, name=CHECK, whys="")
-    why = summarize_lines(out.translate(str(refusal["reason"])).removeprefix(unproven))
+    why = summarize_lines(out.translate(refusal["reason"]).removeprefix(unproven))
     number, by = refusal["round"], sanitize_line(refusal["by"])
     if by == "engine":
         return out.text("run.refused_round", number=number, why=why)
     return out.text("run.refused_round_by", number=number, by=by, why=why)
+
+
+def _measure_elapsed(task: dict[str, Any], working: Mapping[str, float]) -> float:
+    """Return how long a task has been worked on, the current attempt included. `working` says since when."""
+    began = working.get(task["task_id"], time.monotonic())
+    now = _seconds_since(task.get("since"))
+    before: float = (task.get("usage") or {}).get("duration_s", 0.0)
+    return before + (now if now is not None else time.monotonic() - began)
 
 
 def _seconds_since(at: str | None) -> float | None:
@@ -331,7 +351,8 @@ def _seconds_since(at: str | None) -> float | None:
 
 
 def _name(task: dict[str, Any]) -> str:
-    return f"[bold]{sanitize_line(task['task_id'])}[/] [dim]{sanitize_line(task['agent_id'])}[/]"
+    agent = sanitize_line(task["agent_id"])
+    return f"[bold]{sanitize_line(task['task_id'])}[/] [dim]{agent}[/]" if task["task_id"] else f"[bold]{agent}[/]"
 
 
 def _name_phase(activity: dict[str, Any]) -> str:
@@ -407,6 +428,11 @@ def describe_gate(out: CommandOutput, gate: dict[str, Any]) -> str:
     by = f" [dim]· {words}[/] {sanitize(gate['overridden_by'])}" if gate.get("overridden_by") else ""
     note = f" [dim]({sanitize(gate['why'][:160])})[/]" if gate.get("why") else ""
     return f"[{colour}]{sign}[/] [bold]{sanitize(gate['task_id'])}[/] {gate['checkpoint']}: {why}{by}{note}"
+
+
+def join_clauses(out: CommandOutput, *clauses: str) -> str:
+    """Return the clauses of one sentence, without those that are empty."""
+    return ("；" if out.locale == "zh" else "; ").join(filter(None, clauses))  # noqa: RUF001 - Chinese punctuation
 
 
 def describe_usage(out: CommandOutput, usage: dict[str, Any] | None, *, timed: bool = True) -> str:

@@ -164,6 +164,7 @@ def follow_compiled(
         without_program=without_program,
         root=folder,
         explains=(not quiet or until_asked) and not out.as_json,
+        one_change=until_asked,
     )
     with live_view as live:
         over = partial(_is_over, watch=watch, until_asked=until_asked)
