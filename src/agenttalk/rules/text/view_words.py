@@ -102,6 +102,32 @@ ELSEWHERE: Final = Template(
     "it ends when {agent} hands in its result, at its time limit, or when {agent} is silent for too long",
     "{agent} 提交结果、到达时限或失去联系时结束",
 )
+NO_WORKER: Final = Template(
+    "next.no_worker",
+    "the pool {pool} has no worker; 'agenttalk worker invite --pool {pool}' invites one",
+    "工作机池 {pool} 中没有工作机；用 'agenttalk worker invite --pool {pool}' 邀请一台",
+)
+WAITS_FOR_WORKER: Final = Template(
+    "next.waits_for_worker",
+    "it begins when a worker of the pool {pool} is online and has a free place: {names}; an engine has to run for that",
+    "工作机池 {pool} 中在线的工作机有空位时开始：{names}；为此引擎须在运行",
+)
+NO_FIT: Final = Template(
+    "next.no_fit", "no worker of the pool {pool} fits: {lacks}", "工作机池 {pool} 中没有合适的工作机：{lacks}"
+)
+LACKS: Final = Template("next.lacks", "{worker} {lacks}", "{worker} {lacks}")
+LACK: Final = make_table(
+    "lack",
+    {
+        "label": ("lacks the label {name!r}", "缺少标签 {name!r}"),
+        "driver": ("lacks the driver {name!r}", "缺少驱动 {name!r}"),
+        "program": ("lacks the coding agent {name!r}", "缺少编码智能体 {name!r}"),
+        "sandbox": ("lacks the sandbox {name!r}", "缺少沙箱 {name!r}"),
+        "state": ("is {name}", "处于 {name} 状态"),
+        "silent": ("is {name}", "处于 {name} 状态"),
+        "full": ("has no free place", "没有空位"),
+    },
+)
 HELD: Final = Template(
     "next.held",
     "an operator starts it: 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT'",
