@@ -236,8 +236,6 @@ class CasesCheck(Check):
     """Folder of the checkout to run in."""
     env: dict[str, str] | None = None
     """Additional environment variables."""
-    made_by_work: bool = False
-    """Whether the work creates what is run: then it need not start before the work."""
     hidden: Hiding = False
     """Whether the check is kept from the agent: it learns only that it passed or failed, or with `count` how many cases
     did. People see everything."""
