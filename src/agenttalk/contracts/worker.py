@@ -3,9 +3,9 @@
 A sync is level-triggered: each side tells its whole state every time, so an answer that got lost needs no repair.
 """
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from agenttalk.contracts.agent import AgentProfile, Tier
 from agenttalk.contracts.command import Command
@@ -21,6 +21,8 @@ from agenttalk.contracts.core.base import (
     TaskIdText,
     Text,
 )
+from agenttalk.contracts.core.problems import problems_of
+from agenttalk.contracts.errors import ContractError
 
 PROTOCOL: Final = 1
 """The version of the protocol that this release speaks. An engine takes this one and the one before."""
@@ -34,7 +36,22 @@ AttemptPhase = Literal["accepted", "running", "handing_in", "ended", "gone"]
 what that made, or is done. `gone` says that the worker lost it, so that nothing of it will come."""
 
 
-class WorkerFacts(Part):
+class ExchangedPart(Part):
+    """Something that both sides send. Fields that a side does not know are kept, and mean nothing to it."""
+
+    @classmethod
+    def from_json(cls, data: object) -> Self:
+        """Read it from JSON values. Raises ContractError with every problem."""
+        try:
+            return cls.read(data)
+        except ValidationError as error:
+            problems = problems_of(error)
+            first = problems[0]
+            message = f"not a valid {cls.__name__}: {first.field}: {first.message}"
+            raise ContractError(first.code, message, problems, hint=first.hint) from error
+
+
+class WorkerFacts(ExchangedPart):
     """What a worker is and can do, as measured there."""
 
     version: Text
@@ -53,7 +70,7 @@ class WorkerFacts(Part):
     """Coding agents that are installed."""
 
 
-class Invitation(Part):
+class Invitation(ExchangedPart):
     """What an operator gives to a new worker, together with the token."""
 
     id: Text
@@ -63,7 +80,7 @@ class Invitation(Part):
     expires_at: Text
 
 
-class Enrolment(Part):
+class Enrolment(ExchangedPart):
     """The first request of a worker: it shows the token of its invitation, and leaves its public key."""
 
     protocol: Positive
@@ -74,7 +91,7 @@ class Enrolment(Part):
     facts: WorkerFacts
 
 
-class Enrolled(Part):
+class Enrolled(ExchangedPart):
     """The answer to an enrolment."""
 
     worker: IdText
@@ -85,7 +102,7 @@ class Enrolled(Part):
     """The engine's clock, by which the worker's tokens count."""
 
 
-class AttemptName(Part):
+class AttemptName(ExchangedPart):
     """An attempt, as both sides name it."""
 
     board: IdText
@@ -94,7 +111,7 @@ class AttemptName(Part):
     epoch: Positive
 
 
-class WorkerResult(Part):
+class WorkerResult(ExchangedPart):
     """The result of an attempt. It is sent again with each sync until the engine acknowledges it."""
 
     sha256: Sha256
@@ -107,6 +124,8 @@ class AttemptReport(AttemptName):
     """What a worker tells of an attempt that it has."""
 
     phase: AttemptPhase
+    notes: Count = 0
+    """How many notes its agent gave of itself. The engine takes each once."""
     usage: dict[str, Any] = {}
     """Tokens, cost and calls of tools since it began."""
     progress: str = ""
@@ -114,7 +133,7 @@ class AttemptReport(AttemptName):
     result: WorkerResult | None = None
 
 
-class SyncRequest(Part):
+class SyncRequest(ExchangedPart):
     """The whole state of a worker."""
 
     protocol: Positive
@@ -151,7 +170,7 @@ class RepositoryBase(Part):
     """The command that prepares a checkout."""
 
 
-class WorkerJob(Part):
+class WorkerJob(ExchangedPart):
     """All that a worker needs for an attempt."""
 
     agent_id: AgentIdText
@@ -160,8 +179,8 @@ class WorkerJob(Part):
     profile: AgentProfile
     command: Command
     prompt: str
-    """In it `ROOT` stands for the folder in which the worker keeps the agent."""
     root: Text
+    """The folder that the prompt names. The worker puts its own in its place."""
     timeout_seconds: Seconds
     inputs: Many[JobInput] = ()
     outputs: Many[Text] = ()
@@ -179,7 +198,7 @@ class DesiredAttempt(AttemptName):
     """Comes as long as the worker reports it as accepted."""
 
 
-class SyncAnswer(Part):
+class SyncAnswer(ExchangedPart):
     """The whole state of a worker, as its engine wants it."""
 
     protocol: Positive

@@ -382,7 +382,8 @@ class Job:
     @property
     def needs_proof(self) -> bool:
         """Whether the prover has to check the work."""
-        return self.repo is not None or self.has_checks
+        promise = self.command.promise
+        return self.repo is not None or (promise is not None and bool(promise.checks))
 
 
 class Judge(Protocol):

@@ -17,6 +17,7 @@ from agenttalk.adapters.mailbox.sweep import file_time, sweep
 from agenttalk.adapters.store import files, operator_folder
 from agenttalk.adapters.store.ledger_heads import HeadsFile
 from agenttalk.adapters.store.root import MAIL, RootStores
+from agenttalk.adapters.temporary_folders import sweep_temporary_folders
 from agenttalk.contracts.core import root_layout
 from agenttalk.engine.core.deps import Deps, EngineLimits, SandboxPaths
 from agenttalk.rules.core.isolation import IsolationSettings, OperatorIsolation
@@ -86,6 +87,7 @@ async def open_root(  # noqa: PLR0913 - each is a wish of its own
                 self_check=(*OURSELVES, "promise", "check"),
                 asks_models=(sys.executable, "-P", "-m", "agenttalk.adapters.answering"),
                 price=_price,
+                is_signed=_is_signed,
                 mcp_server=(*OURSELVES, "mcp") if find_spec("mcp") is not None else (),
             )
         finally:
@@ -100,6 +102,13 @@ def _price(model: str, billed: BilledTokens) -> float | None:
     from agenttalk.adapters.drivers.prices import price_well_known
 
     return price_well_known(model, billed)
+
+
+def _is_signed(public_key: str, data: bytes, signature: bytes) -> bool:
+    """Check a signature; the library is loaded at the first use."""
+    from agenttalk.adapters.signatures import is_signed
+
+    return is_signed(public_key, data, signature)
 
 
 async def _keep(heads: HeadsFile) -> None:
@@ -168,6 +177,7 @@ def _limits(settings: Settings) -> EngineLimits:
         resumed_messages_per_tick=said.max_resume_messages_per_tick,
         poll_seconds=float(said.poll_interval_seconds),
         remote_silence_seconds=float(said.remote_silence_seconds),
+        worker_ttl_seconds=float(said.worker_ttl_seconds),
     )
 
 
@@ -206,3 +216,4 @@ def sweep_root(root: Path) -> None:
     """Remove what killed processes left behind."""
     with SafeFolder.open(root) as folder:
         sweep(folder, LITTER, file_time(folder))
+    sweep_temporary_folders()

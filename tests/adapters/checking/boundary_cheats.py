@@ -64,6 +64,11 @@ CHEATS: Final[dict[str, tuple[str, str]]] = {
         "def add(a, b): return Text('x')\n",
         "assert add(2, 3) == 'five'",
     ),
+    "tuple_subclasses": (
+        "class Pair(tuple):\n    def __eq__(self, other): return True\n    __hash__ = tuple.__hash__\n"
+        "class Other(Pair): pass\ndef add(a, b): return Other((0, 0))\n",
+        "assert add(2, 3) == Pair((5, 5))",
+    ),
     "list_subclass": (
         "class List(list):\n    def __eq__(self, other): return True\ndef add(a, b): return List([1])\n",
         "assert add(2, 3) == [5]",
@@ -76,6 +81,10 @@ CHEATS: Final[dict[str, tuple[str, str]]] = {
     "class_lie": (
         EQUAL + "class Lie(Equal):\n    @property\n    def __class__(self): return int\ndef add(a, b): return Lie()\n",
         "assert isinstance(add(2, 3), int) and add(2, 3) == 5",
+    ),
+    "recognises_the_runner": (
+        "import os\ndef add(a, b): return a + b if any(name.startswith('PYTEST_') for name in os.environ) else 0\n",
+        ADD,
     ),
     "metaclass": (
         "class Meta(type):\n    def __eq__(cls, other): return True\n    __hash__ = type.__hash__\n"

@@ -17,6 +17,8 @@ from agenttalk.adapters.checking.checker import CheckFacts
 from agenttalk.rules.proof.evidence import CheckResult
 
 CALC = """
+from typing import NamedTuple
+
 class CalcError(ValueError):
     pass
 
@@ -40,6 +42,14 @@ def count(end):
     yield from range(end)
 def append(values):
     values.append(5)
+
+class Pair(NamedTuple):
+    left: int
+    right: int
+
+class Size(NamedTuple):
+    width: int
+    height: int
 """
 PYTHON = sys.executable
 SUITE = """
@@ -54,6 +64,8 @@ def test_errors():
         fail("luck")
 def test_objects():
     assert Point(2) == Point(1).moved() and Point(2) != Point(3) and isinstance(Point(1), Point)
+def test_named_tuples_of_two_classes():
+    assert Pair(1, 2) == Size(1, 2) == (1, 2) and Pair(1, 2) != Size(2, 1)
 def test_callbacks():
     assert apply(lambda value: value * 2, 4) == 8
 def test_generators():
@@ -109,7 +121,7 @@ def judge(boxed: Bench, work: str, suite: str = ADDS, **fields: Any) -> CheckRes
 def test_a_suite_of_many_kinds_of_tests_passes_over_the_boundary(boxed: Bench) -> None:
     result = judge(boxed, CALC, SUITE)
     assert result.passed, (result.reason, result.detail, result.output)
-    assert "11 of 11 tests were judged in another process" in result.detail
+    assert "12 of 12 tests were judged in another process" in result.detail
 
 
 def test_cheats_do_not_pass_over_the_boundary(boxed: Bench) -> None:

@@ -108,7 +108,8 @@ def test_tricks_of_a_configuration_that_the_work_brought_do_not_pass(bench: Benc
         (report("<testsuite>"), "report_unreadable"),
         (report('<!DOCTYPE a [<!ENTITY b "c">]><testsuite/>'), "report_unreadable"),
         ("mkfifo r.xml", "report_unreadable"),
-        ("mkdir r.xml", "report_unreadable"),
+        ("mkdir r.xml", "report_missing"),
+        ("mkdir r.xml; cp good.xml r.xml; echo no > r.xml/b.xml", "report_unreadable"),
         ("cp good.xml /tmp/r.xml; ln -s /tmp/r.xml r.xml", "report_unreadable"),
         ("ln -s good.xml r.xml", "report_unreadable"),
         ("ln good.xml r.xml", "report_unreadable"),
@@ -231,3 +232,17 @@ def test_a_run_cannot_prepare_its_checkout_for_the_next(plain: Bench) -> None:
     with Copies(plain) as again:
         result = plain.suite(PYTEST, again=again, retries=2)
         assert (result.passed, result.reason, len(again)) == (False, "tests_failed", 2)
+
+
+def test_a_folder_of_reports_is_read_as_a_whole(bench: Bench) -> None:
+    (bench.checkout / "reports").mkdir()
+    (bench.checkout / "reports" / "stale.xml").write_text("stale")
+    one, other = (f'<testsuite><testcase classname="{name}" name="a"/></testsuite>' for name in ("one", "other"))
+    script = f"echo '{one}' > reports/one.xml; echo '{other}' > reports/other.xml; echo note > reports/note.txt"
+    result = bench.suite(script, junit="reports")
+    assert (result.passed, result.source) == (True, "report")
+    assert result.tests is not None
+    assert result.tests.passed == {"one::a", "other::a"}
+    base = CheckFacts(tree="sha256:t", base=result.tests, base_source="report")
+    gone = bench.suite(f"echo '{one}' > reports/one.xml", base, junit="reports")
+    assert (gone.passed, gone.reason) == (False, "tests_vanished")

@@ -24,7 +24,7 @@ OF_A_PLAN: Final = {"artifacts_named", "artifacts_of", "cancel_deliveries", "can
     "skipped_by_failure", "standings", "tasks_of", "used_by_plan", "views_under"}  # fmt: skip
 """Ask for all of one plan, which is what they are for; they find it through an index."""
 FOR_PEOPLE: Final = {"count_facts", "fsck_acks", "fsck_busy_agents", "fsck_leases", "fsck_payloads",
-    "agent_tokens", "fsck_undelivered", "gc_runs", "gc_tasks", "kept_contents", "pause_schedules", "schedules", "sealed_facts", "tokens", "unshow_views"}  # fmt: skip
+    "agent_tokens", "fsck_undelivered", "gc_runs", "gc_tasks", "kept_contents", "pause_schedules", "schedules", "sealed_facts", "tokens", "unshow_views", "workers", "paused_pools"}  # fmt: skip
 """Look at everything, because somebody asked to verify, list or rebuild it. Nothing asks them on its own,
 but for schedules, which are as many as people have made."""
 
@@ -37,6 +37,9 @@ SYSTEM_TABLES: Final = {
     "sessions",
     "tokens",
     "webhooks",
+    "worker_invitations",
+    "worker_pools",
+    "workers",
 }
 SYSTEM: Final = {name for name, tables in queries.tables_of_statements("sqlite").items() if tables & SYSTEM_TABLES}
 """Statements of the system's database."""
@@ -62,6 +65,12 @@ KNOWN: Final[dict[str, Any]] = {
     "target": ".sent", "after": 0, "limit": 10, "version": 2, "role": "worker", "hash": "sha256:5", "rows": "{}",
 }  # fmt: skip
 SPECIAL: Final[dict[str, dict[str, Any]]] = {
+    "add_invitation": {"hash": "new"},
+    "add_worker": {"id": "w5", "facts": b"{}"},
+    "pause_pool": {"paused": 1},
+    "set_worker_facts": {"id": "w5", "facts": b"{}"},
+    "set_worker_state": {"id": "w5", "state": "active", "reason": ""},
+    "worker": {"id": "w5"},
     "acknowledge_by_hand": {"ack": "SUCCEEDED"},
     "add_comment": {"body": "", "kind": "comment"},
     "add_arrived_artifact": {"receiver": "new"},

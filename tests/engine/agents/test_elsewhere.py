@@ -14,6 +14,7 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.errors import AgentTalkError, Code
+from agenttalk.engine.agents.offers import AttemptOffer
 from agenttalk.engine.agents.remote import ClaimedAttempt, RemoteAgents
 from agenttalk.engine.core import access
 from agenttalk.engine.core.access import Caller
@@ -57,6 +58,11 @@ class Far:
         caller = await access.identify_as_attempt(self.engine.deps, Caller("remote", self.name), attempt)
         assert caller is not None
         return taken, caller, TaskName(*attempt[:3])
+
+    def offer(self, name: TaskName) -> AttemptOffer:
+        found = self.remote.offers.find(name)
+        assert found is not None
+        return found
 
     async def phase(self, wanted: str, task_id: str = "draft") -> None:
         await self.engine.until(lambda found: _of(found, task_id)["phase"] == wanted)
@@ -193,7 +199,7 @@ def test_signs_of_life_keep_an_attempt(tmp_path: Path) -> None:
             await here.engine.submit(one_task())
             _, caller, name = await here.take()
             loop = asyncio.get_running_loop()
-            offer = here.remote._offers[name]
+            offer = here.offer(name)
             for _ in range(5):
                 here.remote.record_heartbeat(caller)
                 assert loop.time() - offer.heard < 0.2
@@ -263,8 +269,8 @@ def test_a_result_that_was_committed_survives_whoever_took_it(tmp_path: Path) ->
             await here.engine.submit(one_task())
             _, caller, name = await here.take()
             await here.remote.submit(name, caller, "note.txt", "note.txt", b"kept")
-            here.remote._offers[name].ended = asyncio.Event()  # nobody is told any more
-            here.remote._offers[name].ended.set = lambda: None  # type: ignore[method-assign]
+            here.offer(name).ended = asyncio.Event()  # nobody is told any more
+            here.offer(name).ended.set = lambda: None  # type: ignore[method-assign]
             await here.remote.finish(name, caller, {"result": "ok"})
 
     async def after() -> None:
@@ -344,7 +350,7 @@ def test_a_result_is_given_once(tmp_path: Path) -> None:
         async with far(tmp_path) as here:
             await here.engine.submit(one_task())
             _, caller, name = await here.take()
-            here.remote._offers[name].ended.set = lambda: None  # type: ignore[method-assign]
+            here.offer(name).ended.set = lambda: None  # type: ignore[method-assign]
             first = await here.remote.finish(name, caller, {"result": "a"})
             assert await here.remote.finish(name, caller, {"result": "a"}) == first
             with refused(Code.STORE_CONFLICT):
@@ -410,7 +416,7 @@ def test_once_it_is_decided_that_an_agent_is_lost_nothing_more_is_taken(tmp_path
         async with far(tmp_path) as here:
             await here.engine.submit(one_task())
             _, caller, name = await here.take()
-            job = here.remote._offers[name].job
+            job = here.offer(name).job
             assert [row[0] for row in await here.remote._records.close(job)] == ["claim"]
             for late in (
                 here.remote.finish(name, caller, {"result": "late"}),
@@ -428,7 +434,7 @@ def test_a_write_is_refused_in_its_transaction_when_another_server_has_the_task_
         async with far(tmp_path) as here:
             await here.engine.submit(one_task())
             taken, caller, name = await here.take()
-            job = here.remote._offers[name].job
+            job = here.offer(name).job
             store = await here.engine.deps.stores.board("default")
             other = {
                 "lease": "lease_other",

@@ -159,3 +159,8 @@ def test_two_runs_that_pass_must_have_ended_alike() -> None:
     assert "the check ended differently" in judge(failed, None).detail
     assert "1 failed" in judge(failed, one).detail
     assert not judge(CheckFinding(False, "timeout"), both).passed
+
+
+def test_a_runner_that_crashed_before_the_work_settles_nothing() -> None:
+    judged = suite_results.judge_suite(suite(), SuiteFacts(RED, (session(code=None),), before_work=True))
+    assert (judged.finding.passed, judged.tests) == (False, None)

@@ -23,6 +23,7 @@ from agenttalk.rules.fleet.assignment import (
 )
 from agenttalk.rules.fleet.liveness import LeaseTiming, Liveness, judge_liveness, must_stop
 from agenttalk.rules.fleet.quarantine import MOST_FAILURES, count_failures, is_quarantined
+from agenttalk.rules.fleet.waiting import explain_wait
 
 ABLE = WorkerStanding(
     "w1",
@@ -148,3 +149,15 @@ def test_only_failures_of_the_worker_in_a_row_quarantine_it(endings: list[TurnEn
         tail += 1
     assert failures == tail
     assert is_quarantined(failures) == (tail >= MOST_FAILURES)
+
+
+def test_why_a_task_waits_names_the_workers_that_lack_least() -> None:
+    needs = WorkerNeeds("agents", frozenset({"tpu"}))
+    assert "invite --pool agents" in explain_wait(needs, [])
+    far = replace(ABLE, name="far", state="draining", free=0)
+    told = explain_wait(needs, find_near_matches(needs, [far, ABLE]))
+    assert told == (
+        "no worker of the pool agents fits: one lacks the label 'tpu', "
+        "far lacks the label 'tpu', is draining, has no free place"
+    )
+    assert "'one'" in explain_wait(WorkerNeeds("agents"), find_near_matches(WorkerNeeds("agents"), [ABLE]))

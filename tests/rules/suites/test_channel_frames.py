@@ -153,6 +153,11 @@ def outcomes() -> Iterator[Outcomes]:
     yield Outcomes(frozenset("cd"), frozenset("a"), frozenset("bc"), frozenset("b"), True)
 
 
+def test_of_several_reasons_for_a_skip_the_first_stays() -> None:
+    one, other = (Outcomes(skipped=frozenset("d"), whys=frozenset({("d", why)})) for why in ("why", "because"))
+    assert channel.merge_outcomes([Outcomes(), one, other]).whys == {("d", "why")}
+
+
 def test_of_several_reports_the_worse_counts() -> None:
     merged = channel.merge_outcomes(outcomes())
     assert merged == Outcomes(

@@ -45,6 +45,18 @@ def test_each_test_has_its_outcome() -> None:
     assert not tests.beyond
 
 
+def test_the_reason_of_a_skip_is_known_where_a_report_gives_one() -> None:
+    tests = read(
+        suite(
+            case("a", '<skipped message=" no port 80 "/>'),
+            case("b", "<skipped/>"),
+            case("c", '<skipped message="gone"/><failure/>'),
+            '<skipped message="of the suite"/>',
+        )
+    )
+    assert tests.whys == {("t::a", "no port 80")}
+
+
 @pytest.mark.parametrize(
     ("attributes", "outcome"),
     [

@@ -15,7 +15,7 @@ from typing import Final
 
 from agenttalk.adapters import http_client
 from agenttalk.adapters.checking import command as commands
-from agenttalk.adapters.checking import schema_check, served_checks
+from agenttalk.adapters.checking import report_files, schema_check, served_checks
 from agenttalk.adapters.checking.boundary_run import BoundaryRefusedError, BoundaryRun, hash_programs, is_shown
 from agenttalk.adapters.checking.case_runs import CaseRuns
 from agenttalk.adapters.checking.command import CheckContext, CommandOutcome, CommandRunner, ShellCommand
@@ -60,7 +60,7 @@ from agenttalk.rules.proof.evidence import (
 from agenttalk.rules.suites import canaries, crossing, junit, runner_calls
 from agenttalk.rules.suites.channel import SuiteSession
 from agenttalk.rules.suites.crossing import CrossedTests
-from agenttalk.rules.suites.outcomes import Outcomes, UnreadableReport
+from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.suites.runner_calls import RunnerCall
 from agenttalk.rules.text import check_words
 from agenttalk.rules.text.message import LISTED, join, join_names
@@ -446,7 +446,7 @@ class Checker:
         """Run a command in one process with the work. A report is read when no process of the run is left."""
         path = check.junit if isinstance(check, TestsCheck) else None
         if path is not None:
-            await asyncio.to_thread(checkout.remove, path)  # a report that exists already
+            await asyncio.to_thread(report_files.remove_reports, path, checkout)
         if isinstance(check, TestsCheck) or test_runners.runs_tests(check.run):
             async with SuiteRun.open(sealed.context) as suite:
                 done = await self._once(check, checkout, sealed, suite)
@@ -455,7 +455,9 @@ class Checker:
             done, sessions = await self._once(check, checkout, sealed), ()
         report = None
         if path is not None and done.ran.how == "finished":
-            report = await asyncio.to_thread(_report, path, checkout, sealed.context.limits.report_bytes)
+            report = await asyncio.to_thread(
+                report_files.read_reports, path, checkout, sealed.context.limits.report_bytes
+            )
         facts = sealed.facts
         seen = SuiteFacts(done.ran, sessions, report, facts.base, facts.base_source, facts.before_work)
         judged = suite_results.judge_suite(check, seen)
@@ -710,15 +712,6 @@ def _unshadowed(check: RunCheck | TestsCheck, checkout: Folder, standing: Collec
     for path in check_results.list_shadowing_files(check):
         if folder + path not in standing and checkout.exists(folder + path):
             raise _ShadowError(Code.FILE_UNSAFE, check_words.SHADOWS_RUNNER(path=folder + path))
-
-
-def _report(path: str, checkout: Folder, limit: int) -> Outcomes | UnreadableReport | None:
-    try:
-        return junit.parse(checkout.read(path, limit))
-    except MissingError:
-        return None
-    except AgentTalkError as error:
-        return UnreadableReport(error.message)
 
 
 def _look_at_file(check: FileCheck, checkout: Folder, context: CheckContext) -> FileFacts:

@@ -101,6 +101,7 @@ class PythonPerformer:
     def __init__(self, agents: Mapping[str, Agent], blobs: Callable[[str], Awaitable[Blobs]]) -> None:
         """`agents` by their ids; `blobs` opens the contents of a board."""
         self._agents = agents
+        self._async = frozenset(name for name, agent in agents.items() if inspect.iscoroutinefunction(agent))
         self._blobs = blobs
 
     async def perform(self, job: Job) -> Performance:
@@ -114,10 +115,7 @@ class PythonPerformer:
         limit = asyncio.timeout(job.timeout)
         try:
             async with limit:
-                is_async = inspect.iscoroutinefunction(function)
-                result = await (function(turn) if is_async else asyncio.to_thread(function, turn))
-                if inspect.isawaitable(result):  # for example an object that can be called
-                    result = await result
+                result = await self._call(job.agent_id, function, turn)
         except Exception as error:  # noqa: BLE001 - any error of an agent is its failure
             seconds = time.monotonic() - began
             if limit.expired():
@@ -137,13 +135,17 @@ class PythonPerformer:
         turn.tell = _told_to(job.watch)
         try:
             async with asyncio.timeout(job.timeout):
-                is_async = inspect.iscoroutinefunction(function)
-                judgement = await (function(turn) if is_async else asyncio.to_thread(function, turn))
-                if inspect.isawaitable(judgement):
-                    judgement = await judgement
+                judgement = await self._call(job.agent_id, function, turn)
         except Exception:  # noqa: BLE001 - any error of an agent means that there is no judgement
             return None
         return judgement.result if isinstance(judgement, Result) else judgement
+
+    async def _call(self, agent_id: str, function: Agent, turn: Turn) -> Any:
+        """Call a function, in a thread unless it is async."""
+        if agent_id in self._async:
+            return await function(turn)
+        result = await asyncio.to_thread(function, turn)
+        return await result if inspect.isawaitable(result) else result  # for example of an object that can be called
 
     async def _inputs(self, job: Job) -> Mapping[str, Mapping[str, bytes]]:
         inputs: dict[str, dict[str, bytes]] = {}

@@ -12,6 +12,7 @@ from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.adapters.workspaces.preparation import PreparedTree
 from agenttalk.adapters.workspaces.results import AttemptCommit, Author, MergeCandidate, TreeRefusal, WorkspaceAttempt
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
+from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.promise import (
@@ -94,11 +95,15 @@ def has_unknown_inputs(job: Job) -> bool:
 
 def attempt_of(job: Job) -> WorkspaceAttempt:
     """Return the attempt of a job, as a workspace knows it."""
-    profile = job.profile
-    name = _identity(profile.name or "") or profile.agent_id
-    author = Author(name, _identity(profile.email or "") or f"{profile.agent_id}@agenttalk.invalid")
+    author = name_author(job.profile)
     title = job.title or next((line for line in job.command.prompt.splitlines() if line.strip()), "")
     return WorkspaceAttempt(job.task_id, job.command.command_id, job.attempt, title, author)
+
+
+def name_author(profile: AgentProfile) -> Author:
+    """Return the author of an agent's commits."""
+    name = _identity(profile.name or "") or profile.agent_id
+    return Author(name, _identity(profile.email or "") or f"{profile.agent_id}@agenttalk.invalid")
 
 
 def _identity(text: str) -> str:

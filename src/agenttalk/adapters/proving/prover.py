@@ -122,7 +122,7 @@ class WorkspaceProver:
         await _refuse_visible(space, promise, await space.base())
         prepared = await self._checks.prepare(space, job, tip)
         _, held = await self._workspaces.read_protection(space, promise, job.neighbours)
-        if job.profile.driver == "remote":
+        if job.profile.is_elsewhere:
             base, patch = await self.transport.begin(space, job, tip, inputs.boundary_of(promise, held))
             await self._checks.record_baseline(job, before, space)
             return _with_patch(replace(job, base=base), patch)
@@ -227,7 +227,7 @@ class WorkspaceProver:
 
     async def keep_work(self, job: Job) -> bool:
         """Keep what an interrupted attempt left; see the port."""
-        if job.repo is None or job.profile.driver == "remote":
+        if job.repo is None or job.profile.is_elsewhere:
             return False
         space = await self._workspaces.open_for(job)
         taken = await space.attempts.take_work(inputs.attempt_of(job), at=self._clock.now())

@@ -120,7 +120,7 @@ async def _serve_task(service: Service, request: Request, caller: Caller, handle
     """Call the handler of a task. A remote agent acts as the attempt that it claimed; every call is a heartbeat."""
     task = _read_task_name(request, caller)
     named = request.path_params.get("epoch", "")
-    if caller.role == "remote":
+    if caller.role in {"remote", "fleet"}:
         caller = await _identify_attempt(service, named or request.query_params.get("epoch", ""), caller, task)
     elif named and (caller.attempt is None or named != str(caller.attempt.epoch)):
         hint = "use the address in the claim's answer"
@@ -131,7 +131,11 @@ async def _serve_task(service: Service, request: Request, caller: Caller, handle
 
 async def _identify_attempt(service: Service, text: str, caller: Caller, task: TaskName) -> Caller:
     epoch = int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else 0
-    attempt = await access.identify_as_attempt(service.deps, caller, TokenSubject(*task, epoch))
+    subject = TokenSubject(*task, epoch)
+    if caller.role == "fleet":
+        attempt = await access.identify_as_worker_attempt(service.deps, caller.name, subject)
+    else:
+        attempt = await access.identify_as_attempt(service.deps, caller, subject)
     if attempt is None:
         raise UsageError(
             Code.NOT_ALLOWED,

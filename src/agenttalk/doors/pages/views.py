@@ -82,8 +82,8 @@ async def plans(service: Service, request: Request, reader: PageContext) -> Resp
     asked = view_plans.PlanQuery(
         state=query.get("state", ""), text=query.get("text", "")[:200], after=query.get("after", "")
     )
-    found = await view_plans.list_plans(service.deps, asked)
-    return render_page("plans", reader, listed=found, asked=asked, states=view_plans.STATES)
+    page = await view_plans.list_plans(service.deps, asked)
+    return render_page("plans", reader, listed=page, asked=asked, states=view_plans.STATES)
 
 
 async def plan(service: Service, request: Request, reader: PageContext) -> Response:
@@ -91,42 +91,42 @@ async def plan(service: Service, request: Request, reader: PageContext) -> Respo
     if request.path_params["id"] in _BOARDS:
         return RedirectResponse(_BOARDS[request.path_params["id"]], 303, headers=HEADERS)
     stale = await service.plans.find_stale_tasks(request.path_params["id"])
-    found = await view_plans.describe_plan(service.deps, request.path_params["id"], stale)
-    await service.plans.add_activities(request.path_params["id"], found["tasks"])
-    large = len(found["tasks"]) > graph.LARGE
+    detail = await view_plans.describe_plan(service.deps, request.path_params["id"], stale)
+    await service.plans.add_activities(request.path_params["id"], detail["tasks"])
+    large = len(detail["tasks"]) > graph.LARGE
     wanted = request.query_params.get("state", "")
     # The graph is left out for those who have had every change of it.
-    drawn = len(found["tasks"]) <= graph.MOST and request.headers.get("x-fragment") != "rest"
-    show = partial(_plan, reader, found, service.deps.now(), wanted, large=large, drawn=drawn)
+    drawn = len(detail["tasks"]) <= graph.MOST and request.headers.get("x-fragment") != "rest"
+    show = partial(_plan, reader, detail, service.deps.now(), wanted, large=large, drawn=drawn)
     # What takes long must not keep the engine from its work.
     return await asyncio.to_thread(show, _number(request, "page")) if large else show(_number(request, "page"))
 
 
 def _plan(
-    reader: PageContext, found: PlanDetail, now: datetime, wanted: str, number: int, *, large: bool, drawn: bool
+    reader: PageContext, detail: PlanDetail, now: datetime, wanted: str, number: int, *, large: bool, drawn: bool
 ) -> Response:
-    tasks = {each["task_id"]: each for each in found["tasks"]}
-    times = timeline.build_timeline(found["spans"], now)
-    listed = [each for each in found["tasks"] if wanted in {"", board_of(each)}]
+    tasks = {task["task_id"]: task for task in detail["tasks"]}
+    times = timeline.build_timeline(detail["spans"], now)
+    listed = [task for task in detail["tasks"] if wanted in {"", board_of(task)}]
     pages = -(-len(listed) // LISTED)
     number = max(1, min(number, pages))
     return render_page(
         "plan",
         reader,
-        plan=found,
+        plan=detail,
         tasks=tasks,
         listed=listed[(number - 1) * LISTED : number * LISTED],
         pages=pages,
         at_page=number,
-        counted={name: number for name, number in graph.count_states(found["tasks"]).items() if number or large},
+        counted={name: number for name, number in graph.count_states(detail["tasks"]).items() if number or large},
         wanted=wanted,
-        drawn=graph.draw_plan(tuple(tasks), tuple(found["edges"])) if drawn else None,
+        drawn=graph.draw_plan(tuple(tasks), tuple(detail["edges"])) if drawn else None,
         most=graph.MOST,
         node=graph.draw_node,
         met=graph.is_met,
         times=times,
         rows=times.rows[-ROWS:],
-        large=large and found["result"] != "foreign",
+        large=large and detail["result"] != "foreign",
     )
 
 
@@ -134,22 +134,29 @@ async def render_parts(service: Service, request: Request, reader: PageContext) 
     """Show some tasks of a plan again, to replace parts of its page."""
     names = request.query_params.getlist("task")[:MOST_PARTS]
     stale = await service.plans.find_stale_tasks(request.path_params["id"])
-    found = await plan_status.read_progress(service.deps, request.path_params["id"], names, stale)
-    await service.plans.add_activities(request.path_params["id"], found["tasks"])
-    return render_page("plan_parts", reader, plan=found, node=graph.draw_node)
+    progress = await plan_status.read_progress(service.deps, request.path_params["id"], names, stale)
+    await service.plans.add_activities(request.path_params["id"], progress["tasks"])
+    return render_page("plan_parts", reader, plan=progress, node=graph.draw_node)
 
 
 async def task(service: Service, request: Request, reader: PageContext) -> Response:
     """Show a task, and explain its state."""
     plan_id, task_id = request.path_params["id"], request.path_params["task"]
     stale = await service.plans.find_stale_tasks(plan_id)
-    found = await task_detail.describe_task(service.deps, plan_id, task_id, stale)
-    await service.plans.add_activities(plan_id, [found])
+    detail = await task_detail.describe_task(service.deps, plan_id, task_id, stale)
+    await service.plans.add_activities(plan_id, [detail])
     asked = await prompt_record.read_prompt(service.deps, plan_id, task_id)
     remarks = await task_detail.list_remarks(service.deps, plan_id, task_id)
     events = await task_detail.read_transcript_tail(service.deps, plan_id, task_id)
     return render_page(
-        "task", reader, task=found, status=board_of(found), injected=asked, most=PREVIEW, remarks=remarks, events=events
+        "task",
+        reader,
+        task=detail,
+        status=board_of(detail),
+        injected=asked,
+        most=PREVIEW,
+        remarks=remarks,
+        events=events,
     )
 
 
@@ -189,8 +196,8 @@ async def picture(service: Service, request: Request, _: PageContext) -> Respons
 
 async def inbox(service: Service, request: Request, reader: PageContext) -> Response:
     """Show a page of open questions."""
-    found = await questions.read_page(service.deps, after=request.query_params.get("after", ""))
-    return render_page("inbox", reader, requests=[each.as_json() for each in found.requests], next=found.next)
+    page = await questions.read_page(service.deps, after=request.query_params.get("after", ""))
+    return render_page("inbox", reader, requests=[question.as_json() for question in page.requests], next=page.next)
 
 
 async def question(service: Service, request: Request, reader: PageContext) -> Response:
@@ -208,8 +215,8 @@ async def render_question(
     notes: str = "",
 ) -> Response:
     """Show a question; `why_not` is the error with which the last answer was refused."""
-    found = await service.messages.find_question(request_id)
-    exhibit = await exhibits.read_exhibit(service.deps, found)
+    question = await service.messages.find_question(request_id)
+    exhibit = await exhibits.read_exhibit(service.deps, question)
     shown = []
     for file in exhibit["files"]:
         data = file.get("beginning")
@@ -219,7 +226,7 @@ async def render_question(
         "question",
         reader,
         status,
-        asked=found.as_json(),
+        asked=question.as_json(),
         exhibit={**exhibit, "files": shown},
         changed=diffs.split_diff(exhibit["diff"] or ""),
         why_not=why_not,
@@ -236,24 +243,24 @@ async def download_exhibit(service: Service, request: Request, _: PageContext) -
 
 async def deadletters(service: Service, request: Request, reader: PageContext) -> Response:
     """Show a page of dead letters."""
-    found = await refused.read_page(service.deps, after=request.query_params.get("after", ""))
-    return render_page("deadletters", reader, letters=[each.as_json() for each in found.letters], next=found.next)
+    page = await refused.read_page(service.deps, after=request.query_params.get("after", ""))
+    return render_page("deadletters", reader, letters=[letter.as_json() for letter in page.letters], next=page.next)
 
 
 async def deadletter(service: Service, request: Request, reader: PageContext) -> Response:
     """Show a dead letter with its original."""
-    found = await service.messages.read_dead_letter(request.path_params["id"])
-    data = base64.b64decode(found["content"]) if found["content"] is not None else None
+    letter = await service.messages.read_dead_letter(request.path_params["id"])
+    data = base64.b64decode(letter["content"]) if letter["content"] is not None else None
     size = len(data) if data is not None else None
     cut = (size or 0) > PREVIEW
     text = files.decode_text(data[:PREVIEW], cut=cut) if data is not None else None
-    return render_page("deadletter", reader, letter=found, text=text, size=size, cut=cut)
+    return render_page("deadletter", reader, letter=letter, text=text, size=size, cut=cut)
 
 
 async def download_original(service: Service, request: Request, _: PageContext) -> Response:
     """Send the original of a dead letter as a download."""
-    found = await service.messages.read_dead_letter(request.path_params["id"])
-    return files.respond_with_file(base64.b64decode(found["content"] or ""), "original.bin")
+    letter = await service.messages.read_dead_letter(request.path_params["id"])
+    return files.respond_with_file(base64.b64decode(letter["content"] or ""), "original.bin")
 
 
 async def agents(service: Service, _: Request, reader: PageContext) -> Response:
@@ -298,10 +305,10 @@ async def mail(service: Service, request: Request, reader: PageContext) -> Respo
 
 async def letter(service: Service, request: Request, reader: PageContext) -> Response:
     """Show a letter with its thread."""
-    found = await view_mail.read_letter(service.deps, request.path_params["id"])
-    thread = await view_mail.list_letters(service.deps, MailQuery(thread=found["thread"], limit=100))
+    letter_view = await view_mail.read_letter(service.deps, request.path_params["id"])
+    thread = await view_mail.list_letters(service.deps, MailQuery(thread=letter_view["thread"], limit=100))
     letters = [await view_mail.read_letter(service.deps, each["message_id"]) for each in thread["mails"][::-1]]
-    return render_page("letter", reader, letter=found, letters=letters)
+    return render_page("letter", reader, letter=letter_view, letters=letters)
 
 
 async def ledger(service: Service, request: Request, reader: PageContext) -> Response:
@@ -309,15 +316,15 @@ async def ledger(service: Service, request: Request, reader: PageContext) -> Res
     query = request.query_params
     board, plan_id, kind = query.get("board", DEFAULT), query.get("plan", ""), query.get("kind", "")
     before = _number(request, "before")
-    found = await view_ledger.list_ledger(service.deps, board, before=before, plan_id=plan_id, kind=kind)
+    page = await view_ledger.list_ledger(service.deps, board, before=before, plan_id=plan_id, kind=kind)
     boards = await view_ledger.list_ledger_boards(service.deps)
-    return render_page("ledger", reader, listed=found, boards=boards, board=board, plan_id=plan_id, kind=kind)
+    return render_page("ledger", reader, listed=page, boards=boards, board=board, plan_id=plan_id, kind=kind)
 
 
 async def deliveries(service: Service, request: Request, reader: PageContext) -> Response:
     """Show deliveries of forges and their results."""
-    found = await view_ledger.list_webhooks(service.deps, before=_number(request, "before"))
-    return render_page("deliveries", reader, listed=found)
+    page = await view_ledger.list_webhooks(service.deps, before=_number(request, "before"))
+    return render_page("deliveries", reader, listed=page)
 
 
 async def schedules(service: Service, _: Request, reader: PageContext) -> Response:

@@ -64,7 +64,7 @@ class InputReviewer:
             return rework.make_refusal(faults)
         if not rework.wants_judgement(criteria):
             return Judgement(True, 100, task_words.MACHINE_FINDS_NOTHING())
-        if name in job.own_inputs or not hasattr(self.performers.get(job.profile.driver), "judge"):
+        if name in job.own_inputs or not hasattr(self.performers.get(job.profile.performer), "judge"):
             return await self._ask_person(job, name, _question(job, name, criteria, files))
         instead = _question(job, name, criteria, files, unusable=TRIES)
         was_asked = await self.store.read(
@@ -96,7 +96,7 @@ class InputReviewer:
 
     async def _ask_agent(self, job: Job, name: str, criteria: ValidationCriteria) -> Judgement | None:
         """Have the agent that uses an input judge it; None if it gave no readable judgement, also when asked again."""
-        judge = cast("Judge", self.performers[job.profile.driver])
+        judge = cast("Judge", self.performers[job.profile.performer])
         for number in range(TRIES):
             watch = start_counting(job)
             prompt = render_judge_prompt(name, criteria, locale=job.profile.locale, again=number > 0)

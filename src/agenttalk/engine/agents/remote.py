@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Final, TypedDict
 
 from pydantic import TypeAdapter, ValidationError
@@ -19,6 +18,8 @@ from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import RelativePath, parse_instant
 from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, ConflictError, MachineError, UsageError
+from agenttalk.engine.agents import performances
+from agenttalk.engine.agents.offers import AttemptOffer, AttemptOffers
 from agenttalk.engine.budgets.turn_monitor import TurnMonitor
 from agenttalk.engine.core import access, boards, records, task_comments, trace_context
 from agenttalk.engine.core.access import ELSEWHERE, Caller
@@ -34,6 +35,7 @@ from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import TurnFault
 from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.core.tokens import token_hash
+from agenttalk.rules.fleet.liveness import LeaseTiming
 from agenttalk.rules.proof.performance import OutputContent, Performance, SubmittedWork
 from agenttalk.rules.text import turn_words
 
@@ -117,23 +119,6 @@ class HandedInResult(TypedDict):
     sha256: str
 
 
-@dataclass(slots=True)
-class _Offer:
-    """An attempt that a remote agent can take, or has taken."""
-
-    job: Job
-    taken: asyncio.Event = field(default_factory=asyncio.Event)
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
-    key: str = ""
-    """The key of the request that took it."""
-    at: str = ""
-    """When it was taken."""
-    heard: float = 0.0
-    """When it was heard of last, by the clock of the loop."""
-    traceparent: str = ""
-    """Its place in a trace, if it is traced."""
-
-
 class RemoteRecords:
     """Reads and writes what the store knows of attempts that remote agents have: claims, files, results."""
 
@@ -151,7 +136,7 @@ class RemoteRecords:
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease, "phase": phase}
         await store.transact(lambda tx: tx.run(SET_PHASE, **about))
 
-    async def write_claim(self, job: Job, key: str, at: str) -> bool:
+    async def write_claim(self, job: Job, key: str, at: str, worker: str = "") -> bool:
         """Write that the agent took an attempt; False if it was taken before, or another attempt has the task."""
         store = await self._deps.stores.board(job.board)
         token = token_hash(job.token)
@@ -162,9 +147,9 @@ class RemoteRecords:
             if taken or not tx.run(HOLD_ATTEMPT, **about, epoch=job.epoch, token=token):
                 return False
             tx.run(DROP_HANDED_IN, **about, epoch=job.epoch)
-            hand_in(tx, job, "claim", name=key, at=at)
+            hand_in(tx, job, "claim", name=key, path=worker, at=at)
             tx.run(SET_PHASE, **about, lease=job.lease, phase=ELSEWHERE)
-            tx.record("turn.taken", f"{job.plan_id}/{job.task_id}", {"lease": job.lease, "epoch": job.epoch})
+            tx.record("turn.taken", f"{job.plan_id}/{job.task_id}", _taken_body(job, worker))
             return True
 
         return await store.transact(work)
@@ -189,6 +174,9 @@ class RemoteRecords:
     ) -> Performance:
         """Read the performance of an attempt from the result and the files that were handed in."""
         answer: Any = wire.read(bytes(result.body), limit=wire.DOCUMENT_LIMIT)
+        made = tuple([await self._read_output(job, row) for row in rows if row.kind == "artifact"])
+        if job.profile.pool is not None:
+            return performances.read_worker_performance(answer["performance"], made, _submitted(job, rows), seconds)
         usage = answer.get("usage") or {}
         if answer.get("error"):
             return Performance("crashed", error=str(answer["error"])[: results.TAIL], seconds=seconds, usage=usage)
@@ -197,7 +185,6 @@ class RemoteRecords:
         )
         if isinstance(outcome, TurnFault) and outcome.code is Code.AGENT_UNFIT:
             return Performance("unfit", error=outcome.message, seconds=seconds, usage=usage)
-        made = tuple([await self._read_output(job, row) for row in rows if row.kind == "artifact"])
         missing = results.find_missing_outputs(job.command, {each.output_name for each in made})
         submitted = _submitted(job, rows)
         fault = outcome if isinstance(outcome, TurnFault) else missing
@@ -245,24 +232,21 @@ class RemoteAgents:
         self._records = RemoteRecords(deps)
         self._at_work = at_work
         self._patience = deps.limits.remote_silence_seconds
-        self._offers: dict[TaskName, _Offer] = {}
-        self._news = asyncio.Event()
+        self.offers = AttemptOffers()
 
     async def perform(self, job: Job) -> Performance:
         """Offer a job and wait for its result. One that was taken before is not offered again."""
         if job.repo is not None and (self.transport is None or job.base is None):
             return Performance("not_started", error=turn_words.NO_REPOSITORY())
-        name = TaskName(job.board, job.plan_id, job.task_id)
-        offer = _Offer(job, traceparent=await trace_context.make_traceparent(self._deps, job))
+        offer = AttemptOffer(job, traceparent=await trace_context.make_traceparent(self._deps, job))
         rows = {row.kind: row for row in await self._records.read_rows(job)}
         claim = rows.get("claim")
         await self._records.enter_phase(job, OFFERED if claim is None else ELSEWHERE)
         if claim is not None:
-            self._mark_taken(offer, key=claim.name, at=claim.at)
+            offer.mark_taken(key=claim.name, at=claim.at, worker=claim.path)
         if "result" in rows:  # it was handed in to an engine that ended then
             offer.ended.set()
-        self._offers[name] = offer
-        self._wake_claimers()
+        self.offers.add(offer)
         try:
             await offer.taken.wait()
             self._at_work(job.lease)
@@ -270,21 +254,20 @@ class RemoteAgents:
                 job.watch.begin_program()
             return await self._handed_in(offer)
         finally:
-            if self._offers.get(name) is offer:
-                del self._offers[name]
+            self.offers.remove(offer)
 
-    async def _handed_in(self, offer: _Offer) -> Performance:
+    async def _handed_in(self, offer: AttemptOffer) -> Performance:
         """Wait for the result. That it does not come any more is decided in a transaction, so that none is lost."""
-        loop, job = asyncio.get_running_loop(), offer.job
+        loop, job, patience = asyncio.get_running_loop(), offer.job, self._patience_for(offer.job)
         spent = (self._deps.now() - parse_instant(offer.at)).total_seconds()
         deadline = loop.time() + job.timeout - min(max(0.0, spent), job.timeout)
         while True:
-            left = min(deadline, offer.heard + self._patience) - loop.time()
+            left = min(deadline, offer.heard + patience) - loop.time()
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, left)):
                     await offer.ended.wait()
             late = loop.time() >= deadline
-            if not offer.ended.is_set() and not late and loop.time() < offer.heard + self._patience:
+            if not offer.ended.is_set() and not late and loop.time() < offer.heard + patience:
                 continue
             rows = await self._records.close(job)
             seconds = max(0.0, (self._deps.now() - parse_instant(offer.at)).total_seconds())
@@ -294,20 +277,20 @@ class RemoteAgents:
             if late:
                 error = turn_words.LATE_ELSEWHERE(seconds=float(job.timeout))
                 return Performance("timeout", error=error, seconds=seconds)
-            error = turn_words.LOST(agent=job.agent_id, seconds=float(self._patience))
+            error = turn_words.LOST(agent=job.agent_id, seconds=float(patience))
+            if offer.gone:
+                error = turn_words.LOST_BY_WORKER(worker=offer.gone)
             return Performance("lost", error=error, seconds=seconds)
 
-    def _mark_taken(self, offer: _Offer, *, key: str, at: str) -> None:
-        offer.key, offer.at, offer.heard = key, at, asyncio.get_running_loop().time()
-        offer.taken.set()
-
-    def _wake_claimers(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+    def _patience_for(self, job: Job) -> float:
+        """Return the seconds of silence after which an attempt is lost."""
+        if job.profile.pool is None:
+            return self._patience
+        return LeaseTiming(self._deps.limits.worker_ttl_seconds).lost
 
     async def describe_offers(self, agent_id: str) -> RemoteQueue:
         """Describe the attempts that an agent has taken and could take, and the tasks that wait behind them."""
-        own = self._offers_to(agent_id)
+        own = self.offers.list_for_agent(agent_id)
         queued = []
         for board in await boards.list_boards(self._deps):
             queued += [
@@ -327,13 +310,13 @@ class RemoteAgents:
         """
         deadline = asyncio.get_running_loop().time() + wait
         while True:
-            news = self._news
-            for offer in self._offers_to(agent_id):
+            news = self.offers.news
+            for offer in self.offers.list_for_agent(agent_id):
                 if offer.taken.is_set():
                     return self._again(offer, key)
                 at = self._deps.stamp()
                 if await self._records.write_claim(offer.job, key or "", at):
-                    self._mark_taken(offer, key=key or "", at=at)
+                    offer.mark_taken(key=key or "", at=at)
                     return self._described(offer)
             left = deadline - asyncio.get_running_loop().time()
             if left <= 0:
@@ -342,11 +325,17 @@ class RemoteAgents:
                 async with asyncio.timeout(left):
                     await news.wait()
 
-    def _offers_to(self, agent_id: str) -> list[_Offer]:
-        """List the offers to an agent, and the attempts that it has and did not hand in yet."""
-        return [each for each in self._offers.values() if each.job.agent_id == agent_id and not each.ended.is_set()]
+    async def accept(self, offer: AttemptOffer, worker: str) -> None:
+        """Give an attempt to a worker, unless another has it by now."""
+        at = self._deps.stamp()
+        if not offer.taken.is_set() and await self._records.write_claim(offer.job, "", at, worker):
+            offer.mark_taken(key="", at=at, worker=worker)
 
-    def _again(self, offer: _Offer, key: str | None) -> ClaimedAttempt:
+    async def find_worker(self, job: Job) -> str:
+        """Find the worker that had an attempt; empty if none had it."""
+        return next((row.path for row in await self._records.read_rows(job) if row.kind == "claim"), "")
+
+    def _again(self, offer: AttemptOffer, key: str | None) -> ClaimedAttempt:
         if key is not None and key == offer.key:
             return self._described(offer)
         shown = _name(offer.job)
@@ -356,11 +345,11 @@ class RemoteAgents:
             hint="go on with that, or hand in a result that says what went wrong",
         )
 
-    def _shown(self, offer: _Offer) -> TakenAttempt:
+    def _shown(self, offer: AttemptOffer) -> TakenAttempt:
         job = offer.job
         return {"task": _name(job), "board": job.board, "epoch": job.epoch, "attempt": job.attempt, "since": offer.at}
 
-    def _described(self, offer: _Offer) -> ClaimedAttempt:
+    def _described(self, offer: AttemptOffer) -> ClaimedAttempt:
         """Describe everything that an agent needs for the job."""
         job = offer.job
         return {
@@ -377,24 +366,24 @@ class RemoteAgents:
             ],
             "outputs": list(job.outputs),
             "timeout_seconds": job.timeout,
-            "heartbeat_seconds": self._patience / 3,
+            "heartbeat_seconds": self._patience_for(job) / 3,
             "traceparent": offer.traceparent or None,
-            "repository": _address_of(job),
+            "repository": address_of(job),
         }
 
     def record_heartbeat(self, caller: Caller) -> None:
         """Record a sign of life of an attempt."""
         if caller.attempt is not None:
-            offer = self._offers.get(TaskName(*caller.attempt.task))
+            offer = self.offers.find(TaskName(*caller.attempt.task))
             if offer is not None and offer.job.epoch == caller.attempt.epoch:
-                offer.heard = asyncio.get_running_loop().time()
+                offer.hear()
 
     async def find_job(self, task: TaskName, caller: Caller) -> Job:
         """Find the job of an attempt that was taken.
 
         Raises UsageError for one that is carried out here, MachineError for one that is not taken care of yet.
         """
-        offer = self._offers.get(task)
+        offer = self.offers.find(task)
         if offer is not None and caller.attempt is not None and offer.job.epoch == caller.attempt.epoch:
             return offer.job
         if (
@@ -464,10 +453,15 @@ class RemoteAgents:
                 hand_in(tx, job, "result", sha256=sha256, size=len(data), body=data, at=at)
 
         await store.transact(work)
-        offer = self._offers.get(task)
+        offer = self.offers.find(task)
         if offer is not None and offer.job is job:
             offer.ended.set()
         return {"task": _name(job), "epoch": job.epoch, "sha256": sha256}
+
+
+def _taken_body(job: Job, worker: str) -> JsonObject:
+    body: JsonObject = {"lease": job.lease, "epoch": job.epoch}
+    return {**body, "worker": worker} if worker else body
 
 
 def _is_inside(path: str) -> bool:
@@ -512,7 +506,8 @@ def about_attempt(job: Job) -> dict[str, str | int]:
     return {"plan_id": job.plan_id, "task_id": job.task_id, "epoch": job.epoch}
 
 
-def _address_of(job: Job) -> RemoteRepositoryAddress | None:
+def address_of(job: Job) -> RemoteRepositoryAddress | None:
+    """Return where the repository of an attempt is fetched and handed in; None if it has none."""
     if job.base is None:
         return None
     task = f"/api/projects/{job.board}/tasks/{job.plan_id}:{job.task_id}"

@@ -290,7 +290,7 @@ def start_counting(job: Job) -> TurnMonitor | None:
     watch = job.watch
     if not isinstance(watch, TurnMonitor) or job.profile.driver == "human":
         return None
-    if job.profile.driver != "remote":  # it begins when its agent takes it
+    if not job.profile.is_elsewhere:  # it begins when its agent takes it
         watch.begin_program()
     return watch
 

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from agenttalk.contracts.errors import Code, ConflictError, UsageError
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
+from agenttalk.ports.statements.agents import HANDED_IN
 from agenttalk.ports.statements.core import (
     ADD_AGENT_TOKEN,
     ADD_TOKEN,
@@ -27,12 +28,15 @@ from agenttalk.ports.statements.core import (
     AgentTokenRow,
     TokenRow,
 )
+from agenttalk.ports.statements.fleet import INVITATION, WORKER
 from agenttalk.ports.statements.operation import DROP_SESSIONS
-from agenttalk.ports.storage import Tx
+from agenttalk.ports.storage import Store, Tx
 from agenttalk.rules.core.tokens import TokenSubject, read_token, token_hash
+from agenttalk.rules.core.worker_tokens import INVITATION_TOKEN, WORKER_TOKEN, read_worker_token
 
-Role = Literal["operator", "viewer", "worker", "agent", "remote"]
-"""`agent` is one attempt, `remote` an agent that works elsewhere."""
+Role = Literal["operator", "viewer", "worker", "agent", "remote", "fleet", "invited"]
+"""`agent` is one attempt, `remote` an agent that works elsewhere, `fleet` a worker of the fleet, `invited` one that has
+still to enrol."""
 PersonRole = Literal["operator", "viewer", "worker"]
 """Roles of people and of their programs; a worker is a pipeline that reports."""
 PERSON_ROLES: Final[tuple[PersonRole, ...]] = get_args(PersonRole)
@@ -65,6 +69,10 @@ async def identify(deps: Deps, token: str) -> Caller | None:
     if attempt is not None:
         return await _agent(deps, attempt, token_hash(token))
     system = await deps.stores.board(boards.SYSTEM)
+    if token.startswith(WORKER_TOKEN):
+        return await _worker(deps, system, token)
+    if token.startswith(INVITATION_TOKEN):
+        return Caller("invited", "") if await system.read(INVITATION, hash=_hash(token), at=deps.stamp()) else None
     rows = await system.read(TOKEN, hash=_hash(token))
     if rows:
         return Caller(rows[0].role, rows[0].label)
@@ -78,6 +86,29 @@ async def identify_as_attempt(deps: Deps, caller: Caller, attempt: TokenSubject)
     if found is None or found.phase != ELSEWHERE or found.agent_id != caller.name:
         return None
     return Caller("agent", caller.name, attempt, found.token)
+
+
+async def identify_as_worker_attempt(deps: Deps, worker: str, attempt: TokenSubject) -> Caller | None:
+    """Return the attempt that a worker has claimed; None when it has none, or no longer has one."""
+    found = await _attempt(deps, attempt)
+    if found is None or found.phase != ELSEWHERE:
+        return None
+    board = await deps.stores.board(attempt.board)
+    rows = await board.read(HANDED_IN, plan_id=attempt.plan_id, task_id=attempt.task_id, epoch=attempt.epoch)
+    claims = [row.path for row in rows if row.kind == "claim"]
+    return Caller("agent", found.agent_id, attempt, found.token) if claims == [worker] else None
+
+
+async def _worker(deps: Deps, system: Store, token: str) -> Caller | None:
+    """Identify a worker by a token that it signed."""
+    found = read_worker_token(token)
+    if found is None or not found.is_current(deps.now()):
+        return None
+    rows = await system.read(WORKER, id=found.worker)
+    if not rows or rows[0].state == "removed":
+        return None
+    is_own = deps.is_signed(rows[0].public_key, found.signed, found.signature)
+    return Caller("fleet", found.worker) if is_own else None
 
 
 class Token(NamedTuple):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from agenttalk.contracts.core.base import format_instant
 from agenttalk.engine.core.secrets import SecretGuard
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from agenttalk.ports.folders import Folder
     from agenttalk.ports.kinds import TaskKind
     from agenttalk.ports.storage import Clock, Ids, Stores
+
+
+SignatureCheck: TypeAlias = "Callable[[str, bytes, bytes], bool]"
+"""Gets a public key, data and a signature."""
+
+
+def refuse_signature(public_key: str, data: bytes, signature: bytes) -> bool:  # noqa: ARG001 - as it is called
+    """Refuse a signature, where signatures cannot be checked."""
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,8 @@ class EngineLimits:
     """Seconds after which a heartbeat checks its folders by itself: half of it when busy, thrice when idle."""
     remote_silence_seconds: float = 120.0
     """Seconds without a sign of life after which a remote agent is lost."""
+    worker_ttl_seconds: float = 30.0
+    """Seconds after which a worker that reaches no engine ends its attempts. They are lost after half as long again."""
     replays: int = 3
     """How often a dead letter may be replayed."""
 
@@ -95,6 +106,9 @@ class Deps:
     """The price of a request to a model, for agents that do not report it while they run."""
     mcp_server: tuple[str, ...] = ()
     """The command of our MCP server on standard input and output; empty if it cannot be started here."""
+
+    is_signed: SignatureCheck = refuse_signature
+    """Whether data was signed with the private part of a public key."""
 
     def now(self) -> datetime:
         """Return the time."""

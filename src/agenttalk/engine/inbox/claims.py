@@ -122,8 +122,10 @@ async def _restore(seat: AgentInPlan) -> None:
 def _new(seat: AgentInPlan, waiting: set[str]) -> tuple[list[InboxFile], list[str]]:
     try:
         with seat.root.open_folder(seat.inbox) as inbox:
-            found = (name for name in inbox.names() if name.endswith(root_layout.MESSAGE) and not name.startswith("."))
-            names = (name for name in found if name not in waiting)
+            messages = (
+                name for name in inbox.names() if name.endswith(root_layout.MESSAGE) and not name.startswith(".")
+            )
+            names = (name for name in messages if name not in waiting)
             return _read_all(seat, inbox, "", heapq.nsmallest(seat.deps.limits.new_messages_per_tick, names))
     except MissingError:
         return [], []
@@ -143,14 +145,14 @@ def _pending(seat: AgentInPlan, known: set[str]) -> tuple[list[InboxFile], list[
 
 
 def _read_all(seat: AgentInPlan, inbox: Folder, where: str, names: Iterable[str]) -> tuple[list[InboxFile], list[str]]:
-    found: list[InboxFile] = []
+    files: list[InboxFile] = []
     errors: list[str] = []
     for name in names:
         try:
-            found += _read(seat, inbox, where, name)
+            files += _read(seat, inbox, where, name)
         except AgentTalkError as error:
             errors.append(error.message)
-    return found, errors
+    return files, errors
 
 
 def _read(seat: AgentInPlan, inbox: Folder, where: str, name: str) -> list[InboxFile]:
@@ -173,8 +175,8 @@ def _read(seat: AgentInPlan, inbox: Folder, where: str, name: str) -> list[Inbox
 async def _claim_files(
     seat: AgentInPlan, inbound: OriginJudge, looked: tuple[list[InboxFile], list[str]]
 ) -> ClaimResult:
-    found, errors = looked
-    if not found:
+    files, errors = looked
+    if not files:
         return ClaimResult(errors=tuple(errors))
     dead: list[tuple[InboxFile, Rejection]] = []
     taken: list[InboxFile] = []
@@ -182,47 +184,47 @@ async def _claim_files(
     copies: list[InboxFile] = []
     worked: list[tuple[InboxFile, Ack]] = []
     seen: dict[str, tuple[str, str]] = {}
-    for each in found:
-        fate = await _decide_claim(seat, inbound, each, seen)
+    for file in files:
+        fate = await _decide_claim(seat, inbound, file, seen)
         if isinstance(fate, Rejection):
-            dead.append((await _with_original(seat, each), fate))
+            dead.append((await _with_original(seat, file), fate))
             continue
         if fate[0] == "wait":
             waits += 1
             continue
-        receipt = await asyncio.to_thread(_final_receipt, seat, each.message_id) if fate[0] == "claim" else None
+        receipt = await asyncio.to_thread(_final_receipt, seat, file.message_id) if fate[0] == "claim" else None
         if receipt is not None:
-            worked.append((replace(each, name=fate[1]), receipt))
+            worked.append((replace(file, name=fate[1]), receipt))
         elif fate[0] == "claim":
-            taken.append(replace(each, name=fate[1]))
+            taken.append(replace(file, name=fate[1]))
         else:
-            copies.append(replace(each, name=fate[1], copy=int(fate[0] == "copy")))
+            copies.append(replace(file, name=fate[1], copy=int(fate[0] == "copy")))
     taken = await asyncio.to_thread(_move_to_pending, seat, taken, errors)
     if taken or dead or worked:
         await seat.store.transact(lambda tx: _note(tx, seat, taken, dead, worked))
-    copies += [each for each, _ in worked]
-    await asyncio.to_thread(_put_away, seat, [each for each, _ in dead], copies, errors)
-    return ClaimResult(len(found), len(taken), len(dead), tuple(errors), waits == len(found))
+    copies += [file for file, _ in worked]
+    await asyncio.to_thread(_put_away, seat, [file for file, _ in dead], copies, errors)
+    return ClaimResult(len(files), len(taken), len(dead), tuple(errors), waits == len(files))
 
 
 async def _decide_claim(
-    seat: AgentInPlan, inbound: OriginJudge, found: InboxFile, seen: dict[str, tuple[str, str]]
+    seat: AgentInPlan, inbound: OriginJudge, file: InboxFile, seen: dict[str, tuple[str, str]]
 ) -> tuple[ClaimDecision, str] | Rejection:
     """Decide about a file, and under which name. `seen` has hash and name of messages found before."""
-    if isinstance(found.parcel, Rejection):
-        return found.parcel
-    message_id, sha256 = found.message_id, found.parcel.sha256
-    name = original_name(message_id, found.entry.name)
+    if isinstance(file.parcel, Rejection):
+        return file.parcel
+    message_id, sha256 = file.message_id, file.parcel.sha256
+    name = original_name(message_id, file.entry.name)
     rows = await seat.store.read(KNOWN_DELIVERY, plan_id=seat.plan_id, message_id=message_id, receiver=seat.agent_id)
     before = seen.get(message_id)
     earlier = rows[0].sha256 if rows else before and before[0]
-    judged = routes.check_duplicate(found.parcel, earlier)
+    judged = routes.check_duplicate(file.parcel, earlier)
     if isinstance(judged, Rejection):
         return judged
     if before:
         return "copy", before[1]
     if not rows or rows[0].state is None:
-        known = await inbound.judge(seat, found.parcel, found.entry.name)
+        known = await inbound.judge(seat, file.parcel, file.entry.name)
         if known != "take":
             return known if isinstance(known, Rejection) else ("wait", name)
     if not rows:
@@ -249,32 +251,32 @@ def _final_receipt(seat: AgentInPlan, message_id: str) -> Ack | None:
     return None
 
 
-async def _with_original(seat: AgentInPlan, found: InboxFile) -> InboxFile:
+async def _with_original(seat: AgentInPlan, file: InboxFile) -> InboxFile:
     """Keep the whole original for a dead letter, also of a file that is too large for a message."""
-    parcel = found.parcel
+    parcel = file.parcel
     if not isinstance(parcel, Rejection):
-        return found
+        return file
     if parcel.code is not Code.FILE_TOO_LARGE:
-        return found
+        return file
     try:
-        with seat.root.stream(f"{seat.inbox}/{found.path}", seat.deps.limits.payload_bytes) as stream:
-            return replace(found, original=await seat.blobs.put(stream))
+        with seat.root.stream(f"{seat.inbox}/{file.path}", seat.deps.limits.payload_bytes) as stream:
+            return replace(file, original=await seat.blobs.put(stream))
     except (InputError, MissingError):
-        return found  # larger than anything we keep; it stays whole in .deadletter
+        return file  # larger than anything we keep; it stays whole in .deadletter
 
 
-def _move_to_pending(seat: AgentInPlan, found: list[InboxFile], errors: list[str]) -> list[InboxFile]:
+def _move_to_pending(seat: AgentInPlan, files: list[InboxFile], errors: list[str]) -> list[InboxFile]:
     """Move files to `.pending`. The move is the claim: a file that another process moved first is not ours."""
-    if not found:
+    if not files:
         return []
     taken = []
     with seat.root.open_folder(seat.inbox) as inbox, inbox.open_folder(root_layout.PENDING, create=True) as pending:
-        for each in found:
-            kept = make_claimed_name(each.message_id, each.name)
+        for file in files:
+            kept = make_claimed_name(file.message_id, file.name)
             try:
-                if each.path != f"{root_layout.PENDING}/{kept}":
-                    inbox.move(each.path, pending, kept, replace=True)
-                taken.append(each)
+                if file.path != f"{root_layout.PENDING}/{kept}":
+                    inbox.move(file.path, pending, kept, replace=True)
+                taken.append(file)
             except MissingError:
                 continue
             except AgentTalkError as error:
@@ -287,22 +289,22 @@ def _put_away(seat: AgentInPlan, dead: list[InboxFile], copies: list[InboxFile],
         if not batch:
             continue
         with seat.root.open_folder(seat.inbox) as inbox, inbox.open_folder(folder, create=True) as target:
-            for each in batch:
+            for file in batch:
                 try:
-                    _move_aside(inbox, each, target)
+                    _move_aside(inbox, file, target)
                 except MissingError:
                     continue
                 except AgentTalkError as error:
                     errors.append(error.message)
 
 
-def _move_aside(inbox: Folder, found: InboxFile, target: Folder) -> None:
-    for copy in range(found.copy, _COPIES):
-        if found.name:
-            new = make_claimed_name(found.message_id, found.name, copy)
+def _move_aside(inbox: Folder, file: InboxFile, target: Folder) -> None:
+    for copy in range(file.copy, _COPIES):
+        if file.name:
+            new = make_claimed_name(file.message_id, file.name, copy)
         else:
-            new = f"{found.entry.name[:200]}__dup_{copy}" if copy else found.entry.name
-        if inbox.move(found.path, target, new):
+            new = f"{file.entry.name[:200]}__dup_{copy}" if copy else file.entry.name
+        if inbox.move(file.path, target, new):
             return
 
 
@@ -314,89 +316,89 @@ def _note(
     worked: list[tuple[InboxFile, Ack]],
 ) -> None:
     at = seat.deps.stamp()
-    for found in taken:
-        _note_claim(tx, seat, found, at)
-    for found, receipt in worked:
-        _note_worked(tx, seat, found, receipt, at)
-    for found, why in dead:
-        _bury(tx, seat, found, why, at)
+    for file in taken:
+        _note_claim(tx, seat, file, at)
+    for file, receipt in worked:
+        _note_worked(tx, seat, file, receipt, at)
+    for file, why in dead:
+        _bury(tx, seat, file, why, at)
 
 
-def _bury(tx: Tx, seat: AgentInPlan, found: InboxFile, why: Rejection, at: str) -> None:
-    kept = wire.sha256(found.original) if isinstance(found.original, bytes) else found.original
-    identity = kept or f"{found.entry.inode}/{found.entry.mtime_ns}"
+def _bury(tx: Tx, seat: AgentInPlan, file: InboxFile, why: Rejection, at: str) -> None:
+    kept = wire.sha256(file.original) if isinstance(file.original, bytes) else file.original
+    identity = kept or f"{file.entry.inode}/{file.entry.mtime_ns}"
     tx.run(ADD_PLAN, plan_id=seat.plan_id, origin=_origin(seat.plan_id))
     refused = records.RefusedMessage(
         plan_id=seat.plan_id,
         agent_id=seat.agent_id,
         box="inbox",
-        name=found.encoded_name,
-        key=f"inbox/{seat.agent_id}/{found.encoded_name}/{identity}",
+        name=file.encoded_name,
+        key=f"inbox/{seat.agent_id}/{file.encoded_name}/{identity}",
         code=why.code,
         reason=why.message,
-        original=found.original,
-        message_id=found.message_id or None,
+        original=file.original,
+        message_id=file.message_id or None,
         sha256=kept,
         problems=why.problems,
     )
     if records.write_dead_letter(tx, refused, at=at):
         unread = records.derive_id("unread", refused.key)
-        message_id, digest = found.message_id or unread, kept or wire.sha256(b"")
-        letter = records.JournalMessage(seat.plan_id, message_id, digest, _sender(found) or seat.agent_id)
-        about = {"skip_reason": str(why.code), "file_name": found.encoded_name}
+        message_id, digest = file.message_id or unread, kept or wire.sha256(b"")
+        letter = records.JournalMessage(seat.plan_id, message_id, digest, _sender(file) or seat.agent_id)
+        about = {"skip_reason": str(why.code), "file_name": file.encoded_name}
         delivery_id = records.derive_id("dlv", refused.key)
         records.write_journal_line(
             tx, letter, "DEADLETTERED", at=at, delivery_id=delivery_id, to=seat.agent_id, **about
         )
 
 
-def _sender(found: InboxFile) -> str | None:
-    return found.parcel.envelope.producer_agent_id if isinstance(found.parcel, OutboxMessage) else None
+def _sender(file: InboxFile) -> str | None:
+    return file.parcel.envelope.producer_agent_id if isinstance(file.parcel, OutboxMessage) else None
 
 
 def _origin(plan_id: str) -> str:
     return "virtual" if plan_id.startswith("_") else "foreign"
 
 
-def _note_claim(tx: Tx, seat: AgentInPlan, found: InboxFile, at: str) -> None:
-    rows = tx.run(KNOWN_DELIVERY, plan_id=seat.plan_id, message_id=found.message_id, receiver=seat.agent_id)
+def _note_claim(tx: Tx, seat: AgentInPlan, file: InboxFile, at: str) -> None:
+    rows = tx.run(KNOWN_DELIVERY, plan_id=seat.plan_id, message_id=file.message_id, receiver=seat.agent_id)
     if rows and rows[0].state == "superseded":
         tx.run(TAKEN_WITHDRAWN, id=rows[0].delivery)
         return
     imported = not rows or rows[0].delivery is None
-    delivery = _import(tx, seat, found, rows, at) if imported else rows[0].delivery
-    is_command = isinstance(found.parcel, OutboxMessage) and isinstance(found.parcel.envelope, CommandEnvelope)
+    delivery = _import(tx, seat, file, rows, at) if imported else rows[0].delivery
+    is_command = isinstance(file.parcel, OutboxMessage) and isinstance(file.parcel.envelope, CommandEnvelope)
     ack = "CONSUMED" if is_command else ""
     if not tx.run(CLAIM_DELIVERY, id=delivery, at=at, ack=ack, stored_at=at if imported else None):
         return  # another process noted the claim
-    tx.record("message.claimed", found.message_id, {"agent_id": seat.agent_id, "plan_id": seat.plan_id})
+    tx.record("message.claimed", file.message_id, {"agent_id": seat.agent_id, "plan_id": seat.plan_id})
     if is_command:
-        outbox_writer.acknowledge(tx, seat, find_subject(found), "CONSUMED", consumed_at=at)
+        outbox_writer.acknowledge(tx, seat, find_subject(file), "CONSUMED", consumed_at=at)
 
 
-def _note_worked(tx: Tx, seat: AgentInPlan, found: InboxFile, receipt: Ack, at: str) -> None:
+def _note_worked(tx: Tx, seat: AgentInPlan, file: InboxFile, receipt: Ack, at: str) -> None:
     """Note a message that the agent worked before, as its receipt says. It does not run again."""
-    rows = tx.run(KNOWN_DELIVERY, plan_id=seat.plan_id, message_id=found.message_id, receiver=seat.agent_id)
+    rows = tx.run(KNOWN_DELIVERY, plan_id=seat.plan_id, message_id=file.message_id, receiver=seat.agent_id)
     if not rows or rows[0].delivery is None:
-        delivery = _import(tx, seat, found, rows, at)
+        delivery = _import(tx, seat, file, rows, at)
         tx.run(CLAIM_DELIVERY, id=delivery, at=format_instant(receipt.consumed_at), ack="", stored_at=at)
     origin = tx.run(PLAN, plan_id=seat.plan_id)[0].origin
     control_files.acknowledge(tx, receipt, plan_id=seat.plan_id, foreign=origin == "foreign", at=at)
 
 
-def find_subject(found: InboxFile) -> outbox_writer.ReceiptSubject:
+def find_subject(file: InboxFile) -> outbox_writer.ReceiptSubject:
     """Return the message as its receipt names it."""
-    assert isinstance(found.parcel, OutboxMessage)  # noqa: S101 - a claim is always of something that could be read
-    envelope = found.parcel.envelope
+    assert isinstance(file.parcel, OutboxMessage)  # noqa: S101 - a claim is always of something that could be read
+    envelope = file.parcel.envelope
     parts = parse_command_id(envelope.command_id) if envelope.command_id else None
     seq = parts.seq if parts else None
     return outbox_writer.ReceiptSubject(envelope.message_id, envelope.task_id, envelope.command_id, seq)
 
 
-def _import(tx: Tx, seat: AgentInPlan, found: InboxFile, rows: list[KnownDeliveryRow], at: str) -> int:
+def _import(tx: Tx, seat: AgentInPlan, file: InboxFile, rows: list[KnownDeliveryRow], at: str) -> int:
     """Take a message into the store that another router delivered."""
-    assert isinstance(found.parcel, OutboxMessage)  # noqa: S101
-    envelope = found.parcel.envelope
+    assert isinstance(file.parcel, OutboxMessage)  # noqa: S101
+    envelope = file.parcel.envelope
     command = envelope.payload.command if isinstance(envelope, CommandEnvelope) else None
     tx.run(ADD_PLAN, plan_id=seat.plan_id, origin=_origin(seat.plan_id))
     if command:
@@ -416,22 +418,22 @@ def _import(tx: Tx, seat: AgentInPlan, found: InboxFile, rows: list[KnownDeliver
             ADD_MESSAGE,
             plan_id=seat.plan_id,
             message_id=envelope.message_id,
-            sha256=found.parcel.sha256,
+            sha256=file.parcel.sha256,
             type=envelope.type,
             task_id=envelope.task_id,
             command_id=envelope.command_id,
             seq=seq,
             output_name=envelope.output_name if isinstance(envelope, ArtifactEnvelope) else None,
             producer=envelope.producer_agent_id,
-            name=found.name,
-            envelope=found.data,
+            name=file.name,
+            envelope=file.data,
             dag_sha256=dag,
             at=at,
             state="superseded" if stale else "delivered",
         )
         records.count_messages(tx, seat.plan_id, sent=1, superseded=int(stale), delivered=int(not stale))
         created = write_time(envelope.created_at)
-        tx.record("message.imported", envelope.message_id, {"sha256": found.parcel.sha256, "created_at": created})
+        tx.record("message.imported", envelope.message_id, {"sha256": file.parcel.sha256, "created_at": created})
     [(delivery,)] = tx.run(
         ADD_DELIVERY,
         plan_id=seat.plan_id,

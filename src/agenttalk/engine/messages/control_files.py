@@ -52,9 +52,9 @@ _TIMEOUT: Final = 3600
 _ENDED: Final = frozenset({"COMPLETED", "FAILED", "SKIPPED"})
 
 
-def read_control_file(deps: Deps, found: OutboxFile) -> tuple[bytes, ControlFile | Rejection] | None:
+def read_control_file(deps: Deps, file: OutboxFile) -> tuple[bytes, ControlFile | Rejection] | None:
     """Read a control file; None when it vanished. Raises MachineError."""
-    data = outbox_reader.read_outbox_file(deps.root, found, _LIMIT)
+    data = outbox_reader.read_outbox_file(deps.root, file, _LIMIT)
     if data is None:
         return None
     if isinstance(data, InputError):
@@ -62,7 +62,7 @@ def read_control_file(deps: Deps, found: OutboxFile) -> tuple[bytes, ControlFile
     if withheld := incoming_file.check_secrets(deps, data):
         return deps.secret_guard.secrets.redact_bytes(data), withheld
     try:
-        return data, control_files.read(found.control or "", data, owner=found.agent_id, plan_id=found.plan_id)
+        return data, control_files.read(file.control or "", data, owner=file.agent_id, plan_id=file.plan_id)
     except Exception:
         LOG.exception("a control file could not be read", extra={"action": "router.collect"})
         return data, incoming_file.INTERNAL_FAULT
@@ -70,9 +70,9 @@ def read_control_file(deps: Deps, found: OutboxFile) -> tuple[bytes, ControlFile
 
 def collect_control_file(
     tx: Tx,
-    found: OutboxFile,
+    file: OutboxFile,
     data: bytes | str | None,
-    said: ControlFile | Rejection,
+    control: ControlFile | Rejection,
     plan: RoutedPlan,
     deps: Deps,
     at: str,
@@ -84,19 +84,24 @@ def collect_control_file(
     Of one that could not be read, `data` is the hash of what was kept, if anything was.
     """
     step: Step | Rejection
-    if isinstance(said, Rejection):
-        step = said
-    elif isinstance(said.document, Mail):
-        step = letters.accept_letter_file(tx, deps, said.document) or "new"
+    if isinstance(control, Rejection):
+        step = control
+    elif isinstance(control.document, Mail):
+        step = letters.accept_letter_file(tx, deps, control.document) or "new"
     else:
-        step = _archive(tx, found, data if isinstance(data, bytes) else b"", said, plan, deps, at)
+        step = _archive(tx, file, data if isinstance(data, bytes) else b"", control, plan, deps, at)
     if isinstance(step, Rejection):
-        _bury(tx, found, data, step, at)
+        _bury(tx, file, data, step, at)
         return "dead"
-    if believed and not isinstance(said, Rejection) and isinstance(said.document, TaskStateReport) and step != "same":
-        _believe(tx, said.document, said.owner, plan, at)
-    if not stays_in_outbox(found.control):
-        admission.schedule_removal(tx, found, root_layout.SENT)
+    if (
+        believed
+        and not isinstance(control, Rejection)
+        and isinstance(control.document, TaskStateReport)
+        and step != "same"
+    ):
+        _believe(tx, control.document, control.owner, plan, at)
+    if not stays_in_outbox(file.control):
+        admission.schedule_removal(tx, file, root_layout.SENT)
     return "same" if step == "same" else "new"
 
 
@@ -106,89 +111,93 @@ def stays_in_outbox(kind: str | None) -> bool:
 
 
 def _archive(
-    tx: Tx, found: OutboxFile, data: bytes, said: ControlFile, plan: RoutedPlan, deps: Deps, at: str
+    tx: Tx, file: OutboxFile, data: bytes, control: ControlFile, plan: RoutedPlan, deps: Deps, at: str
 ) -> Step | Rejection:
-    about = {"plan_id": found.plan_id, "kind": said.kind, "id": said.id}
+    about = {"plan_id": file.plan_id, "kind": control.kind, "id": control.id}
     rows = tx.run(CONTROL, **about)
-    earlier = type(said.document).from_bytes(bytes(rows[0].body)) if rows else None
-    step = control_files.advance(said, earlier, rows[0].sha256 if rows else "", deps.now())
+    earlier = type(control.document).from_bytes(bytes(rows[0].body)) if rows else None
+    step = control_files.advance(control, earlier, rows[0].sha256 if rows else "", deps.now())
     if step == "same":
         return step
-    refusal = step if isinstance(step, Rejection) else _take_over(tx, found, said, plan, deps, at)
+    refusal = step if isinstance(step, Rejection) else _take_over(tx, file, control, plan, deps, at)
     if not refusal:
-        body = said.document.to_bytes() if said.repairs else data
-        tx.run(PUT_CONTROL, **about, agent_id=said.owner, sha256=said.sha256, body=body, at=at)
-        form_notices.note_repairs(tx, found.plan_id, found.agent_id, said.kind, said.repairs, at=at)
+        body = control.document.to_bytes() if control.repairs else data
+        tx.run(PUT_CONTROL, **about, agent_id=control.owner, sha256=control.sha256, body=body, at=at)
+        form_notices.note_repairs(tx, file.plan_id, file.agent_id, control.kind, control.repairs, at=at)
     return refusal or step
 
 
-def _take_over(tx: Tx, found: OutboxFile, said: ControlFile, plan: RoutedPlan, deps: Deps, at: str) -> Rejection | None:
-    tx.record(f"control.{said.kind}", said.id, {"agent_id": said.owner, "sha256": said.sha256})
-    match said.document:
+def _take_over(
+    tx: Tx, file: OutboxFile, control: ControlFile, plan: RoutedPlan, deps: Deps, at: str
+) -> Rejection | None:
+    tx.record(f"control.{control.kind}", control.id, {"agent_id": control.owner, "sha256": control.sha256})
+    match control.document:
         case Ack() as ack:
             acknowledge(tx, ack, plan_id=plan.plan_id, foreign=plan.origin == "foreign", at=at)
             if _is_recalled(tx, ack, plan.plan_id):
                 return None  # that it failed is shown already, and stays
         case TaskStateReport() as report:
-            _report(tx, report, said.owner, plan, at)
+            _report(tx, report, control.owner, plan, at)
         case HumanInterventionRequest() | CheckDispute() as asked:
-            if refused := _ask_person(tx, asked, found.plan_id, deps, at):
+            if refused := _ask_person(tx, asked, file.plan_id, deps, at):
                 return refused
         case HumanInterventionResponse() if not deps.answers_by_file:
             return Rejection(Code.PERSON_NEEDED, "nothing shows that a person wrote it; people.answers_by_file is off")
         case HumanInterventionResponse() as response:
             agents = plan.facts.agents if plan.facts else None
-            return questions.answer_by_file(tx, response, plan_id=found.plan_id, at=at, agents=agents)
-    if refused := _handle_refusal(tx, found, said.document, plan, deps, at):
+            return questions.answer_by_file(tx, response, plan_id=file.plan_id, at=at, agents=agents)
+    if refused := _handle_refusal(tx, file, control.document, plan, deps, at):
         return refused
-    folder = f"plans/{found.plan_id}/{control_files.FOLDERS[said.kind]}" if said.kind in control_files.FOLDERS else ""
-    path = f"{folder or f'alerts/{found.plan_id}'}/{said.archive_name}"
-    if _is_of_another(tx, path, said, plan):
-        path = f"{path.removesuffix('.json')}__{said.owner}.json"
-    records.publish_file(tx, path, said.document.as_json())
+    folder = (
+        f"plans/{file.plan_id}/{control_files.FOLDERS[control.kind]}" if control.kind in control_files.FOLDERS else ""
+    )
+    path = f"{folder or f'alerts/{file.plan_id}'}/{control.archive_name}"
+    if _is_of_another(tx, path, control, plan):
+        path = f"{path.removesuffix('.json')}__{control.owner}.json"
+    records.publish_file(tx, path, control.document.as_json())
     return None
 
 
 def _ask_person(
-    tx: Tx, said: HumanInterventionRequest | CheckDispute, plan_id: str, deps: Deps, at: str
+    tx: Tx, asked: HumanInterventionRequest | CheckDispute, plan_id: str, deps: Deps, at: str
 ) -> Rejection | None:
     """Put what an agent asks to a person."""
-    if isinstance(said, CheckDispute):
-        return disputes.accept_dispute_file(tx, deps, said, plan_id=plan_id, at=at)
-    if not questions.ask(tx, said, plan_id=plan_id, at=at) and not questions.is_asked(tx, said, plan_id=plan_id):
-        why = f"request {said.request_id!r} was asked before, otherwise or in another plan: ask under another id"
+    if isinstance(asked, CheckDispute):
+        return disputes.accept_dispute_file(tx, deps, asked, plan_id=plan_id, at=at)
+    if not questions.ask(tx, asked, plan_id=plan_id, at=at) and not questions.is_asked(tx, asked, plan_id=plan_id):
+        why = f"request {asked.request_id!r} was asked before, otherwise or in another plan: ask under another id"
         return Rejection(Code.CONTROL_CHANGED, why)
     return None
 
 
 def _handle_refusal(
-    tx: Tx, found: OutboxFile, said: Document, plan: RoutedPlan, deps: Deps, at: str
+    tx: Tx, file: OutboxFile, document: Document, plan: RoutedPlan, deps: Deps, at: str
 ) -> Rejection | None:
     """Handle a consumer's refusal of an input. An acceptance is only archived."""
-    if isinstance(said, ReexecuteRequest):
+    if isinstance(document, ReexecuteRequest):
         if plan.origin != "engine":
-            return _order(tx, found, said, plan, deps, at)
-        return refusals.accept_refusal(tx, plan, found.agent_id, refusals.reexecution_from_request(said), at=at)
-    if not isinstance(said, ArtifactValidationResult) or plan.origin != "engine" or said.decision != "REJECT":
+            return _order(tx, file, document, plan, deps, at)
+        return refusals.accept_refusal(tx, plan, file.agent_id, refusals.reexecution_from_request(document), at=at)
+    if not isinstance(document, ArtifactValidationResult) or plan.origin != "engine" or document.decision != "REJECT":
         return None
-    about = said.subject.artifact_sha256
+    about = document.subject.artifact_sha256
     return refusals.accept_refusal(
-        tx, plan, found.agent_id, refusals.reexecution_from_result(said), at=at, sha256=about
+        tx, plan, file.agent_id, refusals.reexecution_from_result(document), at=at, sha256=about
     )
 
 
 def _order(
-    tx: Tx, found: OutboxFile, request: ReexecuteRequest, plan: RoutedPlan, deps: Deps, at: str
+    tx: Tx, file: OutboxFile, request: ReexecuteRequest, plan: RoutedPlan, deps: Deps, at: str
 ) -> Rejection | None:
     """Make a refusal the next command of the task, in a plan without an engine. It is routed like any other."""
-    said, task_id = (
+    reexecution, task_id = (
         refusals.reexecution_from_request(request.model_copy(update={"prompt": None})),
         request.original_task_id,
     )
     node = plan.facts.nodes.get(task_id) if plan.facts else None
     if plan.facts is None or node is None:
         return Rejection(Code.TASK_NOT_IN_DAG, f"the plan's DAG has no task {task_id!r}")
-    if refused := routes.reject_reexecution(found.agent_id, node, node.assigned_agent_id, said, plan.facts):
+    if refused := routes.reject_reexecution(file.agent_id, node, node.assigned_agent_id, reexecution, plan.facts):
         return refused
     seq = tx.run(LAST_SEQ, plan_id=plan.plan_id, task_id=task_id)[0].seq + 1
     about = {"plan_id": plan.plan_id, "task_id": task_id, "command_id": make_command_id(task_id, seq)}
@@ -197,28 +206,28 @@ def _order(
         **about,
         "command_seq": seq,
         "dag_ref": {"sha256": plan.dag_sha256},
-        "prompt": request.prompt or f"Make it again: {said.validation_result.reason}",
+        "prompt": request.prompt or f"Make it again: {reexecution.validation_result.reason}",
         "required_inputs": [],
         "wait_for_inputs": False,
         "score_required": False,
         "timeout": _TIMEOUT,
-        "reexecute": said.as_json() | {"attempt": max(seq - 1, 1)},
+        "reexecute": reexecution.as_json() | {"attempt": max(seq - 1, 1)},
     }
     envelope = {
         "schema_version": "1.0",
-        "message_id": records.derive_id("msg", found.key),
-        "producer_agent_id": found.agent_id,
+        "message_id": records.derive_id("msg", file.key),
+        "producer_agent_id": file.agent_id,
         "type": "command",
         "created_at": records.format_time(at),
         **about,
         "payload": {"command": command},
     }
     data = wire.write(envelope)
-    parcel = routes.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
+    parcel = routes.unpack(data, owner=file.agent_id, plan_id=file.plan_id)
     if isinstance(parcel, Rejection):
         return parcel
     name = f"cmd_reexecute_{task_id}_{seq:03d}{root_layout.MESSAGE}"
-    arrival = IncomingFile(replace(found, entry=found.entry._replace(name=name, inode=0), control=None), data, parcel)
+    arrival = IncomingFile(replace(file, entry=file.entry._replace(name=name, inode=0), control=None), data, parcel)
     verdict = admission.judge_message(tx, arrival, plan)
     if isinstance(verdict, Rejection):
         return verdict
@@ -226,20 +235,20 @@ def _order(
     return None
 
 
-def _is_of_another(tx: Tx, path: str, said: ControlFile, plan: RoutedPlan) -> bool:
+def _is_of_another(tx: Tx, path: str, control: ControlFile, plan: RoutedPlan) -> bool:
     """Whether that name is not this agent's alone, and so has to tell whose file it is.
 
     Another receiver has its receipt of the same message there. The task is another's. An alert could have the
     name of one of ours.
     """
-    match said.document:
+    match control.document:
         case Ack():
             shown = tx.run(VIEW_BODY, path=path)
-            return bool(shown) and Ack.from_bytes(shown[0].body or b"").consumer_agent_id != said.owner
+            return bool(shown) and Ack.from_bytes(shown[0].body or b"").consumer_agent_id != control.owner
         case TaskStateReport() as report:
             rows = tx.run(TASK, plan_id=plan.plan_id, task_id=report.task_id)
-            return not rows or rows[0].agent_id != said.owner
-    return isinstance(said.document, (Alert, CheckDispute, ReexecuteRequest))
+            return not rows or rows[0].agent_id != control.owner
+    return isinstance(control.document, (Alert, CheckDispute, ReexecuteRequest))
 
 
 def _is_recalled(tx: Tx, ack: Ack, plan_id: str) -> bool:
@@ -306,10 +315,10 @@ def _decide_claim(task_id: str, agent_id: str, at: str, *, succeeded: bool) -> T
     return turn_outcome.decide_foreign_turn(performance, task_id=task_id, agent_id=agent_id, at=at).state
 
 
-def _bury(tx: Tx, found: OutboxFile, data: bytes | str | None, why: Rejection, at: str) -> None:
+def _bury(tx: Tx, file: OutboxFile, data: bytes | str | None, why: Rejection, at: str) -> None:
     sha256 = wire.sha256(data) if isinstance(data, bytes) else data
     if records.write_dead_letter(
-        tx, admission.build_refused_file(found, why, data, message_id=why.message_id, sha256=sha256), at=at
+        tx, admission.build_refused_file(file, why, data, message_id=why.message_id, sha256=sha256), at=at
     ):
-        admission.journal_refused(tx, found, why, sha256, at)
-    admission.schedule_rejected_removal(tx, found, why, at)
+        admission.journal_refused(tx, file, why, sha256, at)
+    admission.schedule_rejected_removal(tx, file, why, at)

@@ -82,10 +82,10 @@ async def deliver(deps: Deps, board: Store, plan_id: str) -> int:
     done, after = 0, 0
     while rows := await board.read(DELIVERIES_UNDER_WAY, plan_id=plan_id, after=after, limit=AT_ONCE):
         batch = [InboxDelivery(*row) for row in rows]
-        stored = [each for each in batch if each.state == "stored"]
-        held = await _hold(deps, board, plan_id, [each for each in stored if each.type == "artifact"])
-        trip = await _bring(deps, blobs, plan_id, [each for each in stored if each.id not in held])
-        trip.arrived.extend(each for each in batch if each.state != "stored")  # claimed before it was noted
+        stored = [delivery for delivery in batch if delivery.state == "stored"]
+        held = await _hold(deps, board, plan_id, [delivery for delivery in stored if delivery.type == "artifact"])
+        trip = await _bring(deps, blobs, plan_id, [delivery for delivery in stored if delivery.id not in held])
+        trip.arrived.extend(delivery for delivery in batch if delivery.state != "stored")  # claimed before it was noted
         if trip.arrived or trip.failed:
             await board.transact(partial(_note, plan_id=plan_id, trip=trip, at=deps.stamp()))
         done += len(trip.arrived)
@@ -106,7 +106,9 @@ async def _hold(deps: Deps, board: Store, plan_id: str, artifacts: list[InboxDel
     if not artifacts:
         return set()
     held = await board.transact(partial(_reserve, plan_id=plan_id, artifacts=artifacts))
-    if held and await _free_what_is_gone(deps, board, plan_id, [each for each in artifacts if each.id in held]):
+    if held and await _free_what_is_gone(
+        deps, board, plan_id, [artifact for artifact in artifacts if artifact.id in held]
+    ):
         held = await board.transact(partial(_reserve, plan_id=plan_id, artifacts=artifacts))
     return held
 
@@ -163,17 +165,19 @@ def _is_gone(root: Folder, box: str, path: str, message_id: str, name: str, sha2
 
 async def _bring(deps: Deps, blobs: Blobs, plan_id: str, batch: list[InboxDelivery]) -> DeliveryResult:
     trip = DeliveryResult()
-    commands: list[tuple[InboxDelivery, list[Payload]]] = [(each, []) for each in batch if each.type == "command"]
+    commands: list[tuple[InboxDelivery, list[Payload]]] = [
+        (delivery, []) for delivery in batch if delivery.type == "command"
+    ]
     if commands:
         await asyncio.to_thread(_write_batch, deps.root, plan_id, commands, trip)
-    for each in batch:
-        if each.type == "artifact":  # one by one, because its files may be large
+    for delivery in batch:
+        if delivery.type == "artifact":  # one by one, because its files may be large
             try:
-                files = [(file.path, await blobs.get(file.sha256)) for file in each.artifact().payload.files]
+                files = [(file.path, await blobs.get(file.sha256)) for file in delivery.artifact().payload.files]
             except AgentTalkError as error:
-                trip.failed.append((each, error))
+                trip.failed.append((delivery, error))
             else:
-                await asyncio.to_thread(_write_batch, deps.root, plan_id, [(each, files)], trip)
+                await asyncio.to_thread(_write_batch, deps.root, plan_id, [(delivery, files)], trip)
     return trip
 
 
@@ -248,25 +252,25 @@ def _holds(folder: Folder, name: str, sha256: str) -> bool:
 
 
 def _note(tx: Tx, plan_id: str, trip: DeliveryResult, at: str) -> None:
-    for each in trip.arrived:
-        if not tx.run(MARK_DELIVERED, id=each.id, at=at):
+    for delivery in trip.arrived:
+        if not tx.run(MARK_DELIVERED, id=delivery.id, at=at):
             continue  # recalled meanwhile
         records.write_journal_line(
-            tx, each.letter(plan_id), "DELIVERED", at=at, delivery_id=each.delivery_id, to=each.receiver
+            tx, delivery.letter(plan_id), "DELIVERED", at=at, delivery_id=delivery.delivery_id, to=delivery.receiver
         )
-        if tx.run(UNDELIVERED_OF, message=each.message)[0].deliveries == 0:
-            tx.run(SET_MESSAGE_STATE, id=each.message, state="delivered")
+        if tx.run(UNDELIVERED_OF, message=delivery.message)[0].deliveries == 0:
+            tx.run(SET_MESSAGE_STATE, id=delivery.message, state="delivered")
             records.count_messages(tx, plan_id, delivered=1)
-    for each, error in trip.failed:
+    for delivery, error in trip.failed:
         records.alert(
             tx,
             at=at,
             plan_id=plan_id,
             code=Code(error.code),
-            message=f"cannot deliver {each.message_id} to {each.receiver}: {error.message}",
-            key=f"deliver/{each.id}",
-            source=RecordSource(each.receiver, each.task_id, each.command_id),
-            details={"hint": error.hint, "message_id": each.message_id},
+            message=f"cannot deliver {delivery.message_id} to {delivery.receiver}: {error.message}",
+            key=f"deliver/{delivery.id}",
+            source=RecordSource(delivery.receiver, delivery.task_id, delivery.command_id),
+            details={"hint": error.hint, "message_id": delivery.message_id},
         )
 
 
@@ -280,7 +284,7 @@ async def withdraw(deps: Deps, board: Store) -> int:
         if await asyncio.to_thread(_take_back, deps.root, box, (row.message_id, row.name, row.sha256)):
             gone.append(row.id)
     if gone:
-        await board.transact(lambda tx: [tx.run(SET_SHOWN, id=each, state="superseded") for each in gone])
+        await board.transact(lambda tx: [tx.run(SET_SHOWN, id=delivery, state="superseded") for delivery in gone])
     return len(gone)
 
 

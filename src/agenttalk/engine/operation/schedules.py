@@ -182,7 +182,7 @@ class Scheduler:
 
     async def describe_all(self) -> list[ScheduleView]:
         """Describe all schedules."""
-        return [each.as_json(self._deps.now()) for each in await self.read_states()]
+        return [schedule.as_json(self._deps.now()) for schedule in await self.read_states()]
 
     async def add(self, name: str, said: Mapping[str, Any], *, by: str) -> ScheduleView:
         """Add a schedule. Raises InputError for one that is wrong, or when there is one of that name."""
@@ -196,7 +196,7 @@ class Scheduler:
             first = compiled.problems[0]
             message = task_words.WRONG_PLAN(field=first.field, what=first.message)
             raise ContractError(first.code, message, list(compiled.problems), hint=first.hint)
-        if any(each.name == name for each in await self.read_states()):
+        if any(known.name == name for known in await self.read_states()):
             raise UsageError(
                 Code.NAME_TAKEN, f"there is a schedule {name!r}", hint="remove it first, or take another name"
             )
@@ -213,14 +213,14 @@ class Scheduler:
 
     async def apply_action(self, name: str, action: str, *, by: str) -> ScheduleChange:
         """Pause, resume, remove or run a schedule."""
-        found = await self._find(name)
+        schedule = await self._find(name)
         if action == "run":
-            return await self._run_now(found, by=by)
+            return await self._run_now(schedule, by=by)
         statement = _ACTIONS.get(action)
         if statement is None:
             hint = "use one of: pause, resume, remove, run"
             raise UsageError(Code.NAME_UNKNOWN, f"unknown action {action[:40]!r} for a schedule", hint=hint)
-        if action == "remove" and found.configured:
+        if action == "remove" and schedule.configured:
             hint = "take it out of agenttalk.toml, or pause it"
             raise UsageError(Code.NOT_ALLOWED, f"{name} stands in the settings", hint=hint)
         since = {"since": self._deps.stamp()} if action == "resume" else {}
@@ -238,94 +238,98 @@ class Scheduler:
 
     async def _find(self, name: str) -> ScheduleState:
         await self._store_new()
-        known = {each.name: each for each in await self.read_states()}
+        known = {schedule.name: schedule for schedule in await self.read_states()}
         if name not in known:
             near = find_nearest(name, known)
             hint = f"did you mean {near!r}?" if near else "'agenttalk schedule list' lists them"
             raise UsageError(Code.NAME_UNKNOWN, f"there is no schedule {name[:80]!r}", hint=hint)
         return known[name]
 
-    async def _run_now(self, found: ScheduleState, *, by: str) -> ScheduleChange:
+    async def _run_now(self, schedule: ScheduleState, *, by: str) -> ScheduleChange:
         now = self._deps.now()
-        local = now.astimezone(timezone_of(found.schedule))
-        plan_id = f"{found.name}-{local:%Y-%m-%dT%H-%M-%S}-{manual_run_suffix(self._deps.ids.new('run'))}"
+        local = now.astimezone(timezone_of(schedule.schedule))
+        plan_id = f"{schedule.name}-{local:%Y-%m-%dT%H-%M-%S}-{manual_run_suffix(self._deps.ids.new('run'))}"
         system = await self._deps.stores.board(SYSTEM)
 
         def work(tx: Tx) -> bool:
-            begun = bool(tx.run(BEGIN_SCHEDULE, name=found.name, plan_id=plan_id))
+            begun = bool(tx.run(BEGIN_SCHEDULE, name=schedule.name, plan_id=plan_id))
             if begun:
-                tx.record("schedule.due", found.name, {"plan_id": plan_id, "by": by})
+                tx.record("schedule.due", schedule.name, {"plan_id": plan_id, "by": by})
             return begun
 
         if not await system.transact(work):
-            raise UsageError(Code.NAME_TAKEN, f"{found.name} is being started right now", hint="try again in a moment")
-        problem = await self._begin(system, found, plan_id)
+            raise UsageError(
+                Code.NAME_TAKEN, f"{schedule.name} is being started right now", hint="try again in a moment"
+            )
+        problem = await self._begin(system, schedule, plan_id)
         if problem is not None:
             raise problem
-        return {"name": found.name, "plan_id": plan_id}
+        return {"name": schedule.name, "plan_id": plan_id}
 
     async def pass_(self) -> float:
         """Start the plans that are due. Returns seconds until the next time is due."""
         pause = IDLE
         await self._store_new()
-        for each in await self.read_states():
+        for schedule in await self.read_states():
             try:
-                pause = min(pause, await self._check(each))
+                pause = min(pause, await self._check(schedule))
             except AgentTalkError as error:
-                LOG.warning("schedule %s: %s", each.name, error.message, extra={"action": "schedule.look"})
+                LOG.warning("schedule %s: %s", schedule.name, error.message, extra={"action": "schedule.look"})
                 pause = min(pause, RETRY if isinstance(error, MachineError) else SOON)
         return pause
 
-    async def _check(self, each: ScheduleState) -> float:
+    async def _check(self, schedule: ScheduleState) -> float:
         system = await self._deps.stores.board(SYSTEM)
-        if each.due:
-            await self._begin(system, each, each.plan_id)
-        if each.paused:
+        if schedule.due:
+            await self._begin(system, schedule, schedule.plan_id)
+        if schedule.paused:
             return IDLE
         now = self._deps.now()
-        cron, clock = parse_cron(each.schedule.cron), timezone_of(each.schedule)
-        found = schedules.decide(cron, clock, parse_instant(each.since), now, catch_up=each.schedule.catch_up)
-        if found.slot is not None and not each.due:
-            await self._decided(system, each, found)
-        if found.upcoming is None:
+        cron, clock = parse_cron(schedule.schedule.cron), timezone_of(schedule.schedule)
+        decision = schedules.decide(
+            cron, clock, parse_instant(schedule.since), now, catch_up=schedule.schedule.catch_up
+        )
+        if decision.slot is not None and not schedule.due:
+            await self._decided(system, schedule, decision)
+        if decision.upcoming is None:
             return IDLE
-        return min(SOON, max(0.0, (found.upcoming.at - self._deps.now()).total_seconds()))
+        return min(SOON, max(0.0, (decision.upcoming.at - self._deps.now()).total_seconds()))
 
-    async def _decided(self, system: Store, each: ScheduleState, found: schedules.ScheduleDecision) -> None:
+    async def _decided(self, system: Store, schedule: ScheduleState, decision: schedules.ScheduleDecision) -> None:
         """Begin the plan of a time, or say why there is none."""
-        slot = found.slot
+        slot = decision.slot
         if slot is None:
             return
-        plan_id = schedules.make_plan_id(each.name, slot)
-        why = "" if found.run else task_words.NO_ENGINE(slot=slot.label)
-        if found.run and each.plan_id and await self._runs(each.plan_id):
-            why = task_words.NOT_ENDED(slot=slot.label, plan=each.plan_id)
-        body = {"slot": slot.label, "at": format_instant(slot.at), "plan_id": plan_id, "missed_others": found.missed}
-        about = {"name": each.name, "since": each.since, "slot": format_instant(slot.at)}
+        plan_id = schedules.make_plan_id(schedule.name, slot)
+        why = "" if decision.run else task_words.NO_ENGINE(slot=slot.label)
+        if decision.run and schedule.plan_id and await self._runs(schedule.plan_id):
+            why = task_words.NOT_ENDED(slot=slot.label, plan=schedule.plan_id)
+        body = {"slot": slot.label, "at": format_instant(slot.at), "plan_id": plan_id, "missed_others": decision.missed}
+        about = {"name": schedule.name, "since": schedule.since, "slot": format_instant(slot.at)}
 
         def work(tx: Tx) -> bool:
             if why:
                 passed = bool(tx.run(PASS_SCHEDULE, **about, **to_columns(why, "why")))
                 if passed:
-                    tx.record("schedule.skipped", each.name, with_messages({**body, "why": why}))
+                    tx.record("schedule.skipped", schedule.name, with_messages({**body, "why": why}))
                 return False
             claimed = bool(tx.run(CLAIM_SCHEDULE, **about, plan_id=plan_id))
             if claimed:
-                tx.record("schedule.due", each.name, body)
+                tx.record("schedule.due", schedule.name, body)
             return claimed
 
         if await system.transact(work):
-            await self._begin(system, each, plan_id)
+            await self._begin(system, schedule, plan_id)
 
     async def _runs(self, plan_id: str) -> bool:
         rows = await (await board_of(self._deps, plan_id)).read(RUN_STATE, plan_id=plan_id)
         return bool(rows) and rows[0].state != "ENDED"
 
-    async def _begin(self, system: Store, each: ScheduleState, plan_id: str) -> AgentTalkError | None:
+    async def _begin(self, system: Store, schedule: ScheduleState, plan_id: str) -> AgentTalkError | None:
         """Submit the plan of a due time. An invalid plan is reported, and not tried again."""
         problem: AgentTalkError | None = None
         try:
-            await self._submit(each.schedule, plan_id)
+            await self._submit(schedule.schedule, plan_id)
         except InputError as error:
             if not await self._is_there(plan_id):  # else another process submitted it, from another version of the file
                 problem = error
@@ -334,9 +338,9 @@ class Scheduler:
             why = task_words.CANNOT_BEGIN(what=why)
 
         def work(tx: Tx) -> None:
-            if tx.run(END_SCHEDULE, name=each.name, plan_id=plan_id, **to_columns(why, "why")):
+            if tx.run(END_SCHEDULE, name=schedule.name, plan_id=plan_id, **to_columns(why, "why")):
                 kind = "schedule.failed" if why else "schedule.begun"
-                tx.record(kind, each.name, with_messages({"plan_id": plan_id, **({"why": why} if why else {})}))
+                tx.record(kind, schedule.name, with_messages({"plan_id": plan_id, **({"why": why} if why else {})}))
 
         await system.transact(work)
         if problem is not None:

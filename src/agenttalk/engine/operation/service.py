@@ -16,6 +16,7 @@ from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.idempotency import IdempotencyKeys
 from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.engine.fleet.sync import WorkerSync
 from agenttalk.engine.mail.board import MailBoard
 from agenttalk.engine.operation.day_budget import DayBudget
 from agenttalk.engine.operation.message_service import MessageService
@@ -99,6 +100,7 @@ class Service:
         """Sends news to followers."""
         self._dispatcher = dispatcher
         self._elsewhere = elsewhere
+        self._fleet = WorkerSync(deps, elsewhere, self.report_progress) if elsewhere is not None else None
         self._is_ready = is_ready
 
     @property
@@ -151,6 +153,14 @@ class Service:
             hint = "start 'agenttalk serve'"
             raise MachineError(Code.ENGINE_UNREACHABLE, "this process gives no work to remote agents", hint=hint)
         return self._elsewhere
+
+    @property
+    def fleet(self) -> WorkerSync:
+        """What answers workers. Raises MachineError where no engine runs."""
+        if self._fleet is None:
+            hint = "start 'agenttalk serve'"
+            raise MachineError(Code.ENGINE_UNREACHABLE, "this process gives no work to workers", hint=hint)
+        return self._fleet
 
     @property
     def repositories(self) -> RemoteRepository:

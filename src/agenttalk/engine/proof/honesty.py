@@ -123,8 +123,8 @@ async def _accepted(store: Store, subject: str, body: Mapping[str, Any]) -> list
 
 
 def _read(data: Any) -> JsonObject:
-    told: Any = wire.read(bytes(data), limit=wire.DOCUMENT_LIMIT)
-    return dict(told)
+    body: Any = wire.read(bytes(data), limit=wire.DOCUMENT_LIMIT)
+    return dict(body)
 
 
 def _read_tally(row: HonestyRow) -> HonestyTally:

@@ -41,11 +41,11 @@ _PRINTED: Final = 2_000
 
 def mark_freshness(moves: PlanTransaction, plan_id: str, review: StalenessReport) -> list[str]:
     """Record which evidence is stale, and which is fresh again. Return the tasks whose freshness changed."""
-    changed = [each for each in review.seen if each.kept.fresh is bool(each.why)]
-    changed = [each for each in changed if _set_fresh(moves, plan_id, each, fresh=not each.why)]
+    changed = [recheck for recheck in review.seen if recheck.kept.fresh is bool(recheck.why)]
+    changed = [recheck for recheck in changed if _set_fresh(moves, plan_id, recheck, fresh=not recheck.why)]
     for task_id, seen in _by_task(changed).items():
-        stale = {each.kept.check.id: list(each.why) for each in seen if each.why}
-        back = [each.kept.check.id for each in seen if not each.why]
+        stale = {recheck.kept.check.id: list(recheck.why) for recheck in seen if recheck.why}
+        back = [recheck.kept.check.id for recheck in seen if not recheck.why]
         subject = f"{plan_id}/{task_id}"
         if stale:
             row = moves.tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)[0]
@@ -68,12 +68,16 @@ def _go_on(moves: PlanTransaction, plan_id: str, task_id: str) -> None:
 def record_rechecks(moves: PlanTransaction, plan_id: str, review: StalenessReport) -> list[str]:
     """Record the results of repeated checks. Return the tasks that are reopened because of them."""
     mark_freshness(moves, plan_id, review)
-    renewed = [each for each in review.seen if each.state == "verified" and _renew(moves, plan_id, each, review.commit)]
+    renewed = [
+        recheck
+        for recheck in review.seen
+        if recheck.state == "verified" and _renew(moves, plan_id, recheck, review.commit)
+    ]
     for task_id, seen in _by_task(renewed).items():
-        told = [findings_json.to_json(each.result) for each in seen if each.result is not None]
-        moves.tx.record("evidence.verified", f"{plan_id}/{task_id}", {"commit": review.commit, "checks": told})
+        findings = [findings_json.to_json(recheck.result) for recheck in seen if recheck.result is not None]
+        moves.tx.record("evidence.verified", f"{plan_id}/{task_id}", {"commit": review.commit, "checks": findings})
         moves.tx.run(REFRESH_TASK, plan_id=plan_id, task_id=task_id)
-    broken = [each for each in review.red if _is_current(moves, plan_id, each)]
+    broken = [recheck for recheck in review.red if _is_current(moves, plan_id, recheck)]
     return _reopen(moves, plan_id, broken) if broken else []
 
 
@@ -93,10 +97,10 @@ def end_plan(moves: PlanTransaction, plan_id: str, tip: str) -> Literal["ended",
 
 
 def _by_task(seen: Iterable[EvidenceRecheck]) -> dict[str, list[EvidenceRecheck]]:
-    found: dict[str, list[EvidenceRecheck]] = {}
-    for each in seen:
-        found.setdefault(each.kept.task_id, []).append(each)
-    return found
+    by_task: dict[str, list[EvidenceRecheck]] = {}
+    for recheck in seen:
+        by_task.setdefault(recheck.kept.task_id, []).append(recheck)
+    return by_task
 
 
 def _about(plan_id: str, seen: EvidenceRecheck) -> dict[str, Any]:
@@ -139,15 +143,20 @@ def _renew(moves: PlanTransaction, plan_id: str, seen: EvidenceRecheck, commit: 
 def _reopen(moves: PlanTransaction, plan_id: str, broken: Sequence[EvidenceRecheck]) -> list[str]:
     """Reopen the tasks that broke checks, each with all that it broke. Return these tasks."""
     tx = moves.tx
-    checks = ", ".join(sorted({each.kept.check.id for each in broken}))
+    checks = ", ".join(sorted({recheck.kept.check.id for recheck in broken}))
     releases.revoke(tx, plan_id, verdict_words.RELEASE["unproven"](checks=checks), at=moves.now)
-    named = {name for each in broken for name in (each.merged, each.kept.owner, each.kept.task_id) if name is not None}
-    found = {task_id: tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id) for task_id in sorted(named)}
-    states: dict[str, State] = {task_id: rows[0].state for task_id, rows in found.items() if rows}
+    named = {
+        name
+        for recheck in broken
+        for name in (recheck.merged, recheck.kept.owner, recheck.kept.task_id)
+        if name is not None
+    }
+    tasks = {task_id: tx.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id) for task_id in sorted(named)}
+    states: dict[str, State] = {task_id: rows[0].state for task_id, rows in tasks.items() if rows}
     mending: dict[str, list[EvidenceRecheck]] = {}
-    for each in broken:
-        who = staleness.choose_mender(each.merged, each.kept.owner, each.kept.task_id, states)
-        mending.setdefault(who, []).append(each)
+    for recheck in broken:
+        who = staleness.choose_mender(recheck.merged, recheck.kept.owner, recheck.kept.task_id, states)
+        mending.setdefault(who, []).append(recheck)
     return [
         task_id
         for task_id, seen in mending.items()
@@ -161,7 +170,10 @@ def _send_back(moves: PlanTransaction, plan_id: str, task_id: str, broken: Seque
     _join(moves, plan_id, task_id, broken)
     plan = moves.definitions.load(tx, plan_id)
     reason = join(dict.fromkeys(_describe_reopening(task_id, recheck) for recheck in broken))
-    body = {**with_messages({"reason": reason}), "broken": [_broken_check_to_json(each) for each in broken]}
+    body = {
+        **with_messages({"reason": reason}),
+        "broken": [_broken_check_to_json(broken_check) for broken_check in broken],
+    }
     tx.record("regression.found", f"{plan_id}/{task_id}", body)
     kept = broken[0].kept
     judgement = Judgement(False, 0, reason, tuple(_issues(task_id, broken)))
@@ -172,7 +184,7 @@ def _send_back(moves: PlanTransaction, plan_id: str, task_id: str, broken: Seque
 
 def _join(moves: PlanTransaction, plan_id: str, task_id: str, broken: Sequence[EvidenceRecheck]) -> None:
     """Add checks of others to the promise of a task that broke them."""
-    others = [each.kept for each in broken if each.kept.owner != task_id]
+    others = [recheck.kept for recheck in broken if recheck.kept.owner != task_id]
     for kept in others:
         name = kept.check.id if kept.task_id == kept.owner else kept.check.id.removeprefix(f"{kept.owner}/")
         body = wire.write(kept.check.model_copy(update={"id": name}).as_json())
@@ -211,12 +223,12 @@ def _tell(result: CheckResult) -> str:
 
 
 def _issues(task_id: str, broken: Sequence[EvidenceRecheck]) -> Iterator[Issue]:
-    for each in broken:
-        result = each.result
-        said = _describe_reopening(task_id, each)
+    for recheck in broken:
+        result = recheck.result
+        reason = _describe_reopening(task_id, recheck)
         if result is not None:
-            said = verdict_words.REGRESSION(why=said, whys=_tell(result))
-        yield make_issue(said, "regression")
+            reason = verdict_words.REGRESSION(why=reason, whys=_tell(result))
+        yield make_issue(reason, "regression")
         if result is not None and result.output and result.hidden is False:
-            printed = verdict_words.PRINTED(check=each.kept.check.id, text=result.output[-_PRINTED:])
+            printed = verdict_words.PRINTED(check=recheck.kept.check.id, text=result.output[-_PRINTED:])
             yield make_issue(printed, "check")

@@ -213,9 +213,9 @@ def _is_needed(node: Node, name: str) -> bool:
 def _documents(tx: Snapshot, plan: PlanDefinition) -> list[_Document]:
     """List the newest results of gates that tasks delivered, and whether they saw all that was merged."""
     merged = _merged_at(tx, plan)
-    found: dict[tuple[str, str], _Document] = {}
+    documents: dict[tuple[str, str], _Document] = {}
     for artifact in tx.run(GATE_RESULTS, plan_id=plan.plan_id):
-        if rules.find_named_gate(artifact.output_name) is None or (artifact.task_id, artifact.output_name) in found:
+        if rules.find_named_gate(artifact.output_name) is None or (artifact.task_id, artifact.output_name) in documents:
             continue
         rows = tx.run(RELEASE_TASK, plan_id=plan.plan_id, task_id=artifact.task_id)
         if not rows:
@@ -225,10 +225,10 @@ def _documents(tx: Snapshot, plan: PlanDefinition) -> list[_Document]:
         content = next(iter(files.values())) if len(files) == 1 else ""
         by = artifact.producer if artifact.producer == row.agent_id else f"{artifact.producer}, whose task it is not"
         began = _began(tx, plan.plan_id, artifact.task_id)
-        late = any(at > began for each, at in merged.items() if each != artifact.task_id)
+        late = any(at > began for task_id, at in merged.items() if task_id != artifact.task_id)
         holds = row.state == "COMPLETED" and bool(row.fresh) and not late
-        found[artifact.task_id, artifact.output_name] = _Document(artifact.output_name, by, content, holds)
-    return list(found.values())
+        documents[artifact.task_id, artifact.output_name] = _Document(artifact.output_name, by, content, holds)
+    return list(documents.values())
 
 
 def _merged_at(tx: Snapshot, plan: PlanDefinition) -> dict[str, str]:
@@ -250,13 +250,17 @@ def _began(tx: Snapshot, plan_id: str, task_id: str) -> str:
 
 def _shipment(board: str, plan_id: str, ground: _ReleaseBasis) -> Shipment:
     """Lay out what is shipped: an artifact of one file by its name, others in a folder of that name."""
-    shipped = [each for each in ground.made if each.sha256 and each.state == "COMPLETED"]
-    names = [each.name for each in shipped]
+    shipped = [artifact for artifact in ground.made if artifact.sha256 and artifact.state == "COMPLETED"]
+    names = [artifact.name for artifact in shipped]
     files: dict[str, str] = {}
-    for each in shipped:
-        top = root_layout.path_segment(each.name) if names.count(each.name) == 1 else f"{each.task_id}/{each.name}"
-        contents = ground.files[each.task_id, each.name]
-        alone = len(contents) == 1 and next(iter(contents)) in {each.name, root_layout.path_segment(each.name)}
+    for artifact in shipped:
+        top = (
+            root_layout.path_segment(artifact.name)
+            if names.count(artifact.name) == 1
+            else f"{artifact.task_id}/{artifact.name}"
+        )
+        contents = ground.files[artifact.task_id, artifact.name]
+        alone = len(contents) == 1 and next(iter(contents)) in {artifact.name, root_layout.path_segment(artifact.name)}
         files |= {top if alone else f"{top}/{path}": sha256 for path, sha256 in contents.items()}
     return Shipment(board, plan_id, ground.repo, files)
 
@@ -290,18 +294,20 @@ def _limit(policies: Policies) -> PhaseTimeout | None:
 
 def _own_findings(ground: _ReleaseBasis, examined: ShipmentReport) -> list[GateFinding]:
     """Return the results of the engine's own checks, about everything that is shipped."""
-    subjects = frozenset(each.sha256 for each in ground.made if each.sha256 and each.state == "COMPLETED")
+    subjects = frozenset(
+        artifact.sha256 for artifact in ground.made if artifact.sha256 and artifact.state == "COMPLETED"
+    )
     return [
         GateFinding(
-            told["id"],
-            "PASS" if told["passed"] else "REJECT",
+            record["id"],
+            "PASS" if record["passed"] else "REJECT",
             subjects,
             rules.ENGINE,
-            wire.sha256(wire.write(told)),
-            detail=next((read_text(told, name) for name in ("detail", "reason") if told.get(name)), ""),
-            isolated=told.get("isolated"),
+            wire.sha256(wire.write(record)),
+            detail=next((read_text(record, name) for name in ("detail", "reason") if record.get(name)), ""),
+            isolated=record.get("isolated"),
         )
-        for told in examined.check_records
+        for record in examined.check_records
     ]
 
 
@@ -462,19 +468,19 @@ def _manifest(
         "release_id": release_id,
         "artifacts": [
             {
-                "name": each.name,
-                "sha256": each.sha256,
-                "task_id": each.task_id,
-                "producer_agent_id": each.producer,
-                "promise_id": each.promise_id,
-                "isolated": each.isolated,
+                "name": part.name,
+                "sha256": part.sha256,
+                "task_id": part.task_id,
+                "producer_agent_id": part.producer,
+                "promise_id": part.promise_id,
+                "isolated": part.isolated,
             }
-            for each in decision.shipped
+            for part in decision.shipped
         ],
         **({"commit": commit} if commit else {}),
         "not_isolated": unisolated,
         "evidence_required": list(required),
-        "evidence_refs": [{"name": each.gate, "sha256": each.ref} for each in decision.evidence],
+        "evidence_refs": [{"name": part.gate, "sha256": part.ref} for part in decision.evidence],
         "decision": decision.decision,
         "reasons": list(decision.reasons),
         "decided_at": when,
@@ -483,9 +489,8 @@ def _manifest(
 
 def _archive(tx: Tx, plan_id: str, release_id: str, ground: _ReleaseBasis, decision: ReleaseDecision) -> None:
     """Archive what is shipped. The store's contents are compared with their hashes on the way."""
-    for each in decision.shipped:
-        folder = (
-            f"{releases.archive_folder_of(plan_id, release_id)}/{each.task_id}/{root_layout.path_segment(each.name)}"
-        )
-        for path, sha256 in ground.files[each.task_id, each.name].items():
+    for artifact in decision.shipped:
+        name = root_layout.path_segment(artifact.name)
+        folder = f"{releases.archive_folder_of(plan_id, release_id)}/{artifact.task_id}/{name}"
+        for path, sha256 in ground.files[artifact.task_id, artifact.name].items():
             records.publish_file(tx, f"{folder}/{path}", None, content=sha256)

@@ -116,7 +116,7 @@ class AttemptBuilder:
             "lease": self.lease,
             "owner": self.owner,
             "token": token_hash(self.token),
-            "phase": _FIRST.get(self.profile.driver, "executing"),
+            "phase": _FIRST.get(self.profile.performer, "executing"),
             "at": at,
         }
 

@@ -129,7 +129,9 @@ def _is_all(granted: LeasedAttempt, parcels: Sequence[OutgoingArtifact]) -> bool
     job, needs = granted.job, granted.node.needs
     if job.command.command_seq > 1 or job.profile.driver == FOLDER or any(each.in_folders for each in parcels):
         return False
-    inputs = job.command.resolved_inputs or ()
+    inputs = job.command.resolved_inputs
+    if not inputs:
+        return not needs
     given = f"{job.task_id}/"
     return len(inputs) >= len(needs) and not any(path.startswith(given) for each in inputs for path in each.paths)
 

@@ -62,6 +62,8 @@ class JobRunner:
 
     def find_missing_isolation(self, profile: AgentProfile) -> str:
         """Say why an agent that is not a program cannot be isolated as its profile asks; empty if it can."""
+        if profile.pool is not None:  # its worker confines it, or refuses it
+            return ""
         performer = self.performers.get(profile.driver)
         if getattr(performer, "confines", False):
             return ""
@@ -79,11 +81,11 @@ class JobRunner:
         return replace(performance, claims=(*performance.claims, *await kept.read_claims(self._deps, store, job)))
 
     async def _perform(self, job: Job) -> Performance:
-        performer = self.performers.get(job.profile.driver)
+        performer = self.performers.get(job.profile.performer)
         if performer is None:
             return Performance("not_started", error=turn_words.UNSUPPORTED["driver"](driver=job.profile.driver))
-        if job.profile.driver in {"human", "remote"}:
-            job.enter("asking" if job.profile.driver == "human" else "offered")
+        if job.profile.performer in {"human", "remote"}:
+            job.enter("asking" if job.profile.performer == "human" else "offered")
         try:
             watch = start_counting(job)
             # Noted before the program starts: from then on any answer of a person could be written by the program.

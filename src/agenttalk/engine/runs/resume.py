@@ -6,12 +6,11 @@ orphaned lease takes it over, under a new epoch and for the same attempt.
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from typing import Any, Final
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.wire import JsonObject
+from agenttalk.engine.agents.performances import file_to_json, performance_to_json, read_file, read_performance
 from agenttalk.engine.agents.remote import OFFERED
 from agenttalk.engine.core import records
 from agenttalk.engine.core.access import ELSEWHERE
@@ -24,11 +23,8 @@ from agenttalk.ports.statements.plans import ENGINE_TASK, SET_PHASE
 from agenttalk.ports.statements.proof import LEAVE_LEASE, PERFORMANCE, PUT_PERFORMANCE, RENEW_LEASE
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.task_states import TurnEnding
-from agenttalk.rules.proof import evidence
-from agenttalk.rules.proof.performance import OutputContent, Performance, SubmittedWork
-from agenttalk.rules.proof.rework import Judgement
+from agenttalk.rules.proof.performance import Performance
 from agenttalk.rules.proof.turn_outcome import decide_after_attempt
-from agenttalk.rules.text.catalogue import read_text, restore_messages, with_messages
 
 UNCOUNTED: Final = frozenset({"asking", "awaiting", OFFERED, ELSEWHERE})
 """Phases in which no program runs here, so that the death of an engine says nothing about the task."""
@@ -57,7 +53,7 @@ def keep_performance(tx: Tx, job: Job, performance: Performance) -> None:
     """Store the performance of an attempt and enter the phase in which it is verified."""
     about = {"plan_id": job.plan_id, "task_id": job.task_id}
     body = wire.write(
-        {**_performance_to_json(performance), "inputs": [_file(each.input_name, each) for each in job.inputs]}
+        {**performance_to_json(performance), "inputs": [file_to_json(each.input_name, each) for each in job.inputs]}
     )
     tx.run(PUT_PERFORMANCE, **about, command_id=job.command.command_id, attempt=job.attempt, body=body)
     tx.run(SET_PHASE, **about, lease=job.lease, phase="verifying")
@@ -114,7 +110,7 @@ def resume_lease(
     if task.cause == "SUPERSEDED":  # its inputs were replaced meanwhile
         return None
     said: Any = wire.read(bytes(rows[0].body), limit=wire.DOCUMENT_LIMIT)
-    inputs = tuple(InputContent(*_content(each)) for each in said["inputs"])
+    inputs = tuple(InputContent(*read_file(each)) for each in said["inputs"])
     # A new lease with a higher epoch: the old turn can write nothing from here on. The number of the
     # attempt stays, because the agent did its part once.
     granted = leases.take_over_attempt(moves, desk, left.agent_id, left.delivery, inputs, ticket, task)
@@ -133,7 +129,7 @@ def resume_lease(
         return None
     body = {"lease": job.lease, "before": left.lease, "epoch": job.epoch, "attempt": job.attempt, "died": left.died}
     tx.record("turn.resumed", records.build_turn_subject(left.plan_id, granted.message_id), body)
-    return granted, _read_performance(said)
+    return granted, read_performance(said)
 
 
 def _counts(left: OrphanedLease) -> bool:
@@ -145,53 +141,3 @@ def _too_often(left: OrphanedLease, deaths: int) -> bool:
     how: TurnEnding = "engine_died" if _counts(left) else "stopped"
     ended = decide_after_attempt(how, retries_used=0, retry_times=0, engine_deaths=deaths + int(_counts(left)))
     return ended == "ENGINE_ENDED_TOO_OFTEN"
-
-
-def _performance_to_json(performance: Performance) -> JsonObject:
-    return {
-        "how": performance.how,
-        "result": performance.result,
-        "score": performance.score,
-        "explanation": performance.explanation,
-        "outputs": [_file(each.output_name, each) for each in performance.outputs],
-        "seconds": performance.seconds,
-        "sandbox": performance.sandbox,
-        "usage": dict(performance.usage),
-        **with_messages({"misfits": performance.misfits}),
-        "judgements": {name: each.as_json() for name, each in performance.judgements.items()},
-        "claims": [each if isinstance(each, str) else each.as_json() for each in performance.claims],
-        **(with_messages({"remark": performance.remark}) if performance.remark else {}),
-        **({"strayed": list(performance.strayed)} if performance.strayed else {}),
-        **({"ended_badly": performance.ended_badly} if performance.ended_badly else {}),
-        **({"submitted": list(performance.submitted)} if performance.submitted else {}),
-    }
-
-
-def _read_performance(said: JsonObject) -> Performance:
-    return Performance(
-        said["how"],
-        result=said["result"],
-        score=said["score"],
-        explanation=said["explanation"],
-        outputs=tuple(OutputContent(*_content(each)) for each in said["outputs"]),
-        seconds=said["seconds"],
-        sandbox=said["sandbox"],
-        usage=said["usage"],
-        misfits=restore_messages(said["misfits"]),
-        judgements={name: Judgement.from_json(each) for name, each in said["judgements"].items()},
-        claims=evidence.read_claims(said["claims"]),
-        remark=read_text(said, "remark") if "remark" in said else "",
-        strayed=tuple(said.get("strayed", ())),
-        ended_badly=said.get("ended_badly", ""),
-        submitted=SubmittedWork(*said["submitted"]) if "submitted" in said else None,
-    )
-
-
-def _file(name: str, file: OutputContent | InputContent) -> list[Any]:
-    data = base64.b64encode(file.data).decode() if file.data is not None else None
-    return [name, file.path, file.sha256, file.size, data]
-
-
-def _content(said: list[Any]) -> tuple[str, str, str, int, bytes | None]:
-    name, path, sha256, size, data = said
-    return name, path, sha256, size, base64.b64decode(data) if data is not None else None

@@ -159,7 +159,7 @@ class StepWriter:
             job.times.note("turn", self._state.deps.now())
         self._state.turns[job.lease] = task
         self._state.watches.begin(job, granted.watch, task.cancel)
-        if job.profile.driver == "remote":  # it is at work once its agent has taken it
+        if job.profile.is_elsewhere:  # it is at work once its agent has taken it
             self._state.slots.mark_remote(job.agent_id, granted.ticket)
             self._state.wake.set()
         elif job.profile.driver != "human":

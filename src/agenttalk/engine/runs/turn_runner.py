@@ -88,7 +88,7 @@ class TurnRunner:
             return Performance("limited", error=error.message, limited=error.found), NO_PROOF
         except InputError as error:  # the judge cannot be asked, which says nothing about the inputs
             return Performance("not_started", error=error.message), NO_PROOF
-        if not all(each.accepted for each in judgements.values()):
+        if judgements and not all(each.accepted for each in judgements.values()):
             return Performance("refused", judgements=judgements), NO_PROOF
         if prover is None or not job.needs_proof:
             performance = await self._state.jobs.perform(board.store, job)

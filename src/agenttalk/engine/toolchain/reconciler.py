@@ -215,7 +215,7 @@ class Reconciler:
         plain = [each for each in registry.repositories if is_single_repository(each)]
         listed = await forge.account.list_repositories() if len(plain) < len(registry.repositories) else ()
         named = (*tasks.things, *tasks.deployments, *plain, *listed)
-        found: dict[str, tuple[Repository, str]] = {}
+        repositories: dict[str, tuple[Repository, str]] = {}
         for name in sorted({each.lower(): each for each in named if registry.covers(each)}.values(), key=str.lower):
             try:
                 repository = await forge.repositories.read(name.partition("~")[0])
@@ -226,8 +226,8 @@ class Reconciler:
                     await self._withdraw_unseen(looked, name)
                 continue
             kept = await self._known_as(looked.source, repository)
-            found.setdefault(kept or repository.full_name.lower(), (repository, kept))
-        return [found[key] for key in sorted(found)]
+            repositories.setdefault(kept or repository.full_name.lower(), (repository, kept))
+        return [repositories[key] for key in sorted(repositories)]
 
     async def _withdraw_unseen(self, looked: ReconcileReport, name: str) -> None:
         """Withdraw the tasks of a known repository that the forge no longer shows, until it is seen again."""
@@ -254,15 +254,15 @@ class Reconciler:
         store = await self._deps.stores.board(BOARD)
         return await store.read_together(lambda now: forge_names.find_stored_name(now, source, repository))
 
-    async def _entitled(self, found: ForgeSnapshot) -> ForgeSnapshot:
+    async def _entitled(self, snapshot: ForgeSnapshot) -> ForgeSnapshot:
         """Add which authors of comments may write, and so may call agents."""
         if self._rights is None:
-            return found
+            return snapshot
         registry, may = self._board.setup.registry, set[str]()
-        for login in reconciliation.list_callers(found, registry):
-            if await self._rights(found.source, found.repository, login):
+        for login in reconciliation.list_callers(snapshot, registry):
+            if await self._rights(snapshot.source, snapshot.repository, login):
                 may.add(login.lower())
-        return replace(found, writers=frozenset(may))
+        return replace(snapshot, writers=frozenset(may))
 
     async def _repository(
         self, forge: Forge, looked: ReconcileReport, about: tuple[Repository, str], tasks: _OpenTasks, *, dry_run: bool
@@ -285,10 +285,10 @@ class Reconciler:
         for number in sorted({*pulls, *issues, *(each for each, kinds in mine.items() if kinds & _ENDS)}):
             try:
                 read = await _read_thing(repository, number, mine.get(number, set()), before, now=self._deps.stamp())
-                found = await self._entitled(read)
+                snapshot = await self._entitled(read)
                 looked.things += 1
-                await self._settle(found, looked, dry_run=dry_run)
-                now[found.object] = found.thing.updated_at
+                await self._settle(snapshot, looked, dry_run=dry_run)
+                now[snapshot.object] = snapshot.thing.updated_at
             except ForgeError as error:
                 _unless_over(error)
                 looked.note_error(f"{where}#{number}", error)
@@ -314,24 +314,26 @@ class Reconciler:
         if derive_events(newest, self._board.setup.registry):
             await self._settle(newest, looked, dry_run=dry_run)
 
-    async def _settle(self, found: ForgeSnapshot | NewestCommit, looked: ReconcileReport, *, dry_run: bool) -> None:
+    async def _settle(self, snapshot: ForgeSnapshot | NewestCommit, looked: ReconcileReport, *, dry_run: bool) -> None:
         """Find out by a dry run which tasks are new, read at the forge what they should say, then make them."""
-        if not self._deps.stores.has_board(BOARD) and not self._calls_for_something(found):
+        if not self._deps.stores.has_board(BOARD) and not self._calls_for_something(snapshot):
             return
-        foreseen = await self._board.reconcile(found, {}, dry_run=True)
+        foreseen = await self._board.reconcile(snapshot, {}, dry_run=True)
         decisions = [written.decision for _, written in foreseen]
-        if dry_run or not any(each.tasks or each.withdrawn or each.restored or each.sightings for each in decisions):
+        if dry_run or not any(
+            decision.tasks or decision.withdrawn or decision.restored or decision.sightings for decision in decisions
+        ):
             _add_outcome(looked, foreseen)
             return
         content = {
             task.key: await self._content(event, task) for event, written in foreseen for task in written.decision.tasks
         }
-        _add_outcome(looked, await self._board.reconcile(found, content))
+        _add_outcome(looked, await self._board.reconcile(snapshot, content))
 
-    def _calls_for_something(self, found: ForgeSnapshot | NewestCommit) -> bool:
+    def _calls_for_something(self, snapshot: ForgeSnapshot | NewestCommit) -> bool:
         registry = self._board.setup.registry
         return any(
-            event_tasks.decide(event, registry, ForgeKnowledge()).tasks for event in derive_events(found, registry)
+            event_tasks.decide(event, registry, ForgeKnowledge()).tasks for event in derive_events(snapshot, registry)
         )
 
     async def _content(self, event: ForgeEvent, task: ProposedTask) -> ForgeContent:
@@ -366,24 +368,24 @@ async def _read_thing(
     reviews: tuple[Review, ...] = ()
     if isinstance(thing, PullRequest):
         thing, reviews = await forge.pulls.read_review_requests(name, thing)
-    found = repository.shown(thing)
+    snapshot = repository.shown(thing)
     # Deleting a comment leaves the time of change as it was, so comments that mention an agent are always read.
-    changed = before.get(found.object) != thing.updated_at or "mention" in kinds
-    found = replace(found, comments=await forge.issues.list_comments(name, number) if changed else None)
+    changed = before.get(snapshot.object) != thing.updated_at or "mention" in kinds
+    snapshot = replace(snapshot, comments=await forge.issues.list_comments(name, number) if changed else None)
     if not isinstance(thing, PullRequest):
         owed = changed and (bool(thing.assignees) or "issue_assigned" in kinds)
-        return replace(found, changes=await forge.issues.list_changes(name, number)) if owed else found
+        return replace(snapshot, changes=await forge.issues.list_changes(name, number)) if owed else snapshot
     statuses = await forge.repositories.list_statuses(name, thing.head_sha) if thing.head_sha else ()
     changes = (
         await forge.issues.list_changes(name, number) if "review_result" in kinds else ()
     )  # who took a review back
-    found = replace(found, reviews=reviews, statuses=statuses, changes=changes)
-    if found.comments is None:
-        return found
+    snapshot = replace(snapshot, reviews=reviews, statuses=statuses, changes=changes)
+    if snapshot.comments is None:
+        return snapshot
     ids = [review.id for review in reviews if review.id is not None]
     lines = [line for review in ids for line in await forge.pulls.list_review_comments(name, number, review)]
-    comments = {comment.id: comment for comment in (*found.comments, *lines)}
-    return replace(found, comments=tuple(sorted(comments.values(), key=lambda each: (each.created_at, each.id))))
+    comments = {comment.id: comment for comment in (*snapshot.comments, *lines)}
+    return replace(snapshot, comments=tuple(sorted(comments.values(), key=lambda each: (each.created_at, each.id))))
 
 
 def _note(found: _OpenTasks, source: str, about: str, kind: str) -> None:

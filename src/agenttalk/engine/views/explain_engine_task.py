@@ -13,6 +13,7 @@ from agenttalk.engine.budgets import denials
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_status import TaskView, describe_status
+from agenttalk.engine.fleet.workers import explain_waiting
 from agenttalk.engine.people import dispute_rows
 from agenttalk.engine.plans import dag_reviews, releases, rework_rounds
 from agenttalk.engine.plans.dag_reviews import DagReviewRecord
@@ -86,6 +87,8 @@ class _TaskSituation(NamedTuple):
     asked: bool
     """Whether the task waits for the answer of a person."""
     paused: bool
+    queue: str
+    """Why it waits for a worker, if it does."""
 
 
 async def explain_engine_task(deps: Deps, plan_id: str, task_id: str, stale: Collection[str] = ()) -> TaskExplanation:
@@ -115,7 +118,9 @@ async def explain_engine_task(deps: Deps, plan_id: str, task_id: str, stale: Col
     release = await releases.read_latest_committed(store, plan_id)
     by_person = driver == "human" or status["phase"] == "asking"
     asked = bool(by_person and await store.read(OPEN_REQUESTS_OF, plan_id=plan_id, task_id=task_id))
-    situation = _TaskSituation(plan_id, status, driver, asked, run.state == "PAUSED")
+    waits = status["phase"] == "offered"
+    queue = await explain_waiting(deps, sheet.profile(row.agent_id)) if waits else ""
+    situation = _TaskSituation(plan_id, status, driver, asked, run.state == "PAUSED", queue)
     completed = status["state"] == "COMPLETED"
     return {
         **status,
@@ -153,6 +158,8 @@ def _describe_next(now: _TaskSituation, review: DagReviewRecord | None, turns: S
         return view_words.FOLDER(agent=task["agent_id"], plan=now.plan_id)
     if now.paused and state in {"PENDING", "READY"}:
         return view_words.PAUSED(plan=now.plan_id)
+    if now.queue:
+        return now.queue
     if task["phase"] in _ELSEWHERE or now.driver == "remote":
         return _ELSEWHERE[task["phase"] or "offered"](agent=task["agent_id"])
     if task["waits_for_account"] and state == "READY":

@@ -106,7 +106,8 @@ def _collect_outcomes(
     """Return the outcomes of all tests. A report may know of others than a runner somewhere inside a command."""
     if source == "report":
         return facts.report
-    cut = any(each.pending or each.unrun for each in facts.sessions)
+    crashed = facts.ran.exit_code != 0
+    cut = any(each.pending or each.unrun or (crashed and each.code is None) for each in facts.sessions)
     if not facts.sessions or (source == "exit-code only" and cut):
         return None
     told = channel.merge_sessions(facts.sessions)

@@ -104,10 +104,10 @@ def render_execute_prompt(
         (prompt_words.TASK, command.prompt.strip()),
         (prompt_words.ROLE, role.strip()),
         (prompt_words.FITNESS, fitness.render(locale, path=_line(handover.result_path)) if fitness else ""),
-        (prompt_words.INPUTS, prompt.inputs(inputs)),
-        (prompt_words.MISSING, prompt.missing(missing)),
+        (prompt_words.INPUTS, prompt.inputs(inputs) if inputs else ""),
+        (prompt_words.MISSING, prompt.missing(missing) if missing else ""),
         (prompt_words.LIMITS_TITLE, render_limits(limits, rework, locale=locale) if limits else ""),
-        (prompt_words.REWORK, prompt.rework(rework, patch)),
+        (prompt_words.REWORK, prompt.rework(rework, patch) if rework is not None else ""),
         (prompt_words.HANDOVER, prompt.handover(command, handover, limits)),
     ]
     return "\n\n".join([f"# {title.render(locale)}\n\n{text}" for title, text in sections if text]) + "\n"

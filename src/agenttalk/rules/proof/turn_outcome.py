@@ -7,9 +7,10 @@ assembly of evidence: before a merge (`would_be_done`) and after it (`decide_tur
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agenttalk.contracts.dag import Node, Output
 from agenttalk.contracts.errors import Code
@@ -74,10 +75,10 @@ class TaskHistory:
 
 
 NO_HISTORY: Final = TaskHistory()
+_NO_SCORES: Final[Mapping[str, float | None]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class TurnFacts:
+class TurnFacts(NamedTuple):
     """Everything that is known of a turn that has ended."""
 
     node: Node
@@ -99,7 +100,7 @@ class TurnFacts:
     """Whether another party than the agent had to check the work."""
     abort: Abort | None = None
     """Why the turn counts as stopped."""
-    scores: Mapping[str, float | None] = field(default_factory=dict)
+    scores: Mapping[str, float | None] = _NO_SCORES
     """Scores of other tasks that the gates of this one name."""
     of_kind: bool = False
     """Whether the kind of its board finds the evidence, in the world outside."""
@@ -216,7 +217,7 @@ def decide_foreign_turn(
     # What is wrong with an input or an output would be wrong again, so only a program that failed is retried.
     past = history if performance.code is None else replace(history, retry_times=0)
     if performance.how == "limited":  # only plans of the engine wait for accounts
-        facts = replace(facts, performance=replace(performance, how="crashed"))
+        facts = facts._replace(performance=replace(performance, how="crashed"))
     return decide_turn(facts, lambda: past)
 
 

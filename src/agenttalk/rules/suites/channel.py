@@ -240,19 +240,22 @@ def merge_sessions(sessions: Iterable[SuiteSession]) -> Outcomes:
 
 
 def merge_outcomes(all_of_them: Iterable[Outcomes]) -> Outcomes:
-    """Merge the outcomes of several runs or reports. Where they name the same test, the worse counts."""
+    """Merge the outcomes of several runs or reports. Where they name the same test, the worse counts.
+
+    Of the reasons for a skip the first one that was given stays: two kinds of reports word them differently.
+    """
     failed: frozenset[str] = frozenset()
     skipped: frozenset[str] = frozenset()
     passed: frozenset[str] = frozenset()
     repeated: frozenset[str] = frozenset()
-    whys: frozenset[tuple[str, str]] = frozenset()
+    whys: dict[str, str] = {}
     beyond = False
     for each in all_of_them:
         failed |= each.failed
         skipped |= each.skipped
         passed |= each.passed
         repeated |= each.repeated
-        whys |= each.whys
+        whys = {**dict(each.whys), **whys}
         beyond |= each.beyond
     skipped -= failed
-    return Outcomes(passed - failed - skipped, failed, skipped, repeated, beyond, whys)
+    return Outcomes(passed - failed - skipped, failed, skipped, repeated, beyond, frozenset(whys.items()))

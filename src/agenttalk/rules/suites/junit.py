@@ -21,6 +21,7 @@ _FAILED: Final = frozenset({"failure", "error"})
 _SAID_FAILED: Final = frozenset({"fail", "failed", "failure", "error"})
 _SAID_SKIPPED: Final = frozenset({"notrun", "skipped", "suppressed", "disabled", "ignored", "pending"})
 _MAX_DEPTH: Final = 64
+_LONGEST_WHY: Final = 300
 _NUMBER: Final = re.compile(r"[0-9]{1,9}\Z")
 
 
@@ -52,6 +53,8 @@ class _Case:
 
     id: str
     outcome: Outcome
+    why: str = ""
+    """The reason for its skip."""
 
 
 class _ReportReader:
@@ -62,6 +65,7 @@ class _ReportReader:
         self._cases: list[_Case] = []
         self._outcomes: dict[str, Outcome] = {}
         self._repeated: set[str] = set()
+        self._whys: dict[str, str] = {}
         self._declared = False
 
     def doctype(self, *_: object) -> None:
@@ -81,6 +85,8 @@ class _ReportReader:
             self._mark("failed")
         elif name == "skipped":
             self._mark("skipped")
+            if self._cases:
+                self._cases[-1].why = attributes.get("message", "").strip()[:_LONGEST_WHY]
 
     def end(self, name: str) -> None:
         self._open.pop()
@@ -91,6 +97,8 @@ class _ReportReader:
         if before is not None:
             self._repeated.add(case.id)
         self._outcomes[case.id] = _worse(before or case.outcome, case.outcome)
+        if case.why:
+            self._whys[case.id] = case.why
 
     def tests(self) -> Outcomes:
         groups: dict[Outcome, set[str]] = {outcome: set() for outcome in WORSE}
@@ -102,6 +110,7 @@ class _ReportReader:
             frozenset(groups["skipped"]),
             frozenset(self._repeated),
             self._declared and not groups["failed"],
+            frozenset((name, why) for name, why in self._whys.items() if name in groups["skipped"]),
         )
 
     def _mark(self, outcome: Outcome) -> None:

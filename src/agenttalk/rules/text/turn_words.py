@@ -36,6 +36,14 @@ LATE_ELSEWHERE: Final = Template(
 LOST: Final = Template(
     "turn.lost", "{agent} was silent for {seconds:g} seconds", "已有 {seconds:g} 秒没有 {agent} 的消息"
 )
+LOST_BY_WORKER: Final = Template(
+    "turn.lost_by_worker", "the worker {worker} lost the attempt", "工作机 {worker} 丢失了这次尝试"
+)
+WORKER_FAILS: Final = Template(
+    "turn.worker_fails",
+    "it failed {count:,} times in a row by itself; repair it, then 'agenttalk worker resume'",
+    "它自身连续失败 {count:,} 次；请先修复，再运行 'agenttalk worker resume'",
+)
 NO_REPOSITORY: Final = Template(
     "turn.no_repository",
     "this engine serves no repository to a remote agent; have it make outputs",

@@ -32,12 +32,12 @@ INPUTS: Final = Template("next.inputs", "it continues by itself when its inputs 
 DECIDE: Final = Template(
     "next.decide",
     "a person has to decide: 'agenttalk inbox' shows the question",
-    "需要有人裁定：见待办",
+    "需要有人裁定：见待办，或运行 'agenttalk inbox'",
 )
 ANSWER: Final = Template(
     "next.answer",
     "a person has to answer: 'agenttalk inbox' shows the question",
-    "需要有人答复：见待办",
+    "需要有人答复：见待办，或运行 'agenttalk inbox'",
 )
 DONE: Final = Template("next.done", "nothing; it is done", "无需操作，已完成")
 CLAIMED: Final = Template(
@@ -55,7 +55,7 @@ SKIPPED: Final = Template("next.skipped", "nothing; it was skipped", "无需操�
 NEEDED_FAILED: Final = Template(
     "next.needed_failed",
     "nothing, unless what it needed is tried again: 'agenttalk retry' does that",
-    "无需操作；除非重试它所需的任务",
+    "无需操作；除非用 'agenttalk retry' 重试它所需的任务",
 )
 NEWER_COMMAND: Final = Template(
     "next.newer_command",
@@ -80,12 +80,12 @@ FOLDER: Final = Template(
 PAUSED: Final = Template(
     "next.paused",
     "the plan is paused: 'agenttalk resume {plan}' continues it",
-    "计划已暂停：恢复 {plan} 后继续",
+    "计划已暂停：'agenttalk resume {plan}' 可继续",
 )
 NO_ROUND: Final = Template(
     "next.no_round",
     "a person has to decide: 'agenttalk rework {plan}/{task} --grant N', '--accept' or '--abort'",
-    "需要有人决定：用 'agenttalk rework {plan}/{task}' 追加轮次、按现状接受或放弃",
+    "需要有人决定：'agenttalk rework {plan}/{task}' 加 --grant N（追加轮次）、--accept（按现状接受）或 --abort（放弃）",
 )
 STALE: Final = Template(
     "next.stale",
@@ -101,6 +101,32 @@ ELSEWHERE: Final = Template(
     "next.elsewhere",
     "it ends when {agent} hands in its result, at its time limit, or when {agent} is silent for too long",
     "{agent} 提交结果、到达时限或失去联系时结束",
+)
+NO_WORKER: Final = Template(
+    "next.no_worker",
+    "the pool {pool} has no worker; 'agenttalk worker invite --pool {pool}' invites one",
+    "工作机池 {pool} 中没有工作机；用 'agenttalk worker invite --pool {pool}' 邀请一台",
+)
+WAITS_FOR_WORKER: Final = Template(
+    "next.waits_for_worker",
+    "it begins when a worker of the pool {pool} is online and has a free place: {names}; an engine has to run for that",
+    "工作机池 {pool} 中在线的工作机有空位时开始：{names}；为此引擎须在运行",
+)
+NO_FIT: Final = Template(
+    "next.no_fit", "no worker of the pool {pool} fits: {lacks}", "工作机池 {pool} 中没有合适的工作机：{lacks}"
+)
+LACKS: Final = Template("next.lacks", "{worker} {lacks}", "{worker} {lacks}")
+LACK: Final = make_table(
+    "lack",
+    {
+        "label": ("lacks the label {name!r}", "缺少标签 {name!r}"),
+        "driver": ("lacks the driver {name!r}", "缺少驱动 {name!r}"),
+        "program": ("lacks the coding agent {name!r}", "缺少编码智能体 {name!r}"),
+        "sandbox": ("lacks the sandbox {name!r}", "缺少沙箱 {name!r}"),
+        "state": ("is {name}", "处于 {name} 状态"),
+        "silent": ("is {name}", "处于 {name} 状态"),
+        "full": ("has no free place", "没有空位"),
+    },
 )
 HELD: Final = Template(
     "next.held",
@@ -128,12 +154,12 @@ STOPPED_BY_DAY: Final = Template(
 IN_REVIEW: Final = Template(
     "next.in_review",
     "it begins when the plan's DAG is approved: 'agenttalk status {review}' shows its review",
-    "计划的任务图获批后开始：评审见 {review}",
+    "计划的 DAG 获批后开始：'agenttalk status {review}' 显示其评审",
 )
 NOT_APPROVED: Final = Template(
     "next.not_approved",
     "the plan's DAG is not approved: change it with 'agenttalk plan apply', or answer {request}",
-    "计划的任务图未获批准：用 'agenttalk plan apply' 修改，或答复 {request}",
+    "计划的 DAG 未获批准：用 'agenttalk plan apply' 修改，或答复 {request}",
 )
 VERIFYING_AGAIN: Final = Template("plan.verifying_again", "verifying again: {tasks}", "正在重新验证：{tasks}")
 VERIFYING_ALL: Final = Template(
@@ -182,6 +208,6 @@ ACTIVITIES: Final = make_table(
 )
 """What a task is doing, by the phase of its activity."""
 COUNTED_OF: Final = Template(
-    "activity.tests_of", "{what}, {done} of {total} tests", "{what}，{total} 个测试中的第 {done} 个"
+    "activity.tests_of", "{what}, {done} of {total} tests", "{what}，已完成 {done}/{total} 个测试"
 )
 COUNTED_TESTS: Final = Template("activity.tests", "{what}, {done} tests so far", "{what}，目前 {done} 个测试")

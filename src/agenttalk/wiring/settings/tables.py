@@ -248,6 +248,9 @@ class LimitSettings(SettingsTable):
     """Seconds between two polls of a heartbeat: half as many when it is busy, three times as many when it is idle."""
     remote_silence_seconds: Annotated[int, Field(ge=1, le=86_400)] = 120
     """Seconds without a heartbeat after which a remote agent loses its task, which is then offered again."""
+    worker_ttl_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
+    """Seconds after which a worker that does not reach its engine ends what it runs. After half as long again its tasks
+    are offered to other workers."""
     cost_usd_per_day: Annotated[float, Field(gt=0, strict=False)] | None = None
     """US dollars that all agents together may spend per day (UTC), as far as they report it."""
     max_new_messages_per_tick: Annotated[int, Field(ge=1, le=10_000)] = 50

@@ -32,6 +32,8 @@ from .worker import SPECIAL
 PULLS: Final = 1_000_000
 """Values that a test takes from one iterator of the work, at most."""
 _SILENCE: Final = 120.0
+_RUNNERS_OWN: Final = "PYTEST_"
+"""How variables begin by which work would recognise that it is tested."""
 _DEEPEST: Final = 50
 _IDS: Final = 20
 _GUESSES: Final = frozenset({"startswith", "endswith", "issubset", "issuperset", "isdisjoint"})
@@ -485,7 +487,8 @@ class _Session:
         self._place = _read_place()
         frozen = self._place[2]
         clock = ["t", *frozen] if frozen is not None else None
-        return [0, "place", ["d", *(each for pair in os.environ.items() for each in pair)], self._place[1], clock]
+        told = (pair for pair in os.environ.items() if not pair[0].startswith(_RUNNERS_OWN))
+        return [0, "place", ["d", *(each for pair in told for each in pair)], self._place[1], clock]
 
     def _receive(self, wire: Wire, number: int) -> list[Any]:
         while True:
@@ -1032,11 +1035,7 @@ def _same(one: Any, other: Any, depth: int) -> Any:
         return session.breaks("objects of the work are nested too deeply")
     kind = type(one)
     if isinstance(type(other), Mirror):
-        if kind is not type(other) and not (_content_of(kind) and _content_of(kind) == _content_of(type(other))):
-            return False
-        if "eq" not in kind._traits_:
-            return False
-        return _parts(one) == _parts(other)
+        return _same_objects(one, other)
     form = _FORMS.get(type(other))
     if form is None or "eq" not in kind._traits_:
         return False if type(other).__module__ == "builtins" or form else NotImplemented
@@ -1048,6 +1047,17 @@ def _same(one: Any, other: Any, depth: int) -> Any:
     if form == "set":
         return type(value) in {set, frozenset} and value == other
     return type(value).__name__ == form and value == other
+
+
+def _same_objects(one: Any, other: Any) -> Any:
+    """Compare two objects of the work: by what they declare, or by their content if they are plain values."""
+    kind, second = type(one), type(other)
+    base = next((each for each in _MIRRORED if issubclass(kind, each) and issubclass(second, each)), None)
+    if base is not None and kind is not second:
+        return base.__eq__(one, other)  # the content of both came over the wire as a plain value
+    if kind is not second and not (_content_of(kind) and _content_of(kind) == _content_of(second)):
+        return False
+    return "eq" in kind._traits_ and _parts(one) == _parts(other)
 
 
 def _has_form(kind: Any, other: Any, form: str) -> bool:

@@ -8,7 +8,7 @@ import tempfile
 import time
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -69,17 +69,25 @@ def _syncs(folder: Path) -> float:
         return 100 / (time.perf_counter() - began)
 
 
+class BenchStep(NamedTuple):
+    """A step that does nothing."""
+
+    began: float
+    ended: float
+    cpu: float
+    """The CPU time of the process by then."""
+
+
 async def _measured(root: Path, steps: int, *, chain: bool) -> dict[str, float]:
     """Run a plan of steps that do nothing, and return their speed."""
     from agenttalk.doors.library import Plan, run
 
-    calls: list[tuple[float, float, float]] = []
-    """For each step: its start, its end, and the CPU time of the process by then."""
+    calls: list[BenchStep] = []
 
     async def work(turn: Turn) -> str:
         began = time.perf_counter()
         turn.outputs["out"] = b"x" * 1024
-        calls.append((began, time.perf_counter(), time.process_time()))
+        calls.append(BenchStep(began, time.perf_counter(), time.process_time()))
         return "ok"
 
     plan = Plan("bench")
@@ -99,10 +107,10 @@ async def _measured(root: Path, steps: int, *, chain: bool) -> dict[str, float]:
         raise RuntimeError(f"{len(calls)} of {steps} steps ended with {outcome.result}")
     first, last = calls[0], calls[-1]
     found = {
-        "per_second": (steps - 1) / (last[0] - first[0]),
-        "cpu_ms": 1000 * (last[2] - first[2]) / (steps - 1),
+        "per_second": (steps - 1) / (last.began - first.began),
+        "cpu_ms": 1000 * (last.cpu - first.cpu) / (steps - 1),
     }
     if chain:
-        waits = [1000 * (after[0] - one[1]) for one, after in pairwise(calls)]
+        waits = [1000 * (after.began - step.ended) for step, after in pairwise(calls)]
         found |= {"p50_ms": statistics.median(waits), "p99_ms": statistics.quantiles(waits, n=100)[98]}
     return found

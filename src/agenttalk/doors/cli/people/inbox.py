@@ -125,8 +125,6 @@ def answer(
     as_json: JsonOption = False,
 ) -> int:
     """Answer a question. Files are sent to the agents that wait for them, and the task continues."""
-    from agenttalk.doors.cli.core import engine_client
-
     out, folder = root_access.choose_root(ctx, root, as_json)
     asked = _read_question(folder, request_id)
     given = _files(files or [], asked)
@@ -148,17 +146,26 @@ def answer(
     if out.as_json:
         out.write_json({"ok": True, "response": response})
     else:
-        served = engine_client.connect_to_running_engine(folder) is not None
-        then = out.text("inbox.continues" if served else "inbox.continues_later")
-        if missing := _missing(asked, response):
-            then = out.text("inbox.still_missing", names=sanitize_line(", ".join(missing)))
-        decided = out.code("decision", reply["decision"])
-        words = out.text("inbox.answered", request=sanitize(request_id), decision=decided, then=then)
-        out.say(f"[green]✓[/] {words}")
-        criteria = asked["request"].get("needed", {}).get("criteria")
-        if isinstance(criteria, dict) and "dispute" in criteria and "upheld" in (answers or []):
-            out.say(f"  [cyan]→[/] {out.text('inbox.in_force')}")
+        _tell_answered(out, folder, asked, reply, response)
     return 0
+
+
+def _tell_answered(
+    out: CommandOutput, folder: Path, asked: dict[str, Any], reply: dict[str, Any], response: dict[str, Any]
+) -> None:
+    """Tell what an answer led to."""
+    from agenttalk.doors.cli.core import engine_client
+
+    served = engine_client.connect_to_running_engine(folder) is not None
+    then = out.text("inbox.continues" if served else "inbox.continues_later")
+    if missing := _missing(asked, response):
+        then = out.text("inbox.still_missing", names=sanitize_line(", ".join(missing)))
+    decided = out.code("decision", reply["decision"])
+    words = out.text("inbox.answered", request=sanitize(asked["request"]["request_id"]), decision=decided, then=then)
+    out.say(f"[green]✓[/] {words}")
+    criteria = asked["request"].get("needed", {}).get("criteria")
+    if isinstance(criteria, dict) and "dispute" in criteria and "upheld" in reply["answers"]:
+        out.say(f"  [cyan]→[/] {out.text('inbox.in_force')}")
 
 
 def _missing(asked: dict[str, Any], response: dict[str, Any]) -> list[str]:

@@ -45,92 +45,96 @@ def explain(
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     path = f"/api/plans/{plan}/tasks/{task_id}/explanation"
-    told = root_access.ask_root(folder, path, lambda local: local.plans.explain_task(plan, task_id), locale=out.locale)
-    if not root_access.is_served(folder) and _needs_engine(told):
+    explanation = root_access.ask_root(
+        folder, path, lambda local: local.plans.explain_task(plan, task_id), locale=out.locale
+    )
+    if not root_access.is_served(folder) and _needs_engine(explanation):
         from agenttalk.rules.text import cli_words
 
-        told |= {"moves_on": cli_words.NOT_SERVED()}
+        explanation |= {"moves_on": cli_words.NOT_SERVED()}
     if out.as_json:
-        out.write_json({"ok": True, **told})
+        out.write_json({"ok": True, **explanation})
     else:
-        tell_explanation(out, out.translate(told))
+        tell_explanation(out, out.translate(explanation))
     return 0
 
 
-def _needs_engine(told: dict[str, Any]) -> bool:
+def _needs_engine(explanation: dict[str, Any]) -> bool:
     """Return whether a task runs, or would start by itself: both needs an engine."""
     from agenttalk.rules.text.message import mentions
     from agenttalk.rules.text.view_words import AGENT_FREE
 
-    begins = told["state"] == "READY" and mentions(told["moves_on"], AGENT_FREE)
-    return begins or (told["state"] == "RUNNING" and told.get("phase") in {"validating", "executing", "verifying"})
+    begins = explanation["state"] == "READY" and mentions(explanation["moves_on"], AGENT_FREE)
+    return begins or (
+        explanation["state"] == "RUNNING" and explanation.get("phase") in {"validating", "executing", "verifying"}
+    )
 
 
-def tell_explanation(out: CommandOutput, told: dict[str, Any]) -> None:
+def tell_explanation(out: CommandOutput, explanation: dict[str, Any]) -> None:
     """Print why a task is in its state."""
-    _tell_state(out, told)
-    _tell_promise(out, told)
-    _tell_given(out, told)
-    for turn in told["attempts"]:
+    _tell_state(out, explanation)
+    _tell_promise(out, explanation)
+    _tell_given(out, explanation)
+    for turn in explanation["attempts"]:
         _tell_attempt(out, turn)
-    used = describe_usage(out, told.get("usage"), timed=False)
-    if used and len(told["attempts"]) > 1:
+    used = describe_usage(out, explanation.get("usage"), timed=False)
+    if used and len(explanation["attempts"]) > 1:
         out.say(f"  {out.text('explain.all_attempts', usage=used)}")
-    for gate in told.get("gates", ()):
+    for gate in explanation.get("gates", ()):
         out.say(f"  {describe_gate(out, gate)} [dim]{sanitize(gate['trace_id'])}[/]")
-    tell_rounds(out, told.get("history", []))
-    if told.get("broke"):
-        out.say(f"  [yellow]![/] {out.text('explain.sent_back', why=sanitize(told['broke']['reason'][:300]))}")
-    _tell_verdict(out, told)
-    decisions.tell_disputes(out, told.get("disputes", []))
+    tell_rounds(out, explanation.get("history", []))
+    if explanation.get("broke"):
+        out.say(f"  [yellow]![/] {out.text('explain.sent_back', why=sanitize(explanation['broke']['reason'][:300]))}")
+    _tell_verdict(out, explanation)
+    decisions.tell_disputes(out, explanation.get("disputes", []))
     for name in ("waits_for", "missing"):
-        if told[name]:
-            out.say(f"  {out.text(f'explain.{name}', names=sanitize(', '.join(told[name])))}")
-    out.say(f"  [cyan]→[/] {sanitize(told['moves_on'])}")
-    decisions.tell_decisions(out, told)
+        if explanation[name]:
+            out.say(f"  {out.text(f'explain.{name}', names=sanitize(', '.join(explanation[name])))}")
+    out.say(f"  [cyan]→[/] {sanitize(explanation['moves_on'])}")
+    decisions.tell_decisions(out, explanation)
 
 
-def _tell_state(out: CommandOutput, told: dict[str, Any]) -> None:
+def _tell_state(out: CommandOutput, explanation: dict[str, Any]) -> None:
     """Print the state of a task, its agent and its order."""
-    task = f"[bold]{sanitize(told['plan_id'])}/{sanitize(told['task_id'])}[/]"
-    state = f"[bold]{out.code('state', told['state'])}[/]"
-    if told["reason"]:
-        out.say(out.text("explain.state_why", task=task, state=state, why=summarize_lines(told["reason"])))
+    task = f"[bold]{sanitize(explanation['plan_id'])}/{sanitize(explanation['task_id'])}[/]"
+    state = f"[bold]{out.code('state', explanation['state'])}[/]"
+    if explanation["reason"]:
+        out.say(out.text("explain.state_why", task=task, state=state, why=summarize_lines(explanation["reason"])))
     else:
         out.say(out.text("explain.state", task=task, state=state))
-    agent = f"[bold]{sanitize(told['agent_id'])}[/]"
-    if told["asked"]:
-        out.say(f"  {out.text('explain.asked', agent=agent, what=sanitize(told['asked'][:200]))}")
+    agent = f"[bold]{sanitize(explanation['agent_id'])}[/]"
+    if explanation["asked"]:
+        out.say(f"  {out.text('explain.asked', agent=agent, what=sanitize(explanation['asked'][:200]))}")
     else:
         out.say(f"  {out.text('explain.agent', agent=agent)}")
 
 
-def _tell_promise(out: CommandOutput, told: dict[str, Any]) -> None:
+def _tell_promise(out: CommandOutput, explanation: dict[str, Any]) -> None:
     """Print what done means for a task; of a foreign plan, what its messages show."""
-    if told["promised"]:
-        out.say(f"  {out.text('explain.derived' if told['promised']['derived'] else 'explain.promised')}")
-        for criterion in told["promised"]["criteria"]:
+    if explanation["promised"]:
+        out.say(f"  {out.text('explain.derived' if explanation['promised']['derived'] else 'explain.promised')}")
+        for criterion in explanation["promised"]["criteria"]:
             out.say(f"    · {sanitize(criterion['description'])}")
-        for point in told["promised"].get("left_open", ()):
+        for point in explanation["promised"].get("left_open", ()):
             out.say(f"    [yellow]![/] {sanitize(point)}")
     else:
-        _tell_messages(out, told)
+        _tell_messages(out, explanation)
 
 
-def _tell_given(out: CommandOutput, told: dict[str, Any]) -> None:
+def _tell_given(out: CommandOutput, explanation: dict[str, Any]) -> None:
     """Print which files were chosen as inputs, and which commands were superseded."""
-    for choice in told.get("choices", ()):
+    for choice in explanation.get("choices", ()):
         tasks, rule = sanitize(", ".join(choice["of"])), sanitize(choice["pick"])
         words = out.text("explain.choice", name=sanitize(choice["input"]), tasks=tasks, rule=rule)
         out.say(f"  {words}")
-    for order in told.get("superseded", ()):
+    for order in explanation.get("superseded", ()):
         why = sanitize((order["why"] or "").removeprefix("SUPERSEDED: ")[:200])
         out.say(f"  {out.text('explain.superseded', command=sanitize(order['command_id']), why=why)}")
 
 
-def _tell_verdict(out: CommandOutput, told: dict[str, Any]) -> None:
+def _tell_verdict(out: CommandOutput, explanation: dict[str, Any]) -> None:
     """Print the engine's verdict, and the branch that it chose."""
-    verdict = told["verdict"]
+    verdict = explanation["verdict"]
     if verdict is not None:
         if verdict["fulfilled"]:
             words = f"[green]{out.text('explain.fulfilled')}[/]"
@@ -146,16 +150,16 @@ def _tell_verdict(out: CommandOutput, told: dict[str, Any]) -> None:
         if verdict["unverified"]:
             mark, names = f"[yellow]{out.text('remark.unproven')}[/]", sanitize(", ".join(verdict["unverified"]))
             out.say(f"  {out.text('explain.unverified', mark=mark, names=names)}")
-    if told.get("branch"):
-        tasks = sanitize(", ".join(told["branch"]["activate"]))
-        out.say(f"  {out.text('explain.branch', when=sanitize(told['branch']['when']), tasks=tasks)}")
+    if explanation.get("branch"):
+        tasks = sanitize(", ".join(explanation["branch"]["activate"]))
+        out.say(f"  {out.text('explain.branch', when=sanitize(explanation['branch']['when']), tasks=tasks)}")
 
 
 def _describe_sandbox(out: CommandOutput, tier: str | None) -> str:
     """Return the sandbox of an attempt; nothing for attempts on other machines."""
     if tier == "plain":
-        return f", [yellow]{out.text('explain.no_sandbox')}[/]"
-    return f", {out.text('explain.sandbox', tier=sanitize(tier))}" if tier else ""
+        return out.join(("", f"[yellow]{out.text('explain.no_sandbox')}[/]"))
+    return out.join(("", out.text("explain.sandbox", tier=sanitize(tier)))) if tier else ""
 
 
 def _tell_attempt(out: CommandOutput, turn: dict[str, Any]) -> None:
@@ -166,14 +170,15 @@ def _tell_attempt(out: CommandOutput, turn: dict[str, Any]) -> None:
         "explain.attempt",
         command=sanitize(turn["command_id"]),
         number=turn["attempt"],
-        how=turn["how"],
+        how=out.code("ending", turn["how"]),
         seconds=usage["duration_s"],
         where=_describe_sandbox(out, turn.get("sandbox")),
     )
-    used = ", ".join(
+    used = out.join(
         part for part in (describe_usage(out, usage, timed=False), sanitize(str(usage.get("model") or ""))) if part
     )
-    out.say(f"  {head}{f' ({used})' if used else ''}; {summarize_lines(result, 200)}")
+    head = f"  {head}{f' ({used})' if used else ''}"
+    out.say(out.join((head, summarize_lines(result, 200)), ";"))
     lines = [line for line in result.splitlines() if line.strip()]
     for line in lines[-LINES:] if len(lines) > 2 else ():
         out.say(f"    [dim]│[/] {sanitize(line)}")
@@ -233,23 +238,23 @@ def _tell_check(out: CommandOutput, check: dict[str, Any]) -> None:
         notes.append(out.text("explain.seen", at=check["seen_at"], whom=check["seen_for"]))
     notes += [f"{picture['name']}.png {picture['sha256']}" for picture in check.get("pictures") or ()]
     detail = f": {sanitize(check['detail'][:160])}" if check.get("detail") else ""
-    out.say(f"    {mark} {sanitize(check['id'])} ({sanitize(', '.join(notes))}){detail}")
+    out.say(f"    {mark} {sanitize(check['id'])} ({sanitize(out.join(notes))}){detail}")
     if not check["passed"] and check.get("output"):
         tell_check_output(out, check["output"], "      ")
 
 
-def _tell_messages(out: CommandOutput, told: dict[str, Any]) -> None:
+def _tell_messages(out: CommandOutput, explanation: dict[str, Any]) -> None:
     """Print what is known of a task of a plan that the engine does not run."""
     out.say(f"  {out.text('explain.not_engine')}")
-    command = told["command"]
+    command = explanation["command"]
     if command:
         name, state = sanitize(command["command_id"]), out.code("delivery", command["state"])
         words = out.text("explain.command", command=name, state=state)
         if command["receipt"]:
             words = out.text("explain.command_receipt", command=name, state=state, receipt=command["receipt"])
         out.say(f"  {words}")
-    if told["running"]:
-        out.say(f"  {out.text('explain.attempt_runs', number=told['attempt'])}")
-    for output in told["outputs"]:
+    if explanation["running"]:
+        out.say(f"  {out.text('explain.attempt_runs', number=explanation['attempt'])}")
+    for output in explanation["outputs"]:
         name, message = f"[bold]{sanitize(output['name'])}[/]", sanitize(output["message_id"])
         out.say(f"  {out.text('explain.made', name=name, message=message)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -181,7 +181,7 @@ class LivePlanView:
             return
         standing = out.translate(self._ordered(standing))
         result = "interrupted" if standing.get("interrupted") else standing["result"]
-        counts = ", ".join(_count_state(out, count, what) for what, count in standing["counts"].items() if count)
+        counts = out.join(_count_state(out, count, what) for what, count in standing["counts"].items() if count)
         took = describe_usage(out, standing.get("usage"), timed=False)
         lasted = out.text("time.seconds", seconds=time.monotonic() - self._began)
         summary = join_clauses(out, counts, lasted, took)
@@ -267,7 +267,9 @@ class LivePlanView:
             while candidates and sum(map(len, tasks.values())) + 1 > room:
                 tasks.pop(candidates.pop())
                 left_out.append(board)
-        hidden = ", ".join(_count_state(self._out, left_out.count(board), board) for board in dict.fromkeys(left_out))
+        hidden = self._out.join(
+            _count_state(self._out, left_out.count(board), board) for board in dict.fromkeys(left_out)
+        )
         more = [f"[dim]{self._out.text('run.hidden', tasks=hidden)}[/]"] if left_out else []
         return [*head, *(line for lines in tasks.values() for line in lines), *more, *foot]
 
@@ -295,7 +297,7 @@ class LivePlanView:
         short = width < _NARROW
         used = _usage_so_far(task)
         parts = [_describe_round(out, activity, short=short)] if activity else []
-        parts += [describe_duration(out, self._elapsed(task)), *describe_cost(out, used, short=short)]
+        parts += [describe_duration(out, _measure_elapsed(task, self._working)), *describe_cost(out, used, short=short)]
         name = f"[bold]{sanitize_line(task['task_id'])}[/]" if short and task["task_id"] else _name(task)
         lines = [f"[{colour}]{sign}[/] {name}  [dim]{' · '.join(part for part in parts if part)}[/]"]
         if activity is None:
@@ -305,13 +307,6 @@ class LivePlanView:
         request = sanitize_line(task["request_id"] or "")
         asks = f" [cyan]→[/] 'agenttalk answer {request}'" if request else ""
         return [*lines, f"    {describe_doing(out, task)}{asks}{lasts}"]
-
-    def _elapsed(self, task: dict[str, Any]) -> float:
-        """Return how long a task has been worked on, the current attempt included."""
-        began = self._working.get(task["task_id"], time.monotonic())
-        now = _seconds_since(task.get("since"))
-        before: float = (task.get("usage") or {}).get("duration_s", 0.0)
-        return before + (now if now is not None else time.monotonic() - began)
 
 
 def can_draw() -> bool:
@@ -342,6 +337,14 @@ def _describe_refusal(out: CommandOutput, refusal: dict[str, Any]) -> str:
     if by == "engine":
         return out.text("run.refused_round", number=number, why=why)
     return out.text("run.refused_round_by", number=number, by=by, why=why)
+
+
+def _measure_elapsed(task: dict[str, Any], working: Mapping[str, float]) -> float:
+    """Return how long a task has been worked on, the current attempt included. `working` says since when."""
+    began = working.get(task["task_id"], time.monotonic())
+    now = _seconds_since(task.get("since"))
+    before: float = (task.get("usage") or {}).get("duration_s", 0.0)
+    return before + (now if now is not None else time.monotonic() - began)
 
 
 def _seconds_since(at: str | None) -> float | None:
@@ -435,7 +438,7 @@ def describe_gate(out: CommandOutput, gate: dict[str, Any]) -> str:
 
 def join_clauses(out: CommandOutput, *clauses: str) -> str:
     """Return the clauses of one sentence, without those that are empty."""
-    return ("；" if out.locale == "zh" else "; ").join(filter(None, clauses))  # noqa: RUF001 - Chinese punctuation
+    return out.join(filter(None, clauses), ";")
 
 
 def describe_usage(out: CommandOutput, usage: dict[str, Any] | None, *, timed: bool = True) -> str:
@@ -447,7 +450,7 @@ def describe_usage(out: CommandOutput, usage: dict[str, Any] | None, *, timed: b
     parts += [out.text("cli.no_price", model=sanitize(str(usage["unpriced"])))] if usage.get("unpriced") else []
     calls = usage.get("tool_calls")
     parts += [out.count(calls, "tool call")] if calls else []
-    return ", ".join(parts)
+    return out.join(parts)
 
 
 def describe_duration(out: CommandOutput, seconds: float) -> str:

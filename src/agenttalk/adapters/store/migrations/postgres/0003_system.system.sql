@@ -86,3 +86,34 @@ CREATE TABLE day_limits (
     by text NOT NULL,
     at text NOT NULL
 );
+
+-- Machines that run agents. The key tells a worker's own tokens from others; there is no shared secret.
+CREATE TABLE workers (
+    id text PRIMARY KEY,
+    name text NOT NULL,
+    pool text NOT NULL,
+    labels text NOT NULL,
+    public_key text NOT NULL,
+    facts bytea NOT NULL,
+    state text NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'draining', 'quarantined', 'removed')),
+    failures integer NOT NULL DEFAULT 0,
+    reason text NOT NULL DEFAULT '',
+    at text NOT NULL
+);
+
+-- Tokens with which a worker can enrol, by their hash. Each is good once.
+CREATE TABLE worker_invitations (
+    hash text PRIMARY KEY,
+    pool text NOT NULL,
+    labels text NOT NULL,
+    at text NOT NULL,
+    expires_at text NOT NULL,
+    worker text NOT NULL DEFAULT ''
+);
+CREATE INDEX worker_invitations_expiring ON worker_invitations (expires_at);
+
+-- Pools that were paused once.
+CREATE TABLE worker_pools (
+    pool text PRIMARY KEY,
+    paused integer NOT NULL
+);

@@ -86,3 +86,34 @@ CREATE TABLE day_limits (
     by TEXT NOT NULL,
     at TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Machines that run agents. The key tells a worker's own tokens from others; there is no shared secret.
+CREATE TABLE workers (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    pool TEXT NOT NULL,
+    labels TEXT NOT NULL,
+    public_key TEXT NOT NULL,
+    facts BLOB NOT NULL,
+    state TEXT NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'draining', 'quarantined', 'removed')),
+    failures INTEGER NOT NULL DEFAULT 0,
+    reason TEXT NOT NULL DEFAULT '',
+    at TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Tokens with which a worker can enrol, by their hash. Each is good once.
+CREATE TABLE worker_invitations (
+    hash TEXT PRIMARY KEY,
+    pool TEXT NOT NULL,
+    labels TEXT NOT NULL,
+    at TEXT NOT NULL,
+    expires_at TEXT NOT NULL,
+    worker TEXT NOT NULL DEFAULT ''
+) STRICT, WITHOUT ROWID;
+CREATE INDEX worker_invitations_expiring ON worker_invitations (expires_at);
+
+-- Pools that were paused once.
+CREATE TABLE worker_pools (
+    pool TEXT PRIMARY KEY,
+    paused INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,344 @@
+"""Syncs of workers: each carries the whole state both ways, and offers, stops and acknowledgements follow from it.
+
+What an engine keeps here of workers it can forget: the claims of attempts are rows, and workers tell the rest again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, TypedDict
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import AgentId
+from agenttalk.contracts.errors import Code, MachineError, UsageError
+from agenttalk.contracts.worker import (
+    PROTOCOL,
+    AttemptName,
+    AttemptReport,
+    DesiredAttempt,
+    JobInput,
+    RepositoryBase,
+    SyncAnswer,
+    SyncRequest,
+    WorkerJob,
+    WorkerState,
+)
+from agenttalk.engine.agents.offers import AttemptOffer
+from agenttalk.engine.agents.remote import RemoteAgents, address_of
+from agenttalk.engine.core import access
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.engine.fleet.workers import Workers, require_protocol, to_standing
+from agenttalk.ports.agents import Job
+from agenttalk.ports.statements.fleet import WorkerRow
+from agenttalk.rules.agents.progress_notes import Note
+from agenttalk.rules.checks import hidden_checks
+from agenttalk.rules.core.tokens import TokenSubject
+from agenttalk.rules.fleet.assignment import (
+    WorkerNeeds,
+    WorkerStanding,
+    needs_of,
+    pick_offers,
+)
+from agenttalk.rules.fleet.liveness import LeaseTiming, Liveness, judge_liveness
+from agenttalk.rules.proof.performance import Performance
+
+LONGEST_WAIT: Final = 20.0
+"""Seconds for which an engine may wait with its answer."""
+
+
+_SETTLE: Final = 0.2
+"""Seconds until an attempt that has ended in this process has ended in the store, too."""
+
+
+class WorkerView(TypedDict):
+    """A worker, as people see it."""
+
+    id: str
+    name: str
+    pool: str
+    labels: list[str]
+    state: WorkerState
+    reason: str
+    liveness: Liveness
+    paused: bool
+    slots: int
+    attempts: list[str]
+    failures: int
+    facts: dict[str, Any]
+
+
+@dataclass(slots=True)
+class SeenWorker:
+    """What this process has heard of a worker."""
+
+    heard: float = float("-inf")
+    """When, by the clock of the loop."""
+    hanging: int = 0
+    """Requests of it that wait for their answer."""
+    slots: int = 0
+    draining: bool = False
+    attempts: tuple[AttemptReport, ...] = ()
+
+
+@dataclass(slots=True)
+class _Turn:
+    """What one sync found out, besides what every answer says."""
+
+    acknowledged: list[str] = field(default_factory=list)
+
+
+class FleetAgents:
+    """Leaves jobs to agents elsewhere, and counts how those of workers ended. Implements `Performer`."""
+
+    def __init__(self, agents: RemoteAgents, workers: Workers) -> None:
+        self._agents = agents
+        self._workers = workers
+
+    async def perform(self, job: Job) -> Performance:
+        """Offer a job, and wait for its result."""
+        performance = await self._agents.perform(job)
+        if job.profile.pool is not None:
+            worker = await self._agents.find_worker(job)
+            if worker:
+                await self._workers.count_ending(worker, performance.how)
+        return performance
+
+
+class WorkerSync:
+    """Answers workers."""
+
+    def __init__(self, deps: Deps, agents: RemoteAgents, report: Callable[[TaskName, Note, Caller], object]) -> None:
+        """`report` takes what an attempt tells of itself."""
+        self._deps = deps
+        self._agents = agents
+        self._report = report
+        self._timing = LeaseTiming(deps.limits.worker_ttl_seconds)
+        self.workers = Workers(deps)
+        self._seen: dict[str, SeenWorker] = {}
+
+    async def sync(self, worker: str, request: SyncRequest) -> SyncAnswer:
+        """Take the state of a worker, and answer with what is wanted of it. Waits for news if there is none.
+
+        Raises UsageError for a worker that was removed, or speaks another version.
+        """
+        require_protocol(request.protocol)
+        row, seen = await self._find(worker), self._seen.setdefault(worker, SeenWorker())
+        if request.facts is not None:
+            await self.workers.keep_facts(row, request.facts)
+            row = await self._find(worker)
+        loop, turn = asyncio.get_running_loop(), _Turn()
+        wait = min(request.wait_seconds, LONGEST_WAIT, self._timing.renew if request.attempts else LONGEST_WAIT)
+        deadline = loop.time() + wait
+        self._hear(seen, request)
+        for report in request.attempts:
+            await self._take_report(row, report, turn)
+        with self._hanging(seen):
+            while True:
+                news = self._agents.offers.news
+                answer = await self._answer(row, seen, request, turn)
+                left = deadline - loop.time()
+                if left <= 0 or turn.acknowledged or answer.offers or any(map(_is_news, answer.desired)):
+                    return answer
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(min(left, self._find_recheck(request))):
+                        await news.wait()
+                row = await self._find(worker)
+
+    def _find_recheck(self, request: SyncRequest) -> float:
+        """Return the seconds after which the answer may be another without news.
+
+        What was offered to a worker that does not react is anyone's then. And what has just ended here ends in the
+        store a moment later.
+        """
+        settled = all(self._agents.offers.find(_task(each)) is not None for each in request.attempts)
+        return self._timing.suspect if settled else min(_SETTLE, self._timing.suspect)
+
+    async def _find(self, worker: str) -> WorkerRow:
+        row = await self.workers.find(worker)
+        if row is None:
+            hint = "enrol it again, with a new invitation"
+            raise UsageError(Code.TOKEN_REFUSED, "this worker was removed", hint=hint)
+        return row
+
+    def _hear(self, seen: SeenWorker, request: SyncRequest) -> None:
+        seen.heard = asyncio.get_running_loop().time()
+        seen.slots, seen.draining, seen.attempts = request.slots, request.draining, request.attempts
+
+    @contextmanager
+    def _hanging(self, seen: SeenWorker) -> Iterator[None]:
+        seen.hanging += 1
+        try:
+            yield
+        finally:
+            seen.hanging -= 1
+            seen.heard = asyncio.get_running_loop().time()
+
+    async def _take_report(self, row: WorkerRow, report: AttemptReport, turn: _Turn) -> None:
+        """Take what a worker tells of an attempt: that it accepts it, how far it is, its result, or its loss."""
+        offer = self._agents.offers.find_for_worker(_task(report), report.epoch)
+        if offer is not None and report.phase == "accepted" and offer.offered_to == row.id:
+            await self._agents.accept(offer, row.id)
+        if offer is not None and offer.worker == row.id:
+            offer.hear()
+            if report.phase == "gone":
+                offer.give_up(row.name)
+            elif offer.is_news(report.notes):
+                caller = Caller("agent", offer.job.agent_id, _subject(report))
+                self._report(_task(report), Note(report.usage, report.progress[:500]), caller)
+        if report.result is not None and await self._is_stored(row, report):
+            turn.acknowledged.append(report.result.sha256)
+
+    async def _is_stored(self, row: WorkerRow, report: AttemptReport) -> bool:
+        """Store a result. Whether the worker may forget it: it is stored, or does not count any more."""
+        caller = await access.identify_as_worker_attempt(self._deps, row.id, _subject(report))
+        if caller is None or report.result is None:
+            return True
+        try:
+            await self._agents.finish(_task(report), caller, {"performance": report.result.performance})
+        except MachineError:  # this engine is starting or ending: the next sync brings it again
+            return False
+        except UsageError:  # it comes too late, or another result came first
+            return True
+        return True
+
+    async def _answer(self, row: WorkerRow, seen: SeenWorker, request: SyncRequest, turn: _Turn) -> SyncAnswer:
+        desired = [await self._decide(row, report) for report in request.attempts]
+        return SyncAnswer(
+            protocol=PROTOCOL,
+            time=self._deps.stamp(),
+            ttl_seconds=self._timing.ttl,
+            state=row.state,
+            offers=tuple(await self._offer(row, seen, request)),
+            desired=tuple(desired),
+            acknowledged=tuple(turn.acknowledged),
+        )
+
+    async def _decide(self, row: WorkerRow, report: AttemptReport) -> DesiredAttempt:
+        """Decide what a worker does with an attempt that it has."""
+        name = _attempt_fields(report)
+        offer = self._agents.offers.find_for_worker(_task(report), report.epoch)
+        if offer is not None and offer.worker == row.id:
+            job = self._describe(offer) if report.phase == "accepted" else None
+            return DesiredAttempt(**name, do="run", job=job)
+        if offer is None and await self._is_kept(row, report):
+            return DesiredAttempt(**name, do="run")
+        return DesiredAttempt(**name, do="stop", why="the attempt is over, or belongs to another worker")
+
+    def _describe(self, offer: AttemptOffer) -> WorkerJob:
+        """Describe everything that a worker needs for an attempt."""
+        job, address = offer.job, address_of(offer.job)
+        prepare = job.repo.prepare if job.repo is not None else None
+        return WorkerJob(
+            agent_id=AgentId(job.agent_id),
+            lease=job.lease,
+            attempt=job.attempt,
+            profile=job.profile,
+            command=hidden_checks.hide_command(job.command),
+            prompt=self._deps.secret_guard.secrets.redact(job.prompt),
+            root=str(self._deps.root.path.absolute()),
+            timeout_seconds=job.timeout,
+            inputs=tuple(
+                JobInput(name=each.input_name, path=each.path, sha256=each.sha256, size=each.size)
+                for each in job.inputs
+            ),
+            outputs=job.outputs,
+            types=dict(job.types),
+            repository=RepositoryBase(**address, prepare=prepare or "") if address is not None else None,
+        )
+
+    async def _is_kept(self, row: WorkerRow, report: AttemptReport) -> bool:
+        """Whether the store says that the worker has an attempt which this engine does not take care of yet."""
+        if self._agents.offers.find(_task(report)) is not None:
+            return False
+        return await access.identify_as_worker_attempt(self._deps, row.id, _subject(report)) is not None
+
+    async def _offer(self, row: WorkerRow, seen: SeenWorker, request: SyncRequest) -> list[AttemptName]:
+        """Offer a worker what it can do. What it was offered before and does not report is anyone's again."""
+        now, listed = asyncio.get_running_loop().time(), {_task(each) for each in request.attempts}
+        waiting: list[tuple[AttemptOffer, WorkerNeeds]] = []
+        for offer in self._agents.offers.list_for_workers():
+            if offer.offered_to == row.id and offer.task not in listed:
+                offer.offer_to("")
+            needs = needs_of(offer.job.profile)
+            free = not offer.offered_to or now - offer.offered_at >= self._timing.suspect
+            if needs is not None and free:
+                waiting.append((offer, needs))
+        if not waiting:
+            return []
+        busy = sum(1 for each in request.attempts if each.phase not in {"ended", "gone"})
+        standing = await self._stand(row, seen, free=request.slots - busy)
+        picked = [waiting[place][0] for place in pick_offers([needs for _, needs in waiting], standing)]
+        for offer in picked:
+            offer.offer_to(row.id)
+        return [AttemptName(**_offer_fields(offer)) for offer in picked]
+
+    async def _stand(self, row: WorkerRow, seen: SeenWorker, *, free: int) -> WorkerStanding:
+        paused = await self.workers.list_paused_pools()
+        return to_standing(row, paused, liveness=self._judge(seen), free=free, drains=seen.draining)
+
+    def _judge(self, seen: SeenWorker) -> Liveness:
+        if seen.hanging:
+            return "online"
+        return judge_liveness(asyncio.get_running_loop().time() - seen.heard, self._timing)
+
+    async def describe(self) -> list[WorkerView]:
+        """Describe all workers."""
+        found: list[WorkerView] = []
+        for row in await self.workers.list_all():
+            seen = self._seen.get(row.id, SeenWorker())
+            standing = await self._stand(row, seen, free=seen.slots)
+            running = (
+                [f"{each.plan_id}/{each.task_id}" for each in seen.attempts] if standing.liveness != "lost" else []
+            )
+            found.append(
+                {
+                    "id": row.id,
+                    "name": row.name,
+                    "pool": row.pool,
+                    "labels": sorted(standing.labels),
+                    "state": standing.state,
+                    "reason": row.reason,
+                    "liveness": standing.liveness,
+                    "paused": standing.paused,
+                    "slots": seen.slots,
+                    "attempts": running,
+                    "failures": row.failures,
+                    "facts": _read_object(bytes(row.facts)),
+                }
+            )
+        return found
+
+    def wake(self) -> None:
+        """Make the answers that wait anew: the state of a worker or a pool was changed."""
+        self._agents.offers.wake()
+
+
+def _is_news(desired: DesiredAttempt) -> bool:
+    return desired.do == "stop" or desired.job is not None
+
+
+def _read_object(data: bytes) -> dict[str, Any]:
+    found: Any = wire.read(data)
+    return dict(found)
+
+
+def _task(name: AttemptName) -> TaskName:
+    return TaskName(name.board, name.plan_id, name.task_id)
+
+
+def _subject(name: AttemptName) -> TokenSubject:
+    return TokenSubject(name.board, name.plan_id, name.task_id, name.epoch)
+
+
+def _attempt_fields(name: AttemptName) -> dict[str, Any]:
+    return {"board": name.board, "plan_id": name.plan_id, "task_id": name.task_id, "epoch": name.epoch}
+
+
+def _offer_fields(offer: AttemptOffer) -> dict[str, Any]:
+    job = offer.job
+    return {"board": job.board, "plan_id": job.plan_id, "task_id": job.task_id, "epoch": job.epoch}

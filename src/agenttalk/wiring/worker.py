@@ -1,0 +1,184 @@
+"""Assembles and runs a worker: a root of its own, the usual performers, and the link to its engine."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import httpx2
+
+from agenttalk.adapters import sandbox
+from agenttalk.adapters.drivers import landlock
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.script import ScriptDriver
+from agenttalk.adapters.engine_link import HttpEngineLink
+from agenttalk.adapters.proving.worker_trees import WorkerTrees
+from agenttalk.adapters.result_spool import FileSpool
+from agenttalk.adapters.signatures import WorkerKey
+from agenttalk.contracts.agent import Tier
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, MachineError, UsageError
+from agenttalk.contracts.worker import PROTOCOL, Enrolled, Enrolment, WorkerFacts
+from agenttalk.engine.agents.registry import make_performers
+from agenttalk.engine.fleet.worker_process import WorkerProcess
+from agenttalk.rules.agents import cli_table
+from agenttalk.wiring.machine import SystemClock
+from agenttalk.wiring.root import open_root
+
+_KEY: Final = "worker.key"
+_IDENTITY: Final = "worker.json"
+_SPOOL: Final = "spool"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """How a worker is started."""
+
+    server: str
+    folder: Path
+    """Its own folder: its key, its root, and what it did not hand in yet."""
+    token: str = ""
+    """The token of its invitation, for the first start."""
+    name: str = ""
+    slots: int = 1
+    once: bool = False
+    """Whether it ends after its first attempts."""
+
+
+async def run_worker(options: WorkerOptions, tell: Callable[[Enrolled], None]) -> None:
+    """Run a worker until it is drained. SIGTERM and Ctrl-C drain it, the second time they end it at once.
+
+    `tell` gets who it is. Raises UsageError when it is not enrolled, MachineError when one runs in the folder already.
+    """
+    options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _locked(options.folder):
+        root = options.folder / "root"
+        for each in (root / "agents", root / "system_runtime"):
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        key = WorkerKey.load(options.folder / _KEY)
+        processes = LocalProcesses()
+        driver = ScriptDriver(processes)
+        async with _connect(options.server, key) as link, open_root(root, hidden=(options.folder / _KEY,)) as deps:
+            performers = make_performers(deps, driver, lambda: None, dict(os.environ))
+            facts = measure_facts(sorted(performers))
+            own = await _enrol(options, key, link, facts)
+            link.identify(own.worker)
+            tell(own)
+            trees = WorkerTrees(root, deps.clock)
+            worker = WorkerProcess(
+                deps,
+                performers,
+                processes,
+                link,
+                trees,
+                FileSpool(options.folder / _SPOOL),
+                facts,
+                slots=options.slots,
+                monotonic=read_boot_clock,
+            )
+            try:
+                await _run_until_signal(worker)
+            finally:
+                await trees.close()
+
+
+def read_boot_clock() -> float:
+    """Read the clock of this machine that goes on while it sleeps. It cannot be set."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def measure_facts(drivers: list[str]) -> WorkerFacts:
+    """Measure what works on this machine."""
+    sandboxes: list[Tier] = []
+    if not landlock.describe_problem():
+        sandboxes.append("landlock")
+    if not sandbox.describe_problem(sandbox.find_bubblewrap()):
+        sandboxes.append("bubblewrap")
+    programs = [name for name, agent in cli_table.TABLE.items() if agent.program and shutil.which(agent.program)]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1024 * 1024)
+    return WorkerFacts(
+        version=version("agenttalk"),
+        machine=_hash_machine(),
+        system=f"{platform.system()} {platform.machine()}",
+        cores=os.cpu_count() or 1,
+        memory_mib=memory,
+        sandboxes=tuple(sandboxes),
+        drivers=tuple(drivers),
+        programs=tuple(programs),
+    )
+
+
+def _hash_machine() -> str:
+    """Return a name of this machine that stays the same and gives nothing away."""
+    for path in (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id")):
+        if path.exists() and (found := path.read_bytes().strip()):
+            return hashlib.sha256(b"agenttalk worker\n" + found).hexdigest()[:16]
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:16]
+
+
+@asynccontextmanager
+async def _connect(server: str, key: WorkerKey) -> AsyncIterator[HttpEngineLink]:
+    if not server.startswith(("http://", "https://")):
+        hint = "such as --server https://work.example.org"
+        raise UsageError(Code.OPTION_INVALID, f"{server[:200]!r} is not the address of an engine", hint=hint)
+    secure = await asyncio.to_thread(httpx2.create_ssl_context) if server.startswith("https:") else False
+    async with httpx2.AsyncClient(verify=secure, trust_env=False, follow_redirects=False) as client:
+        yield HttpEngineLink(client, server, key.sign, SystemClock().now)
+
+
+async def _enrol(options: WorkerOptions, key: WorkerKey, link: HttpEngineLink, facts: WorkerFacts) -> Enrolled:
+    """Return who the worker is at this engine. The first start enrols it."""
+    path = options.folder / _IDENTITY
+    known = wire.read(path.read_bytes()) if path.exists() else None
+    if isinstance(known, dict) and known.get("server") == options.server and not options.token:
+        return Enrolled.from_json(known["enrolled"])
+    if not options.token:
+        hint = "make an invitation with 'agenttalk worker invite', and name its token with --enrol"
+        raise UsageError(Code.TOKEN_REFUSED, f"this worker is not enrolled at {options.server}", hint=hint)
+    name = options.name or "".join(char if char.isalnum() or char in "-_" else "-" for char in platform.node())
+    enrolment = Enrolment(protocol=PROTOCOL, name=name or "worker", public_key=key.public, facts=facts)
+    enrolled = await link.enrol(options.token, enrolment)
+    new = path.with_suffix(".new")
+    new.write_bytes(wire.write({"server": options.server, "enrolled": enrolled.as_json()}))
+    new.replace(path)
+    return enrolled
+
+
+async def _run_until_signal(worker: WorkerProcess) -> None:
+    stop, count = asyncio.Event(), 0
+
+    def end() -> None:
+        nonlocal count
+        count += 1
+        if count == 1:
+            worker.drain()
+        else:
+            stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end)
+    await worker.run(stop)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    with (folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            message = f"a worker runs in {folder} already"
+            raise MachineError(Code.ENGINE_RUNNING, message, hint="give each worker a folder of its own") from error
+        yield

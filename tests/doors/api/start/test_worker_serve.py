@@ -1,0 +1,168 @@
+"""`agenttalk worker` and an engine as processes: over HTTP, in a repository, through `kill -9` of each."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenttalk.contracts.planfile import reader
+from agenttalk.doors.cli.core import engine_client
+from agenttalk.rules.planfile.compiler import compile_plan
+from doors.api.enginekit import clean, engine, read_object, until
+from kits.provekit import git, repository
+
+PLAN = """
+plan_id: shop
+workspace: {{repo: {repo}}}
+agents:
+  far:
+    driver: script
+    argv: ["{python}", -c, "{text}"]
+    pool: agents
+tasks:
+  - id: hours
+    agent: far
+    prompt: We open at eight.
+    workspace: repo
+    promise:
+      objective: It says eight.
+      acceptance: [{{id: a, description: It says eight., evidenceRequired: [says]}}]
+      checks: [{{id: says, kind: run, run: grep -q eight hours}}]
+"""
+WRITES = "open('hours', 'w').write('eight'); print('wrote it')"
+
+
+def submit(root: Path, repo: Path, text: str = WRITES) -> Any:
+    plan = PLAN.format(repo=repo, python=sys.executable, text=text)
+    compiled = compile_plan(reader.read_plan_file(plan.encode(), yaml=True))
+    assert compiled.problems == ()
+    client = engine_client.connect_to_running_engine(root)
+    assert client is not None
+    profiles = {name: each.as_json() for name, each in compiled.profiles.items()}
+    body = {"dag": compiled.dag.as_json(), "manifest": compiled.manifest.as_json(), "profiles": profiles}
+    until(lambda: client.get("/readyz")["ok"], "it is ready")
+    assert client.post("/api/plans", body)["new"]
+    return client
+
+
+def invited(client: Any) -> str:
+    token = "inv_token_that_is_long_enough_for_one"
+    client.post("/api/workers/invitations", {"pool": "agents", "token": token})
+    return token
+
+
+@contextmanager
+def worker(folder: Path, server: str, token: str = "") -> Iterator[subprocess.Popen[str]]:
+    options = ["--server", server, "--folder", str(folder), "--name", "one", "--json"]
+    options += ["--enrol", token] if token else []
+    with (folder.parent / "worker.log").open("a") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "agenttalk", "worker", *options],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=clean(),
+        )
+    try:
+        assert read_object(process)["pool"] == "agents"
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=300)
+
+
+def ended(client: Any) -> Any:
+    shown = client.get("/api/plans/shop")
+    return shown if shown["state"] == "ENDED" else None
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "root" / "agents").mkdir(parents=True)
+    return tmp_path / "root"
+
+
+def test_a_worker_works_on_the_plans_repository_over_http(root: Path, tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", {"hours": "nine\n"})
+    with engine(root, quick=True) as running:
+        client = submit(root, repo)
+        with worker(tmp_path / "w", running.told["http"], invited(client)) as process:
+            shown = until(lambda: ended(client), "the plan ends")
+            assert shown["result"] == "done"
+            until(lambda: client.get("/api/workers")["workers"][0]["attempts"] == [], "the worker has nothing any more")
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(300) == 0
+    assert git(repo, "show", "agenttalk/shop:hours") == "eight"
+    assert json.loads((tmp_path / "w" / "worker.json").read_text())["enrolled"]["pool"] == "agents"
+    assert (tmp_path / "w" / "worker.key").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.rest
+def test_the_work_is_done_once_through_the_death_of_the_worker_and_of_the_engine(root: Path, tmp_path: Path) -> None:
+    repo, runs, go = repository(tmp_path / "repo", {"hours": "nine\n"}), tmp_path / "runs", tmp_path / "go"
+    text = (
+        f"import os, time; open('{runs}', 'a').write('x'); "
+        f"[time.sleep(0.02) for _ in iter(lambda: os.path.exists('{go}'), True)]; {WRITES}"
+    )
+    with engine(root) as first:
+        client = submit(root, repo, text)
+        server = first.told["http"]
+        with worker(tmp_path / "w", server, invited(client)) as process:
+            until(lambda: runs.exists() and runs.read_text() == "x", "the agent runs")
+            process.send_signal(signal.SIGKILL)
+            process.wait(300)
+        with worker(tmp_path / "w", server):
+            until(lambda: runs.read_text() == "xx", "it runs again, under a new epoch")
+            assert first.ended(signal.SIGKILL) != 0
+            port = server.rpartition(":")[2]
+            (root / "agenttalk.toml").write_text(f"[server]\nport = {port}\n")
+            go.touch()
+            with engine(root, "--port", port):
+                again = engine_client.connect_to_running_engine(root)
+                assert again is not None
+                shown = until(lambda: ended(again), "the plan ends")
+                assert (shown["result"], runs.read_text()) == ("done", "xx")
+    assert git(repo, "show", "agenttalk/shop:hours") == "eight"
+    assert not any(str(go).encode() in (path / "cmdline").read_bytes() for path in _own_processes())
+
+
+@pytest.mark.rest
+def test_a_worker_that_stood_still_for_too_long_does_not_hand_in_what_it_had(root: Path, tmp_path: Path) -> None:
+    (root / "agenttalk.toml").write_text("[limits]\nworker_ttl_seconds = 6\n")
+    repo, runs, go = repository(tmp_path / "repo", {"hours": "nine\n"}), tmp_path / "runs", tmp_path / "go"
+    text = (
+        f"import os, time; open('{runs}', 'a').write('x'); "
+        f"[time.sleep(0.02) for _ in iter(lambda: os.path.exists('{go}'), True)]; {WRITES}"
+    )
+    with engine(root, quick=True) as running:
+        client = submit(root, repo, text)
+        with worker(tmp_path / "w", running.told["http"], invited(client)) as process:
+            until(runs.exists, "the agent runs")
+            process.send_signal(signal.SIGSTOP)
+            until(lambda: client.get("/api/plans/shop")["tasks"][0]["retries"] >= 1, "the engine gives it up")
+            go.touch()
+            process.send_signal(signal.SIGCONT)
+            shown = until(lambda: ended(client), "the plan ends")
+            assert shown["result"] == "done"
+            assert len(runs.read_text()) == shown["tasks"][0]["attempt"] >= 2
+    assert git(repo, "show", "agenttalk/shop:hours") == "eight"
+
+
+def _own_processes() -> Iterator[Path]:
+    """Processes of this user that can still be read."""
+    for path in Path("/proc").iterdir():
+        if path.name.isdecimal() and int(path.name) != os.getpid():
+            try:
+                (path / "cmdline").read_bytes()
+            except OSError:
+                continue
+            yield path
