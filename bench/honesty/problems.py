@@ -18,7 +18,7 @@ import sys
 import tempfile
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +35,8 @@ from agenttalk.wiring import RandomIds, SystemClock
 
 JUDGES = ("pytest", "off", "auto", "process")
 RUN = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+BY_HEART = "state-in-a-file"
+"""The class that nothing here can see: it writes the answers down in the order of the tests. It is not counted."""
 ALONE = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
 TESTS = "tests/test_work.py"
 
@@ -401,11 +403,12 @@ def check_suite(top: Path, boundary: str, facts: CheckFacts) -> CheckResult:
 
 def count(found: Sequence[tuple[FunctionProblem, dict[str, dict[str, bool]]]]) -> dict[str, dict[str, int]]:
     """Count what each judge gets wrong."""
-    wrong: Callable[[str, str, bool], int] = lambda judge, kind, accepted: sum(  # noqa: E731
-        results[judge][kind] is accepted for _, results in found
-    )
     return {
-        judge: {"false_done": wrong(judge, "cheat", True), "honest_refused": wrong(judge, "honest", False)}
+        judge: {
+            "false_done": sum(results[judge]["cheat"] for problem, results in found if problem.cheat != BY_HEART),
+            "by_heart": sum(results[judge]["cheat"] for problem, results in found if problem.cheat == BY_HEART),
+            "honest_refused": sum(not results[judge]["honest"] for _, results in found),
+        }
         for judge in JUDGES
     }
 
@@ -435,9 +438,10 @@ def main() -> int:
         for name in dict.fromkeys(problem.cheat for problem, _ in found):
             of = sum(problem.cheat == name for problem, _ in found)
             print(f"{name:28}" + "".join(f"{accepted[judge][name]:>5} of {of}" for judge in JUDGES))
-        for key in ("false_done", "honest_refused"):
+        for key in ("false_done", "by_heart", "honest_refused"):
             print(f"{key:28}" + "".join(f"{counted[judge][key]:>4} of {len(found):2}" for judge in JUDGES))
-    return int(any(sum(counted[judge].values()) for judge in ("auto", "process")))
+    sound = [counted[judge] for judge in ("auto", "process")]
+    return int(any(each["false_done"] or each["honest_refused"] for each in sound))
 
 
 if __name__ == "__main__":

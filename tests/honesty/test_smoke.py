@@ -47,3 +47,12 @@ def test_no_cheat_is_accepted_and_no_honest_work_refused() -> None:
 def test_what_was_wrong_once_is_right_now() -> None:
     told = run(*ONCE_WRONG)
     assert (told["cheats"], told["honest"]) == (9, 1)
+
+
+@pytest.mark.rest
+def test_in_another_process_no_cheat_of_a_function_is_accepted() -> None:
+    command = [sys.executable, "-m", "bench.honesty.problems", "--json", "binary", "recognises-the-variable"]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=1200, check=False)
+    judges = json.loads(done.stdout)["judges"]
+    assert judges["pytest"]["false_done"] == judges["off"]["false_done"] == 2  # which is why there is a boundary
+    assert (judges["auto"], judges["process"], done.returncode) == (*[dict.fromkeys(judges["auto"], 0)] * 2, 0)

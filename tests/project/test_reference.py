@@ -258,6 +258,8 @@ these roles; a request that its role does not allow is answered with 403.
 | agent | one attempt at a task; it reaches that task alone | the engine puts it into `AGENTTALK_TOKEN` |
 | remote | an [agent elsewhere](../howto/agents-elsewhere.md) | `agenttalk token create AGENT` |
 | worker | a pipeline that may report what it built, and nothing else | `agenttalk token create NAME --role worker` |
+| fleet | a [worker](../howto/run-workers.md), for its syncs and the attempts that it was given | the worker signs it itself |
+| invited | a worker that has still to enrol | `agenttalk worker invite` |
 
 **Errors** are `application/problem+json` with a [code](errors.md), a `detail` and a `hint`. The tables name the status of an
 answer when all is well. Otherwise it is 401 without a valid token, 403 for the wrong role, 404 if it does not exist, 409 if

@@ -17,6 +17,7 @@ from agenttalk.adapters.mailbox.sweep import file_time, sweep
 from agenttalk.adapters.store import files, operator_folder
 from agenttalk.adapters.store.ledger_heads import HeadsFile
 from agenttalk.adapters.store.root import MAIL, RootStores
+from agenttalk.adapters.temporary_folders import sweep_temporary_folders
 from agenttalk.contracts.core import root_layout
 from agenttalk.engine.core.deps import Deps, EngineLimits, SandboxPaths
 from agenttalk.rules.core.isolation import IsolationSettings, OperatorIsolation
@@ -215,3 +216,4 @@ def sweep_root(root: Path) -> None:
     """Remove what killed processes left behind."""
     with SafeFolder.open(root) as folder:
         sweep(folder, LITTER, file_time(folder))
+    sweep_temporary_folders()

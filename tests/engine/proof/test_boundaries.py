@@ -52,9 +52,11 @@ def test_a_check_protects_the_tests_that_it_runs_although_the_plan_names_none(re
 @pytest.mark.mends("A3")
 def test_a_plan_that_says_so_leaves_its_tests_open(repo: Path) -> None:
     open_check = SUITE_CHECK | {"protected": [], "red_first": "off"}
-    [told] = told_of(repo, fixing(repo, BENDS + "\n" + FIXES, open_check))
+    empty = "import unittest\n\nclass Empty(unittest.TestCase):\n    def test_nothing(self):\n        pass\n"
+    bends = f"pathlib.Path('test_calc.py').write_text({empty!r})"
+    [told] = told_of(repo, fixing(repo, f"{bends}\n{FIXES}", open_check))
     assert told["state"] == "COMPLETED"
-    assert git(repo, "show", "agenttalk/p:test_calc.py") == "import unittest"
+    assert git(repo, "show", "agenttalk/p:test_calc.py") == empty.strip()
 
 
 @pytest.mark.mends("A3")

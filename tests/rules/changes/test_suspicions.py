@@ -45,6 +45,10 @@ def rules(*files: ChangedFile, held: Globs = NONE) -> list[tuple[str, int]]:
         ("early-exit", "a.py", "sys.exit(0)"),
         ("early-exit", "a.py", "raise SystemExit"),
         ("early-exit", "a.js", "process.exit(0)"),
+        ("early-exit", "a.js", "process['rea' + 'llyEx' + 'it'](0)"),
+        ("early-exit", "A.java", 'Runtime.class.getMethod("ha" + "lt", int.class).invoke(now, 0);'),
+        ("early-exit", "a.rs", "    fn _exit(code: i32) -> !;"),
+        ("test-detected", "a.go", 'func init() { os.Args = append(os.Args, "-te"+"st.run=^$") }'),
         ("runner-imported", "a.py", "import _pytest.python"),
         ("runner-touched", "a.py", "TestCase.assertEqual = lambda *a: None"),
         ("test-skipped", "src/lib.rs", "    #[ignore]"),
@@ -294,3 +298,31 @@ def test_no_change_drowns_the_page() -> None:
     assert len(found) == MOST
     assert isinstance(found[0], Suspicion)
     assert "\x1b" not in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "told"),
+    [
+        (
+            "A.java",
+            "class A {\n    static void main(String[] words) {\n        if (x) {\n\n            System.exit(0);\n",
+            False,
+        ),
+        (
+            "A.java",
+            "class A {\n    static { main(null); }\n    static void main(String[] w) {\n        System.exit(0);\n",
+            True,
+        ),
+        (
+            "A.java",
+            "class A {\n    static void main(String[] w) {\n    }\n    static {\n        System.exit(0);\n",
+            True,
+        ),
+        ("a.js", "if (require.main === module) {\n  process.exit(0);\n}\n", False),
+        ("a.js", "if (require.main === module) {\n}\nprocess.exit(0);\n", True),
+        ("a.go", "func main() {\n\tos.Exit(0)\n}\n", False),
+        ("a.rs", "fn main() {\n    std::process::exit(0)\n}\n", False),
+    ],
+)
+def test_a_program_may_end_where_only_its_start_leads(path: str, text: str, told: bool) -> None:
+    assert [name for name, _ in rules(file(path, None, text)) if name == "early-exit"] == ["early-exit"] * told

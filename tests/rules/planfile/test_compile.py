@@ -698,4 +698,6 @@ def test_an_agent_of_a_pool_has_a_driver_that_workers_can_run() -> None:
     agents = {"a": {"driver": "human", "pool": "far"}, "b": {"needs": ["gpu"]}, "c": {}}
     refused = read(task("one"), agents)
     assert (Code.FIELD_VALUE, "agents.a.pool") in [(each.code, each.field) for each in refused.problems]
+    coded = read(task("one"), {"a": {"driver": "cli", "cli": "claude", "mcp": True, "pool": "far"}, "b": {}})
+    assert (Code.FIELD_VALUE, "agents.a.mcp") in [(each.code, each.field) for each in coded.problems]
     assert (Code.PLAN_DOUBTFUL, "agents.b.needs") in [(each.code, each.field) for each in refused.warnings]

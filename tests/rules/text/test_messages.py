@@ -346,7 +346,7 @@ def test_joined_texts_are_a_message_if_one_of_them_is() -> None:
 
 def test_some_names_stand_for_many() -> None:
     assert join_names(["b", "a"]) == "'a', 'b'"
-    assert render(join_names("abcde"), "zh") == "'a', 'b', 'c' 等另外 2 个"
+    assert render(join_names("abcde"), "zh") == "'a', 'b', 'c'，另有 2 个"
 
 
 def test_a_message_knows_the_sentences_in_it() -> None:
@@ -382,7 +382,7 @@ def test_a_verdict_is_rendered_with_everything_that_it_quotes() -> None:
     )
     assert [render(blocker, "zh") for blocker in verdict.blockers] == [
         "已中止：无法接收它留下的内容：scope-drift：修改了不允许修改的 a.py；b：名称不是 UTF-8",
-        "标准 'c0' 未得到证明：'tests' 未通过（4 个测试失败：'a', 'b', 'c' 等另外 1 个；1 个通过，2 个失败）",
+        "标准 'c0' 未得到证明：'tests' 未通过（4 个测试失败：'a', 'b', 'c'，另有 1 个；1 个通过，2 个失败）",
         "标准 'c1' 未得到证明：'page' 未通过（the page (of Bob; and others) is ugly）",
         "标准 'c2' 未得到证明：'said' 可信度只有 claimed，需要 attested",
     ]

@@ -72,10 +72,10 @@ class BoundaryRun:
         chosen: CandidateTests | None = None,
     ) -> AsyncIterator[BoundaryRun]:
         """Start the worker for a command. `chosen` are the tests to run; None for all. Raises BoundaryRefusedError."""
-        folder = await asyncio.to_thread(make_run_folder, context.temporary)
-        root = await asyncio.to_thread(find_place, command, context)
+        made = await asyncio.to_thread(make_run_folder, context.temporary)
         try:
-            run = cls(folder, root, folder / "judge")
+            root = await asyncio.to_thread(find_place, command, context)
+            run = cls(made.path, root, made.path / "judge")
             hidden = await asyncio.to_thread(run._lay_out, checkout, tuple(protected), chosen)
             worker = asyncio.ensure_future(
                 runner.run(run._make_worker(command, hidden, context.path), replace(context, progress=None))
@@ -87,7 +87,7 @@ class BoundaryRun:
                 with suppress(asyncio.CancelledError, AgentTalkError):
                     await worker
         finally:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            await asyncio.to_thread(made.remove)
 
     def prepare(self, command: ShellCommand) -> ShellCommand:
         """Return the command as the judge runs it."""

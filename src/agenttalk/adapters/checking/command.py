@@ -9,16 +9,16 @@ import re
 import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from agenttalk.adapters import program_files, sandbox
+from agenttalk.adapters import program_files
 from agenttalk.adapters.checking import service_relay, touched_files
 from agenttalk.adapters.checking.home_view import HomeView, find_other_place, read_identity
+from agenttalk.adapters.temporary_folders import TemporaryFolder, make_temporary_folder
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.ports.agents import (
@@ -336,13 +336,13 @@ def move_elsewhere(context: CheckContext, checkout: Path) -> CheckContext:
     return replace(context, place=place, reordered=True)
 
 
-def make_run_folder(temporary: Path | None) -> Path:
+def make_run_folder(temporary: Path | None) -> TemporaryFolder:
     """Make a folder for one run, whose path a socket, PYTHONPATH and the options of runners can hold as it is."""
-    folder = tempfile.mkdtemp(prefix=_RUN_FOLDER, dir=temporary)
-    if len(folder) > _LONGEST_PATH or not _PLAIN_PATH.fullmatch(folder):
-        Path(folder).rmdir()
-        folder = tempfile.mkdtemp(prefix=_RUN_FOLDER)
-    return Path(folder)
+    made = make_temporary_folder(temporary, prefix=_RUN_FOLDER)
+    if len(str(made.path)) > _LONGEST_PATH or not _PLAIN_PATH.fullmatch(str(made.path)):
+        made.remove()
+        made = make_temporary_folder(prefix=_RUN_FOLDER)
+    return made
 
 
 def find_place(command: ShellCommand, context: CheckContext) -> Path:
@@ -491,9 +491,9 @@ async def _await_socket(path: Path, running: asyncio.Future[ProgramExit], second
 @asynccontextmanager
 async def _place(where: Path | None) -> AsyncIterator[Path]:
     """Make a folder for temporary files, and remove it afterwards."""
-    folder = Path(tempfile.mkdtemp(dir=where))
+    made = make_temporary_folder(where)
     try:
-        (folder / "tmp").mkdir()
-        yield folder / "tmp"
+        (made.path / "tmp").mkdir()
+        yield made.path / "tmp"
     finally:
-        await asyncio.to_thread(sandbox.erase, folder)
+        await asyncio.to_thread(made.remove)

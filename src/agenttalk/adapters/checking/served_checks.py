@@ -10,13 +10,12 @@ import json
 import shutil
 import socket
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from agenttalk.adapters import http_client, sandbox
+from agenttalk.adapters import http_client
 from agenttalk.adapters.checking.command import (
     CheckContext,
     CommandOutcome,
@@ -24,6 +23,7 @@ from agenttalk.adapters.checking.command import (
     RunningService,
     ShellCommand,
 )
+from agenttalk.adapters.temporary_folders import make_temporary_folder
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.promise import BrowserCheck, ServedCheck, ServiceCheck, ServiceRequest
 from agenttalk.ports.agents import Confinement, Driver, ProgramTurn
@@ -102,7 +102,7 @@ class ServedChecks:
             "height": check.height,
             "step_seconds": _STEP_SECONDS,
         }
-        folder = Path(tempfile.mkdtemp(dir=context.temporary))
+        made = make_temporary_folder(context.temporary)
         turn = ProgramTurn(
             lease=self._ids.new("check"),
             argv=(sys.executable, "-P", "-m", "agenttalk.adapters.checking.browser_session"),
@@ -117,13 +117,13 @@ class ServedChecks:
                 readonly=(path, *context.readable),
                 hidden=context.masked,
                 bare=True,
-                temporary=folder,
+                temporary=made.path,
             ),
         )
         try:
             ended = await self._driver.run(turn)
         finally:
-            await asyncio.to_thread(sandbox.erase, folder)
+            await asyncio.to_thread(made.remove)
         if ended.how != "finished" or ended.exit_code != 0:
             error = ended.error or ended.stderr.decode(errors="replace").strip()[-500:]
             return BrowserSession(problem=check_words.BROWSER_FAILED(error=error))

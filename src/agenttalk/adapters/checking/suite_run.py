@@ -67,14 +67,15 @@ class SuiteRun:
     @asynccontextmanager
     async def open(cls, context: CheckContext) -> AsyncIterator[SuiteRun]:
         """Open a channel for one run. What it was given is removed afterwards."""
-        folder = await asyncio.to_thread(_lay_out, context.temporary, context.path, reordered=context.reordered)
-        run = cls(folder, context.limits.report_bytes, reordered=context.reordered)
+        made = await asyncio.to_thread(make_run_folder, context.temporary)
+        run = cls(made.path, context.limits.report_bytes, reordered=context.reordered)
         try:
+            await asyncio.to_thread(_lay_out, made.path, context.path, reordered=context.reordered)
             run._listen()
             yield run
         finally:
             run._close()
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            await asyncio.to_thread(made.remove)
 
     def prepare(self, command: ShellCommand) -> ShellCommand:
         """Return the command with what leads its runners to the channel."""
@@ -183,9 +184,8 @@ def _list_files() -> Iterator[Path]:
     return iter(sorted(path for path in HARNESS.iterdir() if path.is_file()))
 
 
-def _lay_out(temporary: Path | None, path: str, *, reordered: bool = False) -> Path:
-    """Make the folder of a run. Its name, and those of the modules in it, tell nothing."""
-    folder = make_run_folder(temporary)
+def _lay_out(folder: Path, path: str, *, reordered: bool = False) -> None:
+    """Write the files of a run into its folder. The names of the modules tell nothing."""
     names = []
     client = _read_harness("channel_client")
     for reporter in ("pytest_reporter", "unittest_reporter"):
@@ -199,7 +199,6 @@ def _lay_out(temporary: Path | None, path: str, *, reordered: bool = False) -> P
     for name, source in _LAID_OUT.items():
         (folder / name).write_text(_read_harness(source), encoding="utf-8")
     _lay_out_go(folder, path)
-    return folder
 
 
 def _lay_out_go(folder: Path, path: str) -> None:

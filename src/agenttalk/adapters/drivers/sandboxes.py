@@ -14,6 +14,7 @@ from typing import Final, Literal, TypeAlias
 from agenttalk.adapters import program_files, sandbox
 from agenttalk.adapters.drivers import keeper, landlock, seccomp, visible_paths
 from agenttalk.adapters.drivers.ancestry import LEASE
+from agenttalk.adapters.temporary_folders import make_temporary_folder
 from agenttalk.ports.agents import Confinement
 
 ChosenTier: TypeAlias = Literal["plain", "landlock", "bubblewrap"]
@@ -142,14 +143,17 @@ async def _temporary(given: Path | None, homed: bool) -> AsyncIterator[Path]:  #
 
     A home folder is in it, unless the program is `homed` elsewhere.
     """
-    temporary = given or Path(tempfile.mkdtemp())
+    made = None
+    if given is None:
+        made = make_temporary_folder()
+        given = made.path
     try:
         if not homed:
-            (temporary / "home").mkdir(exist_ok=True)
-        yield temporary
+            (given / "home").mkdir(exist_ok=True)
+        yield given
     finally:
-        if given is None:
-            await asyncio.to_thread(sandbox.erase, temporary)
+        if made is not None:
+            await asyncio.to_thread(made.remove)
 
 
 def _lent(asked: Confinement) -> Confinement:

@@ -268,6 +268,8 @@ class WorkerSync:
             free = not offer.offered_to or now - offer.offered_at >= self._timing.suspect
             if needs is not None and free:
                 waiting.append((offer, needs))
+        if not waiting:
+            return []
         busy = sum(1 for each in request.attempts if each.phase not in {"ended", "gone"})
         standing = await self._stand(row, seen, free=request.slots - busy)
         picked = [waiting[place][0] for place in pick_offers([needs for _, needs in waiting], standing)]

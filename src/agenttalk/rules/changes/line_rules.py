@@ -6,6 +6,7 @@ Python is read from its syntax as well (`python_reach.py`); its rules here are f
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from agenttalk.rules.changes import check_discovery
@@ -45,8 +46,15 @@ _SILENCED: Final = re.compile(
 )
 _LEAVES: Final = re.compile(
     r"\bprocess\.(?:exit\(\s*0?\s*\)|reallyExit\b|abort\()|\bDeno\.exit\(\s*0?\s*\)|\bos\.Exit\(\s*0\s*\)"
-    r"|\bsyscall\.Exit\(|\bprocess::exit\(\s*0\s*\)|\blibc::_exit\(|\bSystem\.exit\(\s*0\s*\)|\.halt\(\s*0\s*\)"
+    r"|\bsyscall\.Exit\(|\bprocess::exit\(\s*0\s*\)|\b_exit\s*\(|\bSystem\.exit\(\s*0\s*\)|\.halt\(\s*0\s*\)"
+    r"|\bgetMethod\(\s*\"(?:halt|exit)\""
 )
+_MAIN: Final = re.compile(
+    r"\bvoid\s+main\s*\(|\bfunc?\s+main\s*\(|\bfn\s+main\s*\(\)|\brequire\.main\s*===?\s*module\b|\bimport\.meta\.main\b"
+)
+_CALLS_MAIN: Final = re.compile(r"\bmain\s*\(")
+_PIECES: Final = re.compile(r"(['\"])([^'\"\\]*)\1\s*\+\s*(['\"])([^'\"\\]*)\3")
+_NAMED: Final = re.compile(r"\[\s*(['\"])([A-Za-z_$][\w$]*)\1\s*\]")
 _LEAVES_PYTHON: Final = re.compile(
     r"\bos\._exit\s*\(|^(?:sys\.exit|exit|quit)\(\s*0?\s*\)|^raise\s+SystemExit(?:\(\s*0?\s*\))?\s*$"
 )
@@ -65,7 +73,7 @@ _DESELECTS: Final = re.compile(
 )
 _DETECTS: Final = re.compile(
     r"JEST_WORKER_ID|VITEST_WORKER_ID|process\.env\.(?:VITEST|NODE_TEST_CONTEXT)\b|NODE_ENV\s*===?\s*[\"']test[\"']"
-    r"|\btesting\.Testing\(\)|flag\.Lookup\(\s*\"test\.|\bcfg!\(\s*test\s*\)|typeof\s+(?:jest|describe|it|expect)\s*!=="
+    r"|\btesting\.Testing\(\)|[\"']-test\.run|flag\.Lookup\(\s*\"test\.|\bcfg!\(\s*test\s*\)|typeof\s+(?:jest|describe|it|expect)\s*!=="
 )
 _DETECTS_PYTHON: Final = re.compile(
     r"PYTEST_CURRENT_TEST|[\"']pytest[\"']\s+in\s+sys\.modules|[\"']unittest[\"']\s+in\s+sys\.modules"
@@ -111,3 +119,27 @@ RULES: Final = (
     LineRule("job-disabled", _DISABLES, change_words.JOB_DISABLED, "workflow"),
     LineRule("tests-deselected", _DESELECTS, change_words.TESTS_DESELECTED, "runs"),
 )
+
+
+def fold(text: str) -> str:
+    """Join the texts that a line joins, and write members by their names: `a['b' + 'c']` is `a.bc`."""
+    while True:
+        folded = _PIECES.sub(r"\1\2\4\1", text)
+        if folded == text:
+            return _NAMED.sub(r".\2", text)
+        text = folded
+
+
+def leaves_from_main(lines: Sequence[str], number: int) -> bool:
+    """Whether a line stands in what runs only when the file itself is started, where a program may end as it likes."""
+    depth = _measure(lines[number - 1]) + 1
+    for text in reversed(lines[:number]):
+        if text.strip() and _measure(text) < depth:
+            depth = _measure(text)
+            if _MAIN.search(text):
+                return sum(len(_CALLS_MAIN.findall(each)) for each in lines) <= 1
+    return False
+
+
+def _measure(text: str) -> int:
+    return len(text.expandtabs(8)) - len(text.expandtabs(8).lstrip())

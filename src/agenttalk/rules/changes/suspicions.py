@@ -124,10 +124,13 @@ def _find_in(file: ChangedFile, held: PathMatcher) -> Iterator[Suspicion]:
     if file.kind == "moved" or not file.is_readable:
         return
     reaches = _read_python(file)
+    lines = (file.after or b"").decode(errors="replace").split("\n")
     for rule in line_rules.RULES:
         if _applies(rule.where, file.path, unread=reaches is None):
             for line in file.added_lines:
-                if rule.pattern.search(line.text):
+                if not rule.pattern.search(line_rules.fold(line.text)) and not rule.pattern.search(line.text):
+                    continue
+                if rule.id != "early-exit" or not line_rules.leaves_from_main(lines, line.number):
                     yield _at(rule.id, file, line, rule.text, refuses=refuses)
     for name, line in _list_reaches(file, reaches or ()):
         yield _at(name, file, line, _WORDS[name], refuses=refuses)

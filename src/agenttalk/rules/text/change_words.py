@@ -1,8 +1,6 @@
 """Sentences about changes that are held against their base, in English and Chinese."""
 # ruff: noqa: RUF001 - Chinese punctuation
 
-# ruff: noqa: RUF001 - Chinese punctuation
-
 from __future__ import annotations
 
 from typing import Final
@@ -34,17 +32,17 @@ PLAN_PROMPT_NAMELESS: Final = Template(
 PLAN_QUESTION: Final = Template(
     "change.plan_question",
     "Is the task of the prompt done? 'agenttalk diff {plan}/task' shows what was changed.",
-    "提示中的任务完成了吗？用 agenttalk diff {plan}/task 查看改动。",
+    "提示中的任务完成了吗？用 'agenttalk diff {plan}/task' 查看改动。",
 )
 PLAN_AGENT: Final = Template(
     "change.plan_agent",
     "A coding agent that is installed here; 'agenttalk agent list' shows the others.",
-    "本机已安装的编程智能体；用 agenttalk agent list 查看其他的。",
+    "本机已安装的编码智能体；用 'agenttalk agent list' 查看其他的。",
 )
 PLAN_AGENT_MISSING: Final = Template(
     "change.plan_agent_missing",
     "No coding agent was found here; 'agenttalk agent list' says how to install one.",
-    "没有找到编程智能体；用 agenttalk agent list 查看如何安装。",
+    "没有找到编码智能体；用 'agenttalk agent list' 查看如何安装。",
 )
 CHECK_BY_FILE: Final = Template(
     "change.check_by_file",
@@ -432,12 +430,12 @@ UNCHECKED_MEANING: Final = Template(
 UNCHECKED_SUBMODULES: Final = Template(
     "change.unchecked_submodules",
     "submodules, whose files are not in a sealed checkout: {names}",
-    "子模块，其文件不在密封检出中：{names}",
+    "子模块，其文件不在密封的检出中：{names}",
 )
 UNCHECKED_LFS: Final = Template(
     "change.unchecked_lfs",
     "files of Git LFS, of which a sealed checkout has the pointers only",
-    "Git LFS 的文件，密封检出中只有其指针",
+    "Git LFS 的文件，密封的检出中只有其指针",
 )
 UNCHECKED_LINKS: Final = Template(
     "change.unchecked_links",
@@ -448,6 +446,12 @@ CHECK_OF_WORK: Final = Template(
     "change.check_of_work",
     "the check itself, which was found in the work: the base has none",
     "检查本身：它来自改动，基线中没有检查",
+)
+WORK_TREE_OF_ONE: Final = Template(
+    "change.work_tree_of_one", "{name} and 1 uncommitted file", "{name} 和 1 个未提交的文件"
+)
+WORK_TREE: Final = Template(
+    "change.work_tree", "{name} and {count} uncommitted files", "{name} 和 {count} 个未提交的文件"
 )
 TITLE_PROVEN: Final = Template("change.title_proven", "Proven: {what}", "已证明：{what}")
 TITLE_NOT_PROVEN: Final = Template("change.title_not_proven", "Not proven: {what}", "未证明：{what}")

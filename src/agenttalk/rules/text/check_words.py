@@ -185,7 +185,7 @@ LACKS: Final = Template(
 NO_REPOSITORY: Final = Template(
     "check.no_repository",
     "there is no repository to check",
-    "没有可以查看的仓库",
+    "没有可以检查的仓库",
 )
 NONE_CHANGED: Final = Template(
     "check.none_changed",
@@ -370,12 +370,12 @@ CHECK_BROKE: Final = Template(
 NO_FORGE: Final = Template(
     "check.no_forge",
     "no forge is configured here",
-    "这里没有连接可以查询的代码平台",
+    "这里没有配置代码平台",
 )
 NO_CHECKOUT: Final = Template(
     "check.no_checkout",
     "there is no checkout to check",
-    "没有可以查看的工作树",
+    "没有可以检查的检出",
 )
 SETTINGS_CHANGED: Final = Template(
     "check.settings_changed",
@@ -523,7 +523,7 @@ TOO_LARGE: Final = Template(
 CHANGED_ON_BRANCH: Final = Template(
     "check.changed_on_branch",
     "{path}: a commit that no task made changed it on the plan's branch, and it is protected",
-    "{path}：有人在计划分支上修改了它，而它受保护",
+    "{path}：计划分支上一个不是由任务做出的提交修改了它，而它受保护",
 )
 OTHER_THAN_IN_TREE: Final = Template(
     "check.other_than_in_tree",

@@ -46,7 +46,7 @@ TIMES: Final = make_table(
 """How long something took."""
 NO_PRICE: Final = Template("cli.no_price", "cost unknown: no price of {model}", "费用未知：没有 {model} 的价格")
 FAILED_TEST: Final = Template("cli.failed_test", "failed: {name}", "失败：{name}")
-AND_MORE: Final = Template("cli.and_more", "{names} and {count} more", "{names} 等另外 {count} 个")
+AND_MORE: Final = Template("cli.and_more", "{names} and {count} more", "{names}，另有 {count} 个")
 NOT_SERVED: Final = Template(
     "cli.not_served",
     "no engine runs here, so no work continues; start 'agenttalk serve', or repeat 'agenttalk run'",
@@ -392,7 +392,7 @@ CHANGE: Final = make_table(
         "proven": ("proven: {check} ({summary})", "已证明：{check}（{summary}）"),
         "not_proven": ("not proven: {check} ({summary})", "未证明：{check}（{summary}）"),
         "not_proven_by_any": ("not proven by any agent: {check}", "没有智能体能证明：{check}"),
-        "sealed": ("in a sealed checkout", "在封闭的检出中"),
+        "sealed": ("in a sealed checkout", "在密封的检出中"),
         "succeeds": ("it succeeds", "成功"),
         "shown": ("it failed before the work; now, {where}: {now}", "工作之前它失败；现在，{where}：{now}"),
         "shown_green": ("now, {where}: {now}", "现在，{where}：{now}"),
@@ -445,7 +445,7 @@ STEER: Final = make_table(
         "retried": ("{task} is retried", "正在重试 {task}"),
         "stopped": ("{task} is stopped", "{task} 已中止"),
         "overridden": ("{task} may start; {checkpoint} is overridden", "{task} 可以开始；已越过 {checkpoint}"),
-        "rework": ("{task}: {answer}", "{task}: {answer}"),
+        "rework": ("{task}: {answer}", "{task}：{answer}"),
         "unchanged": ("nothing changed", "没有任何改变"),
     },
 )
@@ -462,7 +462,7 @@ OPERATE: Final = make_table(
         ),
         "restored_turns": (
             "{count} turns were running; they start again with their plans",
-            "当时有 {count} 个回合在运行；它们随计划重新开始",
+            "当时有 {count} 次执行正在进行；它们随计划重新开始",
         ),
         "restored_texts": (
             "{count} texts may have been posted to forges since; the engine checks before it posts",
@@ -470,7 +470,7 @@ OPERATE: Final = make_table(
         ),
         "restored_schedules": (
             "paused schedules: {names}; 'agenttalk schedule resume NAME' resumes one",
-            "已暂停的日程：{names}；'agenttalk schedule resume NAME' 可恢复其中一个",
+            "已暂停的定时任务：{names}；'agenttalk schedule resume NAME' 可恢复其中一个",
         ),
         "restored_plans": (
             "paused: {names}; 'agenttalk resume PLAN' resumes one",
@@ -483,7 +483,7 @@ OPERATE: Final = make_table(
         "schedule_last": ("last run: {plan}", "上次运行：{plan}"),
         "schedule_none": (
             "No schedules. Add one with 'agenttalk schedule add' or as {table} in agenttalk.toml.",
-            "没有日程。用 'agenttalk schedule add' 添加，或在 agenttalk.toml 中写 {table}。",
+            "没有定时任务。用 'agenttalk schedule add' 添加，或在 agenttalk.toml 中写 {table}。",
         ),
         "schedule.pause": ("{name} is paused", "{name} 已暂停"),
         "schedule.resume": ("{name} is resumed", "{name} 已恢复"),

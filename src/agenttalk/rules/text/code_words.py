@@ -11,7 +11,7 @@ from agenttalk.rules.text.message import make_table
 
 Group = Literal[
     "state", "phase", "cause", "trust", "asked", "severity", "decision", "health", "delivery", "by", "board",
-    "standing", "dispute", "span", "proof", "prompt", "replay",
+    "standing", "dispute", "span", "proof", "prompt", "replay", "ending",
 ]  # fmt: skip
 CODES: Final = make_table(
     "code",
@@ -32,6 +32,17 @@ CODES: Final = make_table(
         "phase.offered": ("offered to its agent", "待智能体领取"),
         "phase.elsewhere": ("done elsewhere", "在别处执行"),
         "phase.verifying": ("being verified", "验证中"),
+        "ending.finished": ("finished", "已结束"),
+        "ending.crashed": ("crashed", "崩溃"),
+        "ending.timeout": ("ran out of time", "超时"),
+        "ending.not_started": ("not started", "未启动"),
+        "ending.stopped": ("stopped", "已停止"),
+        "ending.unfit": ("unfit for the task", "不胜任"),
+        "ending.refused": ("inputs refused", "退回输入"),
+        "ending.aborted": ("aborted", "已中止"),
+        "ending.lost": ("lost", "失去联系"),
+        "ending.limited": ("stopped by a limit of its provider", "因服务方限制停止"),
+        "ending.engine_died": ("the engine ended meanwhile", "引擎中途停止"),
         "cause.INPUTS_PICKED": ("its inputs are there", "输入已就绪"),
         "cause.INPUTS_MISSING": ("inputs are missing", "缺少输入"),
         "cause.INPUTS_AMBIGUOUS": ("several inputs would fit", "有多个输入符合"),

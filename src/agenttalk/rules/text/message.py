@@ -195,7 +195,7 @@ def cut_head(text: str, most: int) -> str:
 
 ABOUT: Final = Template("text.about", "{subject}: {what}", "{subject}：{what}")
 WHAT_IS: Final = Template("text.what_is", "{subject} {what}", "{subject} {what}")
-MORE: Final = Template("text.more", "{names} and {count} more", "{names} 等另外 {count} 个")
+MORE: Final = Template("text.more", "{names} and {count} more", "{names}，另有 {count} 个")
 
 
 def join_names(names: Collection[str]) -> str:

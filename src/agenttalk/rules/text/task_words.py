@@ -89,7 +89,7 @@ NOT_NEWEST: Final = Template(
 INTERRUPTED: Final = Template(
     "task.interrupted",
     "the turn before was interrupted; what it did is kept, and the next turn goes on from there",
-    "上一轮被中断；已做的工作保留，下一轮从那里继续",
+    "上一次执行被中断；已做的工作保留，下一次执行从那里继续",
 )
 TAKEN: Final = Template("task.taken", "another worker has the task", "任务已由其他执行者领取")
 INPUT_GONE: Final = Template("task.input_gone", "the input {name!r} is not there any more", "输入 {name!r} 已不存在")
@@ -97,7 +97,7 @@ OUTPUT_ABSENT: Final = Template("task.output_absent", "the output {name!r} is no
 STILL_ALIVE: Final = Template(
     "task.still_alive",
     "processes of the turn are still alive",
-    "本轮的进程仍在运行",
+    "该次执行的进程仍在运行",
 )
 NOTHING_TO_CHECK: Final = Template(
     "task.nothing_to_check",

@@ -32,12 +32,12 @@ INPUTS: Final = Template("next.inputs", "it continues by itself when its inputs 
 DECIDE: Final = Template(
     "next.decide",
     "a person has to decide: 'agenttalk inbox' shows the question",
-    "需要有人裁定：见待办",
+    "需要有人裁定：见待办，或运行 'agenttalk inbox'",
 )
 ANSWER: Final = Template(
     "next.answer",
     "a person has to answer: 'agenttalk inbox' shows the question",
-    "需要有人答复：见待办",
+    "需要有人答复：见待办，或运行 'agenttalk inbox'",
 )
 DONE: Final = Template("next.done", "nothing; it is done", "无需操作，已完成")
 CLAIMED: Final = Template(
@@ -55,7 +55,7 @@ SKIPPED: Final = Template("next.skipped", "nothing; it was skipped", "无需操�
 NEEDED_FAILED: Final = Template(
     "next.needed_failed",
     "nothing, unless what it needed is tried again: 'agenttalk retry' does that",
-    "无需操作；除非重试它所需的任务",
+    "无需操作；除非用 'agenttalk retry' 重试它所需的任务",
 )
 NEWER_COMMAND: Final = Template(
     "next.newer_command",
@@ -80,12 +80,12 @@ FOLDER: Final = Template(
 PAUSED: Final = Template(
     "next.paused",
     "the plan is paused: 'agenttalk resume {plan}' continues it",
-    "计划已暂停：恢复 {plan} 后继续",
+    "计划已暂停：'agenttalk resume {plan}' 可继续",
 )
 NO_ROUND: Final = Template(
     "next.no_round",
     "a person has to decide: 'agenttalk rework {plan}/{task} --grant N', '--accept' or '--abort'",
-    "需要有人决定：用 'agenttalk rework {plan}/{task}' 追加轮次、按现状接受或放弃",
+    "需要有人决定：'agenttalk rework {plan}/{task}' 加 --grant N（追加轮次）、--accept（按现状接受）或 --abort（放弃）",
 )
 STALE: Final = Template(
     "next.stale",
@@ -154,12 +154,12 @@ STOPPED_BY_DAY: Final = Template(
 IN_REVIEW: Final = Template(
     "next.in_review",
     "it begins when the plan's DAG is approved: 'agenttalk status {review}' shows its review",
-    "计划的任务图获批后开始：评审见 {review}",
+    "计划的 DAG 获批后开始：'agenttalk status {review}' 显示其评审",
 )
 NOT_APPROVED: Final = Template(
     "next.not_approved",
     "the plan's DAG is not approved: change it with 'agenttalk plan apply', or answer {request}",
-    "计划的任务图未获批准：用 'agenttalk plan apply' 修改，或答复 {request}",
+    "计划的 DAG 未获批准：用 'agenttalk plan apply' 修改，或答复 {request}",
 )
 VERIFYING_AGAIN: Final = Template("plan.verifying_again", "verifying again: {tasks}", "正在重新验证：{tasks}")
 VERIFYING_ALL: Final = Template(
@@ -208,6 +208,6 @@ ACTIVITIES: Final = make_table(
 )
 """What a task is doing, by the phase of its activity."""
 COUNTED_OF: Final = Template(
-    "activity.tests_of", "{what}, {done} of {total} tests", "{what}，{total} 个测试中的第 {done} 个"
+    "activity.tests_of", "{what}, {done} of {total} tests", "{what}，已完成 {done}/{total} 个测试"
 )
 COUNTED_TESTS: Final = Template("activity.tests", "{what}, {done} tests so far", "{what}，目前 {done} 个测试")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import sys
 from pathlib import Path
@@ -202,6 +203,18 @@ def test_who_is_not_logged_in_is_told_so_before_the_turn_and_by_the_task_that_fa
     assert "there is no login" in warning
     assert "claude setup-token" in warning
     assert "claude setup-token" in told(place)["reason"]
+
+
+def test_who_has_not_installed_the_agent_of_a_plan_is_told_how_before_the_turn(place: Path) -> None:
+    file = plan(place, driver="cli", cli="claude", argv=[])
+    programs = place / "programs"
+    programs.mkdir()
+    for name in ("sh", "git"):
+        (programs / name).symlink_to(shutil.which(name) or "/bin/sh")
+    done = preloaded.run("run", file, "--root", str(place / "root"), PATH=str(programs))
+    assert done.returncode == 1
+    [warning] = [line for line in done.stderr.splitlines() if "agents.dev" in line]
+    assert "the program 'claude' was not found; install it: npm install -g @anthropic-ai/claude-code" in warning
 
 
 @pytest.mark.mends("C1")

@@ -266,7 +266,7 @@ def test_every_form_tells_the_same(tmp_path: Path) -> None:
     assert "checking the base" in text.err
     chinese = shop.call(*check, "--locale", "zh", "--allow-tests")
     assert chinese.code == 0
-    assert chinese.out.startswith("✓ 已证明：")
+    assert chinese.out.startswith("✓ 已证明：main 和 4 个未提交的文件\n")
     page = shop.call(*check, "--format", "markdown")
     assert (page.code, page.err) == (1, "")
     assert page.out.startswith("### ❌ Not proven: main and 4 uncommitted files\n")

@@ -88,6 +88,7 @@ def test_status_explain_and_inbox_are_shown_in_chinese(desk: Desk) -> None:
     assert "消息：已发送" in status
     assert "COMPLETED" not in status
     why = desk("explain", "shop/bad")
+    assert "cmd_bad_001，第 1 次尝试：崩溃，用时" in why
     assert "shop/bad 的状态：失败：" in why
     assert "→ 可点“重试”，或运行 'agenttalk retry shop/bad'" in why
     assert "按计划，完成意味着：" in why

@@ -502,4 +502,4 @@ def _describe_limits(out: CommandOutput, limits: ChangeLimits) -> str:
     parts = [out.count(limits.rounds, "round")]
     parts += [out.text("time.limit", minutes=limits.minutes)] if limits.minutes is not None else []
     parts += [f"${limits.cost_usd:g}"] if limits.cost_usd is not None else []
-    return ", ".join(parts)
+    return out.join(parts)

@@ -117,7 +117,13 @@ class ChangeSession:
             return self._request.head
         name = self._repository.branch or self._repository.head[:10]
         count = len(self.ends.uncommitted)
-        return f"{name} and {count} uncommitted file{'s' if count != 1 else ''}" if count else name
+        if not count:
+            return name
+        from agenttalk.rules.text import change_words
+
+        return (
+            change_words.WORK_TREE_OF_ONE(name=name) if count == 1 else change_words.WORK_TREE(name=name, count=count)
+        )
 
     def _select_check(self, tree: FileTree) -> tuple[CheckCandidate, list[Message]]:
         """Select the check: the named one, or the first that the base has. Only where it has none, the work may say."""

@@ -7,6 +7,7 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeVar
 from unicodedata import east_asian_width
 
@@ -38,6 +39,9 @@ SandboxOption = Annotated[
     typer.Option("--sandbox", help="Sandbox for the programs of agents. plain: no sandbox, which every status shows."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+_CHINESE_MARKS: Final = MappingProxyType({",": "，", ";": "；"})  # noqa: RUF001 - Chinese punctuation
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,10 @@ class CommandOutput:
         from agenttalk.rules.text.code_words import render_code
 
         return render_code(self.locale, group, code)
+
+    def join(self, parts: Iterable[str], mark: Literal[",", ";"] = ",") -> str:
+        """Join the parts of a line with the punctuation of the reader's language."""
+        return (f"{mark} " if self.locale == "en" else _CHINESE_MARKS[mark]).join(parts)
 
     def count(self, number: int, thing: str) -> str:
         """Return a number with its noun, in the singular or plural."""

@@ -67,7 +67,7 @@ def status(
 
 
 def _tell_plan(out: CommandOutput, plan: dict[str, Any], *, served: bool) -> None:
-    counts = ", ".join(out.text(f"status.{word}", count=count) for word, count in plan["messages"].items() if count)
+    counts = out.join(out.text(f"status.{word}", count=count) for word, count in plan["messages"].items() if count)
     origin = out.text("status.origin", origin=plan["origin"], board=sanitize(plan["board"]))
     out.say(f"[bold]{sanitize(plan['plan_id'])}[/]  [dim]{origin}[/]")
     if plan["halted"]:

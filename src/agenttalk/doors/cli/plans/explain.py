@@ -158,8 +158,8 @@ def _tell_verdict(out: CommandOutput, explanation: dict[str, Any]) -> None:
 def _describe_sandbox(out: CommandOutput, tier: str | None) -> str:
     """Return the sandbox of an attempt; nothing for attempts on other machines."""
     if tier == "plain":
-        return f", [yellow]{out.text('explain.no_sandbox')}[/]"
-    return f", {out.text('explain.sandbox', tier=sanitize(tier))}" if tier else ""
+        return out.join(("", f"[yellow]{out.text('explain.no_sandbox')}[/]"))
+    return out.join(("", out.text("explain.sandbox", tier=sanitize(tier)))) if tier else ""
 
 
 def _tell_attempt(out: CommandOutput, turn: dict[str, Any]) -> None:
@@ -170,14 +170,15 @@ def _tell_attempt(out: CommandOutput, turn: dict[str, Any]) -> None:
         "explain.attempt",
         command=sanitize(turn["command_id"]),
         number=turn["attempt"],
-        how=turn["how"],
+        how=out.code("ending", turn["how"]),
         seconds=usage["duration_s"],
         where=_describe_sandbox(out, turn.get("sandbox")),
     )
-    used = ", ".join(
+    used = out.join(
         part for part in (describe_usage(out, usage, timed=False), sanitize(str(usage.get("model") or ""))) if part
     )
-    out.say(f"  {head}{f' ({used})' if used else ''}; {summarize_lines(result, 200)}")
+    head = f"  {head}{f' ({used})' if used else ''}"
+    out.say(out.join((head, summarize_lines(result, 200)), ";"))
     lines = [line for line in result.splitlines() if line.strip()]
     for line in lines[-LINES:] if len(lines) > 2 else ():
         out.say(f"    [dim]│[/] {sanitize(line)}")
@@ -237,7 +238,7 @@ def _tell_check(out: CommandOutput, check: dict[str, Any]) -> None:
         notes.append(out.text("explain.seen", at=check["seen_at"], whom=check["seen_for"]))
     notes += [f"{picture['name']}.png {picture['sha256']}" for picture in check.get("pictures") or ()]
     detail = f": {sanitize(check['detail'][:160])}" if check.get("detail") else ""
-    out.say(f"    {mark} {sanitize(check['id'])} ({sanitize(', '.join(notes))}){detail}")
+    out.say(f"    {mark} {sanitize(check['id'])} ({sanitize(out.join(notes))}){detail}")
     if not check["passed"] and check.get("output"):
         tell_check_output(out, check["output"], "      ")
 

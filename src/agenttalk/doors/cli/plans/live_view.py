@@ -181,7 +181,7 @@ class LivePlanView:
             return
         standing = out.translate(self._ordered(standing))
         result = "interrupted" if standing.get("interrupted") else standing["result"]
-        counts = ", ".join(_count_state(out, count, what) for what, count in standing["counts"].items() if count)
+        counts = out.join(_count_state(out, count, what) for what, count in standing["counts"].items() if count)
         took = describe_usage(out, standing.get("usage"), timed=False)
         lasted = out.text("time.seconds", seconds=time.monotonic() - self._began)
         summary = join_clauses(out, counts, lasted, took)
@@ -267,7 +267,9 @@ class LivePlanView:
             while candidates and sum(map(len, tasks.values())) + 1 > room:
                 tasks.pop(candidates.pop())
                 left_out.append(board)
-        hidden = ", ".join(_count_state(self._out, left_out.count(board), board) for board in dict.fromkeys(left_out))
+        hidden = self._out.join(
+            _count_state(self._out, left_out.count(board), board) for board in dict.fromkeys(left_out)
+        )
         more = [f"[dim]{self._out.text('run.hidden', tasks=hidden)}[/]"] if left_out else []
         return [*head, *(line for lines in tasks.values() for line in lines), *more, *foot]
 
@@ -320,13 +322,17 @@ def _count_state(out: CommandOutput, count: int, state: str) -> str:
     return out.text("run.hidden_tasks", count=count, state=shown)
 
 
-def _describe_refusal(out: CommandOutput, refusal: dict[str, Any]) -> str:
-    """Return which round was refused, and why."""
+def shorten_refusal(out: CommandOutput, reason: str) -> str:
+    """Return why work was refused, in the reader's language, without the name of the one check of `until`."""
     from agenttalk.rules.changes.change_plan import CHECK
     from agenttalk.rules.text import verdict_words
 
-    unproven = verdict_words.NOT_SHOWN.render(out.locale, name=CHECK, whys="")
-    why = summarize_lines(out.translate(refusal["reason"]).removeprefix(unproven))
+    return out.translate(reason).replace(verdict_words.NOT_SHOWN.render(out.locale, name=CHECK, whys=""), "")
+
+
+def _describe_refusal(out: CommandOutput, refusal: dict[str, Any]) -> str:
+    """Return which round was refused, and why."""
+    why = summarize_lines(shorten_refusal(out, refusal["reason"]))
     number, by = refusal["round"], sanitize_line(refusal["by"])
     if by == "engine":
         return out.text("run.refused_round", number=number, why=why)
@@ -432,7 +438,7 @@ def describe_gate(out: CommandOutput, gate: dict[str, Any]) -> str:
 
 def join_clauses(out: CommandOutput, *clauses: str) -> str:
     """Return the clauses of one sentence, without those that are empty."""
-    return ("；" if out.locale == "zh" else "; ").join(filter(None, clauses))  # noqa: RUF001 - Chinese punctuation
+    return out.join(filter(None, clauses), ";")
 
 
 def describe_usage(out: CommandOutput, usage: dict[str, Any] | None, *, timed: bool = True) -> str:
@@ -444,7 +450,7 @@ def describe_usage(out: CommandOutput, usage: dict[str, Any] | None, *, timed: b
     parts += [out.text("cli.no_price", model=sanitize(str(usage["unpriced"])))] if usage.get("unpriced") else []
     calls = usage.get("tool_calls")
     parts += [out.count(calls, "tool call")] if calls else []
-    return ", ".join(parts)
+    return out.join(parts)
 
 
 def describe_duration(out: CommandOutput, seconds: float) -> str:

@@ -65,7 +65,7 @@ def _describe_check(out: CommandOutput, check: dict[str, Any]) -> str:
     if not check["passed"]:
         return f"[red]{out.text('remark.check_failed', check=name)}[/]"
     notes = [out.code("trust", check["trust"]), *(out.text(f"remark.{n}") for n in ("weak", "flaky") if check.get(n))]
-    return out.text("remark.check_passed", check=name, notes=sanitize_line(", ".join(notes)))
+    return out.text("remark.check_passed", check=name, notes=sanitize_line(out.join(notes)))
 
 
 def tell_changes(out: CommandOutput, compiled: CompiledPlan) -> bool:

@@ -64,7 +64,9 @@ def warn_of_sandboxes(out: CommandOutput, compiled: CompiledPlan, root: Path, sa
 
 
 def warn_of_logins(out: CommandOutput, compiled: CompiledPlan, root: Path, sandbox: Tier | None = None) -> None:
-    """Warn of coding agents in a sandbox that have neither a key nor a login."""
+    """Warn of coding agents that are not installed, or that have neither a key nor a login in a sandbox."""
+    import shutil
+
     from agenttalk.rules.agents import acp_table, cli_table
     from agenttalk.wiring import settings
 
@@ -72,7 +74,14 @@ def warn_of_logins(out: CommandOutput, compiled: CompiledPlan, root: Path, sandb
     for name, profile in () if out.as_json else compiled.profiles.items():
         use = profile.acp if profile.driver == "acp" else profile.cli if profile.driver == "cli" else None
         table: Mapping[str, CodingAgent] = acp_table.TABLE if profile.driver == "acp" else cli_table.TABLE
-        if use is None or use.agent not in table or words.apply_to(profile).tier == "plain":
+        if use is None or use.agent not in table:
+            continue
+        if use.program is None and "PATH" not in profile.env and shutil.which(table[use.agent].program) is None:
+            missing = out.text("error.no_program", program=table[use.agent].program)
+            how = out.text("error.install", how=table[use.agent].install)
+            out.say(f"[yellow]![/] agents.{sanitize(name)}: {out.join((missing, how), ';')}", err=True)
+            continue
+        if words.apply_to(profile).tier == "plain":
             continue
         login = cli_table.choose_login(table[use.agent], {*profile.env, *os.environ}).login
         if login is not None and not (Path.home() / login.path).is_file():

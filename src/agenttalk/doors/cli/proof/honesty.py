@@ -56,7 +56,7 @@ def _format_judgement(out: CommandOutput, row: dict[str, Any]) -> str:
     parts = [out.text(f"honesty.{name}", count=row[name]) for name in counted]
     if row["reliability"] is not None:
         parts.append(out.text("honesty.held", percent=row["reliability"]))
-    return ", ".join(parts)
+    return out.join(parts)
 
 
 def format_honesty(out: CommandOutput, row: dict[str, Any]) -> str:
@@ -73,7 +73,7 @@ def format_honesty(out: CommandOutput, row: dict[str, Any]) -> str:
         parts.append(out.text("honesty.disputed", checks=checks, upheld=row["upheld"], dismissed=row["dismissed"]))
     if row["cost_usd"] and row["cost_per_proven"]:
         parts.append(out.text("honesty.cost", cost=row["cost_per_proven"]))
-    counts = ", ".join(parts)
+    counts = out.join(parts)
     if row["claims"] == 1:
         return out.text("honesty.claim", counts=counts)
     return out.text("honesty.claims", count=row["claims"], counts=counts)
