@@ -2,7 +2,8 @@
 
 `python bench/one_line.py [--agents NAME ...] [--json]`. The real coding agents that `make test-agents` installs, with a
 model that follows a script: one that does the work, and one that lies. By hand is `agent && check`. The model counts
-its requests and their characters, so these are exact on any machine. CPU time is of all processes, the agent included.
+its requests and their characters, so these are exact on any machine; tokens are estimated from the requests, as
+`agenttalk explain --prompt` does it. CPU time is of all processes, the agent included.
 The time of our own is that of `agenttalk until` with an agent and a check that do next to nothing. Exit code 1 when an
 end is not the true one.
 """
@@ -20,6 +21,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from agenttalk.rules.prompts.size import estimate_tokens
 from agenttalk.testing import ScriptedModel
 from agenttalk.testing.model_script import Script, behaves, lies
 
@@ -45,6 +47,7 @@ class Measured:
     cpu: float
     requests: int
     characters: int
+    tokens: int
 
 
 def command_of(agent: str, url: str, *, sandboxed: bool) -> list[str]:
@@ -106,8 +109,9 @@ def measure(agent: str, name: str, script: Script, way: str) -> Measured:
             words = command_of(agent, model.url, sandboxed=True)
             argv = [sys.executable, "-m", "agenttalk", "until", "--rounds", "2", CHECK, "--", *words]
         code, took, cpu = timed(argv, shop, variables(folder, model.url))
-        characters = sum(len(json.dumps(each.body)) for each in model.requests)
-        return Measured(agent, name, way, code, took, cpu, len(model.requests), characters)
+        bodies = [json.dumps(each.body) for each in model.requests]
+        characters, tokens = sum(map(len, bodies)), sum(map(estimate_tokens, bodies))
+        return Measured(agent, name, way, code, took, cpu, len(bodies), characters, tokens)
 
 
 def measure_own() -> tuple[float, float]:
@@ -141,11 +145,12 @@ def main() -> int:
         print(json.dumps({"own_seconds": own[0], "own_cpu": own[1], "ways": [asdict(each) for each in found]}))
         return int(bool(wrong))
     print(f"our own time, agent and check not counted: {own[0]:.2f} s, CPU {own[1]:.2f} s")
-    print(f"{'agent':8} {'model':8} {'way':8} {'exit':>4} {'s':>6} {'CPU s':>6} {'requests':>8} {'prompt chars':>12}")
+    head = f"{'agent':8} {'model':8} {'way':8} {'exit':>4} {'s':>6} {'CPU s':>6} "
+    print(head + f"{'requests':>8} {'characters':>10} {'tokens':>9}")
     for each in found:
         print(
             f"{each.agent:8} {each.script:8} {each.way:8} {each.code:4} {each.seconds:6.1f} {each.cpu:6.1f} "
-            f"{each.requests:8} {each.characters:12,}"
+            f"{each.requests:8} {each.characters:10,} {each.tokens:9,}"
         )
     return int(bool(wrong))
 

@@ -23,8 +23,14 @@ from price import price
 class Prices(unittest.TestCase):
     def test_two(self):
         self.assertEqual(price(2), 80)
+
+
+if __name__ == "__main__":
+    assert price(2) == 80, f"{price(2)} != 80"
 """
-CHECK = f"{sys.executable} -m unittest -q test_price"
+CHECK = f"{sys.executable} test_price.py"
+"""It runs no runner of tests, whose canaries and second process cost more than all else."""
+UNITTEST = f"{sys.executable} -m unittest -q test_price"
 PATIENCE = 300.0
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agenttalk.doors.cli.plans.run import _is_over
-from doors.cli.changes.changekit import CHECK, PATIENCE, RIGHT, SUITE, WRONG, Repo, make_repo, writes
+from doors.cli.changes.changekit import CHECK, PATIENCE, RIGHT, SUITE, UNITTEST, WRONG, Repo, make_repo, writes
 from kits.provekit import git, repository
 
 FIXES = writes(RIGHT)
@@ -42,8 +42,8 @@ def untouched(repo: Repo) -> bool:
 
 
 def test_a_red_check_is_proven_on_a_branch_of_its_own(shop: Repo) -> None:
-    told = shop.until(CHECK, shop.agent(FIXES))
-    assert f"✓ proven: {CHECK} (round 1 of 4" in told
+    told = shop.until(UNITTEST, shop.agent(FIXES))
+    assert f"✓ proven: {UNITTEST} (round 1 of 4" in told
     assert "protected  test_price.py" in told
     branch = git(shop.top, "branch", "--list", "agenttalk/*", "--format=%(refname:short)")
     assert f"→ git merge {branch}" in told

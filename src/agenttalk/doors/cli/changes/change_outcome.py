@@ -10,7 +10,7 @@ from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line, summarize_lines, tell_check_output
 from agenttalk.doors.cli.plans import code
-from agenttalk.doors.cli.plans.live_view import describe_usage, join_clauses
+from agenttalk.doors.cli.plans.live_view import describe_usage, join_clauses, shorten_refusal
 from agenttalk.rules.changes.change_plan import CHECK
 from agenttalk.rules.text import check_words, cli_words
 from agenttalk.rules.text.message import join
@@ -218,7 +218,7 @@ class ChangeOutcome:
         took = describe_usage(out, {**(self._standing.get("usage") or {}), "duration_s": self._seconds})
         rounds = out.text("remark.round_of", number=self._task["rounds"] + 1, most=prepared.options.limits.rounds)
         summary = join_clauses(out, rounds, took)
-        reason = summarize_lines(out.translate(self._reason() or cli_words.CHANGE["question"]()), 600)
+        reason = summarize_lines(shorten_refusal(out, self._reason() or cli_words.CHANGE["question"]()), 600)
         root = sanitize(shlex.quote(str(prepared.root)))
         task = f"{prepared.plan_id}/{self._task['task_id']}"
         match self.result:

@@ -322,13 +322,17 @@ def _count_state(out: CommandOutput, count: int, state: str) -> str:
     return out.text("run.hidden_tasks", count=count, state=shown)
 
 
-def _describe_refusal(out: CommandOutput, refusal: dict[str, Any]) -> str:
-    """Return which round was refused, and why."""
+def shorten_refusal(out: CommandOutput, reason: str) -> str:
+    """Return why work was refused, in the reader's language, without the name of the one check of `until`."""
     from agenttalk.rules.changes.change_plan import CHECK
     from agenttalk.rules.text import verdict_words
 
-    unproven = verdict_words.NOT_SHOWN.render(out.locale, name=CHECK, whys="")
-    why = summarize_lines(out.translate(refusal["reason"]).removeprefix(unproven))
+    return out.translate(reason).replace(verdict_words.NOT_SHOWN.render(out.locale, name=CHECK, whys=""), "")
+
+
+def _describe_refusal(out: CommandOutput, refusal: dict[str, Any]) -> str:
+    """Return which round was refused, and why."""
+    why = summarize_lines(shorten_refusal(out, refusal["reason"]))
     number, by = refusal["round"], sanitize_line(refusal["by"])
     if by == "engine":
         return out.text("run.refused_round", number=number, why=why)
