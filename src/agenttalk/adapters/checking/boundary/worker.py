@@ -641,6 +641,8 @@ class WorkerTemplate:
         self._own = own_processes
         self._child = 0
         self._path: list[str] = []
+        self._installed = [each for each in sys.path if self._is_tree(each)]
+        """Folders of the tree that an editable installation names. The judge's Python drops them, as it sees none."""
         self._temporary = os.environ.get("TMPDIR", "")
         self._kept: frozenset[str] = frozenset()
 
@@ -663,7 +665,7 @@ class WorkerTemplate:
             self._end()
 
     def _set_path(self, path: list[str], kept: str) -> None:
-        self._path = path
+        self._path = [*path, *(each for each in self._installed if each not in path)]
         sys.path[:] = [each for each in path if not self._is_tree(each)]
         self._kept = frozenset({Path(kept).name, "home"})
         importlib.invalidate_caches()
@@ -677,7 +679,7 @@ class WorkerTemplate:
         finders: list[Any] = [each for each in sys.meta_path if not isinstance(each, type)]
         specs = (each.find_spec(name, None, None) for each in finders if hasattr(each, "find_spec"))
         spec = next((each for each in specs if each is not None), None)
-        spec = importlib.machinery.PathFinder.find_spec(name, path) or spec
+        spec = importlib.machinery.PathFinder.find_spec(name, [*path, *self._installed]) or spec
         if spec is None:
             return False
         places = [spec.origin] if spec.origin else list(spec.submodule_search_locations or ())
