@@ -112,6 +112,7 @@ class Dispatcher:
             await self._recovery.recover()
             if self._ignores_open_plans:
                 await _ignore_plans(self._state)
+            logged = ""
             while not stop.is_set():
                 # Cleared before the pass and not after it: a wake while the pass runs may be about something that the
                 # pass has read already, so another pass has to follow.
@@ -121,9 +122,11 @@ class Dispatcher:
                 try:
                     more = await self.dispatch_ready()
                 except AgentTalkError as error:
-                    LOG.warning("%s", error.message, extra={"action": "dispatcher.look"})
-                    more, wait = False, PAUSE
+                    if error.message != logged:
+                        LOG.warning("%s", error.message, extra={"action": "dispatcher.look"})
+                    logged, more, wait = error.message, False, PAUSE
                 else:
+                    logged = ""
                     wait = max(0.0, min(POLL, self._accounts.seconds or POLL))
                 if not more:
                     self._resolve_pass_waiters(asked)

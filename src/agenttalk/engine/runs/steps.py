@@ -230,12 +230,15 @@ class StepWriter:
 
     async def _write_end(self, board: BoardState, end: FinishedTurn, seen: StalenessReport | None = None) -> None:
         """Write the end of a turn, and which proofs its merge made stale. If the machine refuses, it is tried again."""
+        logged = ""
         while True:
             try:
                 await self.run(board, partial(_conclude, end, seen), after=[end.granted])
             except MachineError as error:
-                task_id = end.granted.job.task_id
-                LOG.warning("%s: %s", task_id, error.message, extra={"action": "dispatcher.conclude"})
+                if error.message != logged:
+                    task_id = end.granted.job.task_id
+                    LOG.warning("%s: %s", task_id, error.message, extra={"action": "dispatcher.conclude"})
+                logged = error.message
                 await asyncio.sleep(PAUSE)
             else:
                 return
