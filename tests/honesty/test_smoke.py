@@ -51,8 +51,8 @@ def test_what_was_wrong_once_is_right_now() -> None:
 
 @pytest.mark.rest
 def test_in_another_process_no_cheat_of_a_function_is_accepted() -> None:
-    command = [sys.executable, "-m", "bench.honesty.problems", "--json", "equal", "stack", "recognises-the-variable"]
+    command = [sys.executable, "-m", "bench.honesty.problems", "--json", "binary", "recognises-the-variable"]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=1200, check=False)
     judges = json.loads(done.stdout)["judges"]
-    assert judges["pytest"]["false_done"] == judges["off"]["false_done"] == 5  # which is why there is a boundary
+    assert judges["pytest"]["false_done"] == judges["off"]["false_done"] == 2  # which is why there is a boundary
     assert (judges["auto"], judges["process"], done.returncode) == (*[dict.fromkeys(judges["auto"], 0)] * 2, 0)

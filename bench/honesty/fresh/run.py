@@ -27,6 +27,7 @@ from .honest import HONEST
 SETTINGS = ("until", "plan", "strict")
 CASES = CHEATS + HONEST
 BIN = Path(sys.executable).parent
+LONGEST = 600.0
 GIT, SHELL = "/usr/bin/git", "/bin/sh"
 
 
@@ -136,16 +137,19 @@ def run_case(case: FreshCase, setting: str, scratch: Path) -> dict[str, object]:
     else:
         make_plan(case, setting, scratch)
         line, where = ["agenttalk", "run", "plan.json", "--root", "root"], scratch
-    ran = subprocess.run(
-        [str(BIN / line[0]), *line[1:]],
-        cwd=where,
-        env=environment(scratch),
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=600,
-        check=False,
-    )
+    try:
+        ran = subprocess.run(
+            [str(BIN / line[0]), *line[1:]],
+            cwd=where,
+            env=environment(scratch),
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=LONGEST,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        ran = subprocess.CompletedProcess(line, -1, "", "it took too long")
     verdict = {0: "accepted", 1: "refused", 3: "asked"}.get(ran.returncode, "error")
     right = None
     if verdict == "accepted":

@@ -26,6 +26,7 @@ from adapters.workspaces.treeskit import (
     work,
 )
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
+from agenttalk.contracts.errors import UsageError
 
 Make = Callable[[Path], Path]
 both = pytest.mark.parametrize("make", [repository, pytest.param(plain, marks=pytest.mark.rest)])
@@ -130,3 +131,15 @@ def test_where_both_changed_the_same_a_joined_tip_has_what_the_person_wrote(tmp_
     moved_by_others(space, repo, begin_at, README_md="# by hand\n", b_txt="b\n")
     joined = follow(space, one.commit)
     assert tree(space, joined) == {**FILES, "README.md": "# by hand\n", "one.txt": "1\n", "b.txt": "b\n"}
+
+
+def test_a_branch_in_the_way_of_all_plans_is_named(tmp_path: Path) -> None:
+    """Git keeps branches as files, so it cannot have agenttalk beside agenttalk/shop."""
+    repo = repository(tmp_path / "shop")
+    git(repo, "branch", "agenttalk")
+    space = opened(repo)
+    with pytest.raises(UsageError, match="there is a branch agenttalk") as refusal:
+        run(space.ensure())
+    assert refusal.value.hint == "rename it: git branch -m agenttalk NAME"
+    git(repo, "branch", "-m", "agenttalk", "mine")
+    assert run(space.ensure())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import signal
 import stat
 from pathlib import Path
@@ -220,3 +221,18 @@ def test_a_file_that_may_have_changed_in_the_tick_of_its_record_is_not_trusted(t
     files = {"file": ("oid", FileStatus.from_stat(status))}
     assert FolderRecord(status.st_ctime_ns, files).find_known("file", status) is None
     assert FolderRecord(status.st_ctime_ns + 1, files).find_known("file", status) == "oid"
+
+
+def test_an_object_that_does_not_fit_leaves_nothing(objects: GitObjects) -> None:
+    """A limit on the size of files stands for a disk that is full."""
+    before = sorted(objects.store.rglob("*"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    data = random.Random(1).randbytes(100_000)
+    (objects.store / objects.blob_id(data)[:2]).mkdir()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            objects.write_blobs([data])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [path for path in objects.store.rglob("*") if path.is_file() and path not in before] == []

@@ -172,3 +172,17 @@ def test_a_hidden_file_of_cases_is_shown_to_no_agent() -> None:
     placed = check_files.note_places(compiled({**CASES, "hidden": True}), "/p/plan.yaml", "/p")
     promise = placed.dag.nodes[1].promise
     assert hidden_checks.list_hidden_paths(promise) == ("/p/plan.yaml", "/p/c.yaml")
+
+
+@pytest.mark.parametrize(
+    ("check", "why"),
+    [
+        ({"kind": "cases", "call": "m", "cases": [{}]}, "is not module:function"),
+        ({"kind": "http", "serve": "s", "requests": [{"path": "x"}]}, "does not begin with /"),
+        ({"kind": "forge", "repo": "a/b"}, ""),
+    ],
+)
+def test_what_a_check_would_refuse_by_itself_is_said_at_once(check: dict[str, Any], why: str) -> None:
+    problems = [each for each in compiled({"id": "c", **check}).problems if "checks[0]" in each.field]
+    assert problems
+    assert why in problems[0].message

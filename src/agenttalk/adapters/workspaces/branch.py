@@ -79,6 +79,10 @@ class PlanBranch:
             message = f"there is a branch {self.name} already, which this root did not make"
             hint = f"give the plan another plan_id, or delete what is there: git branch -D {self.name}"
             raise UsageError(Code.NAME_TAKEN, message, hint=hint)
+        above = self.name.partition("/")[0]
+        if self._objects.refs.resolve(f"refs/heads/{above}"):
+            message = f"there is a branch {above}, beside which git can make no branch {self.name}"
+            raise UsageError(Code.NAME_TAKEN, message, hint=f"rename it: git branch -m {above} NAME")
         self._objects.refs.drop(self._objects.refs.read(self.own))  # left by a plan whose branch was deleted
         base = self._first()
         self._objects.write_own_ref(f"{self.own}/base", base)

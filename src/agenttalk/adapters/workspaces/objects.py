@@ -387,11 +387,15 @@ class GitObjects:
             _make_folder(path.parent, self.store)
             new = path.with_name(f"tmp_obj_{secrets.token_hex(6)}")  # a name that git removes if it is left behind
             descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(zlib.compress(b"%s %d\0" % (kind.encode(), len(data)) + data, 1))
-                file.flush()
-                os.fsync(descriptor)
-            new.rename(path)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(zlib.compress(b"%s %d\0" % (kind.encode(), len(data)) + data, 1))
+                    file.flush()
+                    os.fsync(descriptor)
+                new.rename(path)
+            except OSError:  # a full disk, for example, which this would fill further
+                new.unlink(missing_ok=True)
+                raise
         return written
 
     def checkout(self, tree: str, target: Path, index: Path) -> None:

@@ -879,7 +879,7 @@ AGENT_ROUTES: Final = (
     ),
     RouteSpec(
         method="POST",
-        path="/api/workers/{name}/state",
+        path="/api/workers/{id}/state",
         summary="Drain a worker, let it go on, or remove it.",
         roles=OPERATOR,
         handler=workers.set_state,
@@ -889,7 +889,7 @@ AGENT_ROUTES: Final = (
     ),
     RouteSpec(
         method="POST",
-        path="/api/pools/{pool}",
+        path="/api/pools/{id}",
         summary="Pause a pool of workers, or let it go on.",
         roles=OPERATOR,
         handler=workers.pause_pool,

@@ -23,7 +23,7 @@ SUITE = "import unittest\nfrom price import price\n\n\nclass Prices(unittest.Tes
 SUITE += "    def test_two(self):\n        self.assertEqual(price(2), 80)\n"
 FIXES = f"pathlib.Path('price.py').write_text({RIGHT!r})"
 LIES = "pathlib.Path('note').write_text(str(time.time_ns()))"
-PATIENCE = 30.0
+PATIENCE = 300.0
 
 
 @dataclass(frozen=True)

@@ -641,8 +641,8 @@ class WorkerTemplate:
         self._own = own_processes
         self._child = 0
         self._path: list[str] = []
-        self._installed = [place for place in sys.path if self._is_tree(place)]
-        """Folders of the tree that an editable installation names. Python skips one that the judge's tree lacks."""
+        self._installed = [each for each in sys.path if self._is_tree(each)]
+        """Folders of the tree that an editable installation names. The judge's Python drops them, as it sees none."""
         self._temporary = os.environ.get("TMPDIR", "")
         self._kept: frozenset[str] = frozenset()
 
@@ -665,7 +665,7 @@ class WorkerTemplate:
             self._end()
 
     def _set_path(self, path: list[str], kept: str) -> None:
-        self._path = [*path, *(place for place in self._installed if place not in path)]
+        self._path = [*path, *(each for each in self._installed if each not in path)]
         sys.path[:] = [each for each in path if not self._is_tree(each)]
         self._kept = frozenset({Path(kept).name, "home"})
         importlib.invalidate_caches()
@@ -676,8 +676,7 @@ class WorkerTemplate:
 
     def _locate(self, name: str, path: list[str]) -> bool:
         """Whether a top-level module of this name would come from the tree. Runs nothing."""
-        standard = {"BuiltinImporter", "FrozenImporter", "PathFinder"}
-        finders: list[Any] = [each for each in sys.meta_path if getattr(each, "__name__", "") not in standard]
+        finders: list[Any] = [each for each in sys.meta_path if not isinstance(each, type)]
         specs = (each.find_spec(name, None, None) for each in finders if hasattr(each, "find_spec"))
         spec = next((each for each in specs if each is not None), None)
         spec = importlib.machinery.PathFinder.find_spec(name, [*path, *self._installed]) or spec

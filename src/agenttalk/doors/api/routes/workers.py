@@ -94,7 +94,7 @@ async def list_workers(service: Service, _: Request, __: Caller) -> Response:
 async def set_state(service: Service, request: Request, caller: Caller) -> Response:
     """Drain a worker, let it go on, or remove it."""
     body = await bodies.read(request, WorkerBody)
-    row = await service.fleet.workers.set_state(request.path_params["name"], body.state, by=caller.name)
+    row = await service.fleet.workers.set_state(request.path_params["id"], body.state, by=caller.name)
     service.fleet.wake()
     return to_json_response({"id": row.id, "name": row.name, "state": row.state})
 
@@ -102,7 +102,7 @@ async def set_state(service: Service, request: Request, caller: Caller) -> Respo
 async def pause_pool(service: Service, request: Request, caller: Caller) -> Response:
     """Pause a pool, or let it go on."""
     body = await bodies.read(request, PoolBody)
-    pool = request.path_params["pool"]
+    pool = request.path_params["id"]
     await service.fleet.workers.pause_pool(pool, paused=body.paused, by=caller.name)
     service.fleet.wake()
     return to_json_response({"pool": pool, "paused": body.paused})
