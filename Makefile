@@ -19,7 +19,7 @@ INSTALL_INTO = $(if $(UV),uv pip install --quiet --compile-bytecode --python $(1
 
 unexport PYTHONDONTWRITEBYTECODE  # else every process that tests start compiles everything anew
 
-.PHONY: demo test test-rest test-all check lint fix pins bench honesty test-full test-crash test-walk fuzz test-agents local-model test-local postgres sandbox inspector test-inspector test-javascript browser test-browser clean help
+.PHONY: demo test test-rest check lint fix pins bench honesty test-full test-crash test-walk fuzz test-agents local-model test-local postgres sandbox inspector test-inspector test-javascript browser test-browser clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -28,19 +28,20 @@ help:  ## show this list
 demo: $(READY)  ## play the tour, on embedded defaults; SERVE=1 keeps plans running for the browser
 	@$(BIN)/agenttalk demo $(if $(SERVE),--serve)
 
-test: $(COMPILED)  ## run the tests: every behaviour, with few random cases
+test: $(COMPILED)  ## run the tests: every behaviour, with few random cases; ALL=1 also runs what test-rest does
+ifdef ALL
+	$(ALL_TESTS) --cov --cov-report=
+	$(COVERED)
+	$(CRASHES)
+else
 	AGENTTALK_TEST_EFFORT=0.2 $(ALL_TESTS) -m "not rest"
 	AGENTTALK_TEST_EFFORT=0.2 $(CRASHES) -m "not rest"
+endif
 
 test-rest: $(COMPILED)  ## run the slow tests, more cases, and measure coverage of contracts and rules
 	$(ALL_TESTS) -m "rest or random or measured" --cov --cov-report=
 	$(COVERED)
 	$(CRASHES) -m "rest or random"
-
-test-all: $(COMPILED)  ## run what test and test-rest run, each test once
-	$(ALL_TESTS) --cov --cov-report=
-	$(COVERED)
-	$(CRASHES)
 
 test-full: $(READY)  ## run all tests with ten times the random cases
 	AGENTTALK_TEST_EFFORT=10 $(BIN)/pytest --ignore=tests/crash
@@ -63,7 +64,8 @@ local-model: $(LOCAL)/.ready  ## install a small model and the library that runs
 test-local: $(READY) $(LOCAL)/.ready  ## run a real small model as a reviewer, twenty times
 	AGENTTALK_LOCAL_RUNS=20 $(BIN)/pytest -s tests/agents/test_local_model.py
 
-check: lint test-all  ## check format, lint, types and layers, and run all tests
+check: lint  ## check format, lint, types and layers, and run all tests
+	$(MAKE) test ALL=1
 
 lint: $(READY)  ## check format, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -1,6 +1,6 @@
 """How hard the random tests try.
 
-`make test` takes a fifth of the random cases, `make test-rest`, `make test-all` and whoever calls pytest all of them, and
+`make test` takes a fifth of the random cases, `make test-rest`, `make test ALL=1` and whoever calls pytest all of them, and
 `AGENTTALK_TEST_EFFORT=10` ten times as many.
 """
 
