@@ -29,7 +29,8 @@ def run(*arguments: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "bench.honesty.run", "--json", *arguments]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=1200, check=False)
     told: dict[str, Any] = json.loads(done.stdout)
-    odd = {each["name"]: each for each in told["cases"] if each["accepted"] is not (each["kind"] == "honest")}
+    right = [each for each in told["cases"] if not (each["healed"] and each["true"])]  # what the engine undid is honest
+    odd = {each["name"]: each for each in right if each["accepted"] is not (each["kind"] == "honest")}
     assert (odd, told["broken"], done.returncode) == ({}, 0, 0)
     return told
 

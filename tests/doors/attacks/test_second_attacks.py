@@ -231,9 +231,9 @@ HONEST: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"env": {"PYTHONPATH": "src"}},
         {},
     ),
-    "a renamed test, which its scope names": (
+    "a renamed test, which its scope names and its check lets go": (
         FIXES + "\nos.rename('test_calc.py', 'test_adding.py')",
-        {"run": f"{PYTHON} -m unittest -q", "protected": []},
+        {"run": f"{PYTHON} -m unittest -q", "protected": [], "may_vanish": ["test_calc.*"]},
         {"promise": {"allowedScope": ["calc.py", "test_calc.py", "test_adding.py"]}},
     ),
     "a name that is not UTF-8, in a folder that is ignored": (

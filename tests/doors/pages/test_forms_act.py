@@ -263,7 +263,7 @@ def test_a_reader_of_chinese_is_told_in_chinese_why_a_form_was_refused(tmp_path:
         assert "计划没有操作 'fly'" in text(unknown)
         assert "unknown action" not in text(unknown)
         forged = await ada.client.post("/plans/p/steer", data={"action": "pause"})
-        assert "该表单不属于你的会话" in text(forged)
+        assert "该表单不属于您的会话" in text(forged)
         assert "请重新打开该页面" in text(forged)
         missing = await ada.post("/plans/no-such-plan/steer", action="pause")
         assert missing.status_code == 404

@@ -34,7 +34,7 @@ def activity(phase: str, **more: Any) -> TaskActivity:
         (
             activity("checking", detail="unit", tests_done=12, tests_total=340),
             "checking: unit, 12 of 340 tests",
-            "正在检查：unit，340 个测试中的第 12 个",
+            "正在检查：unit，已完成 12/340 个测试",
         ),
         (
             activity("baseline", detail="unit", tests_done=12),

@@ -85,7 +85,7 @@ def test_what_a_task_needs_stands_in_the_profile_of_its_agent() -> None:
         ({}, {"state": "draining"}, Lack("state", "draining")),
         ({}, {"paused": True}, Lack("state", "paused")),
         ({}, {"liveness": "suspect"}, Lack("silent", "suspect")),
-        ({}, {"free": 0}, Lack("full", "one")),
+        ({}, {"free": 0}, Lack("full", "0")),
     ],
 )
 def test_each_thing_that_a_worker_lacks_is_named(needs: Any, worker: Any, lack: Lack) -> None:
@@ -158,6 +158,6 @@ def test_why_a_task_waits_names_the_workers_that_lack_least() -> None:
     told = explain_wait(needs, find_near_matches(needs, [far, ABLE]))
     assert told == (
         "no worker of the pool agents fits: one lacks the label 'tpu', "
-        "far lacks the label 'tpu', is draining, has no free place"
+        "far lacks the label 'tpu', is draining, has 0 free places"
     )
     assert "'one'" in explain_wait(WorkerNeeds("agents"), find_near_matches(WorkerNeeds("agents"), [ABLE]))

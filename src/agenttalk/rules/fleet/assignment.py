@@ -89,7 +89,7 @@ def find_lacks(needs: WorkerNeeds, worker: WorkerStanding) -> tuple[Lack, ...]:
     if worker.liveness != "online":
         found.append(Lack("silent", worker.liveness))
     if worker.free <= 0:
-        found.append(Lack("full", worker.name))
+        found.append(Lack("full", str(worker.free)))
     return tuple(found)
 
 

@@ -125,7 +125,7 @@ LACK: Final = make_table(
         "sandbox": ("lacks the sandbox {name!r}", "缺少沙箱 {name!r}"),
         "state": ("is {name}", "处于 {name} 状态"),
         "silent": ("is {name}", "处于 {name} 状态"),
-        "full": ("has no free place", "没有空位"),
+        "full": ("has {name} free places", "有 {name} 个空位"),
     },
 )
 HELD: Final = Template(

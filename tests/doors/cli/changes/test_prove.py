@@ -127,20 +127,20 @@ CHEATS: dict[str, tuple[Mapping[str, str | None], set[str], str]] = {
     "a forged report": (
         {"price.py": "import os, sys\n[path] = [each[11:] for each in sys.argv if each.startswith('--junitxml=')]\nopen(path, 'w').write('<testsuite>' + ''.join(f'<testcase classname=\"tests.{c}\" name=\"{n}\"/>' for c, n in [('test_price', 'test_total'), ('test_price', 'test_empty'), ('test_taxed', 'test_taxed')]) + '</testsuite>')\nos._exit(0)\n",
          "tests/test_taxed.py": NEW_TEST},
-        {"base-tests"},
-        "test_taxed",
+        {"check", "base-tests"},
+        "ended in the middle",
     ),
     "code that reaches into the test runner": (
         {"price.py": f"import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n{TAXED}".replace("sum(items)", "4"), "tests/test_taxed.py": NEW_TEST},
-        {"protected"},
+        {"check", "base-tests", "suspicions"},
         "reaches into the test runner",
     ),
     "an object that equals everything": (
         {"price.py": "class Any:\n    def __eq__(self, other):\n        return True\n\n\ndef total(items):\n    return Any()\n\n\ntaxed = total\n", "tests/test_taxed.py": NEW_TEST},
-        {"protected"},
+        {"base-tests", "suspicions"},
         "comparison that always holds",
     ),
-    "exit 0 at import": ({"price.py": "import os\nos._exit(0)\n"}, {"check", "tests-kept", "shown"}, "no report"),
+    "exit 0 at import": ({"price.py": "import os\nos._exit(0)\n"}, {"check", "tests-kept", "shown"}, "ended in the middle"),
     "settings by which nothing is collected": (
         {**FEATURE, "pytest.ini": "[pytest]\npython_files = none_*.py\n"},
         {"check", "tests-kept", "protected"},
@@ -182,7 +182,7 @@ def test_cheats_are_refused_and_named(shop: Shop, case: str) -> None:
 
 
 @pytest.mark.rest
-def test_a_check_that_reports_no_tests_is_not_fooled_by_an_early_exit(tmp_path: Path) -> None:
+def test_a_suite_of_unittest_is_not_fooled_by_an_early_exit(tmp_path: Path) -> None:
     tests = (
         "import unittest\nfrom price import total\n\n\nclass Prices(unittest.TestCase):\n    def test_total(self):\n"
     )
@@ -200,7 +200,6 @@ def test_a_check_that_reports_no_tests_is_not_fooled_by_an_early_exit(tmp_path: 
     shop.write({"price.py": PRICE})
     found = shop.prove("--check", "python3 -m unittest")
     assert found.code == 0, found.out
-    assert any("reports none by name" in each for each in found.told["unchecked"])
 
 
 def test_scope_and_protected_files_are_held(shop: Shop) -> None:
