@@ -37,7 +37,7 @@ def run(*arguments: str) -> dict[str, Any]:
 
 @pytest.mark.rest
 def test_no_cheat_is_accepted_and_no_honest_work_refused() -> None:
-    honest = cases(4)
+    honest = cases(2)
     told = run("--smoke", str(3 * honest))
     assert (told["cheats"], told["honest"]) == (2 * honest, honest)
     if honest >= 4:

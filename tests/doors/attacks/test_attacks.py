@@ -26,6 +26,7 @@ from agenttalk.adapters import sandbox
 from agenttalk.adapters.store import audit
 from agenttalk.engine.operation import fsck
 from agenttalk.wiring import open_root
+from effort import DEEP
 from kits.attackkit import ATTACKS, BEGIN, CHECKED, FORGED_OBJECT, FORGED_REFS, LIMITS, LOGINS, TIERS, add_key, expected
 from kits.provekit import repository
 from kits.sandboxkit import NOBODY, another_user, needs, run_tests_as_another_user
@@ -347,6 +348,7 @@ def test_every_attack_is_contained_or_refused_or_a_limit_that_is_told_and_the_ne
 
 
 @pytest.mark.rest
+@pytest.mark.skipif(not DEEP, reason="takes more than a minute: make test-full runs it")
 def test_work_that_attacks_its_check_gets_no_further_as_another_user() -> None:
     """The tests of the second table, once more without the rights of root."""
     assert run_tests_as_another_user(*SHOWN, "-k", CONFINED) >= len(CHECKED)

@@ -65,6 +65,7 @@ def test_every_option_reaches_the_plan() -> None:
 def test_the_check_must_fail_first_unless_it_may_be_green() -> None:
     assert check_of(ORDER)["red_first"] == "required"
     assert check_of(replace(ORDER, already_green=True))["red_first"] == "record"
+    assert check_of(replace(ORDER, suspicion="refuse"))["suspicion"] == "refuse"
 
 
 def test_tests_that_may_change_are_not_protected_and_may_be_made() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts.promise import AnyCheck, BrowserCheck, CompletionPromise, ServedCheck, ServiceCheck
+from agenttalk.contracts.promise import AnyCheck, BrowserCheck, CompletionPromise, ServiceCheck
 from agenttalk.rules.checks import service_results
 from agenttalk.rules.checks.check_results import HttpAnswer, ProgramExit
 from agenttalk.rules.checks.service_results import BrowserSession
@@ -150,7 +150,9 @@ def test_errors_of_a_page_are_noted_or_fail_as_the_check_says() -> None:
         (browser(OPEN, SEE, {"at": "#a"}), ["steps[2]"]),
     ],
 )
-def test_a_check_that_shows_nothing_is_found_before_it_runs(made: ServedCheck, fields: list[str]) -> None:
+def test_a_check_that_shows_nothing_is_found_before_it_runs(
+    made: ServiceCheck | BrowserCheck, fields: list[str]
+) -> None:
     assert [name for name, _ in service_results.find_faults(made)] == fields
 
 

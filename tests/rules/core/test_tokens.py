@@ -17,7 +17,9 @@ def test_a_token_says_what_it_is_for(board: str, plan: str, task: str, epoch: in
     token = attempt_token(board, plan, task, epoch, "s3cret")
     assert token.startswith("agt_")
     assert token.endswith(".s3cret")
-    assert read_token(token) == TokenSubject(board, plan, task, epoch)
+    subject = read_token(token)
+    assert subject == TokenSubject(board, plan, task, epoch)
+    assert subject.task == (board, plan, task)
 
 
 def packed(text: str) -> str:

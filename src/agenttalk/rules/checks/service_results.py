@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError
-from agenttalk.contracts.promise import BrowserCheck, BrowserStep, ServedCheck, ServiceCheck, ServiceRequest
+from agenttalk.contracts.promise import BrowserCheck, BrowserStep, ServiceCheck, ServiceRequest
 from agenttalk.rules.checks.check_results import HttpAnswer, ProgramExit, judge_run
 from agenttalk.rules.proof.evidence import CheckFinding
 from agenttalk.rules.text import check_words
@@ -60,11 +60,11 @@ class BrowserSession:
         )
 
 
-def find_faults(check: ServedCheck) -> Iterator[tuple[str, str]]:
+def find_faults(check: ServiceCheck | BrowserCheck) -> Iterator[tuple[str, str]]:
     """Find what is wrong with a check of a service: the field, and why."""
     if isinstance(check, ServiceCheck):
         yield from _find_request_faults(check)
-    elif isinstance(check, BrowserCheck):
+    else:
         yield from _find_step_faults(check)
 
 

@@ -68,11 +68,12 @@ def race(repo: Repo, *options: str, code: int = 0, command: tuple[str, ...] = ()
 
 
 def at_work(repo: Repo) -> list[str]:
-    """Processes whose working directory is in a clone."""
+    """Processes whose working directory is in a clone, or where the command was run."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if (process / "cwd").readlink().is_relative_to(repo.state):
+            folder = (process / "cwd").readlink()
+            if folder == repo.top or folder.is_relative_to(repo.state):
                 found.append(process.name)
     return found
 

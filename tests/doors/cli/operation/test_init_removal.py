@@ -457,7 +457,7 @@ def test_after_a_kill_at_any_step_the_next_call_finishes(tmp_path: Path, monkeyp
         tmp_path / "template", {"AGENTS.md": MINE["AGENTS.md"], ".mcp.json": MINE[".mcp.json"]}
     )
     places = [str(tmp_path / name) for name in ("shop", "config/agenttalk")] + [str(template)]
-    every = max(1, 270 // cases(6))
+    every = max(1, 270 // cases(3))
     command = [sys.executable, "-c", textwrap.dedent(LIVES), *places, "1", str(every)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout[-300:] + done.stderr

@@ -239,7 +239,9 @@ def _run_until_settled(
         client = engine_client.connect_to_running_engine(root, locale)
         try:
             if client is not None:
-                warnings.refuse_sandbox(sandbox)
+                if sandbox is not None:
+                    client.get("/api/me")  # fails where the engine was killed a moment ago
+                    warnings.refuse_sandbox()
                 return _run_in_engine(client, compiled, live, over, watch=watch)
             if not served:
                 return _run_here(root, compiled, live, over, watch=watch, sandbox=sandbox)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from agenttalk.contracts.errors import AgentTalkError, Code, Problem, UsageError
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize
@@ -89,12 +89,11 @@ def warn_of_logins(out: CommandOutput, compiled: CompiledPlan, root: Path, sandb
             out.say(f"[yellow]![/] agents.{sanitize(name)}: {message}", err=True)
 
 
-def refuse_sandbox(sandbox: Tier | None) -> None:
+def refuse_sandbox() -> NoReturn:
     """Raise UsageError for --sandbox beside an engine, which uses its own settings."""
-    if sandbox is not None:
-        message = "an engine runs in this root already, and its settings set the sandbox"
-        hint = "set sandbox in agenttalk.toml and run 'agenttalk config reload', or leave out --sandbox"
-        raise UsageError(Code.OPTION_INVALID, message, hint=hint)
+    message = "an engine runs in this root already, and its settings set the sandbox"
+    hint = "set sandbox in agenttalk.toml and run 'agenttalk config reload', or leave out --sandbox"
+    raise UsageError(Code.OPTION_INVALID, message, hint=hint)
 
 
 def warn_of_programs(out: CommandOutput, compiled: CompiledPlan, root: Path) -> None:
