@@ -153,7 +153,8 @@ def test_a_worker_that_stood_still_for_too_long_does_not_hand_in_what_it_had(roo
             process.send_signal(signal.SIGCONT)
             shown = until(lambda: ended(client), "the plan ends")
             assert shown["result"] == "done"
-            assert len(runs.read_text()) == shown["tasks"][0]["attempt"] >= 2
+            # An attempt whose worker is too slow to accept it is lost before its agent runs.
+            assert 2 <= len(runs.read_text()) <= shown["tasks"][0]["attempt"]
     assert git(repo, "show", "agenttalk/shop:hours") == "eight"
 
 
