@@ -554,8 +554,10 @@ while not pathlib.Path({str(go)!r}).exists():
 def test_a_question_after_the_last_round_is_the_end_only_when_the_plan_has_ended() -> None:
     """A person may answer it later. Until the plan has ended, its result is not known."""
     over = partial(_is_over, watch=False, until_asked=True)
-    asked = {"questions": ["q1"], "result": "running", "state": "RUNNING", "closing": None}
+    task = {"state": "WAITING_HUMAN"}
+    asked = {"questions": ["q1"], "result": "running", "state": "RUNNING", "closing": None, "tasks": [task]}
     assert over(asked)
+    assert not over(asked | {"tasks": [{"state": "FAILED"}]}), "the end of the plan follows"
     assert not over(asked | {"closing": "the proofs of the plan are checked once more"})
     assert over(asked | {"result": "failed", "state": "ENDED"})
     assert not over(asked | {"questions": []})

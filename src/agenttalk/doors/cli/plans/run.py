@@ -449,6 +449,8 @@ def to_documents(compiled: CompiledPlan) -> dict[str, Any]:
 
 
 def _is_over(standing: dict[str, Any], *, watch: bool, until_asked: bool) -> bool:
-    if until_asked and standing["questions"] and standing["closing"] is None:
+    # A question about a task that has failed is followed by the end of its plan.
+    failed = all(task["state"] == "FAILED" for task in standing["tasks"])
+    if until_asked and standing["questions"] and standing["closing"] is None and not failed:
         return True
     return standing["result"] != "running" and (not watch or standing["state"] == "ENDED")
