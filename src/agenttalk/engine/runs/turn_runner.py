@@ -170,9 +170,12 @@ class TurnRunner:
         kind, task = self._state.deps.kinds.get(granted.job.board), granted.kind_task
         if kind is None or task is None or performance.how != "finished":
             return NO_PROOF
+        # Registered before the forge is read: what it reports after a reading ends the wait that follows from it.
+        news = asyncio.Event()
+        self._state.awaiting.add(news)
         try:
             confirm = partial(self._confirm, board, granted)
-            wait = partial(self._await, board, granted)
+            wait = partial(self._await, board, granted, news)
             turn = await board_run.make_kind_turn(
                 kind, board.store, granted, performance, at=self._state.deps.stamp(), confirm=confirm, wait=wait
             )
@@ -181,6 +184,8 @@ class TurnRunner:
             LOG.exception("%s: it could not be checked", granted.job.task_id, extra={"action": "dispatcher.evidence"})
             why, code = (error.message, error.code) if isinstance(error, AgentTalkError) else (str(error), None)
             found = (read_back.make_failure_evidence(why, code, self._state.deps.stamp()),)
+        finally:
+            self._state.awaiting.discard(news)
         moot = next((each.detail for each in found if each.id in board_run.MOOT), "")
         return self._state.deps.secret_guard.redact_proof(
             WorkProof(evidence=found, check_records=board_run.evidence_to_json(found), moot=moot)
@@ -217,26 +222,30 @@ class TurnRunner:
             await self._enter(board, granted.job, "verifying")
 
     async def _await(
-        self, board: BoardState, granted: LeasedAttempt, why: str, longest: Coroutine[Any, Any, None]
+        self,
+        board: BoardState,
+        granted: LeasedAttempt,
+        news: asyncio.Event,
+        why: str,
+        longest: Coroutine[Any, Any, None],
     ) -> None:
-        """Wait until a forge reports news or the time is up. The agent is free for other tasks meanwhile."""
-        job, heard = granted.job, asyncio.Event()
-        job.enter("awaiting")
-        about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease}
-        self._state.free(granted)
-        self._state.working.discard(job.lease)
-        await board.store.transact(lambda tx: tx.run(SET_AWAITING, **about, **to_columns(why)))
-        self._state.wake.set()
-        self._state.announce(ended=False)
-        self._state.awaiting.add(heard)
+        """Wait until a forge has reported `news` or the time is up. The agent is free for other tasks meanwhile."""
+        job = granted.job
         # Both are cancelled at the end, also when this turn is cancelled: they are tasks, and would go on without it.
-        waiting = [asyncio.ensure_future(longest), asyncio.ensure_future(heard.wait())]
+        waiting = [asyncio.ensure_future(longest), asyncio.ensure_future(news.wait())]
         try:
+            job.enter("awaiting")
+            about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease}
+            await board.store.transact(lambda tx: tx.run(SET_AWAITING, **about, **to_columns(why)))
+            self._state.free(granted)
+            self._state.working.discard(job.lease)
+            self._state.wake.set()
+            self._state.announce(ended=False)
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for each in waiting:
                 each.cancel()
-            self._state.awaiting.discard(heard)
+            news.clear()  # the forge is read after this
             job.enter("checking")
             self._state.working.add(job.lease)
             await self._enter(board, job, "verifying")
