@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final, TypeVar
 
-from agenttalk.contracts.errors import AgentTalkError, InputError
+from agenttalk.contracts.errors import AgentTalkError, FullDiskError, InputError
 from agenttalk.contracts.promise import HumanCheck
 from agenttalk.engine.agents.input_review import InputReviewer
 from agenttalk.engine.budgets.account_waits import AccountLimitError
@@ -31,6 +31,9 @@ from agenttalk.rules.text.catalogue import to_columns
 from agenttalk.rules.toolchain import read_back
 
 LOG = logging.getLogger(__name__)
+_PAUSE: Final = 1.0
+"""Seconds until something is tried again for which the disk had no room."""
+T = TypeVar("T")
 Lander = Callable[[Performance, WorkProof], Awaitable[bool]]
 """Writes the end of a turn whose work is done, with the new tip; False if the tip was moved meanwhile."""
 
@@ -101,7 +104,7 @@ class TurnRunner:
                 return performance, None
             return replace(performance, judgements=judgements) if judgements else performance, NO_PROOF
         try:
-            job = await prover.begin(job)
+            job = await _wait_for_room(job, partial(prover.begin, job))
         except AgentTalkError as error:
             return Performance("not_started", error=describe_error(error)), NO_PROOF
         performance = replace(await self._state.jobs.perform(board.store, job), judgements=judgements)
@@ -156,7 +159,8 @@ class TurnRunner:
         try:
             done = partial(turn_outcome.would_be_done, granted, performance, at=self._state.deps.stamp())
             ask = partial(self._confirm, board, granted)
-            proof = await self._state.prover.prove(job, performance, done, ask, write)
+            prove = partial(self._state.prover.prove, job, performance, done, ask, write)
+            proof = await _wait_for_room(job, prove, unwritten)
             return self._state.deps.secret_guard.redact_proof(proof)
         except AgentTalkError as error:
             if error in unwritten:  # the end could not be written, which says nothing about the work
@@ -254,3 +258,21 @@ class TurnRunner:
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease, "phase": phase}
         await board.store.transact(lambda tx: tx.run(SET_PHASE, **about))
         self._state.announce(ended=False)
+
+
+async def _wait_for_room(job: Job, work: Callable[[], Awaitable[T]], unwritten: Collection[AgentTalkError] = ()) -> T:
+    """Do something that can be repeated. A full disk says nothing about the agent's work, so it is tried again then.
+
+    Errors in `unwritten` are raised: their cause was waited for before.
+    """
+    logged = ""
+    while True:
+        try:
+            return await work()
+        except FullDiskError as error:
+            if error in unwritten:
+                raise
+            if error.message != logged:
+                LOG.warning("%s: %s", job.task_id, error.message, extra={"action": "dispatcher.room"})
+            logged = error.message
+        await asyncio.sleep(_PAUSE)
