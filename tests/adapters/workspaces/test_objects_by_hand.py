@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from adapters.workspaces.treeskit import NOW, git, opened, repository
+from agenttalk.adapters.workspaces import tree_reader
 from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.adapters.workspaces.tree_reader import FileStatus, FolderRecord, TreeEntry
 from agenttalk.contracts.errors import MachineError
@@ -144,6 +145,11 @@ def test_an_index_is_read_as_git_wrote_it(tmp_path: Path, algorithm: str) -> Non
         assert record.find_known(name, seen) == objects.listing(tip)[name].oid
     (top / "a").chmod(0o600)
     assert record.find_known("a", (top / "a").lstat()) is None
+    packed = tree_reader.pack_index(objects.listing(tip), algorithm)
+    (tmp_path / "packed").write_bytes(packed)
+    wanted = ("ls-files", "--stage", "-z")
+    assert objects.call(*wanted, index=tmp_path / "packed").out == objects.call(*wanted, index=tmp_path / "index").out
+    assert objects.call("write-tree", index=tmp_path / "packed").line == objects.tree_of(tip)
 
 
 def test_names_that_are_no_names_and_objects_that_are_missing_are_told(objects: GitObjects) -> None:
