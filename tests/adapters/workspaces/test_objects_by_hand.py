@@ -64,7 +64,7 @@ def test_trees_that_are_altered_differ_and_are_listed_as_git_says(objects: GitOb
             assert change.after == (None if after == "000000" else TreeEntry(after, new))
         listed = objects.call("ls-tree", "-r", "-z", "--full-tree", altered).out.decode().split("\0")[:-1]
         items = {path: TreeEntry(*meta.split(" ")[::2]) for meta, path in (line.split("\t") for line in listed)}
-        assert objects.listing(altered) == items == objects._list_all(altered)
+        assert objects.listing(altered) == items == objects.reader.list_files(altered)
         tree = altered
 
 
