@@ -107,7 +107,8 @@ def test_in_any_order_what_lands_was_checked_on_exactly_what_is_there(seed: int)
             await asyncio.sleep(0)
 
     async def use() -> None:
-        branch, contents = Branch(), {"begin": ("begin",)}
+        branch = Branch()
+        contents: dict[str, tuple[str, ...]] = {"begin": ("begin",)}
         train = MergeTrain(branch.read)
 
         async def member(name: str) -> None:

@@ -22,11 +22,10 @@ def read_only(folder: Path) -> Iterator[None]:
         yield
         folder.chmod(0o755)
         return
-    mounted = ["mount", "--bind", folder, folder], ["mount", "-o", "remount,bind,ro", folder]
-    done = subprocess.run(mounted[0], check=False, capture_output=True, text=True)
+    done = subprocess.run(["mount", "--bind", folder, folder], check=False, capture_output=True, text=True)
     if done.returncode:
         pytest.skip(f"mounting is not permitted here: {done.stderr.strip()}")
-    subprocess.run(mounted[1], check=True)
+    subprocess.run(["mount", "-o", "remount,bind,ro", folder], check=True)
     try:
         yield
     finally:
