@@ -181,7 +181,7 @@ class PristineTree(NamedTuple):
 def _list_files(
     warm: WarmTree, inner: Collection[str], empty: Collection[str]
 ) -> Iterator[tuple[str, os.DirEntry[str] | None]]:
-    """List what is no folder below a tree. A folder that we did not make, or not like that, comes without an entry."""
+    """List files and symlinks below a tree. A folder that we did not make, or not like that, comes without an entry."""
     pending = [(str(warm.path), "")]
     while pending:
         folder, prefix = pending.pop()
