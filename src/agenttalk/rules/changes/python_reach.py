@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ _TRACES: Final = frozenset(
     {"sys.settrace", "sys.setprofile", "threading.settrace", "threading.setprofile", "sys.addaudithook"}
 )
 _RUNNERS: Final = frozenset(
-    {"_pytest", "pluggy", "unittest.case", "unittest.result", "unittest.runner", "unittest.suite"}
+    {"_pytest", "pluggy", "unittest.case", "unittest.mock", "unittest.result", "unittest.runner", "unittest.suite"}
 )
 _OPEN: Final = {
     "sys": frozenset(
@@ -84,6 +85,12 @@ _DECODES: Final = frozenset(
     }
 )
 _RUNNER_SIGNS: Final = ("PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_WORKER")
+_PROCESSES: Final = re.compile(r"\A/proc/(?:1|self/(?:cmdline|mounts?|mountinfo|environ|stat|status))(?:/|\Z)|\Abwrap\Z")
+"""Files that tell in which process, and between which mounts, a program runs."""
+_READERS: Final = frozenset(
+    {"open", "read_text", "read_bytes", "glob", "rglob", "iglob", "listdir", "scandir", "walk", "Path", "joinpath"}
+)
+_TEST_PATH: Final = re.compile(r"(?:.*/)?(?:tests?/.*|test_[^/]*|[^/]*_test)\.py\Z|(?:.*/)?te?s?t?\*+/.*\.py\Z")
 _RUNNER_NAMES: Final = frozenset({"pytest", "_pytest", "unittest", "py.test", "nose", "pluggy"})
 _PLACES: Final = frozenset({"CI", "GITHUB_ACTIONS", "GITLAB_CI", "TOX_ENV_NAME", "BUILD_ID"})
 _WHO: Final = frozenset(
@@ -197,6 +204,8 @@ class _Reader:
                 yield "always-equal"
             case ast.Constant(value=str(text)) if len(text) < _LONGEST and any(sign in text for sign in _RUNNER_SIGNS):
                 yield "test-detected"
+            case ast.Constant(value=str(text)) if _PROCESSES.match(text):
+                yield "process-probed"
             case ast.Dict():
                 pairs = zip(node.keys, node.values, strict=True)
                 if any(self._text(key) in _COMPARES and _is_constant(value) for key, value in pairs):
@@ -227,6 +236,9 @@ class _Reader:
                 yield "always-equal"
         if path in _IMPORTS and node.args and _is_in(self._text(node.args[0]), _RUNNERS):
             yield "runner-imported"
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else path.rpartition(".")[2]
+        if name in _READERS and any(_TEST_PATH.match(self._text(each)) for each in node.args):
+            yield "tests-read"
         yield from self._tables(node, path)
         yield from self._runs(node, path)
         yield from self._probes(node, path)
