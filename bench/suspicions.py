@@ -35,6 +35,7 @@ _MODULE = re.compile(r"\A[^@]+@[^/]+/")
 class Release(NamedTuple):
     """A release, with what changed since the one before."""
 
+    package: str
     name: str
     files: tuple[ChangedFile, ...]
     found: tuple[Suspicion, ...]
@@ -75,7 +76,7 @@ def list_releases(folder: Path) -> Iterator[Release]:
         tests = [data for name, data in after.items() if test_runners.is_test(name)]
         found = [each for file in files for each in find_suspicions([file], Globs())]
         found += [each for each in find_suspicions(files, Globs(), tests) if each.id == "answers-copied"]
-        yield Release(other.name, files, tuple(found))
+        yield Release(folder.name, other.name, files, tuple(found))
 
 
 def print_table(releases: Sequence[Release]) -> None:
@@ -95,7 +96,7 @@ def print_table(releases: Sequence[Release]) -> None:
         share = 1000 * per_file[name] / max(changed, 1)
         print(f"| `{name}` | {'yes' if name in grave else ''} | {lines[name]:,} | {share:.2f} | {per_release[name]} |")
     asked = [each for each in releases if any(one.grave for one in each.found)]
-    packages = {each.name.rpartition("-")[0] for each in releases}
+    packages = {each.package for each in releases}
     print(
         f"\n{len(releases)} releases of {len(packages)} packages, {changed:,} changed files; {len(asked)} releases ask."
     )

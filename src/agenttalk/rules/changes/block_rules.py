@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from agenttalk.rules.changes import line_rules
 from agenttalk.rules.changes.python_reach import Reach
 
 _LONGEST: Final = 4_000
@@ -36,7 +37,9 @@ _GO_ALWAYS: Final = re.compile(r"\{\s*(?:_\s*=\s*\w+\s*)?return\s+(?:true|!false
 _SCRIPT_EQUALS: Final = re.compile(r"(?:^|[\s{,;])(?:equals|isEqual|isEqualTo|asymmetricMatch)\s*\([^()]*\)\s*(?=\{)")
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _OPENS_OR_CLOSES: Final = re.compile(r"[{}]")
-_ENDS_SHELL: Final = re.compile(r"(?:exit(?:[ \t]+0)?|exec[ \t]+[^<>\d&\s].*|return[ \t]+0[ \t]*&&.*|kill\b.*\$\$.*)[ \t]*;?[ \t]*\Z")
+_ENDS_SHELL: Final = re.compile(
+    r"(?:exit(?:[ \t]+0)?|exec[ \t]+[^<>\d&\s].*|return[ \t]+0[ \t]*&&.*|kill\b.*\$\$.*)[ \t]*;?[ \t]*\Z"
+)
 _SHELL: Final = (".sh", ".bash", ".dash", ".ksh", ".zsh")
 
 
@@ -71,7 +74,10 @@ def _find_constants(source: str, head: re.Pattern[str], constant: re.Pattern[str
 
 def _list_bodies(source: str, head: re.Pattern[str]) -> Iterator[tuple[re.Match[str], str]]:
     """List what a pattern finds, each with the block in braces behind it, without comments."""
+    lines = source.split("\n")
     for found in head.finditer(source):
+        if line_rules.is_comment(lines, source.count("\n", 0, found.start()) + 1):
+            continue
         depth = 0
         for brace in _OPENS_OR_CLOSES.finditer(source, found.end(), found.end() + _LONGEST):
             depth += 1 if brace[0] == "{" else -1

@@ -56,7 +56,9 @@ _MAIN: Final = re.compile(
 )
 _CALLS_MAIN: Final = re.compile(r"\bmain\s*\(")
 _PIECES: Final = re.compile(r"(['\"])([^'\"\\]*)\1\s*\+\s*(['\"])([^'\"\\]*)\3")
-_COMMENT: Final = re.compile(r"\s*(?:\*(?:\s|/|\Z)|//(?!go:))")
+_LINE_COMMENT: Final = re.compile(r"\s*//(?!go:)")
+_STARRED: Final = re.compile(r"\s*\*(?:\s|\Z)")
+_OPENS_COMMENT: Final = re.compile(r"\s*/\*(?!.*\*/)")
 _NAMED: Final = re.compile(r"\[\s*(['\"])([A-Za-z_$][\w$]*)\1\s*\]")
 _LEAVES_PYTHON: Final = re.compile(
     r"\bos\._exit\s*\(|^(?:sys\.exit|exit|quit)\(\s*0?\s*\)|^raise\s+SystemExit(?:\(\s*0?\s*\))?\s*$"
@@ -100,11 +102,10 @@ _DECODED: Final = re.compile(
     r"|zlib\.decompress|marshal\.loads)"
 )
 _ENDS_SHELL: Final = re.compile(
-    r"\btrap\s+(?:--\s+)?(?:'[^']*|\"[^\"]*|)\bexit[ \t]+0\b.*\s(?:EXIT|0|ERR)\b|\btrap\s+(?:true|:|exit)\s+(?:EXIT|0)\b"
+    r"\btrap\s+(?:--\s+)?(?:'[^']*|\"[^\"]*|)\bexit[ \t]+0\b.*\s(?:EXIT|0|ERR)\b"
+    r"|\btrap\s+(?:true|:|exit)\s+(?:EXIT|0)\b"
 )
-_COMPARES: Final = (
-    r"(?:test|\[\[?|true|false|exit|return|diff|cmp|expr|assert\w*|command|builtin|eval|set|trap)"
-)
+_COMPARES: Final = r"(?:test|\[\[?|true|false|exit|return|diff|cmp|expr|assert\w*|command|builtin|eval|set|trap)"
 _SHADOWS_SHELL: Final = re.compile(
     rf"^\s*(?:function\s+{_COMPARES}(?=[\s({{])|{_COMPARES}\s*\(\s*\))|(?:^|[;&|]\s*|\s)alias\s+(?:-\w+\s+)*{_COMPARES}="
 )
@@ -125,8 +126,12 @@ _READS_TESTS_SHELL: Final = re.compile(
 _RUNNERS: Final = re.compile(
     r"(?:\brequire\(|\bfrom|\bimport\(?)\s*['\"](?:node:test|vitest|@jest/globals|bun:test|mocha|ava|tap|uvu|jest-\w+|@vitest/\w+)['\"]"
 )
-_GO_RUNNER: Final = re.compile(r"^\s*(?:import\s+)?(?:[\w.]+\s+)?\"testing\"\s*$|\bos\.Args\s*=(?!=)|\bflag\.Set\(\s*\"test\.")
-_PROCESSES: Final = re.compile(r"[\"'`/]proc/(?:1|self/(?:cmdline|mounts?|mountinfo|environ|stat|status))\b|[\"'`]bwrap[\"'`]")
+_GO_RUNNER: Final = re.compile(
+    r"^\s*(?:import\s+)?(?:[\w.]+\s+)?\"testing\"\s*$|\bos\.Args\s*=(?!=)|\bflag\.Set\(\s*\"test\."
+)
+_PROCESSES: Final = re.compile(
+    r"[\"'`/]proc/(?:1|self/(?:cmdline|mounts?|mountinfo|environ|stat|status))\b|[\"'`]bwrap[\"'`]"
+)
 RULES: Final = (
     LineRule("runner-touched", _TOUCHES, change_words.RUNNER_TOUCHED, f"{_SCRIPT} .go"),
     LineRule("runner-touched", _TOUCHES_PYTHON, change_words.RUNNER_TOUCHED, "unread"),
@@ -155,9 +160,14 @@ RULES: Final = (
 )
 
 
-def is_comment(text: str) -> bool:
-    """Whether a line of a language with braces is nothing but a comment, which no compiler or linter reads."""
-    return _COMMENT.match(text) is not None
+def is_comment(lines: Sequence[str], number: int) -> bool:
+    """Whether a line of a language with braces is nothing but a comment that no compiler reads."""
+    at = number - 1
+    if _LINE_COMMENT.match(lines[at]):
+        return True
+    while at > 0 and _STARRED.match(lines[at]):
+        at -= 1
+    return at < number - 1 and _OPENS_COMMENT.match(lines[at]) is not None
 
 
 def fold(text: str) -> str:

@@ -85,7 +85,9 @@ _DECODES: Final = frozenset(
     }
 )
 _RUNNER_SIGNS: Final = ("PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_WORKER")
-_PROCESSES: Final = re.compile(r"\A/proc/(?:1|self/(?:cmdline|mounts?|mountinfo|environ|stat|status))(?:/|\Z)|\Abwrap\Z")
+_PROCESSES: Final = re.compile(
+    r"\A/proc/(?:1|self/(?:cmdline|mounts?|mountinfo|environ|stat|status))(?:/|\Z)|\Abwrap\Z"
+)
 """Files that tell in which process, and between which mounts, a program runs."""
 _READERS: Final = frozenset(
     {"open", "read_text", "read_bytes", "glob", "rglob", "iglob", "listdir", "scandir", "walk", "Path", "joinpath"}

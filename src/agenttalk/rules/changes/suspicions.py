@@ -8,7 +8,7 @@ check decide that.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -132,17 +132,7 @@ def _find_in(file: ChangedFile, held: PathMatcher) -> Iterator[Suspicion]:
     if file.kind == "moved" or not file.is_readable:
         return
     reaches = _read_reaches(file)
-    lines = (file.after or b"").decode(errors="replace").split("\n")
-    usual = _USUAL_IN_TESTS if test_runners.is_test(file.path) else frozenset()
-    for rule in line_rules.RULES:
-        if rule.id not in usual and _applies(rule.where, file.path, unread=reaches is None):
-            for line in file.added_lines:
-                if rule.id in _GRAVE and line_rules.is_comment(line.text):
-                    continue
-                if not rule.pattern.search(line_rules.fold(line.text)) and not rule.pattern.search(line.text):
-                    continue
-                if rule.id != "early-exit" or not line_rules.leaves_from_main(lines, line.number):
-                    yield _at(rule.id, file, line, rule.text, refuses=refuses)
+    yield from _find_lines(file, unread=reaches is None, refuses=refuses)
     for name, line in _list_reaches(file, reaches or ()):
         yield _at(name, file, line, _WORDS[name], refuses=refuses)
     if _has_tests(file.path):
@@ -150,6 +140,22 @@ def _find_in(file: ChangedFile, held: PathMatcher) -> Iterator[Suspicion]:
     if _WORKFLOW.match(file.path):
         yield from _removed_steps(file, refuses=refuses)
     yield from _lowered(file, refuses=refuses)
+
+
+def _find_lines(file: ChangedFile, *, unread: bool, refuses: bool) -> Iterator[Suspicion]:
+    """Find added lines that a rule tells of."""
+    lines = (file.after or b"").decode(errors="replace").split("\n")
+    usual = _USUAL_IN_TESTS if test_runners.is_test(file.path) else frozenset()
+    for rule in line_rules.RULES:
+        if rule.id in usual or not _applies(rule.where, file.path, unread=unread):
+            continue
+        for line in file.added_lines:
+            if rule.id in _GRAVE and line_rules.is_comment(lines, line.number):
+                continue
+            if not rule.pattern.search(line_rules.fold(line.text)) and not rule.pattern.search(line.text):
+                continue
+            if rule.id != "early-exit" or not line_rules.leaves_from_main(lines, line.number):
+                yield _at(rule.id, file, line, rule.text, refuses=refuses)
 
 
 def may_hold_answers(files: Sequence[ChangedFile]) -> bool:
