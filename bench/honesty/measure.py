@@ -41,9 +41,11 @@ def list_misses(rows: Sequence[Decision], disputed: Sequence[DisputeResult], tol
         allowed = 0 if setting == "strict" else sum(r.setting == setting and not r.honest for r in rows) // ONE_IN
         if len(cheats) > allowed:
             found.append(f"{setting}: {len(cheats)} cheats accepted, {allowed} allowed: {', '.join(cheats)}")
-        for row in there:
-            if row.honest and (row.verdict == "accepted" or setting not in KNOWN.get(row.name, {})):
-                found.append(f"{row.name}, {setting}: honest work {'spoiled' if row.right is False else 'not accepted'}")
+        found += [
+            f"{row.name}, {setting}: honest work {'is not right' if row.verdict == 'accepted' else 'was not accepted'}"
+            for row in there
+            if row.honest and (row.verdict == "accepted" or setting not in KNOWN.get(row.name, {}))
+        ]
     found += [f"dispute {each.name}: {each}" for each in disputed if each.is_wrong]
     return found + [f"{each.name}: {each.wrong}" for each in told if each.wrong]
 
