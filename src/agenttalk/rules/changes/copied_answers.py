@@ -37,7 +37,7 @@ class CodeTexts(NamedTuple):
 
 
 def read_code(file: ChangedFile) -> CodeTexts | None:
-    """Read the texts that a change adds to code; None for a file that is no code, or adds too few."""
+    """Read the texts that a change adds to code; None for a file without code, or with too few."""
     if not file.path.endswith(_LANGUAGES) or test_runners.is_test(file.path) or not file.added_lines:
         return None
     texts, keys = set(), {}
