@@ -146,13 +146,14 @@ def _find_lines(file: ChangedFile, *, unread: bool, refuses: bool) -> Iterator[S
     """Find added lines that a rule tells of."""
     lines = (file.after or b"").decode(errors="replace").split("\n")
     usual = _USUAL_IN_TESTS if test_runners.is_test(file.path) else frozenset()
+    texts = [(line, line_rules.fold(line.text)) for line in file.added_lines]
     for rule in line_rules.RULES:
         if rule.id in usual or not _applies(rule.where, file.path, unread=unread):
             continue
-        for line in file.added_lines:
-            if rule.id in _GRAVE and line_rules.is_comment(lines, line.number):
+        for line, folded in texts:
+            if not rule.pattern.search(folded) and not rule.pattern.search(line.text):
                 continue
-            if not rule.pattern.search(line_rules.fold(line.text)) and not rule.pattern.search(line.text):
+            if rule.id in _GRAVE and line_rules.is_comment(lines, line.number):
                 continue
             if rule.id != "early-exit" or not line_rules.leaves_from_main(lines, line.number):
                 yield _at(rule.id, file, line, rule.text, refuses=refuses)
