@@ -582,4 +582,15 @@ public class Text {
     ),
 )
 
+SCOPES = {
+    "command-names-the-work": ("main.py",),
+    "doctests": ("shop/text.py",),
+    "with-own-tests-and-conftest": ("shop/**", "tests/more/**"),
+}
+"""Honest work that changes what `until` protects, and the scope by which a person permits it."""
 HONEST = tuple(replace(case, honest=True) for case in _WORK)
+PERMITTED = tuple(
+    replace(case, name=f"{case.name}-in-scope", options=tuple(f"--scope={glob}" for glob in SCOPES[case.name]))
+    for case in HONEST
+    if case.name in SCOPES
+)

@@ -37,6 +37,11 @@ _GO_ALWAYS: Final = re.compile(r"\{\s*(?:_\s*=\s*\w+\s*)?return\s+(?:true|!false
 _SCRIPT_EQUALS: Final = re.compile(r"(?:^|[\s{,;])(?:equals|isEqual|isEqualTo|asymmetricMatch)\s*\([^()]*\)\s*(?=\{)")
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _OPENS_OR_CLOSES: Final = re.compile(r"[{}]")
+_CALLERS: Final = re.compile(
+    r"\bnew\s+Error\([^()]*\)\s*\.stack\b|\bError\.(?:captureStackTrace|prepareStackTrace)\b|\bruntime\.Callers?\("
+    r"|\.getStackTrace\(\)|\bStackWalker\b|\bBacktrace::"
+)
+_READS: Final = re.compile(line_rules.READS + r"\s*\(")
 _ENDS_SHELL: Final = re.compile(
     r"(?:exit(?:[ \t]+0)?|exec[ \t]+[^<>\d&\s].*|return[ \t]+0[ \t]*&&.*|kill\b.*\$\$.*)[ \t]*;?[ \t]*\Z"
 )
@@ -44,18 +49,28 @@ _SHELL: Final = (".sh", ".bash", ".dash", ".ksh", ".zsh")
 
 
 def find_blocks(path: str, source: str) -> tuple[Reach, ...]:
-    """Find comparisons that always hold, and lines that end the shell of another script."""
+    """Find comparisons that always hold, lines that end the shell of a caller, and code that reads its callers."""
     if path.endswith(_SHELL):
         return tuple(_find_shell_ends(source))
     if path.endswith((".java", ".kt")):
-        return tuple(_find_comparisons(source, _OBJECTS, _OWN_TYPE))
-    if path.endswith(".rs"):
-        return tuple(_find_comparisons(source, _TRAITS, _COMPARED))
-    if path.endswith(".go"):
-        return tuple(_find_constants(source, _GO_EQUAL, _GO_ALWAYS))
-    if path.endswith((".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")):
-        return tuple(_find_constants(source, _SCRIPT_EQUALS, _ALWAYS))
-    return ()
+        found = _find_comparisons(source, _OBJECTS, _OWN_TYPE)
+    elif path.endswith(".rs"):
+        found = _find_comparisons(source, _TRAITS, _COMPARED)
+    elif path.endswith(".go"):
+        found = _find_constants(source, _GO_EQUAL, _GO_ALWAYS)
+    elif path.endswith((".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")):
+        found = _find_constants(source, _SCRIPT_EQUALS, _ALWAYS)
+    else:
+        return ()
+    return (*found, *_find_callers_read(source))
+
+
+def _find_callers_read(source: str) -> Iterator[Reach]:
+    """Find where code finds out which file calls it, if it also reads files."""
+    if _READS.search(source):
+        for found in _CALLERS.finditer(source):
+            number = source.count("\n", 0, found.start()) + 1
+            yield Reach("tests-read", number, number)
 
 
 def _find_comparisons(source: str, head: re.Pattern[str], honest: re.Pattern[str]) -> Iterator[Reach]:

@@ -110,14 +110,16 @@ _SHADOWS_SHELL: Final = re.compile(
     rf"^\s*(?:function\s+{_COMPARES}(?=[\s({{])|{_COMPARES}\s*\(\s*\))|(?:^|[;&|]\s*|\s)alias\s+(?:-\w+\s+)*{_COMPARES}="
 )
 _TEST_PATH: Final = r"[^'\"`\s]*(?:\btests?\b|\bspecs?\b|_tests?\b|\btest_|__tests__|\w(?:Test|Spec|Tests)\b)[^'\"`\s]*"
-_READS: Final = (
+READS: Final = (
     r"(?:\breadFile(?:Sync)?|\bcreateReadStream|\breaddir(?:Sync)?|\bos\.(?:ReadFile|Open|ReadDir)|\bioutil\.Read(?:File|Dir)"
     r"|\bfilepath\.(?:Glob|Walk(?:Dir)?)|\binclude_(?:str|bytes)!|\bfs::read(?:_to_string|_dir)?|\bFile::open"
     r"|\bFiles\.(?:read\w+|lines|list|walk|newBufferedReader)|\bnew\s+(?:File|FileReader|FileInputStream|Scanner)"
     r"|\bPaths?\.(?:get|of)|\bparser\.ParseFile)"
 )
+"""What opens a file or lists a folder."""
+_SOURCES: Final = r"[^'\"`]*(?:\*[^'\"`]*\.[cm]?[jt]sx?|\.go|\.rs|\.java|\.kt)"
 _READS_TESTS: Final = re.compile(
-    rf"{_READS}\s*\(.{{0,120}}['\"`]{_TEST_PATH}['\"`]|//go:embed\s+.*_test\b|\breaddir(?:Sync)?\(\s*(?:__dirname|process\.cwd\(\)|['\"]\.?/?['\"])\s*[,)]"
+    rf"{READS}\s*\(.{{0,120}}['\"`](?:{_TEST_PATH}|{_SOURCES})['\"`]|//go:embed\s+.*_test\b|\breaddir(?:Sync)?\(\s*(?:__dirname|process\.cwd\(\)|['\"]\.?/?['\"])\s*[,)]"
     rf"|\bClass\.forName\(\s*\"[\w.$]*Tests?\"|\breadFile(?:Sync)?\(\s*require\.main\.filename"
 )
 _READS_TESTS_SHELL: Final = re.compile(
