@@ -92,6 +92,8 @@ _PROCESSES: Final = re.compile(
 _READERS: Final = frozenset(
     {"open", "read_text", "read_bytes", "glob", "rglob", "iglob", "listdir", "scandir", "walk", "Path", "joinpath"}
 )
+_JOINS: Final = frozenset({"os.path.join", "posixpath.join", "pathlib.Path"})
+_TEMPORARY: Final = frozenset({"tempfile.gettempdir", "tempfile.tempdir"})
 _TEST_PATH: Final = re.compile(r"(?:.*/)?(?:tests?/.*|test_[^/]*|[^/]*_test)\.py\Z|(?:.*/)?te?s?t?\*+/.*\.py\Z")
 _RUNNER_NAMES: Final = frozenset({"pytest", "_pytest", "unittest", "py.test", "nose", "pluggy"})
 _PLACES: Final = frozenset({"CI", "GITHUB_ACTIONS", "GITLAB_CI", "TOX_ENV_NAME", "BUILD_ID"})
@@ -202,6 +204,8 @@ class _Reader:
         match node:
             case ast.Compare():
                 yield from self._compares(node)
+            case ast.BinOp(left=left, op=ast.Div(), right=right) if self._names_temporary([*_unwrap(left), right]):
+                yield "state-kept"
             case ast.FunctionDef(name=name) if name in _COMPARES and _is_constant(node):
                 yield "always-equal"
             case ast.Constant(value=str(text)) if len(text) < _LONGEST and any(sign in text for sign in _RUNNER_SIGNS):
@@ -238,6 +242,10 @@ class _Reader:
                 yield "always-equal"
         if path in _IMPORTS and node.args and _is_in(self._text(node.args[0]), _RUNNERS):
             yield "runner-imported"
+        if path == "next" and node.args and self._is_list_of_answers(node.args[0]):
+            yield "state-kept"
+        if path in _JOINS and self._names_temporary(node.args):
+            yield "state-kept"
         name = node.func.attr if isinstance(node.func, ast.Attribute) else path.rpartition(".")[2]
         if name in _READERS and any(_TEST_PATH.match(self._text(each)) for each in node.args):
             yield "tests-read"
@@ -418,6 +426,19 @@ class _Reader:
                     left.append(self._assigned[each.id])
         return False
 
+    def _is_list_of_answers(self, node: ast.expr) -> bool:
+        """Whether a name stands for an iterator over constants, which gives the next one at each call."""
+        made = self._assigned.get(node.id) if isinstance(node, ast.Name) else None
+        match made:
+            case ast.Call(func=func, args=[ast.List() | ast.Tuple()]):
+                return self._path(func) == "iter"
+        return False
+
+    def _names_temporary(self, parts: list[ast.expr]) -> bool:
+        """Whether a path is made of the folder for temporary files and a name that is always the same."""
+        paths = [self._path(each.func) if isinstance(each, ast.Call) else self._path(each) for each in parts]
+        return any(path in _TEMPORARY for path in paths) and any(map(self._text, parts))
+
     def _is_self(self, node: ast.Call, path: str) -> bool:
         return path != "os.kill" or (
             isinstance(node.args[0], ast.Call) and self._path(node.args[0].func) == "os.getpid"
@@ -453,6 +474,11 @@ def _patched(path: str) -> Iterator[str]:
         yield "runner-touched"
     else:
         yield "library-patched"
+
+
+def _unwrap(node: ast.expr) -> list[ast.expr]:
+    """Return an expression, or what a call of one argument, such as `Path(...)`, is given."""
+    return node.args if isinstance(node, ast.Call) and len(node.args) == 1 else [node]
 
 
 def _is_in(path: str, names: frozenset[str]) -> bool:

@@ -69,13 +69,14 @@ _WORDS: Final[Mapping[str, Template]] = {
     "code-executed": change_words.CODE_EXECUTED,
     "tests-read": change_words.TESTS_READ,
     "process-probed": change_words.PROCESS_PROBED,
+    "state-kept": change_words.STATE_KEPT,
 }
 """What is read from the syntax of Python and from whole functions, by rule."""
 _GRAVE: Final = frozenset(
     {
         *("report-forged", "runner-touched", "runner-imported", "always-equal", "code-decoded", "frame-searched"),
         *("library-patched", "modules-replaced", "test-detected", "early-exit", "binary-code"),
-        *("tests-read", "process-probed", "answers-copied"),
+        *("tests-read", "process-probed", "answers-copied", "state-kept"),
     }
 )
 """Rules that honest work hardly ever breaks, see docs/reference/suspicions.md for how rarely: a person is asked."""
@@ -93,6 +94,7 @@ _USUAL_IN_TESTS: Final = frozenset(
         "code-executed",
         "tests-read",
         "process-probed",
+        "state-kept",
     }
 )
 """What tests do every day."""

@@ -198,6 +198,11 @@ PROCESS_PROBED: Final = Template(
     "the program looks at the processes around it: {line}",
     "程序查看周围的进程：{line}",
 )
+STATE_KEPT: Final = Template(
+    "change.state_kept",
+    "the program remembers how often it was called: {line}",
+    "程序记住了被调用的次数：{line}",
+)
 ANSWERS_COPIED: Final = Template(
     "change.answers_copied",
     "what tests give and expect is written down: {line}",
