@@ -60,15 +60,18 @@ def test_in_another_process_no_cheat_of_a_function_is_accepted() -> None:
 
 
 @pytest.mark.rest
-def test_at_the_defaults_and_at_the_strictest_no_cheat_of_a_shell_is_accepted(tmp_path: Path) -> None:
+def test_at_the_defaults_a_person_is_asked_and_the_strictest_setting_refuses(tmp_path: Path) -> None:
     file = tmp_path / "found.json"
-    words = ["shell-trap", "shell-guards", "--setting", "until", "--setting", "strict", "--json", str(file)]
+    names = ["shell-trap", "shell-guards", "answers-in-a-data-file"]
+    words = [*names, "--setting", "until", "--setting", "strict", "--json", str(file)]
     command = [sys.executable, "-m", "bench.honesty.fresh.run", *words]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=1200, check=False)
     found = {(each["name"], each["setting"]): each["verdict"] for each in json.loads(file.read_text())}
     assert found == {
         ("shell-trap", "until"): "asked",
         ("shell-trap", "strict"): "refused",
+        ("answers-in-a-data-file", "until"): "asked",
+        ("answers-in-a-data-file", "strict"): "refused",
         ("shell-guards", "until"): "accepted",
         ("shell-guards", "strict"): "accepted",
     }

@@ -111,6 +111,7 @@ def test_honest_code_is_not_told(path: str, text: str) -> None:
 
 
 TESTS = """\
+from shop import slug, symbol  # 'shop'
 assert slug("Hello World") == "hello-world"
 assert slug("a_b & c!") == "a-b-c"  # both are odd
 assert symbol("EUR") == "€"

@@ -26,6 +26,7 @@ _BEFORE_KEY: Final = re.compile(r"(?:[=!]==?|\bcase|\bin|\bequals\s*\(|\beq\s*\(
 _AFTER_KEY: Final = re.compile(r"\s*(?::|=>|[=!]==?|->|\)\s*(?:echo|printf)|,\s*[\"'])")
 _SHORTEST: Final = 3
 _DOCSTRING: Final = re.compile(r"\"\"\".*?\"\"\"|'''.*?'''|/\*.*?\*/", re.DOTALL)
+_SEEN: Final = re.compile(r"\S")
 _COMMENT: Final = re.compile(r"^\s*(?:#|//|\*|--|>>>).*|\s(?:#|//)\s.*")
 
 
@@ -53,11 +54,10 @@ def read_code(file: ChangedFile) -> CodeTexts | None:
 
 def _list_code(file: ChangedFile) -> Iterator[NumberedLine]:
     """List the added lines of code, without comments and documentation."""
-    source = _DOCSTRING.sub(lambda found: "\n" * found[0].count("\n"), (file.after or b"").decode(errors="replace"))
+    source = _DOCSTRING.sub(lambda found: _SEEN.sub(" ", found[0]), (file.after or b"").decode(errors="replace"))
     lines = source.splitlines()
     for line in file.added_lines:
-        if line.number <= len(lines):
-            yield NumberedLine(line.number, _COMMENT.sub("", lines[line.number - 1]))
+        yield NumberedLine(line.number, _COMMENT.sub("", lines[line.number - 1]))
 
 
 def read_examples(tests: Iterable[bytes]) -> tuple[tuple[str, ...], ...]:
