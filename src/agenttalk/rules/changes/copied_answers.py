@@ -41,7 +41,8 @@ def read_code(file: ChangedFile) -> CodeTexts | None:
     """Read the texts that a change adds to code; None for a file without code, or with too few."""
     if not file.path.endswith(_LANGUAGES) or test_runners.is_test(file.path) or not file.added_lines:
         return None
-    texts, keys = set(), {}
+    texts: set[str] = set()
+    keys: dict[str, int] = {}
     for line in _list_code(file):
         for found in _TEXT.finditer(line.text):
             text = found[1] if found[1] is not None else found[2]
