@@ -285,6 +285,10 @@ class CheckRunner:
                     hint=check_words.GREEN_HINT(),
                 )
 
+    async def shares_trees(self) -> bool:
+        """Return whether checks that need no preparation use trees that share their files."""
+        return await self._checker.isolates(self._context)
+
     async def prepare(
         self, space: PlanWorkspace, job: Job, tree: str, onto: str | None = None, tier: Tier = "plain"
     ) -> PreparedTree | None:
