@@ -1,4 +1,4 @@
-"""Checks that verifiers make: what they are told, and what serves them the tree and the files of a check."""
+"""Checks that verifiers make: what they are asked, and what serves them the tree and the files of a check."""
 
 from __future__ import annotations
 

@@ -68,7 +68,9 @@ class VerifierMachine:
                 self._space = space
         found = await self._space.trees.tree_of(tree.commit)
         if tree.tree not in {found, tree.commit}:
-            raise MachineError(Code.PAYLOAD_HASH_MISMATCH, "the commit that came has another tree than was said")
+            raise MachineError(
+                Code.PAYLOAD_HASH_MISMATCH, "the commit that came has another tree than the engine named"
+            )
         return open_tree(self._space, tree.tree, None, tree.commit)
 
 

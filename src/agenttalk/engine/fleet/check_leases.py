@@ -1,7 +1,7 @@
 """Checks that verifiers make: who gets which, what they answer, and what follows when one is silent or lies.
 
 A lease is a check at one verifier, under an id that is never used again. It stands in memory alone: the next engine has
-the checks made anew that it has no result of, and what comes under an old lease does not count.
+checks without a result made again, and what comes under an old lease does not count.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class CheckLeases:
         )
 
     def _release(self, lease: CheckLease) -> None:
-        """Take a check from its verifier. What that says of it later does not count."""
+        """Take a check from its verifier. A later result of it does not count."""
         lease.id, lease.worker = "", ""
         lease.request.waits()
         self.wake()

@@ -34,7 +34,7 @@ class MachineStart(NamedTuple):
     def is_shared_with(self, other: MachineStart) -> bool:
         """Whether both are the same machine, not started anew between them as far as is known.
 
-        The start belongs to the kernel: under the same one, two containers are one machine, whatever they are called.
+        The start belongs to the kernel: under the same one, two containers are one machine, under any name.
         """
         if self.start and other.start:
             return self.start == other.start

@@ -45,5 +45,5 @@ def _find_source(service: Service, request: Request, caller: Caller) -> CheckSou
     checks = service.fleet.checks
     source = checks.find_source(caller.name, request.path_params["id"]) if checks is not None else None
     if source is None:
-        raise UsageError(Code.LEASE_LOST, "this worker does not have this check, or not any more")
+        raise UsageError(Code.LEASE_LOST, "this worker does not have this check, or no longer has it")
     return source

@@ -105,7 +105,9 @@ def invite(
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     if role not in get_args(WorkerRole):
-        raise UsageError(Code.OPTION_INVALID, f"{role!r} is no role", hint=f"one of {', '.join(get_args(WorkerRole))}")
+        raise UsageError(
+            Code.OPTION_INVALID, f"{role!r} is not a role of workers", hint=f"one of {', '.join(get_args(WorkerRole))}"
+        )
     token = f"inv_{secrets.token_urlsafe(32)}"
     asked = {"pool": pool, "labels": list(label or ()), "role": role, "token": token}
     made = _ask(folder, "/api/workers/invitations", asked)
