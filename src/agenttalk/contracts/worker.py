@@ -161,7 +161,7 @@ class OrderedTree(Part):
     """The commit whose preparation may serve for this tree, too."""
 
 
-class TestOutcomes(Part):
+class SuiteOutcomes(Part):
     """How the tests of a suite ended, by their ids."""
 
     passed: Many[str] = ()
@@ -187,7 +187,7 @@ class CheckGround(Part):
     covered: dict[str, str] = {}
     files: dict[str, Sha256] = {}
     inputs: dict[str, str] = {}
-    base: TestOutcomes | None = None
+    base: SuiteOutcomes | None = None
     """The tests before the work."""
     base_source: str = ""
     before_work: bool = False
@@ -241,7 +241,7 @@ class VerifiedResult(Part):
     output: str = ""
     output_sha256: str = ""
     output_bytes: Count = 0
-    tests: TestOutcomes | None = None
+    tests: SuiteOutcomes | None = None
     flaky: Many[str] = ()
     isolated: bool | None = None
     source: str = ""

@@ -71,7 +71,7 @@ class CheckInput(NamedTuple):
     """The address that git fetches from, and the header that it shows."""
     fetch: Callable[[str], Awaitable[bytes]]
     """Fetches a file by its hash."""
-    count: Callable[[int | None, int | None], None]
+    progress: Callable[[int | None, int | None], None]
     """Gets how many tests have run, and how many there are."""
 
 

@@ -78,7 +78,7 @@ def make_verifier_machine(root: Path, deps: Deps, driver: Driver) -> VerifierMac
             isolation=order.isolation,
             masked=deps.sandbox_paths.hidden,
             readable=deps.sandbox_paths.readable,
-            progress=given.count,
+            progress=given.progress,
         )
         return CheckRunner(root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps))
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agenttalk.contracts import promise
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.promise import RunCheck, TestsCheck
 from agenttalk.contracts.worker import CheckGround, CheckOrder, OrderedTree, Verification, VerifiedResult
 from agenttalk.rules.fleet.verification import (
     hash_order,
@@ -43,8 +43,8 @@ from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text import check_words
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-RUN = RunCheck(id="c", kind="run", run="make test")
-SUITE = TestsCheck(id="c", kind="tests", run="pytest", min_tests=1)
+RUN = promise.RunCheck(id="c", kind="run", run="make test")
+SUITE = promise.TestsCheck(id="c", kind="tests", run="pytest", min_tests=1)
 GREEN = CheckResult("c", True, "executed", "", "2 tests passed", NOW, NOW, Fingerprint(tree="t"), exit_code=0, by="one")
 NAMES = st.sampled_from(["a", "b", "c"])
 OUTCOMES = st.builds(

@@ -238,7 +238,7 @@ class CheckLeases:
         about = {
             "lease": lease.id,
             "worker": row.id,
-            "board": subject.board,
+            "of_board": subject.board,
             "plan_id": subject.plan_id,
             "task_id": subject.task_id,
             "check_id": lease.request.about.id,

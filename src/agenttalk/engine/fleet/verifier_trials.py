@@ -15,7 +15,7 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.promise import RunCheck
 from agenttalk.contracts.worker import CheckGround, CheckOrder, OrderedFile, VerifiedResult
 from agenttalk.engine.core import records
-from agenttalk.engine.core.boards import SYSTEM
+from agenttalk.engine.core.boards import DEFAULT, SYSTEM
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.fleet.workers import Workers
 from agenttalk.ports.statements.fleet import (
@@ -54,10 +54,10 @@ class VerifierTrials:
         """Draw the trials of a verifier that has none: checks, and whether each passes."""
         if worker not in self._right:
             first = bool(secrets.randbelow(2))
-            return [self._make(passes=first), self._make(passes=not first)]
+            return [(self._make(passes=passes), passes) for passes in (first, not first)]
         if is_busy and not secrets.randbelow(ONE_IN):
             passes = bool(secrets.randbelow(2))
-            return [self._make(passes=passes)]
+            return [(self._make(passes=passes), passes)]
         return []
 
     async def accept(self, worker: str, since: str) -> None:
@@ -135,11 +135,13 @@ async def distrust(deps: Deps, workers: Workers, row: WorkerRow, why: str) -> No
 
     def work(tx: Tx) -> None:
         tx.record("verifier.distrusted", f"workers/{row.id}", {"reason": why, "checks": names})
-        records.alert(
-            tx, at=deps.stamp(), plan_id=SYSTEM, code=Code.VERIFIER_DISTRUSTED, message=str(text), key=row.id + why
-        )
         tx.run(DROP_VERIFICATIONS, worker=row.id, at="9999")
 
+    def warn(tx: Tx) -> None:
+        code, at = Code.VERIFIER_DISTRUSTED, deps.stamp()
+        records.alert(tx, at=at, plan_id=SYSTEM, code=code, message=str(text), key=f"{row.id} {at}")
+
+    await (await deps.stores.board(DEFAULT)).transact(warn)
     await system.transact(work)
 
 

@@ -15,7 +15,7 @@ from agenttalk.contracts.promise import AnyCheck, HumanCheck, RunCheck, TestsChe
 from agenttalk.contracts.worker import (
     CheckOrder,
     CrossedOutcomes,
-    TestOutcomes,
+    SuiteOutcomes,
     Verification,
     VerifiedPicture,
     VerifiedResult,
@@ -61,11 +61,11 @@ def make_statement(lease: str, worker: str, order: CheckOrder, verification: Ver
     return _PURPOSE + wire.write(said)
 
 
-def write_outcomes(tests: Outcomes | None) -> TestOutcomes | None:
+def write_outcomes(tests: Outcomes | None) -> SuiteOutcomes | None:
     """Return the ends of tests as both sides send them."""
     if tests is None:
         return None
-    return TestOutcomes(
+    return SuiteOutcomes(
         passed=tuple(sorted(tests.passed)),
         failed=tuple(sorted(tests.failed)),
         skipped=tuple(sorted(tests.skipped)),
@@ -75,12 +75,13 @@ def write_outcomes(tests: Outcomes | None) -> TestOutcomes | None:
     )
 
 
-def read_outcomes(said: TestOutcomes | None) -> Outcomes | None:
+def read_outcomes(said: SuiteOutcomes | None) -> Outcomes | None:
     """Read the ends of tests."""
     if said is None:
         return None
-    ends = [frozenset(names) for names in (said.passed, said.failed, said.skipped, said.repeated)]
-    return Outcomes(*ends, said.beyond, frozenset(said.whys))
+    passed, failed = frozenset(said.passed), frozenset(said.failed)
+    skipped, repeated = frozenset(said.skipped), frozenset(said.repeated)
+    return Outcomes(passed, failed, skipped, repeated, said.beyond, frozenset(said.whys))
 
 
 def write_crossed(crossed: CrossedTests | None) -> CrossedOutcomes | None:

@@ -63,7 +63,7 @@ UPDATE workers SET tried_at = :at WHERE id = :id
 
 -- name: add_verification
 INSERT INTO verifications (lease, worker, board, plan_id, task_id, check_id, key, at)
-VALUES (:lease, :worker, :board, :plan_id, :task_id, :check_id, :key, :at)
+VALUES (:lease, :worker, :of_board, :plan_id, :task_id, :check_id, :key, :at)
 ON CONFLICT (lease) DO NOTHING
 
 -- name: verifications_of
