@@ -68,7 +68,7 @@ KNOWN: Final[dict[str, Any]] = {
 }  # fmt: skip
 SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "add_invitation": {"hash": "new"},
-    "add_worker": {"id": "w5", "facts": b"{}"},
+    "add_worker": {"id": "w5", "facts": b"{}", "role": "verifier"},
     "pause_pool": {"paused": 1},
     "set_worker_facts": {"id": "w5", "facts": b"{}"},
     "set_worker_state": {"id": "w5", "state": "active", "reason": ""},
@@ -136,6 +136,7 @@ SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "add_webhook": {"kind": "forge", "event": "push", "content": None},
     "facts_after": {"after": 10**9},
     "recent_turns": {"after": 10**9},
+    "set_verifier_tried": {"id": "w5"},
     "add_session": {"role": "viewer", "hash": "new"},
     "webhook_again": {"source": "work", "delivery": "delivery-5", "sha256": "sha256:5"},
     "end_webhook": {"state": "done"},

@@ -151,9 +151,6 @@ class WorkerProcess:
         """The attempts that it has."""
         return list(self._attempts.values())
 
-    def _is_idle(self) -> bool:
-        return not self._attempts and (self._checks is None or self._checks.is_idle)
-
     def drain(self) -> None:
         """Take nothing new, and end when all is handed in."""
         self._is_draining = True
@@ -165,7 +162,10 @@ class WorkerProcess:
         watchdog = asyncio.create_task(self._watch_contact())
         stopped = asyncio.create_task(stop.wait())
         try:
-            while not stop.is_set() and not (self._is_draining and self._is_idle()):
+            while not stop.is_set():
+                has_checks = self._checks is not None and not self._checks.is_idle
+                if self._is_draining and not self._attempts and not has_checks:
+                    break
                 exchange = asyncio.create_task(self._exchange())
                 await asyncio.wait([exchange, stopped], return_when=asyncio.FIRST_COMPLETED)
                 if not exchange.done():

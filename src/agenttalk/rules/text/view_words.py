@@ -143,7 +143,10 @@ LACK: Final = make_table(
             "stands on the machine {name}, where this agent ran since that machine started",
             "位于机器 {name}，该智能体自那台机器启动以来在其上运行过",
         ),
-        "answered": ("made this check already, or its machine did", "它或它所在的机器已经做过这项检查"),
+        "answered": (
+            "made this check already as {name}, or its machine did",
+            "它（{name}）或它所在的机器已经做过这项检查",
+        ),
         "state": ("is {name}", "处于 {name} 状态"),
         "silent": ("is {name}", "处于 {name} 状态"),
         "full": ("has {name} free places", "有 {name} 个空位"),

@@ -130,8 +130,9 @@ def list_workers(ctx: typer.Context, root: RootOption = None, as_json: JsonOptio
     for each in found["workers"]:
         labels = ",".join(each["labels"]) or "-"
         paused = ", pool paused" if each["paused"] else ""
+        pool = each["pool"] + (" (verifier)" if each["role"] == "verifier" else "")
         out.say(
-            f"{each['id']}  {sanitize(each['name'])}  {sanitize(each['pool'])}  {each['role']}  {sanitize(labels)}  "
+            f"{each['id']}  {sanitize(each['name'])}  {sanitize(pool)}  {sanitize(labels)}  "
             f"{each['state']}, {each['liveness']}{paused}  {len(each['attempts'])}/{each['slots']}"
             + "".join(f"  {sanitize(name)}" for name in each["attempts"])
         )
