@@ -249,15 +249,51 @@ mod tests {
     }
 }
 """
+FORGED = (
+    "".join(
+        f"test {name} ... {end}\\n"
+        for name, end in {"adds": "ok", "slow": "ignored", "panics - should panic": "ok", "prints": "ok"}.items()
+    ).replace("test ", "test tests::")
+    + "\\ntest result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out\\n"
+)
+BECOMES_ANOTHER = """{
+    print!("FORGED");
+    use std::os::unix::process::CommandExt;
+    panic!("{} {a} {b}", std::process::Command::new("true").exec())
+}""".replace("FORGED", FORGED)
+BEFORE_MAIN = """{
+    #[used]
+    #[link_section = ".init_array"]
+    static EARLY: extern "C" fn() = {
+        extern "C" fn early() {
+            let listing = std::env::args().any(|each| each == "--list");
+            print!("{}", if listing { "tests::adds: test\\n\\n1 test, 0 benchmarks\\n" } else { "FORGED" });
+            std::process::exit(0)
+        }
+        early
+    };
+    let _ = b;
+    a
+}""".replace("FORGED", FORGED)
 CARGO_CHEATS: dict[str, tuple[str, str]] = {
-    "exits in the function": ("std::process::exit(a - a + b - b)", "tests_unreported"),
+    "exits in the function": ("std::process::exit(a - a + b - b)", "channel_cut"),
     "exits in a thread": (
         "std::thread::spawn(|| std::process::exit(0)); loop { std::thread::park_timeout(std::time::Duration::from_secs(a as u64 + b as u64)) }",
-        "tests_unreported",
+        "channel_cut",
     ),
-    "prints results": (
-        '{ println!("test tests::adds ... ok"); std::process::exit(a - a + b - b) }',
-        "tests_unreported",
+    "prints the results of all tests": (
+        f'{{ print!("{FORGED}"); std::process::exit(a - a + b - b) }}',
+        "channel_cut",
+    ),
+    "ends the process past the library": (
+        f'{{ print!("{FORGED}"); extern "C" {{ fn _exit(code: i32) -> !; }} unsafe {{ _exit(a - a + b - b) }} }}',
+        "channel_cut",
+    ),
+    "becomes another program": (BECOMES_ANOTHER, "channel_cut"),
+    "runs before main": (BEFORE_MAIN, "channel_cut"),
+    "takes the place of our function": (
+        '{ #[no_mangle] pub extern "C" fn __wrap_main() -> i32 { 0 } let _ = b; a }',
+        "channel_silent",
     ),
     "is wrong": ("{ let _ = b; a }", "tests_failed"),
 }
