@@ -76,7 +76,7 @@ class JudgeSession:
         self._log: list[tuple[bytes, Any]] = []
         self.logging = 1
         """Whether requests are kept and repeated for each test: while tests are collected, and in wider fixtures."""
-        self._references: References | None = None
+        self.references: References
         self._place: Place | None = None
         self.levels: dict[str, int] = {}
         """The levels that the tests have given to loggers, by their names."""
@@ -86,18 +86,11 @@ class JudgeSession:
         self._known_always: set[type] = set()
         self._swallowed: BaseException | None = None
 
-    @property
-    def references(self) -> References:
-        """Return the objects that both sides refer to."""
-        if self._references is None:
-            raise BoundaryError("there is no worker")
-        return self._references
-
     # Connection
 
     def refer_by(self, references: References) -> None:
         """Take what keeps the objects that both sides refer to."""
-        self._references = references
+        self.references = references
 
     def meet(self, connection: socket.socket) -> None:
         """Take the connection to the template."""
