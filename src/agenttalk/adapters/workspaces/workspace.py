@@ -94,6 +94,11 @@ class PlanTrees:
         return merge.read_changed_files(self._objects, self._objects.changes(before, after))
 
     @threaded
+    def read_tests(self, tree: str) -> tuple[bytes, ...]:
+        """Read the tests of a tree or commit."""
+        return merge.read_tests(self._objects, tree)
+
+    @threaded
     def find_covered(self, tree: str, globs: PathMatcher = EVERYTHING) -> CoveredFiles:
         """Find the files of a tree that globs cover, by their content."""
         return _find_covered(self._objects.listing(tree), globs)
