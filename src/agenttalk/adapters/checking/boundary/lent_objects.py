@@ -82,7 +82,7 @@ class LentObjects:
         return ["JO", self.lend(value), self._describe_own_class(kind)]
 
     def describe_class(self, kind: type) -> list[Any]:
-        """Return the reference of a class that is none of the work."""
+        """Return the reference of a class that does not come from the work."""
         if is_standard(kind) and kind.__module__ != "unittest.mock" and not issubclass(kind, io.IOBase):
             return ["N", kind.__module__, kind.__qualname__]
         return self._describe_own_class(kind)
