@@ -524,6 +524,48 @@ OPERATE: Final = make_table(
     },
 )
 """The results of commands with which an operator keeps up a root."""
+SETUP: Final = make_table(
+    "setup",
+    {
+        "tools": ("Coding agents: {names}.", "编程智能体：{names}。"),
+        "no_tools": ("No coding agent was found here.", "这里没有找到编程智能体。"),
+        "other_tools": ("--for adds others: {names}", "--for 可加入其他的：{names}"),
+        "made": ("made", "已创建"),
+        "added": ("extended", "已扩充"),
+        "there": ("already there", "已存在"),
+        "left": ("not changed", "未改动"),
+        "to_make": ("new", "新建"),
+        "to_add": ("to extend", "待扩充"),
+        "to_leave": ("not to change", "不改动"),
+        "removed": ("removed", "已删除"),
+        "taken_out": ("the addition is out, the rest stays", "已去掉添加的内容，其余保留"),
+        "gone": ("gone already", "早已不在"),
+        "kept": ("left", "保留"),
+        "not_removed": ("not removed", "未删除"),
+        "new_token": (
+            "lets it take its work; lies in your configuration folder",
+            "凭它领取工作；保存在你的配置目录中",
+        ),
+        "write": ("Write this?", "写入这些内容吗？"),
+        "remove": ("Remove this?", "删除这些内容吗？"),
+        "nothing_written": ("nothing was written", "没有写入任何内容"),
+        "by_hand": ("add this by hand:", "请手动添加："),
+        "written": ("{count} written", "已写入 {count} 项"),
+        "next_plan": (
+            "Next: write your task into {file}, and have it done: agenttalk run",
+            "下一步：把任务写入 {file}，然后运行：agenttalk run",
+        ),
+        "next_serve": ("Next: agenttalk serve --root {folder}", "下一步：agenttalk serve --root {folder}"),
+        "made_by_init": ("made by init", "由 init 创建"),
+        "extended_by_init": ("extended by init", "由 init 扩充"),
+        "nothing_removed": ("nothing was removed", "没有删除任何内容"),
+        "nothing_to_remove": (
+            "nothing to remove: nothing is known that init added here",
+            "没有可删除的内容：不知道 init 在这里添加过什么",
+        ),
+    },
+)
+"""What `agenttalk init` did, or would do."""
 ERRORS: Final = make_table(
     "error",
     {
@@ -542,6 +584,22 @@ ERRORS: Final = make_table(
             "a root contains agents/ and system_runtime/; check --root and AGENTTALK_ROOT",
             "根目录包含 agents/ 和 system_runtime/；请检查 --root 和 AGENTTALK_ROOT",
         ),
+        "not_folder": ("{path} is not a folder", "{path} 不是目录"),
+        "not_folder_hint": ("check --dir", "请检查 --dir"),
+        "linked_root": (
+            "{path} is a symbolic link that leads elsewhere",
+            "{path} 是指向别处的符号链接",
+        ),
+        "linked_root_hint": ("name it, if it is right: --root FOLDER", "如果没有错，请写出来：--root FOLDER"),
+        "root_in_way": (
+            "cannot create {path}: a file of that name is in the way",
+            "无法创建 {path}：已有同名文件",
+        ),
+        "cannot_create": ("cannot create {path}: {why}", "无法创建 {path}：{why}"),
+        "named_twice": ("--for and --without both name {name}", "--for 和 --without 都写了 {name}"),
+        "named_twice_hint": ("name it once", "请只写一次"),
+        "agent_unknown_here": ("unknown coding agent {name!r}", "未知的编程智能体 {name!r}"),
+        "options": ("there are: {names}", "可选：{names}"),
         "empty_check": ("the check is empty", "检查是空的"),
         "no_check_hint": ("name a command, such as 'pytest -q'", "请指定一个命令，例如 'pytest -q'"),
         "no_program": ("the program {program!r} was not found", "没有找到程序 {program!r}"),
@@ -584,7 +642,7 @@ ERRORS: Final = make_table(
 """Errors that many users meet first."""
 _TABLES: Final = (
     *(COUNTS, TIMES, REMARKS, RUN, EXPLAIN, ROUNDS, STATUS),
-    *(HONESTY, DAY, DECISIONS, INBOX, CHANGE, PROVE, STEER, OPERATE, ERRORS),
+    *(HONESTY, DAY, DECISIONS, INBOX, CHANGE, PROVE, STEER, OPERATE, SETUP, ERRORS),
 )
 _SINGLE: Final = (NO_PRICE, FAILED_TEST, AND_MORE, NOT_SERVED, OPEN_QUESTION, OPEN_QUESTIONS)
 SENTENCES: Final[Mapping[str, Template]] = MappingProxyType(
