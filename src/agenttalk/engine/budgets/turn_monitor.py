@@ -295,7 +295,7 @@ def start_counting(job: Job) -> TurnMonitor | None:
     return watch
 
 
-def merge_usage(told: UsageTotals, said: Mapping[str, Any]) -> dict[str, Any]:
+def merge_usage(told: UsageTotals, said: Mapping[str, Any]) -> dict[str, object]:
     """Return what a turn used, for its performance: what it reported, or its final report if that is more."""
     most = told.max_with(usage.measure_usage(said))
     counts = {"tokens": most.tokens, "cost_usd": most.cost_usd, "tool_calls": most.tool_calls}

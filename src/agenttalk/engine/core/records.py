@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import MEANINGS, Code
 from agenttalk.ports.statements.core import PUT_BLOB
 from agenttalk.ports.statements.messages import ADD_DEADLETTER, JOURNAL_GROWN, SHOW_VIEW, TALLY, VIEW_EXISTS
@@ -85,14 +84,14 @@ def alert(
     key: str,
     severity: Severity = "ERROR",
     source: RecordSource | None = None,
-    details: JsonObject | None = None,
+    details: Mapping[str, object] | None = None,
 ) -> bool:
     """Raise an alert, once for each key; False when it was raised before."""
     alert_id = derive_id("alert", f"{plan_id}/{code}/{key}")
     path = f"alerts/{plan_id}/{alert_id}.json"
     if tx.run(VIEW_EXISTS, path=path):
         return False
-    body: JsonObject = {
+    body = {
         "schema_version": "1.0",
         "alert_id": alert_id,
         "plan_id": plan_id,
@@ -119,12 +118,12 @@ class JournalMessage:
     task_id: str | None = None
     command_id: str | None = None
     output_name: str | None = None
-    files: tuple[JsonObject, ...] = ()
+    files: tuple[Mapping[str, object], ...] = ()
 
 
 def make_journal_line(
     letter: JournalMessage, status: DeliveryStatus, *, at: str, delivery_id: str, to: str | None = None, **more: Any
-) -> JsonObject:
+) -> dict[str, object]:
     """Make one line of the plan's deliveries.jsonl."""
     entry = {  # a DeliveryEntry; the letter was read strictly when it came, so it is not checked once more
         "schema_version": "1.0",
@@ -262,7 +261,7 @@ def write_dead_letter(tx: Tx, refused: RefusedMessage, *, at: str) -> bool:
     return True
 
 
-def _entry(refused: RefusedMessage, deadletter_id: str, *, retriable: bool, at: str) -> JsonObject:
+def _entry(refused: RefusedMessage, deadletter_id: str, *, retriable: bool, at: str) -> dict[str, object]:
     """Make the document of a dead letter."""
     original = {
         "file_name": refused.name,

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.engine.agents.registry import make_performers
@@ -46,7 +45,7 @@ from agenttalk.engine.operation.notifications import POLL as NOTIFY
 from agenttalk.engine.operation.notifications import Notifier
 from agenttalk.engine.operation.requested_passes import RequestedPasses
 from agenttalk.engine.operation.schedules import Scheduler
-from agenttalk.engine.operation.service import NO_TOOLS, EngineTools, Service
+from agenttalk.engine.operation.service import NO_TOOLS, EngineTools, ReloadReport, Service
 from agenttalk.engine.operation.trace_export import POLL as TRACE
 from agenttalk.engine.operation.trace_export import TraceExporter
 from agenttalk.engine.people.human_driver import HumanAgents
@@ -65,7 +64,7 @@ BRANCHES: Final = 5.0
 """Seconds between two checks of the branches of plans that have ended."""
 SchedulerFactory: TypeAlias = "Callable[[Callable[[], None], Callable[[], None]], Scheduler]"
 """Makes the scheduler: it gets what wakes the loop of the schedules, and what wakes the dispatcher."""
-SettingsReload: TypeAlias = "Callable[[Engine, str], Awaitable[JsonObject]]"
+SettingsReload: TypeAlias = "Callable[[Engine, str], Awaitable[ReloadReport]]"
 """Reads the settings again in the name of a person, and applies them to the engine."""
 
 

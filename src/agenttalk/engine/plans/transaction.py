@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.engine.core import records
@@ -250,7 +249,7 @@ class PlanTransaction:
         reason: str | None = None,
         missing: Sequence[str] = (),
         request_id: str | None = None,
-        gates: Sequence[JsonObject] = (),
+        gates: Sequence[Mapping[str, object]] = (),
     ) -> State:
         """Move a task that no turn runs; `gates` are the decisions that led to it."""
         new = task_states.move(state, cause)
@@ -271,7 +270,7 @@ class PlanTransaction:
         kind = self.deps.kinds.get(self.tx.board)
         if kind is not None and new in task_states.FINAL:
             kind.closed(self.tx, task_id, reason or cause.lower(), self.now)
-        body: JsonObject = {"state": new, "cause": cause, **with_messages({"reason": reason})}
+        body: dict[str, object] = {"state": new, "cause": cause, **with_messages({"reason": reason})}
         if gates:
             body["gates"] = list(gates)
         self.tx.record("task.moved", f"{plan.plan_id}/{task_id}", body)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from agenttalk.doors.cli.changes.prepared_change import ChangeOptions, PreparedChange, Take
     from agenttalk.doors.cli.core.live_block import LiveBlock
+    from agenttalk.engine.core.task_status import TaskUsage
+    from agenttalk.engine.views.models.attempts import AttemptUsage
 
 OURSELVES: Final = (sys.executable, "-P", "-m", "agenttalk", "until")
 REDRAWN: Final = 0.5
@@ -59,9 +61,10 @@ class RaceRunner:
         return "" if self.answer is None else str(self.answer.get("result", "failed"))
 
     @property
-    def usage(self) -> dict[str, Any]:
+    def usage(self) -> AttemptUsage:
         """What it used."""
-        return dict((self.answer or {}).get("usage") or {})
+        usage: AttemptUsage = (self.answer or {}).get("usage") or {}
+        return usage
 
     def read_end(self) -> None:
         """Read how it ended."""
@@ -237,7 +240,7 @@ class AgentRace:
         self._out.say(f"{mark} [bold]{sanitize(runner.name)}[/] {parts}", err=True)
 
 
-def _read_usage(answer: dict[str, Any]) -> dict[str, Any] | None:
+def _read_usage(answer: Mapping[str, Any]) -> TaskUsage | None:
     """Read what a run that was stopped had used. It is written down when its turn is ended, after its last word."""
     plan = str(answer.get("plan_id"))
     try:
@@ -248,7 +251,7 @@ def _read_usage(answer: dict[str, Any]) -> dict[str, Any] | None:
         )
     except (AgentTalkError, KeyError):
         return answer.get("usage")
-    return dict(explained).get("usage")
+    return explained["usage"]
 
 
 def read_names(text: str) -> tuple[str, ...]:

@@ -31,7 +31,10 @@ def list_(
     """List dead letters, the oldest first."""
     out, folder = root_access.choose_root(ctx, root, as_json)
     found = root_access.ask_root_for_all(
-        folder, "/api/deadletters", "deadletters", lambda local: local.messages.list_dead_letters()
+        folder,
+        "/api/deadletters",
+        lambda local: local.messages.list_dead_letters(),
+        lambda page: page["deadletters"],
     )[::-1]
     found = [each for each in found if plan in {None, each["plan_id"]} and (every or each["state"] == "open")]
     if out.as_json:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     import typer
 
     from agenttalk.contracts.policy import AuditPolicy
+    from agenttalk.engine.proof.policy_replay import JudgedTask, ReplayCursor, ReplayPage
 
 
 NOT_KEPT: Final = 1
@@ -41,7 +43,7 @@ def replay(
     request = {"policy": policy.as_json(), "plan": plan, **({"since": since} if since else {})}
     totals = dict.fromkeys(_WORDS, 0)
     printed = False
-    place: dict[str, Any] | None = {}
+    place: ReplayCursor | None = None
     while place is not None:
         page = _read_page(folder, policy, {**request, **place})
         for done in page["dones"]:
@@ -60,14 +62,13 @@ def replay(
     return 0 if kept else NOT_KEPT
 
 
-def _read_page(folder: Path, policy: AuditPolicy, request: dict[str, Any]) -> dict[str, Any]:
-    page: dict[str, Any] = root_access.ask_root(
+def _read_page(folder: Path, policy: AuditPolicy, request: Mapping[str, object]) -> ReplayPage:
+    return root_access.ask_root(
         folder, "/api/audit/replay", lambda local: local.plans.replay_policy(policy, request), request
     )
-    return page
 
 
-def _print_task(out: CommandOutput, done: dict[str, Any]) -> None:
+def _print_task(out: CommandOutput, done: JudgedTask) -> None:
     name = f"[bold]{sanitize(done['plan_id'])}/{sanitize(done['task_id'])}[/]"
     later = "" if done["stands"] else ", no longer in force"
     out.say(f"{_SIGNS[done['standing']]} {name} {_WORDS[done['standing']]} [dim]({done['at']}{later})[/]")

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote, urlencode
 
 import typer
 
 from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize_line
+
+if TYPE_CHECKING:
+    from agenttalk.engine.views.models.toolchain import (
+        AuditedTurn,
+        BoardTask,
+        CommentView,
+        OutgoingPage,
+        OutgoingView,
+        SourceOutage,
+        ToolchainTask,
+        ToolchainTaskPage,
+        ToolchainWarning,
+        VerificationView,
+    )
 
 app = typer.Typer(no_args_is_help=True, help="Show the tasks that forge events created.", add_completion=False)
 _WAYS = {"sent": "green", "waiting": "yellow", "held": "red", "dropped": "dim", "answered": "green"}
@@ -38,7 +52,7 @@ def tasks(
     out, folder = root_access.choose_root(ctx, root, as_json)
 
     filters = {"assignee": assignee, "status": status, "action_type": action_type}
-    found: list[dict[str, Any]] = []
+    found: list[ToolchainTask] = []
     after: int | None = 0
     while after is not None:
         page = _read_task_page(folder, filters, after)
@@ -62,14 +76,13 @@ def tasks(
     return 0
 
 
-def _read_task_page(folder: Path, filters: dict[str, str], after: int) -> dict[str, Any]:
+def _read_task_page(folder: Path, filters: dict[str, str], after: int) -> ToolchainTaskPage:
     query = urlencode({key: value for key, value in filters.items() if value} | {"after": after, "limit": _PAGE})
-    page: dict[str, Any] = root_access.ask_root(
+    return root_access.ask_root(
         folder,
         f"/api/toolchain/tasks?{query}",
         lambda local: local.forges.list_tasks(**filters, after=after, limit=_PAGE),
     )
-    return page
 
 
 @app.command("task")
@@ -103,11 +116,11 @@ def task(
     return 0
 
 
-def _unproven(task: dict[str, Any]) -> str:
+def _unproven(task: BoardTask) -> str:
     return " [yellow](unproven)[/]" if task["proven"] is False else ""
 
 
-def _tell_turn(out: CommandOutput, turn: dict[str, Any]) -> None:
+def _tell_turn(out: CommandOutput, turn: AuditedTurn) -> None:
     """Print a turn: its reports, then what the forge showed, then the verdict."""
     out.say(f"[bold]{sanitize_line(turn['command_id'])}[/] {turn['how']}")
     for remark in turn["said"]:
@@ -123,12 +136,12 @@ def _tell_turn(out: CommandOutput, turn: dict[str, Any]) -> None:
         out.say(f"  [red]✗[/] {sanitize_line(turn['reason'])}")
 
 
-def _tell_remark(out: CommandOutput, remark: dict[str, Any]) -> None:
+def _tell_remark(out: CommandOutput, remark: CommentView) -> None:
     author, kind = sanitize_line(remark["author"]), sanitize_line(remark["type"])
     out.say(f"  [cyan]{author}[/] ({kind}): {sanitize_line(remark['body'])}")
 
 
-def _tell_result(out: CommandOutput, verify: dict[str, Any]) -> None:
+def _tell_result(out: CommandOutput, verify: VerificationView) -> None:
     """Print the result of the verification, with its code."""
     mark = "[green]✓[/]" if verify["passed"] else "[red]✗[/]"
     trust = f" [dim]({verify['trust']})[/]" if verify["trust"] else ""
@@ -140,9 +153,7 @@ def _tell_result(out: CommandOutput, verify: dict[str, Any]) -> None:
 def warnings(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """List events that no agent could get, because no agent has the account."""
     out, folder = root_access.choose_root(ctx, root, as_json)
-    found = root_access.ask_root(folder, "/api/toolchain/warnings", lambda local: local.forges.list_warnings())[
-        "warnings"
-    ]
+    found = _list_warnings(folder)
     if out.as_json:
         out.write_json({"ok": True, "warnings": found})
         return 0
@@ -153,12 +164,9 @@ def warnings(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = 
     return 0
 
 
-def _list_warnings(folder: Path) -> list[dict[str, Any]]:
-    answer: dict[str, Any] = root_access.ask_root(
-        folder, "/api/toolchain/warnings", lambda local: local.forges.list_warnings()
-    )
-    warnings: list[dict[str, Any]] = answer["warnings"]
-    return warnings
+def _list_warnings(folder: Path) -> list[ToolchainWarning]:
+    answer = root_access.ask_root(folder, "/api/toolchain/warnings", lambda local: local.forges.list_warnings())
+    return answer["warnings"]
 
 
 @app.command("outgoing")
@@ -170,8 +178,8 @@ def outgoing(
 ) -> int:
     """List what the engine writes at forges: what waits, how often it was tried, and what a person must decide."""
     out, folder = root_access.choose_root(ctx, root, as_json)
-    found: list[dict[str, Any]] = []
-    away: list[dict[str, Any]] = []
+    found: list[OutgoingView] = []
+    away: list[SourceOutage] = []
     after: int | None = 0
     while after is not None:
         answer = _read_outgoing_page(folder, after)
@@ -194,11 +202,10 @@ def outgoing(
     return 0
 
 
-def _read_outgoing_page(folder: Path, after: int) -> dict[str, Any]:
-    page: dict[str, Any] = root_access.ask_root(
+def _read_outgoing_page(folder: Path, after: int) -> OutgoingPage:
+    return root_access.ask_root(
         folder, f"/api/toolchain/outgoing?after={after}", lambda local: local.forges.list_outgoing(after)
     )
-    return page
 
 
 @app.command("reconcile")
