@@ -148,16 +148,18 @@ class Engine:
             deps.kinds[MAIL].replies = self.post  # type: ignore[attr-defined]  # it is made before us
         self._setup = toolchain.setup if toolchain else None
         self._forges = self._connected(toolchain) if toolchain else None
+        tools = self._make_tools(options)
+        self._schedules = None if options.is_alone else tools.schedules
+        self.service = self._make_service(elsewhere, day_cost_usd, tools)
+
+    def _make_tools(self, options: EngineOptions) -> EngineTools:
         make_scheduler, reload = options.make_scheduler, options.reload
-        schedules = make_scheduler(self._at_schedules.nudge, self.dispatcher.nudge) if make_scheduler else None
-        self._schedules = None if options.is_alone else schedules
-        tools = replace(
+        return replace(
             options.tools,
-            schedules=schedules,
+            schedules=make_scheduler(self._at_schedules.nudge, self.dispatcher.nudge) if make_scheduler else None,
             tracing=options.tracing,
             reload=partial(reload, self) if reload else None,
         )
-        self.service = self._make_service(elsewhere, day_cost_usd, tools)
 
     def _connected(self, toolchain: ForgeConnections) -> ForgeLoops:
         return ForgeLoops(

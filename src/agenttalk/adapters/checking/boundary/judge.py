@@ -275,12 +275,17 @@ class _References:
             return self._proxies.get(data[1]) or self._keep(data[1], RemoteFunction(data[1], data[2:]))
         return self._resolve_object(data)
 
+    def _resolve_error(self, number: int, kind_data: Any, args_data: Any, text: Any) -> BaseException:
+        if type(text) is not str:
+            raise WireError("an unknown reference")
+        kind, args = decode_class(self, kind_data), decode(args_data, self)
+        if not isinstance(kind, Mirror) or not issubclass(kind, BaseException) or type(args) is not tuple:
+            raise WireError("a malformed exception")
+        return self.make_error(kind, number, args, text)
+
     def _resolve_object(self, data: list[Any]) -> Any:
-        if data[0] == "X" and len(data) == 5 and type(data[4]) is str:
-            kind, args = decode_class(self, data[2]), decode(data[3], self)
-            if not isinstance(kind, Mirror) or not issubclass(kind, BaseException) or type(args) is not tuple:
-                raise WireError("a malformed exception")
-            return self.make_error(kind, data[1], args, data[4])
+        if data[0] == "X" and len(data) == 5:
+            return self._resolve_error(*data[1:])
         if data[0] not in {"H", "W"} or len(data) != (3 if data[0] == "H" else 4):
             raise WireError("an unknown reference")
         known = self._proxies.get(data[1])
@@ -543,25 +548,28 @@ class _Session:
             if isinstance(found, BaseException):
                 return found
             raise WireError("not an exception")
-        if len(data) != 6 or data[0] != "H" or type(data[4]) is not str or type(data[5]) is not str:
+        if len(data) != 6:
             raise WireError("an exception that cannot be described")
-        kind = decode(data[2], self.references)
+        tag, number, kind_data, args_data, text, trace = data
+        if tag != "H" or type(text) is not str or type(trace) is not str:
+            raise WireError("an exception that cannot be described")
+        kind = decode(kind_data, self.references)
         if not isinstance(kind, type) or not issubclass(kind, BaseException):
             raise WireError("not an exception")
         if not issubclass(kind, Exception) and kind is not SystemExit and not issubclass(kind, SystemExit):
             self.breaks(f"the work raised {kind.__name__}")
         if kind.__name__ == "SkipTest" or kind.__module__.partition(".")[0] in {"unittest", "pytest", "_pytest"}:
-            self.breaks(f"the work raised {kind.__name__}: {data[4][:200]}")
-        args = decode(data[3], self.references)
+            self.breaks(f"the work raised {kind.__name__}: {text[:200]}")
+        args = decode(args_data, self.references)
         args = args if type(args) is tuple else (args,)
         if type(kind) is Mirror or issubclass(type(kind), Mirror):
-            return self.references.make_error(kind, data[1], args, data[4])
+            return self.references.make_error(kind, number, args, text)
         try:
             error: BaseException = kind(*args)
         except Exception:  # noqa: BLE001 - a class that wants other arguments
             error = kind.__new__(kind)
             error.args = args
-        error.__dict__["boundary_trace"] = data[5]
+        error.__dict__["boundary_trace"] = trace
         return error
 
     # Callbacks
