@@ -12,6 +12,14 @@ PURPOSES: Final = make_table(
     "setup_purpose",
     {
         "plan": ("a plan for this repository", "本仓库的计划"),
+        "plan_with_check": (
+            "a plan for this repository, which 'agenttalk run' carries out; its check: {check}",
+            "本仓库的计划，由 'agenttalk run' 执行；其检查：{check}",
+        ),
+        "plan_without_check": (
+            "a plan for this repository, which 'agenttalk run' carries out; no check was found: a person is asked",
+            "本仓库的计划，由 'agenttalk run' 执行；没有找到检查：由人决定",
+        ),
         "ignore": ("keeps the root out of git", "使根目录不进入 git"),
         "settings": (
             "the settings of the root, where the engine keeps its state",
@@ -31,6 +39,11 @@ PURPOSES: Final = make_table(
 OBSTACLES: Final = make_table(
     "setup_obstacle",
     {
+        "no_repository": (
+            "{why}; {hint}; then run 'agenttalk init' again",
+            "{why}；{hint}；然后再次运行 'agenttalk init'",
+        ),
+        "top": ("it belongs to the top of the repository, {path}", "它应位于仓库的顶层 {path}"),
         "not_text": ("it is not UTF-8", "它不是 UTF-8"),
         "other_skill": (
             "it differs from ours; 'agenttalk skill install {name}' replaces it",

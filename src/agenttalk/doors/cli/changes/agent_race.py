@@ -257,14 +257,15 @@ def _read_usage(answer: Mapping[str, Any]) -> TaskUsage | None:
 def read_names(text: str) -> tuple[str, ...]:
     """Read the agents of a race. Raises UsageError when one is not known, or there are not two."""
     from agenttalk.rules.agents import agent_commands
+    from agenttalk.rules.text.cli_words import ERRORS
 
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     unknown = [name for name in names if name not in agent_commands.FLAGS]
     if unknown:
-        hint = f"there are: {', '.join(agent_commands.FLAGS)}"
-        raise UsageError(Code.NAME_UNKNOWN, f"--race: there is no coding agent {unknown[0][:40]!r}", hint=hint)
+        hint = ERRORS["options"](names=", ".join(agent_commands.FLAGS))
+        raise UsageError(Code.NAME_UNKNOWN, ERRORS["race_agent"](name=unknown[0][:40]), hint=hint)
     if len(names) < 2:
-        raise UsageError(Code.OPTION_INVALID, "--race needs two agents", hint="write e.g. --race claude,codex")
+        raise UsageError(Code.OPTION_INVALID, ERRORS["two_agents"](), hint=ERRORS["two_agents_hint"]())
     return names
 
 

@@ -106,7 +106,10 @@ def _with_uncommitted(compiled: CompiledPlan) -> CompiledPlan:
     """Return the plan with its uncommitted changes included. Raises UsageError when it works on no repository."""
     workspace = compiled.manifest.workspace
     if workspace is None:
-        raise UsageError(Code.OPTION_INVALID, "the plan works on no repository", hint="leave out --take-uncommitted")
+        from agenttalk.rules.text.cli_words import ERRORS
+
+        hint = ERRORS["no_take_uncommitted"]()
+        raise UsageError(Code.OPTION_INVALID, ERRORS["no_repository_in_plan"](), hint=hint)
     taking = workspace.model_copy(update={"uncommitted": "take"})
     return replace(compiled, manifest=compiled.manifest.model_copy(update={"workspace": taking}))
 
