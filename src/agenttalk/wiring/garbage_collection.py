@@ -27,7 +27,7 @@ from agenttalk.contracts.errors import AgentTalkError, MachineError
 from agenttalk.engine.agents import prompt_record
 from agenttalk.engine.core.boards import VIRTUAL, list_boards
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.operation.service import CollectionReport, FreedSpace
+from agenttalk.engine.operation.service import CollectionReport, CollectionSize
 from agenttalk.ports.statements.operation import GC_RUNS, GC_TASKS
 from agenttalk.rules.operation import retention
 from agenttalk.rules.operation.retention import Kind, RemovableItem, RetentionLimit
@@ -68,7 +68,7 @@ class GarbageCollector:
         if not dry_run:
             await asyncio.to_thread(_finish, root, ended, now)
             chosen = [item async for item in self._removed(root, chosen, now)]
-        freed: dict[str, FreedSpace] = {
+        freed: dict[str, CollectionSize] = {
             kind: {"count": len(own), "bytes": sum(item.size for item in own)}
             for kind in retention.KINDS
             for own in [[item for item in chosen if item.kind == kind]]

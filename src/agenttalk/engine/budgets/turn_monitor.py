@@ -18,7 +18,7 @@ from agenttalk.rules.budgets.budgets import Scope
 from agenttalk.rules.budgets.stuck import ActivityTrail, StuckRule
 from agenttalk.rules.core import usage
 from agenttalk.rules.core.usage import NOTHING, UsageTotals
-from agenttalk.rules.text import budget_words
+from agenttalk.rules.text import turn_words
 
 _SOONEST: Final = 0.01
 """The shortest time between two checks, in seconds."""
@@ -229,7 +229,7 @@ class TurnMonitor:
                 if each.kind == "seconds"
             ]
             if over:
-                self.stop(Abort("budget-exhausted", budget_words.USED_UP(limit=over[0].describe())))
+                self.stop(Abort("budget-exhausted", turn_words.USED_UP(limit=over[0].describe())))
                 return
         self.check_limits()
         if self.abort is None:

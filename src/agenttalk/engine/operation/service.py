@@ -33,14 +33,14 @@ from agenttalk.engine.views.models.root import RootStatus
 from agenttalk.rules.agents.progress_notes import Note
 
 
-class FreedSpace(TypedDict):
+class CollectionSize(TypedDict):
     """How much of one kind was removed."""
 
     count: int
     bytes: int
 
 
-class RemovedItem(TypedDict):
+class CollectionItem(TypedDict):
     """Something that was removed."""
 
     kind: str
@@ -71,10 +71,10 @@ class CollectionReport(TypedDict):
     """What was removed, or would be."""
 
     dry_run: bool
-    freed: dict[str, FreedSpace]
+    freed: dict[str, CollectionSize]
     """What was removed, by its kind."""
     bytes: int
-    items: list[RemovedItem]
+    items: list[CollectionItem]
     """The beginning of a long list."""
 
 

@@ -23,7 +23,7 @@ MANIFEST: Final = "release_manifest.json"
 RECORD: Final = "decision_record.json"
 
 
-class ShippedArtifact(TypedDict):
+class ShippedOutput(TypedDict):
     """An artifact that a release ships."""
 
     name: str
@@ -64,7 +64,7 @@ class ManifestRecord(TypedDict, total=False):
     schema_version: str
     plan_id: str
     release_id: str
-    artifacts: list[ShippedArtifact]
+    artifacts: list[ShippedOutput]
     commit: str
     not_isolated: int
     evidence_required: list[str]
@@ -92,7 +92,7 @@ class ReleaseView(TypedDict):
     state: str
     decision: str | None
     reasons: list[str]
-    artifacts: list[ShippedArtifact]
+    artifacts: list[ShippedOutput]
     commit: str | None
     not_isolated: int
     gates: list[GateRecord]

@@ -14,7 +14,6 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import JsonError
 from agenttalk.rules.text import (
     answer_words,
-    budget_words,
     change_words,
     check_words,
     cli_words,
@@ -28,7 +27,6 @@ from agenttalk.rules.text import (
     prompt_words,
     question_words,
     section_words,
-    setup_words,
     task_words,
     toolchain_words,
     turn_words,
@@ -48,10 +46,8 @@ MODULES: Final = (
     prompt_words,
     question_words,
     section_words,
-    setup_words,
     toolchain_words,
     turn_words,
-    budget_words,
     change_words,
     check_words,
     cli_words,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agenttalk.adapters.workspaces.user_folder import BranchWork
     from agenttalk.doors.cli.changes.prepared_change import PreparedChange
     from agenttalk.doors.cli.changes.pull_request_target import PullRequestTarget
-    from agenttalk.doors.cli.plans.followed_plan import FollowedPlan
+    from agenttalk.doors.cli.plans.watched_plan import WatchedPlan
     from agenttalk.engine.people.dispute_rows import OpenDisputeView
     from agenttalk.engine.views.models.attempts import AttemptUsage, CheckView
 
@@ -46,7 +46,7 @@ _OPTIONS: Final = {
 class ChangeOutcome:
     """The end of a run."""
 
-    def __init__(self, out: CommandOutput, prepared: PreparedChange, standing: FollowedPlan, seconds: float) -> None:
+    def __init__(self, out: CommandOutput, prepared: PreparedChange, standing: WatchedPlan, seconds: float) -> None:
         """`seconds` is how long the whole run took, with its checks."""
         self._out = out
         self._seconds = seconds

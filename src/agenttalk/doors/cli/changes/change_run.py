@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agenttalk.adapters.workspaces.user_folder import UserRepository
     from agenttalk.contracts.agent import Tier
     from agenttalk.doors.cli.changes.pull_request_target import PullRequestTarget
-    from agenttalk.doors.cli.plans.followed_plan import FollowedPlan
+    from agenttalk.doors.cli.plans.watched_plan import WatchedPlan
     from agenttalk.rules.agents.agent_commands import AgentCommand
     from agenttalk.rules.planfile.compiler import CompiledPlan
 
@@ -178,7 +178,7 @@ class ChangeRun:
                 return PreparedChange(repository, agent, chosen, options, links, root, compiled)
         raise UsageError(Code.NAME_TAKEN, f"this was tried {_TRIES - 1} times", hint=f"remove {home}")
 
-    def _run(self, prepared: PreparedChange) -> FollowedPlan:
+    def _run(self, prepared: PreparedChange) -> WatchedPlan:
         from agenttalk.doors.cli.plans import run as runs
         from agenttalk.doors.cli.plans import warnings
 
@@ -219,7 +219,7 @@ class ChangeRun:
     def _line(self, name: str, text: str) -> None:
         self._out.say(f"[dim]{pad(self._out.text(f'change_run.{name}'), 10)}[/] {text}", err=True)
 
-    def _conclude(self, prepared: PreparedChange, standing: FollowedPlan) -> int:
+    def _conclude(self, prepared: PreparedChange, standing: WatchedPlan) -> int:
         """Tell how the run ended, and return the exit code."""
         report = ChangeOutcome(self._out, prepared, standing, time.monotonic() - self._began)
         if report.result in {"proven", "not proven", "green", "unable"}:

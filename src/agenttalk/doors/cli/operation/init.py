@@ -236,18 +236,18 @@ def _make_token(wish: SetupRequest, where: Path, agent: str) -> dict[str, str]:
     from agenttalk.adapters.store import operator_folder
     from agenttalk.doors.cli.operation import init_record
     from agenttalk.rules.core.tokens import token_id
-    from agenttalk.rules.text import setup_words
+    from agenttalk.rules.text import cli_words
 
     kept = operator_folder.agent_token_of(where, agent)
     if kept is not None and _admit(where, agent, kept):  # the root may have been created again since
-        return {"file": setup_words.TOKEN_OF(agent=agent), "what": "there"}
+        return {"file": cli_words.TOKEN_OF(agent=agent), "what": "there"}
     token = f"rem_{secrets.token_urlsafe(32)}"
     record = init_record.read_record(wish.folder, where)
     if record is not None:
         init_record.write_record(wish.folder, where, record.with_token(agent, token_id(token)))
     operator_folder.keep_agent_token(where, agent, token)
     _admit(where, agent, token)
-    return {"file": setup_words.TOKEN_OF(agent=agent), "what": "made"}
+    return {"file": cli_words.TOKEN_OF(agent=agent), "what": "made"}
 
 
 def _admit(where: Path, agent: str, token: str) -> bool:
@@ -317,14 +317,14 @@ _REMOVED: Final = {
 def _list_planned(out: CommandOutput, planned: list[AdditionResult], wish: SetupRequest, where: Path) -> None:
     """List what would be written, the tokens included."""
     from agenttalk.adapters.store import operator_folder
-    from agenttalk.rules.text import setup_words
+    from agenttalk.rules.text import cli_words
 
     out.say(_describe_tools(out, wish))
     for each in (*_describe(planned, where, "root"), *_describe(planned, where, "repository")):
         _tell_file(out, each, _WISHES, _WISH_MARKS)
     for agent in wish.tools:
         if operator_folder.agent_token_of(where, agent) is None:
-            told = {"file": setup_words.TOKEN_OF(agent=agent), "what": "made", "about": out.text("setup.new_token")}
+            told = {"file": cli_words.TOKEN_OF(agent=agent), "what": "made", "about": out.text("setup.new_token")}
             _tell_file(out, told, _WISHES, _WISH_MARKS)
 
 
@@ -389,14 +389,14 @@ def _remove(out: CommandOutput, place: Path, where: Path, *, yes: bool, dry_run:
 def _list_record(out: CommandOutput, record: InitRecord) -> None:
     if out.as_json:
         return
-    from agenttalk.rules.text import setup_words
+    from agenttalk.rules.text import cli_words
 
     for each in record.files:
         path = each.path if each.place == "repository" else os.path.join(record.root, each.path)  # noqa: PTH118 - shown
         origin = out.text("setup.made_by_init" if each.made else "setup.extended_by_init")
         out.say(f"  {sanitize(path)}  [dim]{origin}[/]")
     for agent in record.agents:
-        out.say(f"  {sanitize(out.translate(setup_words.TOKEN_OF(agent=agent)))}")
+        out.say(f"  {sanitize(out.translate(cli_words.TOKEN_OF(agent=agent)))}")
 
 
 def _shorten_skill(removal: Removal) -> str:

@@ -15,7 +15,7 @@ from agenttalk.doors.cli.plans import decisions, run_evidence
 
 if TYPE_CHECKING:
     from agenttalk.doors.cli.core.live_block import LiveBlock
-    from agenttalk.doors.cli.plans.followed_plan import FollowedPlan
+    from agenttalk.doors.cli.plans.watched_plan import WatchedPlan
     from agenttalk.engine.budgets.denials import GateDenial
     from agenttalk.engine.core.task_status import TaskUsage, TaskView
     from agenttalk.engine.views.models.attempts import AttemptUsage, RoundView
@@ -180,7 +180,7 @@ class LivePlanView:
         if self._block is None:
             self._out.say(f"[yellow]![/] {self._notice}", err=True)
 
-    def conclude(self, standing: FollowedPlan) -> None:
+    def conclude(self, standing: WatchedPlan) -> None:
         """Show the final status."""
         out = self._out
         if out.as_json:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from agenttalk.contracts.agent import Tier
     from agenttalk.contracts.core.vocabulary import Locale
     from agenttalk.doors.cli.core.engine_client import EngineClient
-    from agenttalk.doors.cli.plans.followed_plan import FollowedPlan
+    from agenttalk.doors.cli.plans.watched_plan import WatchedPlan
     from agenttalk.engine.operation.engine import Engine
     from agenttalk.engine.views.models.plans import PlanView
     from agenttalk.rules.planfile.compiler import CompiledPlan
@@ -114,7 +114,7 @@ def _with_uncommitted(compiled: CompiledPlan) -> CompiledPlan:
     return replace(compiled, manifest=compiled.manifest.model_copy(update={"workspace": taking}))
 
 
-def run_plan_file(out: CommandOutput, file: Path, folder: Path, *, quiet: bool = False) -> FollowedPlan:
+def run_plan_file(out: CommandOutput, file: Path, folder: Path, *, quiet: bool = False) -> WatchedPlan:
     """Run a plan file until it ends or waits, and return its status. Raises ContractError when it is not valid."""
     from agenttalk.wiring.plan_files import compile_plan_file
 
@@ -132,7 +132,7 @@ def _run_compiled(
     watch: bool,
     quiet: bool = False,
     sandbox: Tier | None = None,
-) -> FollowedPlan:
+) -> WatchedPlan:
     """Run a plan and show its progress. With `quiet`, the caller prints the result."""
     from agenttalk.doors.cli.plans import warnings
 
@@ -152,7 +152,7 @@ def follow_compiled(
     quiet: bool = False,
     until_asked: bool = False,
     sandbox: Tier | None = None,
-) -> FollowedPlan:
+) -> WatchedPlan:
     """Run a plan whose warnings were shown, and show its progress. With `quiet`, the caller prints the result.
 
     With `until_asked` it also ends at a question to a person that would not keep its tasks from going on. The status
@@ -227,7 +227,7 @@ def _run_until_settled(
     watch: bool,
     sandbox: Tier | None,
     locale: Locale,
-) -> FollowedPlan:
+) -> WatchedPlan:
     """Run the plan, in an engine if one runs, else here, until it ends or waits.
 
     An engine that was started for another plan may end before ours: then the next engine is followed, or the plan
@@ -279,7 +279,7 @@ def _run_here(
     *,
     watch: bool,
     sandbox: Tier | None,
-) -> FollowedPlan:
+) -> WatchedPlan:
     from agenttalk import wiring
     from agenttalk.wiring import settings
 
@@ -403,11 +403,11 @@ def _run_in_engine(
     over: Callable[[PlanView], bool],
     *,
     watch: bool,
-) -> FollowedPlan:
+) -> WatchedPlan:
 
     context = _context()
     client.post("/api/plans", to_documents(compiled), {"traceparent": context} if context else {})
-    standing: FollowedPlan | None = None
+    standing: WatchedPlan | None = None
     with _noting_interrupts() as interrupts, suppress(KeyboardInterrupt):
         while not interrupts:
             path = f"/api/plans/{compiled.dag.plan_id}"

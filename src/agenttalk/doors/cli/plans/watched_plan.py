@@ -8,7 +8,7 @@ from agenttalk.engine.views.models.plans import PlanView
 from agenttalk.engine.views.models.tasks import TaskExplanation
 
 
-class FollowedPlan(PlanView):
+class WatchedPlan(PlanView):
     """The last status of a plan, and what the command that followed it knows besides."""
 
     interrupted: NotRequired[bool]
