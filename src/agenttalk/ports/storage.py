@@ -70,7 +70,7 @@ class Tx(Snapshot, Protocol):
     def reserve_ids(self, many: int) -> None:
         """Reserve ids for so many messages, deliveries and facts, if the database assigns them."""
 
-    def record(self, kind: str, subject: str, body: JsonValue | bytes) -> int:
+    def record(self, kind: str, subject: str, body: JsonValue | Mapping[str, object] | bytes) -> int:
         """Append a fact to the ledger and return its `seq`. It is part of the transaction.
 
         A body of bytes is JSON in its canonical form already.

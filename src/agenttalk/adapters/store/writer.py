@@ -231,7 +231,7 @@ class WriteBatch:
             self.failed = self._dialect.translate_error(error) or error
             raise self.failed from error
 
-    def record(self, kind: str, subject: str, body: wire.JsonValue | bytes) -> int:
+    def record(self, kind: str, subject: str, body: wire.JsonValue | Mapping[str, object] | bytes) -> int:
         """Append a fact. A single writer seals it at once; several servers seal apart."""
         self.facts = True
         data = body if isinstance(body, bytes) else wire.write(body)

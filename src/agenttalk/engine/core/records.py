@@ -64,7 +64,9 @@ def store_content(tx: Tx, data: bytes) -> str:
     return digest
 
 
-def publish_file(tx: Tx, path: str, body: wire.JsonValue | bytes, *, content: str | None = None) -> None:
+def publish_file(
+    tx: Tx, path: str, body: wire.JsonValue | Mapping[str, object] | bytes, *, content: str | None = None
+) -> None:
     """Have a file written once this is committed. Repeating it changes nothing.
 
     The path is one under system_runtime/, or under the root where it begins with agents/. Without a body

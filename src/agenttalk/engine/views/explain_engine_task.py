@@ -296,6 +296,6 @@ async def _read_turns(store: Store, fact: int | None) -> list[AttemptView]:
         [row] = await store.read(FACT, seq=fact)
         body: Any = wire.read(bytes(row.body), limit=wire.DOCUMENT_LIMIT)
         shown: Any = {key: body[key] for key in _TURN_FIELDS if body.get(key) is not None}
-        turns.append({**shown, **_read_own_texts(body)})
+        turns.append(shown | _read_own_texts(body))
         fact = body.get("before")
     return turns[::-1]

@@ -250,7 +250,8 @@ def _read_usage(answer: Mapping[str, Any]) -> TaskUsage | None:
             lambda local: local.plans.explain_task(plan, TASK),
         )
     except (AgentTalkError, KeyError):
-        return answer.get("usage")
+        used: TaskUsage | None = answer.get("usage")
+        return used
     return explained["usage"]
 
 

@@ -52,8 +52,9 @@ def status(
         raise UsageError(Code.NAME_UNKNOWN, cli_words.ERRORS["no_plan"](plan=plan), hint=hint)
     shown = [overview for overview in plans if plan in {None, overview["plan_id"]}]
     if out.as_json:
-        more = {"honesty": believed, **({"toolchain": toolchain} if toolchain else {})} if plan is None else {}
-        more |= {"day": found["day"]} if plan is None else {}
+        more: dict[str, object] = {}
+        if plan is None:
+            more = {"honesty": believed, **({"toolchain": toolchain} if toolchain else {}), "day": found["day"]}
         out.write_json({"ok": True, "served": root_access.is_served(folder), "plans": shown, **more})
         return 0
     served = root_access.is_served(folder)
@@ -64,7 +65,7 @@ def status(
     if believed["claims"] and plan is None:
         counts = out.text("status.honesty", counts=format_honesty(out, believed))
         out.say(f"{counts} [dim]{out.text('status.details')}[/]")
-    if plan is None and (found.get("day") or {}).get("limit_usd") is not None:
+    if plan is None and found["day"]["limit_usd"] is not None:
         budget.tell_day(out, found["day"])
     if not shown:
         out.say(f"[dim]{out.text('status.no_plans')}[/]")

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line, summarize_lines
 from agenttalk.doors.cli.plans import decisions, run_evidence
@@ -135,7 +135,7 @@ class LivePlanView:
 
     def show(self, standing: PlanView) -> None:
         """Show the current status."""
-        standing = self._out.translate({**standing, "tasks": self._order(standing["tasks"])})
+        standing = self._order(standing)
         self._note_working(standing)
         if self._block is not None:
             width, height = self._block.size
@@ -145,7 +145,7 @@ class LivePlanView:
 
     def describe_tasks(self, standing: PlanView, width: int) -> list[str]:
         """Return the lines of all tasks, for a block in which there are other plans, too."""
-        standing = self._out.translate({**standing, "tasks": self._order(standing["tasks"])})
+        standing = self._order(standing)
         self._note_working(standing)
         return [line for task in standing["tasks"] for line in self._describe_task(self._named(task), width)]
 
@@ -186,9 +186,10 @@ class LivePlanView:
         if out.as_json:
             out.write_json({"ok": standing["result"] == "done", **standing})
             return
-        standing = out.translate({**standing, "tasks": self._order(standing["tasks"])})
+        standing = {**standing, **self._order(standing)}
         result = "interrupted" if standing.get("interrupted") else standing["result"]
-        counts = out.join(_count_state(out, count, what) for what, count in standing["counts"].items() if count)
+        by_state: Mapping[str, Any] = standing["counts"]
+        counts = out.join(_count_state(out, count, state) for state, count in by_state.items() if count)
         took = describe_usage(out, standing.get("usage"), timed=False)
         lasted = out.text("time.seconds", seconds=time.monotonic() - self._began)
         summary = join_clauses(out, counts, lasted, took)
@@ -217,10 +218,12 @@ class LivePlanView:
         if made is not None and made.is_dir():
             self._out.say(f"[cyan]→[/] {self._out.text('run.outputs', folder=sanitize(made))}", err=True)
 
-    def _order(self, tasks: Sequence[TaskView]) -> list[TaskView]:
-        """Return tasks in the order of the plan."""
+    def _order(self, standing: PlanView) -> PlanView:
+        """Return the status with its tasks in the order of the plan, in the reader's language."""
         last = len(self._places)
-        return sorted(tasks, key=lambda task: self._places.get(task["task_id"], last))
+        tasks = sorted(standing["tasks"], key=lambda task: self._places.get(task["task_id"], last))
+        ordered: PlanView = {**standing, "tasks": tasks}
+        return self._out.translate(ordered)
 
     # Plain lines
 
