@@ -122,6 +122,75 @@ PROBLEMS: Final = make_table(
             "这里用到任务 {task!r} 的评分，而它不给出评分",
         ),
         "no_task": ("this threshold names no task", "这个阈值没有指明任务"),
+        # What a plan means without saying so
+        "takes_latest": (
+            "the input {name!r} takes the latest of what {tasks} make ({pick})",
+            "输入 {name!r} 取 {tasks} 所生成内容中最新的一个（{pick}）",
+        ),
+        "waits": (
+            "task {task!r} waits for {name!r}, which makes this input",
+            "任务 {task!r} 等待生成此输入的 {name!r}",
+        ),
+        "receives": (
+            "{agent!r} receives {name!r} from task {task!r}",
+            "{agent!r} 从任务 {task!r} 接收 {name!r}",
+        ),
+        # Reviews and releases
+        "no_default_release": ("a timeout cannot approve a release", "超时不能批准发布"),
+        "no_review_decision": ("this is not a decision of a review", "这不是评审的决定"),
+        "no_reviewer": ("the review has no reviewer", "评审没有评审者"),
+        "planner_reviews": (
+            "{name!r} makes the plan, and cannot approve it",
+            "{name!r} 制定计划，不能批准它",
+        ),
+        "nothing_to_ship": ("there is nothing to ship", "没有可发布的内容"),
+        "check_or_validator": (
+            "a gate has either a check or a validator",
+            "一道关卡要么有检查，要么有验证者",
+        ),
+        "no_release_check": (
+            "a check of kind {kind!r} cannot decide about a release",
+            "{kind!r} 类检查不能决定发布",
+        ),
+        "maker_judges": (
+            "{name!r} makes {output!r}, and cannot judge it",
+            "{name!r} 生成 {output!r}，不能评判它",
+        ),
+        # Races
+        "racer_twice": ("an agent of task {task!r} is named twice", "任务 {task!r} 的一个智能体写了两次"),
+        "race_id": (
+            "the task {name} of the race needs an id that is free and valid",
+            "竞赛的任务 {name} 需要一个可用且有效的 id",
+        ),
+        "race_called": (
+            "task {task!r} runs only if {name!r} calls for it, so agents cannot race for it",
+            "任务 {task!r} 只在 {name!r} 调用时运行，所以智能体不能竞争它",
+        ),
+        # The repository
+        "uncommitted": (
+            "not committed, so no task sees it: {paths}",
+            "尚未提交，任务看不到：{paths}",
+        ),
+        "changes_checks": (
+            "the work may change what its checks consist of, because its scope names it: {paths}",
+            "工作可以改动其检查所包含的内容，因为其范围写明了：{paths}",
+        ),
+        "nothing_protected": (
+            "no file is known of which the check {check!r} consists, so none is protected",
+            "不知道检查 {check!r} 由哪些文件组成，所以没有文件受保护",
+        ),
+        "program_protected": (
+            "the work cannot change {paths}, because the check {check!r} runs it",
+            "工作不能改动 {paths}，因为检查 {check!r} 会运行它",
+        ),
+        "protects_nothing": (
+            "the check {check!r} protects nothing, so the work may change what it consists of",
+            "检查 {check!r} 不保护任何内容，所以工作可以改动它所包含的内容",
+        ),
+        "configuration_open": (
+            "the work may change how the check {check!r} runs tests (protect_config: false)",
+            "工作可以改动检查 {check!r} 运行测试的方式（protect_config: false）",
+        ),
         # Promises
         "unshown": ("nothing would show the criterion {name!r}", "没有什么能证明标准 {name!r}"),
         "only_reports": (
@@ -199,6 +268,40 @@ HINTS: Final = make_table(
             "name who gets it in deliver_to, or mark it as a deliverable",
             "请在 deliver_to 中写明接收者，或把它标为交付物",
         ),
+        "pick": ("'pick' changes this", "可用 'pick' 改变"),
+        "write_reject": ("write REJECT, or leave it out", "请写 REJECT，或去掉它"),
+        "name_agents": ("name agents", "请指定智能体"),
+        "mark_outputs": (
+            "mark outputs with deliverable: true, or name them under release.deliverables",
+            "请用 deliverable: true 标出产出，或写在 release.deliverables 下",
+        ),
+        "write_gate": (
+            "write the keys of a check (kind: run, …), or validator: AGENT",
+            "请写检查的键（kind: run 等），或 validator: AGENT",
+        ),
+        "on_artifacts": ("write on: artifacts", "请写 on: artifacts"),
+        "once_each": (
+            "name each agent once; the one under agent takes part anyway",
+            "每个智能体只写一次；agent 下的那个本来就参加",
+        ),
+        "describe_racer": (
+            "describe it under agents, or name another",
+            "请在 agents 下描述它，或改用其他智能体",
+        ),
+        "other_task_id": ("give one of the tasks another id", "请给其中一个任务换一个 id"),
+        "race_always": ("use race at a task that always runs", "请在总会运行的任务上使用 race"),
+        "commit": (
+            "commit it, or take it along: workspace.uncommitted: take ('agenttalk run --take-uncommitted')",
+            "请提交，或一并带上：workspace.uncommitted: take（'agenttalk run --take-uncommitted'）",
+        ),
+        "protect_it": ("leave it out there to protect it", "请在那里去掉它，以保护它"),
+        "name_tests": ("name its tests in protected", "请在 protected 中写明其测试"),
+        "allow_program": (
+            "if it is what the work is about, name it in allowedScope, or write protected: []",
+            "如果工作就是要改它，请写入 allowedScope，或写 protected: []",
+        ),
+        "protect_files": ("leave out protected to protect that", "请去掉 protected，以保护这些内容"),
+        "protect_settings": ("leave it out to protect that", "请去掉它，以保护这些内容"),
         "add_argv": ("add argv", "请添加 argv"),
         "remove_it": ("remove it", "请去掉它"),
         "remove_one": ("remove one of the two", "请去掉两者之一"),
