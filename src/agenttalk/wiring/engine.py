@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
@@ -185,7 +185,8 @@ async def _assemble(
 
 def _verify_ledger(root: Path, url: str) -> list[ChainVerification]:
     kept = read_heads(root, shared=bool(url))
-    return [audit.to_json(report) for report in audit.verify(root, kept, url=url)]
+    found: list[Any] = [audit.to_json(report) for report in audit.verify(root, kept, url=url)]
+    return found
 
 
 async def _make_exporter(root: Path, deps: Deps, settings: Settings) -> TraceExporter | None:

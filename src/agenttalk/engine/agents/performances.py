@@ -22,7 +22,7 @@ _OF_WORKERS: Final[frozenset[TurnEnding]] = frozenset(
 """How an attempt can end at a worker. All other endings are the engine's to say."""
 
 
-def performance_to_json(performance: Performance) -> dict[str, object]:
+def performance_to_json(performance: Performance) -> dict[str, Any]:
     """Return a performance as JSON."""
     limited = performance.limited
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from agenttalk.engine.budgets.turn_activity import TurnActivity
 from agenttalk.engine.budgets.used_budgets import Allowance, Budgets
@@ -295,7 +295,14 @@ def start_counting(job: Job) -> TurnMonitor | None:
     return watch
 
 
-def merge_usage(told: UsageTotals, said: Mapping[str, Any]) -> dict[str, object]:
+class TurnUsage(TypedDict):
+    """What a turn used, as its performance has it."""
+
+    seconds: float
+    usage: dict[str, object]
+
+
+def merge_usage(told: UsageTotals, said: Mapping[str, Any]) -> TurnUsage:
     """Return what a turn used, for its performance: what it reported, or its final report if that is more."""
     most = told.max_with(usage.measure_usage(said))
     counts = {"tokens": most.tokens, "cost_usd": most.cost_usd, "tool_calls": most.tool_calls}

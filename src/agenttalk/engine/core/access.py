@@ -135,8 +135,8 @@ async def admit_agent(deps: Deps, token: str, agent_id: str, *, by: str = ENGINE
     def work(tx: Tx) -> Token:
         if (known := _known(tx, token, wanted)) is not None:
             return known
-        tx.run(ADD_AGENT_TOKEN, hash=_hash(token), agent_id=agent_id, at=wanted.at)
-        tx.record("token.made", f"agents/{agent_id}", {"token": wanted.id, "by": by})
+        tx.run(ADD_AGENT_TOKEN, hash=_hash(token), agent_id=agent_id, at=wanted["at"])
+        tx.record("token.made", f"agents/{agent_id}", {"token": wanted["id"], "by": by})
         return wanted
 
     return await system.transact(work)
@@ -153,8 +153,8 @@ async def admit_person(deps: Deps, token: str, role: PersonRole, name: str, *, b
     def work(tx: Tx) -> Token:
         if (known := _known(tx, token, wanted)) is not None:
             return known
-        tx.run(ADD_TOKEN, hash=_hash(token), role=role, label=name, at=wanted.at)
-        tx.record("token.made", f"people/{name}", {"token": wanted.id, "role": role, "by": by})
+        tx.run(ADD_TOKEN, hash=_hash(token), role=role, label=name, at=wanted["at"])
+        tx.record("token.made", f"people/{name}", {"token": wanted["id"], "role": role, "by": by})
         return wanted
 
     return await system.transact(work)

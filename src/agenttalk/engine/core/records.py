@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import MEANINGS, Code
@@ -18,6 +18,7 @@ from agenttalk.ports.statements.messages import ADD_DEADLETTER, JOURNAL_GROWN, S
 
 if TYPE_CHECKING:
     from agenttalk.contracts.core import root_layout
+    from agenttalk.contracts.envelope import PayloadFile
     from agenttalk.contracts.errors import Problem
     from agenttalk.contracts.record import DeliveryStatus
     from agenttalk.ports.storage import Tx
@@ -109,6 +110,20 @@ def alert(
     return True
 
 
+class JournalFile(TypedDict):
+    """A file of a message, as the journal names it."""
+
+    path: str
+    sha256: str
+    size_bytes: int | None
+
+
+def list_files(files: Iterable[PayloadFile]) -> tuple[JournalFile, ...]:
+    """List the files of an artifact, as the journal names them."""
+    found: list[Any] = [file.as_json() for file in files]
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True)
 class JournalMessage:
     """A message as the journal names it."""
@@ -120,7 +135,7 @@ class JournalMessage:
     task_id: str | None = None
     command_id: str | None = None
     output_name: str | None = None
-    files: tuple[Mapping[str, object], ...] = ()
+    files: tuple[JournalFile, ...] = ()
 
 
 def make_journal_line(

@@ -263,7 +263,7 @@ def _hand_out(
     due_at = format_instant(times.remind_at) if times else None
     tx.run(ADD_MAIL_ITEM, mail=number, task_id=task_id, addressee=addressee, way=way, shown=shown, due_at=due_at)
     deadline = format_instant(times.deadline) if times else None
-    facts = {
+    facts: dict[str, Any] = {
         "mail_id": letter.message_id,
         "thread": thread,
         "at": moves.now,

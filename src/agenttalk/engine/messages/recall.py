@@ -40,7 +40,7 @@ class MessageReceiver(NamedTuple):
     plan_id: str
 
 
-def describe_newer_command(newest: CommandOrder) -> dict[str, object]:
+def describe_newer_command(newest: CommandOrder) -> dict[str, Any]:
     """Describe the newer command for the journal."""
     return {
         "superseded_by_message_id": newest.message_id,

@@ -191,7 +191,7 @@ async def _work(
     held = [denials.to_json(row) for row in await store.read(OBJECTIONS_TO, plan_id=plan_id, task_id=task_id)]
     verdict = body.get("verdict") or {}
     tier = body.get("sandbox")
-    about: dict[str, object] = {
+    about: dict[str, Any] = {
         "rounds": await _rounds(store, plan_id, task_id, at),
         "age_days": age,
         "overridden": any("overridden_by" in each for each in held),

@@ -210,10 +210,12 @@ def _describe_verdict(
         turn = next((turn for turn in reversed(turns) if "verdict" in turn), None)
         if turn is None:
             return None
-        verdict: VerdictView = {**turn["verdict"]}
+        verdict: VerdictView = turn["verdict"].copy()
         if tier := turn.get("sandbox"):  # an agent that does not work on this machine has none
             verdict["isolation"] = "none" if tier == "plain" else tier
-        return {**verdict, "counts": done, "about": turn["command_id"]} if verdict["fulfilled"] else verdict
+        if verdict["fulfilled"]:
+            verdict["counts"], verdict["about"] = done, turn["command_id"]
+        return verdict
     acceptance: Any = next(entry.body for entry in reversed(history) if entry.kind == rework_rounds.ACCEPTED)
     shared = {key: acceptance[key] for key in ("shown", "confirmed", "overrules")}
     said: Any = {"missing": [], "blockers": [], **acceptance["verdict"], "accepted_by": acceptance["by"], **shared}

@@ -147,7 +147,7 @@ def _gates(
             hint = plan_words.HINTS["write_gate"]()
             yield Problem(Code.FIELD_VALUE, where, plan_words.PROBLEMS["check_or_validator"](), hint)
         elif spec.check is not None and spec.check.kind not in KINDS:
-            message = plan_words.PROBLEMS["no_release_check"](kind=spec.check.kind)
+            message: str = plan_words.PROBLEMS["no_release_check"](kind=spec.check.kind)
             yield Problem(
                 Code.FIELD_VALUE, f"{where}.kind", message, plan_words.HINTS["options"](names=", ".join(KINDS))
             )
@@ -161,9 +161,9 @@ def _gates(
         if spec.validator is not None:
             yield from _judge(f"{where}.validator", spec.validator, makers, agents, unknown)
             if not _delivers(plan, spec.validator, gate):
-                message = f"no task of {spec.validator!r} delivers a result of the gate {gate!r}"
-                hint = f"give one the output {gate}_gate_result.json"
-                yield Problem(Code.FIELD_VALUE, f"{where}.validator", message, hint)
+                missing = f"no task of {spec.validator!r} delivers a result of the gate {gate!r}"
+                wanted = f"give one the output {gate}_gate_result.json"
+                yield Problem(Code.FIELD_VALUE, f"{where}.validator", missing, wanted)
 
 
 def _judge(

@@ -63,8 +63,8 @@ class RaceRunner:
     @property
     def usage(self) -> AttemptUsage:
         """What it used."""
-        usage: AttemptUsage = (self.answer or {}).get("usage") or {}
-        return usage
+        used: AttemptUsage | None = (self.answer or {}).get("usage")
+        return used or {}
 
     def read_end(self) -> None:
         """Read how it ended."""

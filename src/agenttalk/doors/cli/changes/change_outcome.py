@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agenttalk.doors.cli.changes.pull_request_target import PullRequestTarget
     from agenttalk.doors.cli.plans.watched_plan import WatchedPlan
     from agenttalk.engine.people.dispute_rows import OpenDisputeView
-    from agenttalk.engine.views.models.attempts import AttemptUsage, CheckView
+    from agenttalk.engine.views.models.attempts import CheckView
 
 ChangeResult = Literal["proven", "not proven", "green", "unable", "waiting", "interrupted"]
 CODES: Final[dict[ChangeResult, int]] = {
@@ -217,8 +217,8 @@ class ChangeOutcome:
     def _say(self) -> None:
         out, say, prepared = self._out, self._out.say, self._prepared
         check = f"[bold]{sanitize(prepared.check.text)}[/]"
-        usage: AttemptUsage = {**self._standing["usage"]} if self._standing["usage"] else {}
-        took = describe_usage(out, {**usage, "duration_s": self._seconds})
+        usage = self._standing["usage"]
+        took = describe_usage(out, {**usage, "duration_s": self._seconds} if usage else {"duration_s": self._seconds})
         rounds = out.text("remark.round_of", number=self._task["rounds"] + 1, most=prepared.options.limits.rounds)
         summary = join_clauses(out, rounds, took)
         reason = summarize_lines(shorten_refusal(out, self._reason() or cli_words.CHANGE["question"]()), 600)

@@ -146,6 +146,11 @@ class LocalPlans:
 
         return (await releases.require_release(self._root.deps, plan_id)).as_json()
 
+    async def decide_release(self, plan_id: str, *, by: str) -> ReleaseView:
+        """Decide the release of a plan anew, and return the decision."""
+        await self.carry_out(plan_id, "release", {"by": by})
+        return await self.read_release(plan_id)
+
     async def carry_out(self, plan_id: str, action: str, parameters: Mapping[str, Any]) -> ActionResult:
         """Pause, resume, cancel or release a plan; retry, abort, override or rework one of its tasks."""
         from agenttalk.engine.runs.plan_actions import PlanAction

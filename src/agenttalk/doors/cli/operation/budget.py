@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import math
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -73,6 +73,7 @@ def _ask_day(ctx: typer.Context, root: Path | None, as_json: bool, body: Mapping
 
 def tell_day(out: CommandOutput, found: DayReport | DayView) -> None:
     """Print what was spent today, and what waits for another day."""
+    held: Mapping[str, Any] = found
     if found["limit_usd"] is None:
         out.say(out.text("day.no_limit"))
         return
@@ -82,8 +83,8 @@ def tell_day(out: CommandOutput, found: DayReport | DayView) -> None:
     out.say(out.text("day.spent", spent=spent, limit=limit, origin=f"[dim]{origin}[/]"))
     if found["paused"]:
         out.say(f"[yellow]‖[/] {out.text('day.paused')}")
-    if found.get("waiting"):
-        out.say(f"  {out.text('day.waiting', count=found['waiting'])}")
-    if found.get("stopped"):
-        names = ", ".join(sanitize(name) for name in found["stopped"])
+    if waiting := held.get("waiting"):
+        out.say(f"  {out.text('day.waiting', count=waiting)}")
+    if stopped := held.get("stopped"):
+        names = ", ".join(sanitize(name) for name in stopped)
         out.say(f"  {out.text('day.stopped', names=names)}")

@@ -122,7 +122,7 @@ def _remark(out: CommandOutput, task: TaskView) -> str:
         remark = out.text("remark.waits_for", names=sanitize(", ".join(task["missing"])))
     elif task.get("activity"):
         remark = describe_doing(out, task)
-    elif task.get("reason"):
+    elif task["reason"]:
         remark = sanitize_line(task["reason"][:REASON])
     elif task.get("freshness") == "stale":
         remark = f"[yellow]{out.text('remark.stale_until_end')}[/]"

@@ -36,7 +36,7 @@ approve_app = typer.Typer(add_completion=False)
 def inbox(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """List the questions that wait for a person, the oldest first."""
     out, folder = root_access.choose_root(ctx, root, as_json)
-    requests = root_access.ask_root_for_all(
+    requests: list[QuestionView] = root_access.ask_root_for_all(
         folder,
         "/api/human-requests",
         lambda local: local.messages.list_questions(),

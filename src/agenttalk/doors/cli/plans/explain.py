@@ -87,8 +87,8 @@ def tell_explanation(out: CommandOutput, explanation: TaskExplanation) -> None:
     for gate in explanation.get("gates", ()):
         out.say(f"  {describe_gate(out, gate)} [dim]{sanitize(gate['trace_id'])}[/]")
     tell_rounds(out, explanation.get("history", []))
-    if explanation.get("broke"):
-        out.say(f"  [yellow]![/] {out.text('explain.sent_back', why=sanitize(explanation['broke']['reason'][:300]))}")
+    if broke := explanation.get("broke"):
+        out.say(f"  [yellow]![/] {out.text('explain.sent_back', why=sanitize(broke['reason'][:300]))}")
     _tell_verdict(out, explanation)
     decisions.tell_disputes(out, explanation.get("disputes", []))
     for name in ("waits_for", "missing"):
@@ -154,9 +154,9 @@ def _tell_verdict(out: CommandOutput, explanation: TaskExplanation) -> None:
         if verdict["unverified"]:
             mark, names = f"[yellow]{out.text('remark.unproven')}[/]", sanitize(", ".join(verdict["unverified"]))
             out.say(f"  {out.text('explain.unverified', mark=mark, names=names)}")
-    if explanation.get("branch"):
-        tasks = sanitize(", ".join(explanation["branch"]["activate"]))
-        out.say(f"  {out.text('explain.branch', when=sanitize(explanation['branch']['when']), tasks=tasks)}")
+    if branch := explanation.get("branch"):
+        tasks = sanitize(", ".join(branch["activate"]))
+        out.say(f"  {out.text('explain.branch', when=sanitize(branch['when']), tasks=tasks)}")
 
 
 def _describe_sandbox(out: CommandOutput, tier: str | None) -> str:

@@ -438,8 +438,8 @@ def describe_gate(out: CommandOutput, gate: GateDenial) -> str:
     colour, sign = ("yellow", "!") if gate["allowed"] else ("bold red", "✗")
     why = sanitize("; ".join(gate["reasons"])[:300])
     words = out.text("remark.overridden")
-    by = f" [dim]· {words}[/] {sanitize(gate['overridden_by'])}" if gate.get("overridden_by") else ""
-    note = f" [dim]({sanitize(gate['why'][:160])})[/]" if gate.get("why") else ""
+    by = f" [dim]· {words}[/] {sanitize(who)}" if (who := gate.get("overridden_by")) else ""
+    note = f" [dim]({sanitize(reason[:160])})[/]" if (reason := gate.get("why")) else ""
     return f"[{colour}]{sign}[/] [bold]{sanitize(gate['task_id'])}[/] {gate['checkpoint']}: {why}{by}{note}"
 
 
@@ -454,7 +454,7 @@ def describe_usage(out: CommandOutput, usage: TaskUsage | AttemptUsage | None, *
         return ""
     parts = [describe_duration(out, usage["duration_s"])] if timed else []
     parts += describe_cost(out, usage)
-    parts += [out.text("cli.no_price", model=sanitize(str(usage["unpriced"])))] if usage.get("unpriced") else []
+    parts += [out.text("cli.no_price", model=sanitize(str(model)))] if (model := usage.get("unpriced")) else []
     calls = usage.get("tool_calls")
     parts += [out.count(calls, "tool call")] if calls else []
     return out.join(parts)

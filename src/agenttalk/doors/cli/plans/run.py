@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -293,8 +293,8 @@ def _run_here(
     if following.standing is None:  # stopped before the first status
         raise KeyboardInterrupt
     if code == root_access.EXIT_INTERRUPTED:
-        return {**following.standing, "result": "running", "interrupted": True}
-    return {**following.standing}
+        return cast("WatchedPlan", {**following.standing, "result": "running", "interrupted": True})
+    return cast("WatchedPlan", following.standing)
 
 
 class _Following:

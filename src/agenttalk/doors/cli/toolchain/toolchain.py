@@ -70,9 +70,10 @@ def tasks(
             out.say(f"  [dim]{sanitize_line(each['closed_why'])}[/]")
     if not found:
         out.say("no tasks")
-    for each in _list_warnings(folder):
-        out.say(f"[yellow]![/] {sanitize_line(each['message'])} ({each['times']} times) [dim]\\[{each['code']}][/]")
-        out.say(f"  [cyan]→[/] {sanitize_line(each['hint'])}")
+    for warning in _list_warnings(folder):
+        words = f"{sanitize_line(warning['message'])} ({warning['times']} times)"
+        out.say(f"[yellow]![/] {words} [dim]\\[{warning['code']}][/]")
+        out.say(f"  [cyan]→[/] {sanitize_line(warning['hint'])}")
     return 0
 
 
@@ -188,9 +189,9 @@ def outgoing(
     if out.as_json:
         out.write_json({"ok": True, "outgoing": found, "away": away})
         return 0
-    for each in away:
-        again = f"next try at {each['asked_again_at']}"
-        out.say(f"[red]✗[/] {sanitize_line(each['source'])} has not answered since {each['since']}; {again}")
+    for outage in away:
+        again = f"next try at {outage['asked_again_at']}"
+        out.say(f"[red]✗[/] {sanitize_line(outage['source'])} has not answered since {outage['since']}; {again}")
     for each in found:
         tried = f", tried {each['tries']} times" if each["tries"] > 1 or (each["tries"] and not each["posted"]) else ""
         out.say(f"[{_WAYS[each['state']]}]{each['state']}[/]{tried}  {each['kind']} on {sanitize_line(each['object'])}")
