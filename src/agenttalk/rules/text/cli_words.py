@@ -106,6 +106,8 @@ RUN: Final = make_table(
         "stopping": ("stopping … (Ctrl-C again ends it now)", "正在停止……（再按一次 Ctrl-C 立即结束）"),
         "checked": ("{count} tasks; nothing was run", "{count} 个任务；没有运行任何内容"),
         "refused": ("refused: {problems}", "被拒绝：{problems}"),
+        "no_plan": ("refused", "被拒绝"),
+        "plan_refused": (": {file} has {problems}", "：{file} 有 {problems}"),
         "closing": ("closing: {what}", "正在收尾：{what}"),
         "hidden": ("and {tasks}", "另有 {tasks}"),
         "hidden_tasks": ("{count} {state}", "{count} 个{state}"),

@@ -5,7 +5,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from agenttalk.rules.text.message import make_table
+from agenttalk.rules.text.message import Template, make_table
+
+PLACED: Final = Template(
+    "plan.placed", "{what} (line {line}, column {column})", "{what}（第 {line} 行，第 {column} 列）"
+)
 
 PROBLEMS: Final = make_table(
     "plan_problem",

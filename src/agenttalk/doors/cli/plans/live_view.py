@@ -284,7 +284,7 @@ class LivePlanView:
         return {**task, "task_id": ""} if self._one_change else task
 
     def _describe_plan(self, standing: PlanView, width: int) -> str:
-        usage = _add_up((standing["usage"], *(task["activity"] for task in standing["tasks"])))
+        usage = _add_up((standing["usage"], *(task.get("activity") for task in standing["tasks"])))
         done = sum(task["board"] in {"done", "skipped"} for task in standing["tasks"])
         parts = [describe_duration(self._out, time.monotonic() - self._began)]
         parts += describe_cost(self._out, usage, short=width < _NARROW)

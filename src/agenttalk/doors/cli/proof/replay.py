@@ -44,8 +44,8 @@ def replay(
     totals = dict.fromkeys(_WORDS, 0)
     printed = False
     place: ReplayCursor | None = None
-    while place is not None:
-        page = _read_page(folder, policy, {**request, **place})
+    while True:
+        page = _read_page(folder, policy, {**request, **(place or {})})
         for done in page["dones"]:
             totals[done["standing"]] += 1
             if out.as_json:  # one at a time, so that a long history is never in memory
@@ -54,6 +54,8 @@ def replay(
             else:
                 _print_task(out, done)
         place = page["next"]
+        if place is None:
+            break
     kept = totals["kept"] == sum(totals.values())
     if out.as_json:
         sys.stdout.write(f'{"" if printed else _BEGIN}],"ok":{wire.to_text(kept)},"totals":{wire.to_text(totals)}}}\n')
