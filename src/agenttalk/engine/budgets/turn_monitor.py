@@ -106,7 +106,8 @@ class TurnMonitor:
 
     def close(self) -> None:
         """Record that the turn is over."""
-        self.end_program()
+        if self._began is not None:
+            self.end_program()
         if self.allowance is not None:
             for tally in self.allowance.tallies.values():
                 tally.remove_turn(self.lease)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
@@ -195,15 +196,14 @@ class PlanTransaction:
                 "attempt": 0,
                 "at": self.now,
             },
-            make_task_changed_error(order.command.task_id) if unmet else None,
+            partial(make_task_changed_error, order.command.task_id) if unmet else None,
         )
 
     def enqueue_at_once(self, order: PreparedCommand, cause: Cause) -> int:
         """Put a command that this transaction made into its agent's queue at once. Return its delivery."""
         delivery = commands.enqueue(self.tx, order, at=self.now)
         self._put_into_queue(order, cause, delivery)
-        self.count(order.plan_id, "sent")
-        self.count(order.plan_id, "delivered")
+        self.count_message(order.plan_id)
         self.append_journal_fact("commands.queued", order.plan_id, _lines([order.line]))
         return delivery
 
@@ -232,6 +232,12 @@ class PlanTransaction:
     def count(self, plan_id: str, what: str, number: int = 1) -> None:
         """Count ended tasks (completed, failed, skipped) and messages (sent, delivered)."""
         self._counts[plan_id][what] += number
+
+    def count_message(self, plan_id: str, *, delivered: bool = True) -> None:
+        """Count a message that was sent, and whether it was delivered at once."""
+        counts = self._counts[plan_id]
+        counts["sent"] += 1
+        counts["delivered"] += delivered
 
     def append_journal_fact(self, kind: str, plan_id: str, body: bytes) -> int:
         """Append a fact that holds lines of the plan's journal, in its canonical form. Return its number."""
@@ -283,8 +289,7 @@ class PlanTransaction:
             delivery = commands.enqueue(self.tx, order, at=self.now)
             self._put_into_queue(order, cause, delivery)
             self.queued[delivery] = order
-            self.count(order.plan_id, "sent")
-            self.count(order.plan_id, "delivered")
+            self.count_message(order.plan_id)
             lines.setdefault(order.plan_id, []).append(order.line)
         for plan_id, own_lines in lines.items():
             self.append_journal_fact("commands.queued", plan_id, _lines(own_lines))
