@@ -86,12 +86,12 @@ pins:  ## write versions and hashes of all packages to requirements/; UPGRADE=1 
 	$(PIN) -o requirements/coding-agents/aider.txt requirements/coding-agents/aider.in
 
 bench: $(READY)  ## measure against peers in the same run; fail when a goal is missed, after all have run
-	@missed=0; for each in contracts store router plans steps intake pages code checks; do \
+	@missed=0; for each in contracts store router plans steps intake pages code checks fleet; do \
 	  echo "== $$each"; $(BIN)/python bench/$$each.py || missed=1; \
 	done; exit $$missed
 
 honesty: $(READY)  ## run cheats that must be refused and honest work that must not be
-	$(BIN)/python -m bench.honesty.run
+	$(BIN)/python -m bench.honesty.measure
 
 postgres:  ## install PostgreSQL's programs for the tests when missing (no server is left running)
 	@if ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null; then exit 0; fi; \

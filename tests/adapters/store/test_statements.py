@@ -20,7 +20,7 @@ from agenttalk.adapters.store.dialect import DialectName
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.contracts.forge import ReviewVerdict
 from agenttalk.contracts.toolchain import ActionType, Basis
-from agenttalk.contracts.worker import WorkerState
+from agenttalk.contracts.worker import WorkerRole, WorkerState
 from agenttalk.ports.statements.statement import NoRow, Statement
 from agenttalk.rules.core.task_states import Cause, Phase, State
 from kits.storekit import Place
@@ -31,10 +31,12 @@ SYSTEM_TABLES: Final = {
     "agent_tokens",
     "api_keys",
     "day_limits",
+    "machine_agents",
     "plan_boards",
     "schedules",
     "sessions",
     "tokens",
+    "verifications",
     "webhooks",
     "worker_invitations",
     "worker_pools",
@@ -69,7 +71,7 @@ def is_of_system(name: str) -> bool:
 def columns_of(statement: Statement[Any]) -> list[tuple[str, set[type]]]:
     """Fields of a row, with the Python types that each may have."""
     known = {
-        "ActionType": ActionType, "Basis": Basis, "Cause": Cause, "Phase": Phase, "ReviewVerdict": ReviewVerdict, "WorkerState": WorkerState, "State": State,
+        "ActionType": ActionType, "Basis": Basis, "Cause": Cause, "Phase": Phase, "ReviewVerdict": ReviewVerdict, "WorkerRole": WorkerRole, "WorkerState": WorkerState, "State": State,
     }  # fmt: skip
     hints = get_type_hints(statement.row, localns=known)
     return [(name, set(plain_types(hints[name]))) for name in statement.row._fields]
@@ -128,15 +130,14 @@ def test_every_statement_has_a_constant_in_the_module_of_its_file() -> None:
     assert {name: module for name, (module, _) in STATEMENTS.items()} == named
 
 
-@pytest.mark.parametrize("name", sorted(STATEMENTS))
-def test_sqlite_returns_the_columns_of_the_row(scratch: dict[str, apsw.Connection], name: str) -> None:
-    _, statement = STATEMENTS[name]
-    text = queries.load_statements("sqlite")[name]
-    returned = sqlite_columns(scratch["system" if is_of_system(name) else "board"], text)
-    wanted = columns_of(statement)
-    assert [column for column, _ in returned] == [column for column, _ in wanted]
-    for (column, declared), (_, types) in zip(returned, wanted, strict=True):
-        assert declared is None or types - {NoneType} == {declared}, column
+def test_sqlite_returns_the_columns_of_the_row_for_every_statement(scratch: dict[str, apsw.Connection]) -> None:
+    for name, (_, statement) in STATEMENTS.items():
+        text = queries.load_statements("sqlite")[name]
+        returned = sqlite_columns(scratch["system" if is_of_system(name) else "board"], text)
+        wanted = columns_of(statement)
+        assert [column for column, _ in returned] == [column for column, _ in wanted], name
+        for (column, declared), (_, types) in zip(returned, wanted, strict=True):
+            assert declared is None or types - {NoneType} == {declared}, f"{name}: {column}"
 
 
 async def make(stores: RootStores) -> None:

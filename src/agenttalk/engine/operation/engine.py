@@ -33,6 +33,7 @@ from agenttalk.engine.core.loops import (
 )
 from agenttalk.engine.core.profiles import ProfileOverlay
 from agenttalk.engine.core.slots import Slots
+from agenttalk.engine.fleet.check_leases import CheckLeases
 from agenttalk.engine.fleet.sync import FleetAgents
 from agenttalk.engine.fleet.workers import Workers
 from agenttalk.engine.inbox.supervisor import HeartbeatSupervisor
@@ -77,6 +78,8 @@ class EngineOptions:
     make_scheduler: SchedulerFactory | None = None
     reload: SettingsReload | None = None
     tools: EngineTools = NO_TOOLS
+    checks: CheckLeases | None = None
+    """Gives checks to verifiers."""
     is_alone: bool = False
     """Whether it runs a single plan. Then it leaves plans that others began as they are, because it ends with its own
     plan and would end their turns, too. It shows schedules and begins none."""
@@ -150,7 +153,7 @@ class Engine:
         self._forges = self._connected(toolchain) if toolchain else None
         tools = self._make_tools(options)
         self._schedules = None if options.is_alone else tools.schedules
-        self.service = self._make_service(elsewhere, day_cost_usd, tools)
+        self.service = self._make_service(elsewhere, day_cost_usd, tools, options.checks)
 
     def _make_tools(self, options: EngineOptions) -> EngineTools:
         make_scheduler, reload = options.make_scheduler, options.reload
@@ -171,12 +174,15 @@ class Engine:
             heard=self.dispatcher.wake_forge_waiters,
         )
 
-    def _make_service(self, elsewhere: RemoteAgents, day_cost_usd: float | None, tools: EngineTools) -> Service:
+    def _make_service(
+        self, elsewhere: RemoteAgents, day_cost_usd: float | None, tools: EngineTools, checks: CheckLeases | None
+    ) -> Service:
         return Service(
             self._deps,
             post=self.post,
             dispatcher=self.dispatcher,
             elsewhere=elsewhere,
+            checks=checks,
             passes=RequestedPasses(
                 self._router,
                 self._monitor,

@@ -37,6 +37,15 @@ class PictureView(TypedDict):
     size: int
 
 
+class SealView(TypedDict):
+    """The seal of a verifier on the result of a check."""
+
+    name: str
+    machine: str
+    sandbox: str
+    public_key: str
+
+
 class CheckView(TypedDict):
     """The result of a check."""
 
@@ -57,6 +66,8 @@ class CheckView(TypedDict):
     """When it was seen, if that was before this attempt."""
     seen_for: NotRequired[str]
     pictures: NotRequired[list[PictureView]]
+    seals: NotRequired[list[SealView]]
+    """The verifiers that made it, if others than the engine did."""
     by: NotRequired[str]
     code: NotRequired[str]
 
