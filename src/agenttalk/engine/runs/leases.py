@@ -314,7 +314,7 @@ def _resume(
 
 
 def _read_sent_back(row: NextTaskRow) -> str:
-    """Read why the last answer to the command was sent back; empty if it was not, and nobody interrupted its turn."""
+    """Read why the last answer to the command was sent back; empty if it was not, and its turn was not interrupted."""
     reason = read_column(row.reason, row.reason_message) or ""
     told = bool(row.sent_back) or mentions(reason, task_words.INTERRUPTED)
     return reason if told and not provider_limits.read_wait(reason) else ""

@@ -28,7 +28,7 @@ _UNKNOWN: Final = {
     "output": (plan_words.PROBLEMS["unknown_output"], plan_words.HINTS["add_output"]),
     "input": (plan_words.PROBLEMS["unknown_input"], plan_words.HINTS["add_input"]),
 }
-"""Kind of thing → what is said of an unknown name, and what to do."""
+"""Kind of thing → the sentence about an unknown name, and the hint."""
 
 POOLED_DRIVERS: Final = ("script", "cli", "acp", "llm", "local")
 """Drivers of agents that workers can run: they start programs."""

@@ -36,7 +36,7 @@ _UNKNOWN: Final = {
     "evidence": plan_words.PROBLEMS["unknown_evidence"],
     "budget": plan_words.PROBLEMS["unknown_budget"],
 }
-"""Kind of target → what is said of an unknown one."""
+"""Kind of target → the sentence about an unknown one."""
 
 BUDGETS: Final = ("token", "time", "tool-calls", "cost")
 _MAX_STEPS: Final = 64

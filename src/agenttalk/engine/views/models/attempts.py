@@ -153,4 +153,4 @@ class RoundView(TypedDict):
     stuck: NotRequired[bool]
     shown: NotRequired[str]
     result: NotRequired[str]
-    """What came of it."""
+    """The result of the round."""
