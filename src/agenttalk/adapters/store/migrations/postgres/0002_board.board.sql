@@ -772,6 +772,18 @@ CREATE TABLE tips (
     PRIMARY KEY (board, plan_id)
 );
 
+-- The moves of tips. With a clone of the user's repository, their packs make the branch of the plan again.
+CREATE TABLE tip_packs (
+    board text NOT NULL,
+    plan_id text NOT NULL,
+    commit_id text NOT NULL,
+    before text NOT NULL,
+    pack text NOT NULL,
+    attempt text NOT NULL,
+    made text NOT NULL,
+    PRIMARY KEY (board, plan_id, commit_id)
+);
+
 -- Until when the agents of an account take no work, because its provider does not. `account` is a hash.
 CREATE TABLE account_waits (
     board text NOT NULL,

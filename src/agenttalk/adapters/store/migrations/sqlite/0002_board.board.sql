@@ -772,6 +772,18 @@ CREATE TABLE tips (
     PRIMARY KEY (board, plan_id)
 ) STRICT, WITHOUT ROWID;
 
+-- The moves of tips. With a clone of the user's repository, their packs make the branch of the plan again.
+CREATE TABLE tip_packs (
+    board TEXT NOT NULL,
+    plan_id TEXT NOT NULL,
+    commit_id TEXT NOT NULL,
+    before TEXT NOT NULL,
+    pack TEXT NOT NULL,
+    attempt TEXT NOT NULL,
+    made TEXT NOT NULL,
+    PRIMARY KEY (board, plan_id, commit_id)
+) STRICT, WITHOUT ROWID;
+
 -- Until when the agents of an account take no work, because its provider does not. `account` is a hash.
 CREATE TABLE account_waits (
     board TEXT NOT NULL,
