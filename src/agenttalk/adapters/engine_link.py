@@ -19,6 +19,7 @@ from agenttalk.contracts.worker import (
     Enrolled,
     Enrolment,
     JobInput,
+    LogPlace,
     RepositoryBase,
     SyncAnswer,
     SyncRequest,
@@ -77,6 +78,15 @@ class HttpEngineLink:
     async def submit_pack(self, base: RepositoryBase, pack: bytes) -> None:
         """Hand in the work on a repository; see the port."""
         await self._ask("PUT", base.submit, pack)
+
+    async def submit_snapshot(self, base: RepositoryBase, pack: bytes) -> None:
+        """Hand in the work so far; see the port."""
+        await self._ask("PUT", base.snapshot, pack)
+
+    async def send_log(self, attempt: AttemptName, at: int, data: bytes) -> int:
+        """Send a piece of a log; see the port."""
+        answer = await self._ask("PUT", f"{_task(attempt)}/log?epoch={attempt.epoch}&at={at}", data)
+        return LogPlace.from_json(_json(answer)).next
 
     def git_remote(self, base: RepositoryBase) -> tuple[str, str]:
         """Return the address that git fetches from, and its header; see the port."""

@@ -32,6 +32,12 @@ class EngineLink(Protocol):
     async def submit_pack(self, base: RepositoryBase, pack: bytes) -> None:
         """Hand in the work on a repository. Repeating it changes nothing."""
 
+    async def submit_snapshot(self, base: RepositoryBase, pack: bytes) -> None:
+        """Hand in the work on a repository as it is so far, in place of what was handed in so before."""
+
+    async def send_log(self, attempt: AttemptName, at: int, data: bytes) -> int:
+        """Send a piece of a log that begins at an offset. Returns the offset at which the log goes on."""
+
     def git_remote(self, base: RepositoryBase) -> tuple[str, str]:
         """Return the address that git fetches from, and the header that it shows."""
 
@@ -52,7 +58,8 @@ class AttemptTrees(Protocol):
     async def take(self, attempt: AttemptName, job: WorkerJob) -> bytes:
         """Return what an attempt left as a thin pack of one commit on its base; empty if it changed nothing.
 
-        Raises InputError for a tree that is refused.
+        While its agent works, that is what is there at this moment. Raises InputError for a tree that is refused, and
+        UsageError for an attempt that has no clone.
         """
 
     async def drop(self, attempt: AttemptName, job: WorkerJob) -> None:

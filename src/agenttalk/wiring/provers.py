@@ -12,6 +12,7 @@ from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.proving import WorkspaceProver
 from agenttalk.adapters.proving.change_prover import ChangeProver
 from agenttalk.adapters.proving.change_trees import ChangeTrees
+from agenttalk.adapters.proving.check_runner import CheckRunner
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.proof.evidence_store import StoredFindings
 from agenttalk.engine.proof.plan_tips import StoredTips
@@ -32,9 +33,22 @@ def make_prover(
 ) -> WorkspaceProver:
     """Make the prover. Its checks run in a sandbox where there is one, without access to our own files."""
     checker = Checker(driver, deps.clock, deps.ids, forge=forge)
-    path = os.environ.get("PATH", os.defpath)
-    context = CheckContext(
-        path=path,
+    context = make_context(deps, settings)
+    return WorkspaceProver(
+        root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps), StoredTips(deps)
+    )
+
+
+def make_check_runner(root: Path, deps: Deps, driver: Driver) -> CheckRunner:
+    """Make what runs checks and preparations on the machine of a worker."""
+    checker, context = Checker(driver, deps.clock, deps.ids), make_context(deps, CheckSettings())
+    return CheckRunner(root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps))
+
+
+def make_context(deps: Deps, settings: CheckSettings) -> CheckContext:
+    """Make the context in which checks run on this machine."""
+    return CheckContext(
+        path=os.environ.get("PATH", os.defpath),
         network=settings.network == "on",
         prepare_network=settings.prepare_network == "on",
         sandbox=settings.sandbox,
@@ -42,9 +56,6 @@ def make_prover(
         masked=deps.sandbox_paths.hidden,
         readable=deps.sandbox_paths.readable,
         allowed=tuple(map(read_allowed, settings.allow)),
-    )
-    return WorkspaceProver(
-        root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps), StoredTips(deps)
     )
 
 

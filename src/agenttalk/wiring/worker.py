@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import hashlib
+import logging
 import os
 import platform
 import shutil
 import signal
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -35,8 +37,14 @@ from agenttalk.engine.agents.registry import make_performers
 from agenttalk.engine.fleet.worker_process import WorkerProcess
 from agenttalk.rules.agents import cli_table
 from agenttalk.wiring.machine import SystemClock
+from agenttalk.wiring.provers import make_check_runner
 from agenttalk.wiring.root import open_root
 
+LOG = logging.getLogger(__name__)
+LONGEST_PAUSE: Final = 300.0
+"""Seconds between two rounds of a worker's loops. It waits for an answer much shorter."""
+HANGING: Final = 75
+"""The exit code of a worker that ended itself, because it stood still."""
 _KEY: Final = "worker.key"
 _IDENTITY: Final = "worker.json"
 _SPOOL: Final = "spool"
@@ -76,7 +84,7 @@ async def run_worker(options: WorkerOptions, tell: Callable[[Enrolled], None]) -
             own = await _enrol(options, key, link, facts)
             link.identify(own.worker)
             tell(own)
-            trees = WorkerTrees(root, deps.clock)
+            trees = WorkerTrees(root, deps.clock, make_check_runner(root, deps, driver).make_recipe)
             worker = WorkerProcess(
                 deps,
                 performers,
@@ -89,9 +97,38 @@ async def run_worker(options: WorkerOptions, tell: Callable[[Enrolled], None]) -
                 monotonic=read_boot_clock,
             )
             try:
-                await _run_until_signal(worker)
+                with watching(lambda: worker.beat, read_boot_clock, lambda: os._exit(HANGING)):
+                    await _run_until_signal(worker)
             finally:
                 await trees.close()
+
+
+@contextmanager
+def watching(
+    beat: Callable[[], float],
+    clock: Callable[[], float],
+    end: Callable[[], object],
+    longest: float = LONGEST_PAUSE,
+) -> Iterator[None]:
+    """Call `end` when the worker has stood still for too long, so that what started it starts it again.
+
+    A thread looks: a loop that hangs cannot see that itself.
+    """
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(longest / 10):
+            if clock() - beat() > longest:
+                LOG.critical("the worker stood still, and ends itself", extra={"action": "worker.hangs"})
+                end()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def read_boot_clock() -> float:

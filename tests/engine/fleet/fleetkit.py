@@ -85,9 +85,9 @@ class Fleet:
 
 
 @asynccontextmanager
-async def fleet(root: Path, *, ttl: float = 600.0, proving: bool = False) -> AsyncIterator[Fleet]:
+async def fleet(root: Path, *, ttl: float = 600.0, alert: float = 600.0) -> AsyncIterator[Fleet]:
     """An engine that has workers."""
-    async with engine(root, limits=EngineLimits(worker_ttl_seconds=ttl), proving=proving) as running:
+    async with engine(root, limits=EngineLimits(worker_ttl_seconds=ttl, worker_wait_seconds=alert)) as running:
         assert running.elsewhere is not None
         watches = running.dispatcher.watches
 
@@ -108,6 +108,8 @@ class DirectLink:
     """Whether nothing gets through."""
     lost_answers: int = 0
     """How many of the next syncs reach the engine, but their answers do not come back."""
+    lost_log_answers: int = 0
+    """The same for pieces of logs."""
     asked: list[SyncRequest] = field(default_factory=list)
 
     def _connect(self) -> None:
@@ -140,6 +142,17 @@ class DirectLink:
 
     async def submit_pack(self, base: RepositoryBase, pack: bytes) -> None:
         raise NotImplementedError
+
+    async def submit_snapshot(self, base: RepositoryBase, pack: bytes) -> None:
+        raise NotImplementedError
+
+    async def send_log(self, attempt: AttemptName, at: int, data: bytes) -> int:
+        task, caller = await self._caller(attempt)
+        following = await self.fleet.sync.logs.append(task, caller, at, data)
+        if self.lost_log_answers:
+            self.lost_log_answers -= 1
+            raise MachineError(Code.ENGINE_UNREACHABLE, "the answer got lost")
+        return following
 
     def git_remote(self, base: RepositoryBase) -> tuple[str, str]:
         raise NotImplementedError

@@ -8,7 +8,7 @@ from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.contracts.validation import ReleaseManifest
-from agenttalk.contracts.worker import Enrolled, Enrolment, Invitation, SyncAnswer, SyncRequest
+from agenttalk.contracts.worker import Enrolled, Enrolment, Invitation, LogPlace, SyncAnswer, SyncRequest
 from agenttalk.doors.api import answers, bodies, health
 from agenttalk.doors.api.mcp_endpoint import LazyMcpEndpoint
 from agenttalk.doors.api.roles import (
@@ -217,6 +217,24 @@ ATTEMPT_ROUTES: Final = (
         answer=HandedInTree,
         statuses=(201,),
         filters=("sha256",),
+    ),
+    RouteSpec(
+        method="PUT",
+        path=f"{TASK}/repository/{{epoch}}/snapshot",
+        summary="Hand in the tree of an attempt on a worker as it is so far, for when the attempt is lost.",
+        roles=HANDING_IN,
+        task_handler=repositories.submit_snapshot,
+        answer=HandedInTree,
+        statuses=(201,),
+    ),
+    RouteSpec(
+        method="PUT",
+        path=f"{TASK}/log",
+        summary="Send a piece of the log of an attempt on a worker.",
+        roles=FLEET,
+        task_handler=workers.append_log,
+        answer=LogPlace,
+        numbers=("at",),
     ),
     RouteSpec(
         method="POST",
