@@ -7,6 +7,7 @@ import base64
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -24,6 +25,7 @@ from agenttalk.contracts.worker import (
     SyncAnswer,
     SyncRequest,
 )
+from agenttalk.ports.fleet import RelayedAnswer, RelayedRequest
 from agenttalk.rules.core.worker_tokens import LIFETIME, make_claims, make_worker_token
 
 _ANSWER: Final = 60.0
@@ -88,6 +90,13 @@ class HttpEngineLink:
         answer = await self._ask("PUT", f"{_task(attempt)}/log?epoch={attempt.epoch}&at={at}", data)
         return LogPlace.from_json(_json(answer)).next
 
+    async def relay(self, attempt: AttemptName, request: RelayedRequest) -> RelayedAnswer:
+        """Pass a request of an agent on; see the port."""
+        query = "&".join([*([request.query] if request.query else []), f"epoch={attempt.epoch}"])
+        path, more = f"{_task(attempt)}{request.rest}?{query}", {"Idempotency-Key": request.key} if request.key else {}
+        answer = await self._send(request.method, path, request.body, self._current_token(), _ANSWER, more)
+        return RelayedAnswer(answer.status_code, answer.headers.get("content-type", ""), answer.content)
+
     def git_remote(self, base: RepositoryBase) -> tuple[str, str]:
         """Return the address that git fetches from, and its header; see the port."""
         return f"{self._server}{base.fetch}", f"Authorization: Bearer {self._current_token()}"
@@ -110,8 +119,16 @@ class HttpEngineLink:
             return answer.content
         raise _error(answer.status_code, answer.content)
 
-    async def _send(self, method: str, path: str, body: bytes | None, token: str, seconds: float) -> httpx2.Response:
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        token: str,
+        seconds: float,
+        more: Mapping[str, str] = MappingProxyType({}),
+    ) -> httpx2.Response:
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json", **more}
         try:
             async with asyncio.timeout(seconds + _CONNECT):
                 return await self._client.request(

@@ -17,6 +17,26 @@ if TYPE_CHECKING:
     )
 
 
+class RelayedRequest(NamedTuple):
+    """A request of an agent about its own task."""
+
+    method: str
+    rest: str
+    """What stands behind the address of the task."""
+    query: str
+    body: bytes
+    key: str = ""
+    """Its idempotency key."""
+
+
+class RelayedAnswer(NamedTuple):
+    """The answer of an engine, whatever it says."""
+
+    status: int
+    media: str
+    body: bytes
+
+
 class EngineLink(Protocol):
     """The engine of a worker. Its methods raise MachineError without an answer, and UsageError when it refuses."""
 
@@ -37,6 +57,9 @@ class EngineLink(Protocol):
 
     async def send_log(self, attempt: AttemptName, at: int, data: bytes) -> int:
         """Send a piece of a log that begins at an offset. Returns the offset at which the log goes on."""
+
+    async def relay(self, attempt: AttemptName, request: RelayedRequest) -> RelayedAnswer:
+        """Pass a request of an agent about its own task on."""
 
     def git_remote(self, base: RepositoryBase) -> tuple[str, str]:
         """Return the address that git fetches from, and the header that it shows."""

@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -33,9 +34,12 @@ from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.contracts.worker import PROTOCOL, Enrolled, Enrolment, WorkerFacts
+from agenttalk.doors.api.relay import AttemptRelay, RelayedAttempt
 from agenttalk.engine.agents.registry import make_performers
 from agenttalk.engine.fleet.worker_process import WorkerProcess
 from agenttalk.rules.agents import cli_table
+from agenttalk.rules.core.tokens import TokenSubject
+from agenttalk.wiring.http_door import relay_api
 from agenttalk.wiring.machine import SystemClock
 from agenttalk.wiring.provers import make_check_runner
 from agenttalk.wiring.root import open_root
@@ -78,8 +82,13 @@ async def run_worker(options: WorkerOptions, tell: Callable[[Enrolled], None]) -
         key = WorkerKey.load(options.folder / _KEY)
         processes = LocalProcesses()
         driver = ScriptDriver(processes)
-        async with _connect(options.server, key) as link, open_root(root, hidden=(options.folder / _KEY,)) as deps:
-            performers = make_performers(deps, driver, lambda: None, dict(os.environ))
+        workers: list[WorkerProcess] = []
+        async with (
+            _connect(options.server, key) as link,
+            open_root(root, hidden=(options.folder / _KEY,)) as deps,
+            relay_api(root, AttemptRelay(link, partial(_find_attempt, workers))) as api,
+        ):
+            performers = make_performers(deps, driver, lambda: api, dict(os.environ))
             facts = measure_facts(sorted(performers))
             own = await _enrol(options, key, link, facts)
             link.identify(own.worker)
@@ -96,6 +105,7 @@ async def run_worker(options: WorkerOptions, tell: Callable[[Enrolled], None]) -
                 slots=options.slots,
                 monotonic=read_boot_clock,
             )
+            workers.append(worker)
             try:
                 with watching(lambda: worker.beat, read_boot_clock, lambda: os._exit(HANGING)):
                     await _run_until_signal(worker)
@@ -129,6 +139,15 @@ def watching(
     finally:
         over.set()
         thread.join()
+
+
+def _find_attempt(workers: list[WorkerProcess], subject: TokenSubject) -> RelayedAttempt | None:
+    """Find the attempt that a token was made for here."""
+    for attempt in (each for worker in workers for each in worker.attempts):
+        named = (attempt.name.plan_id, attempt.name.task_id, attempt.name.epoch)
+        if attempt.phase == "running" and attempt.job is not None and named == subject[1:]:
+            return RelayedAttempt(attempt.name, attempt.job.agent_id)
+    return None
 
 
 def read_boot_clock() -> float:

@@ -33,6 +33,7 @@ from agenttalk.engine.core.deps import EngineLimits
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.fleet.sync import WorkerSync
 from agenttalk.engine.fleet.worker_process import WorkerProcess
+from agenttalk.ports.fleet import RelayedAnswer, RelayedRequest
 from agenttalk.rules.core.tokens import TokenSubject
 from agenttalk.wiring.root import open_root
 from kits.plankit import Engine, engine
@@ -144,6 +145,9 @@ class DirectLink:
         raise NotImplementedError
 
     async def submit_snapshot(self, base: RepositoryBase, pack: bytes) -> None:
+        raise NotImplementedError
+
+    async def relay(self, attempt: AttemptName, request: RelayedRequest) -> RelayedAnswer:
         raise NotImplementedError
 
     async def send_log(self, attempt: AttemptName, at: int, data: bytes) -> int:

@@ -155,8 +155,6 @@ class PlanExamination:
         if agent.pool is not None and driver not in POOLED_DRIVERS:
             message = f"an agent of the driver {driver!r} does not run on a worker"
             self.refuse(Code.FIELD_VALUE, f"{where}.pool", message, f"use one of: {', '.join(POOLED_DRIVERS)}")
-        if agent.mcp and agent.pool is not None:
-            self.refuse(Code.FIELD_VALUE, f"{where}.mcp", "an agent on a worker is not given tools yet", "remove it")
         if agent.needs and agent.pool is None:
             self.warn(f"{where}.needs", "labels are of workers, and this agent runs on none", "add its pool")
 

@@ -194,6 +194,54 @@ def test_the_next_attempt_begins_with_the_last_snapshot_of_one_that_was_lost(roo
     assert prompts.read_text().count("what it did is kept, and the next turn goes on from there") == 1
 
 
+ASKS = """
+import http.client, json, os, socket, time
+
+class Over(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(os.environ["AGENTTALK_SOCKET"])
+
+def ask(method, path, body=None):
+    connection = Over("agenttalk")
+    headers = {"Authorization": "Bearer " + os.environ["AGENTTALK_TOKEN"], "Content-Type": "application/json"}
+    connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+
+me = ask("GET", "/api/me")[1]
+assert (me["role"], me["plan_id"], me["task_id"]) == ("agent", "shop", "hours"), me
+own = "/api/projects/%(board)s/tasks/%(plan_id)s:%(task_id)s" % me
+refused = [ask("GET", path)[0] for path in ("/api/plans", "/api/workers", own.replace("shop:hours", "shop:other"))]
+assert set(refused) == {403}, refused
+assert ask("PUT", own + "/log", {})[0] >= 400
+assert ask("GET", own + "/promise")[0] == 200
+assert ask("POST", own + "/comments", {"author": "far", "comment_type": "general", "body": "I ask."})[0] == 201
+status, question = ask("POST", own + "/questions", {"question": "When do we open?"})
+assert status == 201, question
+while ask("GET", own + "/questions/" + question["question_id"])[1]["state"] == "open":
+    time.sleep(0.02)
+open("hours", "w").write(ask("GET", own + "/questions/" + question["question_id"])[1]["notes"])
+print("wrote it")
+"""
+
+
+@pytest.mark.rest
+def test_an_agent_on_a_worker_asks_a_person_through_the_socket_of_its_turn(root: Path, tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", {"hours": "nine\n", "ask.py": ASKS})
+    with engine(root, quick=True) as running:
+        client = submit(root, repo, "exec(open('ask.py').read())")
+        with worker(tmp_path / "w", running.told["http"], invited(client)):
+            [asked] = until(lambda: client.get("/api/human-requests")["requests"], "a person is asked")
+            said = {"decision": "PROVIDE", "notes": "eight", "seen_sha256": asked["sha256"]}
+            client.post(f"/api/human-requests/{asked['request']['request_id']}/answer", said)
+            shown = until(lambda: ended(client), "the plan ends")
+            comments = client.get("/api/projects/default/tasks/shop:hours")["comments"]
+    assert shown["result"] == "done"
+    assert [each["body"] for each in comments] == ["I ask."]
+    assert git(repo, "show", "agenttalk/shop:hours") == "eight"
+
+
 @pytest.mark.rest
 def test_a_worker_prepares_a_checkout_as_the_engine_does(root: Path, tmp_path: Path) -> None:
     repo = repository(tmp_path / "repo", {"hours": "nine\n", ".gitignore": "deps/\n"})
