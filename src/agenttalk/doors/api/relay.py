@@ -25,9 +25,11 @@ from agenttalk.rules.core.tokens import TokenSubject, read_token
 LIMIT: Final = 2 * 1024 * 1024
 """Bytes of a request."""
 _TASK: Final = re.compile(
-    r"/api/projects/[^/]+/tasks/(?P<plan>[^/:]+):(?P<task>[^/:]+)(?P<rest>(?:/[A-Za-z0-9_-]+)*)\Z"
+    r"/api/projects/[^/]+/tasks/(?P<plan>[^/:]+):(?P<task>[^/:]+)"
+    r"(?P<rest>(?:/(?:promise|explanation|comments|outputs|progress|disputes|questions(?:/[A-Za-z0-9_-]+)?"
+    r"|commands/(?:generate|validate)))?)\Z"
 )
-_HERE: Final = ("Content-Type", "Cache-Control")
+"""The addresses that are passed on. What an attempt hands in is the worker's to send."""
 
 
 class RelayedAttempt(NamedTuple):
@@ -66,7 +68,8 @@ class AttemptRelay:
             known = {"board": name.board, "plan_id": name.plan_id, "task_id": name.task_id, "epoch": name.epoch}
             return to_json_response({**owner, **known})
         found = _TASK.match(request.url.path)
-        if found is None or (found["plan"], found["task"]) != (name.plan_id, name.task_id):
+        is_own = found is not None and (found["plan"], found["task"]) == (name.plan_id, name.task_id)
+        if found is None or not is_own or "epoch" in request.query_params:
             hint = "an agent on a worker reaches the addresses of its own task"
             raise UsageError(Code.NOT_ALLOWED, "this address is not passed on", hint=hint)
         body = await bodies.read_raw(request, LIMIT)
