@@ -30,7 +30,7 @@ class RelayedRequest(NamedTuple):
 
 
 class RelayedAnswer(NamedTuple):
-    """The answer of an engine, whatever it says."""
+    """The answer of an engine, which may be a refusal."""
 
     status: int
     media: str
