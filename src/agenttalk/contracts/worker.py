@@ -67,7 +67,9 @@ class WorkerFacts(ExchangedPart):
     drivers: Many[Text] = ()
     """The drivers that work there."""
     programs: Many[Text] = ()
-    """Coding agents that are installed."""
+    """Coding agents that are installed, and start."""
+    versions: dict[str, str] = {}
+    """What each of these says of its version."""
 
 
 class Invitation(ExchangedPart):

@@ -10,9 +10,11 @@ import os
 import platform
 import shutil
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -38,6 +40,7 @@ from agenttalk.doors.api.relay import AttemptRelay, RelayedAttempt
 from agenttalk.engine.agents.registry import make_performers
 from agenttalk.engine.fleet.worker_process import WorkerProcess
 from agenttalk.rules.agents import cli_table
+from agenttalk.rules.agents.cli_table import CodingAgent
 from agenttalk.rules.core.tokens import TokenSubject
 from agenttalk.wiring.http_door import relay_api
 from agenttalk.wiring.machine import SystemClock
@@ -49,6 +52,9 @@ LONGEST_PAUSE: Final = 300.0
 """Seconds between two rounds of a worker's loops. It waits for an answer much shorter."""
 HANGING: Final = 75
 """The exit code of a worker that ended itself, because it stood still."""
+VERSION_SECONDS: Final = 20.0
+"""Seconds that a coding agent has to print its version. Some are slow on a busy machine."""
+_SHOWN: Final = 80
 _KEY: Final = "worker.key"
 _IDENTITY: Final = "worker.json"
 _SPOOL: Final = "spool"
@@ -89,7 +95,7 @@ async def run_worker(options: WorkerOptions, tell: Callable[[Enrolled], None]) -
             relay_api(root, AttemptRelay(link, partial(_find_attempt, workers))) as api,
         ):
             performers = make_performers(deps, driver, lambda: api, dict(os.environ))
-            facts = measure_facts(sorted(performers))
+            facts = await asyncio.to_thread(measure_facts, sorted(performers))
             own = await _enrol(options, key, link, facts)
             link.identify(own.worker)
             tell(own)
@@ -162,7 +168,7 @@ def measure_facts(drivers: list[str]) -> WorkerFacts:
         sandboxes.append("landlock")
     if not sandbox.describe_problem(sandbox.find_bubblewrap()):
         sandboxes.append("bubblewrap")
-    programs = [name for name, agent in cli_table.TABLE.items() if agent.program and shutil.which(agent.program)]
+    versions = _read_versions()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1024 * 1024)
     return WorkerFacts(
         version=version("agenttalk"),
@@ -172,8 +178,30 @@ def measure_facts(drivers: list[str]) -> WorkerFacts:
         memory_mib=memory,
         sandboxes=tuple(sandboxes),
         drivers=tuple(drivers),
-        programs=tuple(programs),
+        programs=tuple(versions),
+        versions=versions,
     )
+
+
+def _read_versions() -> dict[str, str]:
+    """Read the versions of the coding agents that are installed here and start."""
+    found = {name: agent for name, agent in cli_table.TABLE.items() if agent.program and shutil.which(agent.program)}
+    with ThreadPoolExecutor(max_workers=max(1, len(found))) as pool:
+        said = dict(zip(found, pool.map(_read_version, found.values()), strict=True))
+    return {name: version for name, version in said.items() if version}
+
+
+def _read_version(agent: CodingAgent) -> str:
+    """Return what a coding agent says of its version; empty if it does not start."""
+    command = [agent.program, *agent.version]
+    try:
+        done = subprocess.run(  # noqa: S603 - from our own table
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=VERSION_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    lines = done.stdout.decode("utf-8", "replace").split("\n")
+    return "".join(char for char in lines[0] if char.isprintable()).strip()[:_SHOWN] or "?"
 
 
 def _hash_machine() -> str:
