@@ -69,7 +69,7 @@ class WorkerFacts(ExchangedPart):
     programs: Many[Text] = ()
     """Coding agents that are installed, and start."""
     versions: dict[str, str] = {}
-    """What each of these says of its version."""
+    """The version that each of these prints."""
 
 
 class Invitation(ExchangedPart):

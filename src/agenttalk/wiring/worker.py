@@ -192,7 +192,7 @@ def _read_versions() -> dict[str, str]:
 
 
 def _read_version(agent: CodingAgent) -> str:
-    """Return what a coding agent says of its version; empty if it does not start."""
+    """Return the version that a coding agent prints; empty if it does not start."""
     command = [agent.program, *agent.version]
     try:
         done = subprocess.run(  # noqa: S603 - from our own table

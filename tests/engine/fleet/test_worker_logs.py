@@ -24,22 +24,22 @@ from engine.fleet.test_workers import NOTE, report
 from kits.plankit import plan, task
 
 SECRET = "correct-horse-battery"
-TELLS = f"""
+TELLS = """
 import json, time
 log = pathlib.Path(os.environ['AGENTTALK_OUTPUTS']).parent
 log = log.with_name(log.name + '.events.jsonl')
 def tell(text):
-    with log.open('a') as file: file.write(json.dumps({{'at': '2026-01-01T00:00:00.000Z', 'kind': 'text', 'text': text}}) + '\\n')
+    with log.open('a') as file: file.write(json.dumps({'kind': 'text', 'text': text}) + '\\n')
 tell('first')
-while not pathlib.Path({{go!r}}).exists(): time.sleep(0.005)
-tell('second {SECRET}'); tell('third')
-{WRITES}
+while not pathlib.Path('GO').exists(): time.sleep(0.005)
+tell('second SECRET'); tell('third')
+WRITES
 """
 
 
 def telling(go: Path) -> CompiledPlan:
     """A plan whose agent tells something, waits for a file, and tells more."""
-    text = TELLS.format(go=str(go))
+    text = TELLS.replace("GO", str(go)).replace("SECRET", SECRET).replace("WRITES", WRITES)
     return plan(task("draft", "far", **NOTE), agents={"far": script(text)})
 
 

@@ -106,7 +106,7 @@ def test_another_engine_makes_the_branch_again_from_what_the_store_has(tmp_path:
 
     async def first(engine: Engine) -> str:
         await engine.submit(plan(*tasks, agents=agents, workspace=workspace))
-        await engine.until(lambda found: found.tasks[1]["phase"] == "running")
+        await engine.until(lambda found: found.tasks[1]["phase"] == "executing")
         return await tip_of(engine)
 
     async def second(engine: Engine) -> PlanStanding:

@@ -52,7 +52,7 @@ class StoredTips:
     async def list_moves(self, plan_id: str, tip: str) -> Sequence[TipMove]:
         """List the moves of the tip; see the port."""
         rows = await (await board_of(self.deps, plan_id)).read(TIP_PACKS, plan_id=plan_id)
-        moves = {row.commit_id: TipMove(row.before, row.commit_id, row.pack, row.attempt, row.made) for row in rows}
+        moves = {row.commit_id: TipMove(row.onto, row.commit_id, row.pack, row.attempt_key, row.made) for row in rows}
         found: list[TipMove] = []
         at = tip
         while at and at in moves:  # each commit is taken once, so a circle ends, too
@@ -108,5 +108,5 @@ def _swap(tx: Tx, plan_id: str, move: TipMove) -> bool:
 
 
 def _keep_pack(tx: Tx, plan_id: str, move: TipMove) -> None:
-    about = {"plan_id": plan_id, "commit_id": move.after, "before": move.before}
-    tx.run(KEEP_TIP_PACK, **about, pack=move.pack, attempt=move.attempt, made=move.made)
+    about = {"plan_id": plan_id, "commit_id": move.after, "onto": move.before}
+    tx.run(KEEP_TIP_PACK, **about, pack=move.pack, attempt_key=move.attempt, made=move.made)

@@ -114,9 +114,9 @@ class TipPackRow(NamedTuple):
     """A move of the tip of a plan's branch, with the pack that repeats it in another repository."""
 
     commit_id: str
-    before: str
+    onto: str
     pack: str
-    attempt: str
+    attempt_key: str
     made: str
 
 

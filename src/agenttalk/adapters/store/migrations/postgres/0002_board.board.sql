@@ -777,9 +777,9 @@ CREATE TABLE tip_packs (
     board text NOT NULL,
     plan_id text NOT NULL,
     commit_id text NOT NULL,
-    before text NOT NULL,
+    onto text NOT NULL,
     pack text NOT NULL,
-    attempt text NOT NULL,
+    attempt_key text NOT NULL,
     made text NOT NULL,
     PRIMARY KEY (board, plan_id, commit_id)
 );

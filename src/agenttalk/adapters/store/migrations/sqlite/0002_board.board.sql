@@ -777,9 +777,9 @@ CREATE TABLE tip_packs (
     board TEXT NOT NULL,
     plan_id TEXT NOT NULL,
     commit_id TEXT NOT NULL,
-    before TEXT NOT NULL,
+    onto TEXT NOT NULL,
     pack TEXT NOT NULL,
-    attempt TEXT NOT NULL,
+    attempt_key TEXT NOT NULL,
     made TEXT NOT NULL,
     PRIMARY KEY (board, plan_id, commit_id)
 ) STRICT, WITHOUT ROWID;
