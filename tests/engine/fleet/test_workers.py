@@ -16,6 +16,7 @@ from agenttalk.contracts.worker import AttemptName, AttemptReport, Enrolment, Jo
 from agenttalk.engine.agents.performances import performance_to_json
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.views.explain_engine_task import explain_engine_task
+from agenttalk.ports.statements.messages import VIEWS_UNDER
 from agenttalk.rules.fleet.quarantine import MOST_FAILURES
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from agenttalk.rules.proof.performance import Performance
@@ -471,11 +472,12 @@ def test_people_are_alerted_to_a_task_that_no_worker_takes(tmp_path: Path) -> No
         async with fleet(tmp_path, alert=0.01) as here:
             await here.engine.submit(one_task(needs=["gpu"]))
             await here.enrol("plain")
-            alerts = tmp_path / "system_runtime" / "alerts" / "p"
-            await until(lambda: alerts.exists() and list(alerts.glob("*.json")))
-            [path] = alerts.glob("*.json")
-            assert "WORKER_MISSING" in path.read_text()
-            assert "lacks the label 'gpu'" in path.read_text()
+            board = await here.engine.deps.stores.board("default")
+            while not (rows := await board.read(VIEWS_UNDER, first="alerts/p/", last="alerts/p/~")):  # noqa: ASYNC110 - the store announces no alerts
+                await asyncio.sleep(0.005)
+            [alert] = [bytes(row.body or b"").decode() for row in rows]
+            assert "WORKER_MISSING" in alert
+            assert "lacks the label 'gpu'" in alert
 
     asyncio.run(play())
 

@@ -130,9 +130,11 @@ class FleetAgents:
         """Alert people when no worker takes a job for long."""
         if self._deps.limits.worker_wait_seconds <= 0:
             return
+        offers, task = self._agents.offers, TaskName(job.board, job.plan_id, job.task_id)
+        while (offer := offers.find(task)) is None or offer.job is not job:
+            await offers.news.wait()
         await asyncio.sleep(self._deps.limits.worker_wait_seconds)
-        offer = self._agents.offers.find(TaskName(job.board, job.plan_id, job.task_id))
-        if offer is not None and offer.job is job and not offer.taken.is_set():
+        if not offer.taken.is_set():
             await alert_waiting(self._deps, job)
 
 
