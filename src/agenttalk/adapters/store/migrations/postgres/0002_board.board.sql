@@ -687,7 +687,7 @@ CREATE TABLE elsewhere (
     plan_id text NOT NULL,
     task_id text NOT NULL,
     epoch bigint NOT NULL,
-    kind text NOT NULL CHECK (kind IN ('base', 'claim', 'artifact', 'tree', 'result', 'lost')),
+    kind text NOT NULL CHECK (kind IN ('base', 'claim', 'artifact', 'tree', 'snapshot', 'result', 'lost')),
     name text NOT NULL,
     path text NOT NULL,
     sha256 text NOT NULL,

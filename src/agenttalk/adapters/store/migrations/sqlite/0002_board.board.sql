@@ -687,7 +687,7 @@ CREATE TABLE elsewhere (
     plan_id TEXT NOT NULL,
     task_id TEXT NOT NULL,
     epoch INTEGER NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('base', 'claim', 'artifact', 'tree', 'result', 'lost')),
+    kind TEXT NOT NULL CHECK (kind IN ('base', 'claim', 'artifact', 'tree', 'snapshot', 'result', 'lost')),
     name TEXT NOT NULL,
     path TEXT NOT NULL,
     sha256 TEXT NOT NULL,
