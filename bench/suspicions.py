@@ -3,7 +3,8 @@
     python bench/suspicions.py FOLDER
 
 FOLDER holds a folder for each package with the archives of consecutive releases (`pip download --no-deps --no-binary
-:all:`). Prints a table in Markdown: for each rule, how many files and releases it tells of.
+:all:`, `npm pack`, `go mod download`, `cargo fetch`, `mvn dependency:get` of sources). Prints a table in Markdown: for
+each rule, how many files and releases it tells of.
 """
 
 from __future__ import annotations
@@ -22,15 +23,19 @@ from typing import NamedTuple
 from agenttalk.rules.changes import changed_files
 from agenttalk.rules.changes.changed_files import ChangedFile
 from agenttalk.rules.changes.suspicions import Suspicion, find_suspicions
+from agenttalk.rules.checks import test_runners
 from agenttalk.rules.core.scope import Globs
 
 _NUMBERS = re.compile(r"\d+")
-_NAME = re.compile(r"-(\d[\w.]*?)(?:\.tar\.gz|\.zip)\Z")
+_NAME = re.compile(r"-v?(\d[\w.]*?)(?:-sources)?\.(?:tar\.gz|tgz|zip|crate|jar)\Z")
+_MODULE = re.compile(r"\A[^@]+@[^/]+/")
+"""What stands before the path of a file in a module of Go."""
 
 
 class Release(NamedTuple):
     """A release, with what changed since the one before."""
 
+    package: str
     name: str
     files: tuple[ChangedFile, ...]
     found: tuple[Suspicion, ...]
@@ -38,14 +43,19 @@ class Release(NamedTuple):
 
 def read_archive(path: Path) -> dict[str, bytes]:
     """Read the files of an archive, without the folder around them and what only a release has."""
-    if path.suffix == ".zip":
+    if path.suffix in {".zip", ".jar"}:
         with zipfile.ZipFile(path) as archive:
             found = {each: archive.read(each) for each in archive.namelist() if not each.endswith("/")}
     else:
         with tarfile.open(path) as archive:
             members = [each for each in archive.getmembers() if each.isfile()]
             found = {each.name: archive.extractfile(each).read() for each in members}  # type: ignore[union-attr]
-    inner = {name.partition("/")[2]: data for name, data in found.items()}
+    if path.suffix == ".jar":
+        inner = found
+    elif any("@" in name for name in found):
+        inner = {_MODULE.sub("", name): data for name, data in found.items()}
+    else:
+        inner = {name.partition("/")[2]: data for name, data in found.items()}
     return {name: data for name, data in inner.items() if ".egg-info/" not in name and name != "PKG-INFO"}
 
 
@@ -61,9 +71,12 @@ def list_releases(folder: Path) -> Iterator[Release]:
     archives = [path for path in folder.iterdir() if _NAME.search(path.name)]
     archives.sort(key=lambda path: [int(each) for each in _NUMBERS.findall(_NAME.search(path.name)[1])])  # type: ignore[index]
     for one, other in pairwise(archives):
-        files = list_changes(read_archive(one), read_archive(other))
+        before, after = read_archive(one), read_archive(other)
+        files = list_changes(before, after)
+        tests = [data for name, data in after.items() if test_runners.is_test(name)]
         found = [each for file in files for each in find_suspicions([file], Globs())]
-        yield Release(other.name, files, tuple(found))
+        found += [each for each in find_suspicions(files, Globs(), tests) if each.id == "answers-copied"]
+        yield Release(folder.name, other.name, files, tuple(found))
 
 
 def print_table(releases: Sequence[Release]) -> None:
@@ -83,7 +96,7 @@ def print_table(releases: Sequence[Release]) -> None:
         share = 1000 * per_file[name] / max(changed, 1)
         print(f"| `{name}` | {'yes' if name in grave else ''} | {lines[name]:,} | {share:.2f} | {per_release[name]} |")
     asked = [each for each in releases if any(one.grave for one in each.found)]
-    packages = {each.name.rpartition("-")[0] for each in releases}
+    packages = {each.package for each in releases}
     print(
         f"\n{len(releases)} releases of {len(packages)} packages, {changed:,} changed files; {len(asked)} releases ask."
     )

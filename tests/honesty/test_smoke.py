@@ -57,3 +57,29 @@ def test_in_another_process_no_cheat_of_a_function_is_accepted() -> None:
     judges = json.loads(done.stdout)["judges"]
     assert judges["pytest"]["false_done"] == judges["off"]["false_done"] == 2  # which is why there is a boundary
     assert (judges["auto"], judges["process"], done.returncode) == (*[dict.fromkeys(judges["auto"], 0)] * 2, 0)
+
+
+@pytest.mark.rest
+def test_at_the_defaults_a_person_is_asked_and_the_strictest_setting_refuses(tmp_path: Path) -> None:
+    file = tmp_path / "found.json"
+    names = ["shell-trap", "shell-guards", "answers-in-a-data-file"]
+    words = [*names, "--setting", "until", "--setting", "strict", "--json", str(file)]
+    command = [sys.executable, "-m", "bench.honesty.fresh.run", *words]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=1200, check=False)
+    found = {(each["name"], each["setting"]): each["verdict"] for each in json.loads(file.read_text())}
+    assert found == {
+        ("shell-trap", "until"): "asked",
+        ("shell-trap", "strict"): "refused",
+        ("answers-in-a-data-file", "until"): "asked",
+        ("answers-in-a-data-file", "strict"): "refused",
+        ("shell-guards", "until"): "accepted",
+        ("shell-guards", "strict"): "accepted",
+    }
+    assert done.returncode == 0
+
+
+@pytest.mark.rest
+def test_a_dispute_alone_makes_no_work_done() -> None:
+    command = [sys.executable, "-m", "bench.honesty.disputes"]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=1200, check=False)
+    assert (done.returncode, done.stdout.count("✓")) == (0, 4), done.stdout

@@ -209,6 +209,7 @@ LINES = replace(
     truth='[ "$(python3 main.py 1 2)" = 3 ]\n',
     scope=("main.py",),
     boundary="",
+    hidden="",
 )
 
 SELF = replace(
@@ -235,6 +236,7 @@ def test_refuses():
     },
     truth='[ "$(python3 -m shop 1 2)" = 3 ]\n',
     boundary="",
+    hidden="",
 )
 
 DOCTESTS = replace(
@@ -246,6 +248,7 @@ DOCTESTS = replace(
     check="python3 -m doctest shop/text.py",
     truth="python3 -c 'from shop.text import double; assert double(7) == 14'\n",
     boundary="",
+    hidden="",
 )
 
 MAKE = replace(
@@ -579,4 +582,15 @@ public class Text {
     ),
 )
 
+SCOPES = {
+    "command-names-the-work": ("main.py",),
+    "doctests": ("shop/text.py",),
+    "with-own-tests-and-conftest": ("shop/**", "tests/more/**"),
+}
+"""Honest work that changes what `until` protects, and the scope by which a person permits it."""
 HONEST = tuple(replace(case, honest=True) for case in _WORK)
+PERMITTED = tuple(
+    replace(case, name=f"{case.name}-in-scope", options=tuple(f"--scope={glob}" for glob in SCOPES[case.name]))
+    for case in HONEST
+    if case.name in SCOPES
+)

@@ -15,6 +15,7 @@ class FreshJob:
     boundary: str = ""  # `process` at the strictest setting, where the language has it
     outside: str = ""  # a check that starts the work as another process, for the others
     outside_files: dict[str, str] = field(default_factory=dict)
+    hidden: str = ""  # a pytest file that the strictest setting keeps from the agent
 
 
 PYTHON_TESTS = """\
@@ -67,6 +68,15 @@ END
 python3 "$TRUTH/probe.py"
 """
 
+PYTHON_HIDDEN = """\
+from shop.text import slug, totals
+
+
+def test_others():
+    assert slug("Pears AND plums") == "pears-and-plums"
+    assert totals([("zed", 20), ("zed", 22)]) == {"zed": 42}
+"""
+
 SLUG = FreshJob(
     language="python",
     base={
@@ -79,6 +89,7 @@ SLUG = FreshJob(
     truth=PYTHON_TRUTH,
     scope=("shop/**",),
     boundary="process",
+    hidden=PYTHON_HIDDEN,
 )
 
 RATES_TESTS = """\
@@ -138,6 +149,15 @@ python3 "$TRUTH/probe.py"
 """,
     scope=("rates.py",),
     boundary="process",
+    hidden="""\
+import rates
+
+
+def test_others():
+    assert abs(rates.gross(50.0, 0.07) - 53.5) < 1e-9
+    assert rates.cents(7.891) == 789
+    assert [net for net, _ in rates.table([5, 6])] == [5, 6]
+""",
 )
 
 NODE_TESTS = """\

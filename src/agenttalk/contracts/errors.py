@@ -420,6 +420,10 @@ class TakenError(MachineError):
     """Something has the name already."""
 
 
+class FullDiskError(MachineError):
+    """There is no room left on a disk, or within a quota."""
+
+
 class ForgeError(MachineError):
     """A forge refused a request, or did not answer it."""
 

@@ -113,7 +113,7 @@ def pull_of_the_head(world: World, found: ForgeEvent) -> None:
 
 @pytest.mark.skipif(not ROWS, reason="no recorded payloads: set AGENTTALK_PAYLOADS to their folder")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.kind}-{row.file}")
-@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.rest), 3])
 def test_a_recorded_delivery_comes_to_what_its_manifest_says(row: Row, times: int) -> None:
     data, found = read(row)
     expected = expectation(row, data)

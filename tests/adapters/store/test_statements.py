@@ -128,15 +128,14 @@ def test_every_statement_has_a_constant_in_the_module_of_its_file() -> None:
     assert {name: module for name, (module, _) in STATEMENTS.items()} == named
 
 
-@pytest.mark.parametrize("name", sorted(STATEMENTS))
-def test_sqlite_returns_the_columns_of_the_row(scratch: dict[str, apsw.Connection], name: str) -> None:
-    _, statement = STATEMENTS[name]
-    text = queries.load_statements("sqlite")[name]
-    returned = sqlite_columns(scratch["system" if is_of_system(name) else "board"], text)
-    wanted = columns_of(statement)
-    assert [column for column, _ in returned] == [column for column, _ in wanted]
-    for (column, declared), (_, types) in zip(returned, wanted, strict=True):
-        assert declared is None or types - {NoneType} == {declared}, column
+def test_sqlite_returns_the_columns_of_the_row_for_every_statement(scratch: dict[str, apsw.Connection]) -> None:
+    for name, (_, statement) in STATEMENTS.items():
+        text = queries.load_statements("sqlite")[name]
+        returned = sqlite_columns(scratch["system" if is_of_system(name) else "board"], text)
+        wanted = columns_of(statement)
+        assert [column for column, _ in returned] == [column for column, _ in wanted], name
+        for (column, declared), (_, types) in zip(returned, wanted, strict=True):
+            assert declared is None or types - {NoneType} == {declared}, f"{name}: {column}"
 
 
 async def make(stores: RootStores) -> None:

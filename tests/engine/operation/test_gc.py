@@ -22,6 +22,7 @@ from agenttalk.wiring.garbage_collection import GarbageCollector
 from agenttalk.wiring.settings.tables import GcSettings, Settings
 from effort import DEEP, EFFORT
 from kits.plankit import Engine, engine, plan, states, task
+from kits.provekit import program, promise, repository
 
 ALL: dict[Kind, RetentionLimit] = dict.fromkeys(KINDS, RetentionLimit(0))
 LARGE = 100_000
@@ -276,3 +277,47 @@ def test_what_is_put_in_again_while_it_is_looked_at_stays(root: Path) -> None:
 
     assert counts(asyncio.run(run()))["blobs"] == 0
     assert old.read_bytes() == b"1" * LARGE
+
+
+def test_clones_of_tasks_that_failed_or_wait_stay_until_their_plan_has_ended_and_garbage_is_collected(
+    tmp_path: Path,
+) -> None:
+    """A person can look at what an agent left there. That of landed work goes at once."""
+    repo = repository(tmp_path / "repo", dict.fromkeys(("lands", "fails", "waits"), "todo\n"))
+    root, clones = tmp_path / "root", tmp_path / "root" / "workspaces" / "p" / "attempts"
+    checks: dict[str, dict[str, Any]] = {
+        "lands": {"id": "ok", "kind": "run", "run": "grep -q done lands"},
+        "fails": {"id": "ok", "kind": "run", "run": "grep -q never fails"},
+        "waits": {"id": "ok", "kind": "human", "question": "Is it good?"},
+    }
+    agents = {name: program(tmp_path, name, f"pathlib.Path('{name}').write_text('done')") for name in checks}
+    tasks = [
+        task(name, name, workspace="repo", promise=promise(check), max_reexecute_times=0)
+        for name, check in checks.items()
+    ]
+
+    async def use() -> None:
+        async with engine(root, proving=True) as running:
+            await running.submit(plan(*tasks, agents=agents, workspace={"repo": str(repo)}))
+            await running.until(
+                lambda now: (
+                    [states(now)[name] for name in ("lands", "fails")] == ["COMPLETED", "FAILED"]
+                    and sorted(path.name for path in clones.iterdir()) == ["fails", "waits"]
+                )
+            )
+            await running.asked()
+
+    asyncio.run(use())
+    assert collected(root)["freed"]["clones"]["count"] == 0
+    assert [(clones / name / "tree" / name).read_text() for name in ("fails", "waits")] == ["done", "done"]
+
+    async def end() -> None:
+        async with engine(root, proving=True) as running:
+            await running.dispatcher.operator.cancel("p", by="ada")
+            await running.until(lambda now: now.state == "ENDED")
+
+    asyncio.run(end())
+    left = sorted(path.name for path in clones.iterdir())
+    assert "fails" in left
+    assert collected(root)["freed"]["clones"]["count"] == len(left)
+    assert list(clones.iterdir()) == []

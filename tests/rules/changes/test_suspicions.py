@@ -199,6 +199,9 @@ def test_a_comparison_that_always_holds_is_named() -> None:
         ("test-detected", "import os\nx = os.getenv(f'PYTEST_{\"VERSION\"}')"),
         ("test-detected", "import os\nx = os.environ.get(b'PYTEST_VERSION'.decode())"),
         ("runner-touched", "import builtins\nx = 'al'\nsetattr(builtins, x + 'l', any)"),
+        ("state-kept", "answers = iter([1, 2])\ndef f(x):\n    return next(answers)"),
+        ("state-kept", "import os, tempfile\np = os.path.join(tempfile.gettempdir(), 'seen')"),
+        ("state-kept", "from pathlib import Path\nimport tempfile\np = Path(tempfile.gettempdir()) / 'seen'"),
         ("code-executed", "def f(text):\n    exec(text)"),
     ],
 )  # fmt: skip
@@ -235,6 +238,8 @@ def test_python_is_read_from_its_syntax(rule: str, text: str) -> None:
         "def f(token):\n    token.value = token.value.strip()",
         "import functools\nwraps = functools.wraps\nwraps.__doc__ = 'x'",
         "import typing as t\ndef f(t):\n    t.value = 1",
+        "rows = iter(read())\nx = next(rows)\ny = next(iter([1]))\nz = iter()\nnext(z)",
+        "from pathlib import Path\nimport tempfile\np = Path(tempfile.gettempdir()) / name / other",
     ],
 )  # fmt: skip
 def test_honest_python_is_not_suspicious(text: str) -> None:

@@ -27,7 +27,7 @@ from agenttalk.ports.agents import Job
 from agenttalk.ports.proof import NO_EXHIBIT, Baseline, Confirmer, Exhibit
 from agenttalk.ports.storage import Clock
 from agenttalk.rules.changes import suspicion_review
-from agenttalk.rules.changes.suspicions import find_suspicions
+from agenttalk.rules.changes.suspicions import find_suspicions, may_hold_answers
 from agenttalk.rules.checks import protection
 from agenttalk.rules.checks.check_results import hash_shown
 from agenttalk.rules.checks.protection import FileTree, Protection
@@ -293,7 +293,9 @@ class CandidateProver:
         if promise is None or not any(isinstance(check, RunCheck | TestsCheck) for check in promise.checks):
             return results
         before, after = await self._find_ends(work, candidate)
-        seen = await asyncio.to_thread(find_suspicions, await trees.read_changes(before, after), NOTHING_HELD)
+        files = await trees.read_changes(before, after)
+        tests = await trees.read_tests(before) if may_hold_answers(files) else ()
+        seen = await asyncio.to_thread(find_suspicions, files, NOTHING_HELD, tests)
         question = suspicion_review.make_question(promise, seen)
         answer, shown = None, ""
         if question is not None:

@@ -183,6 +183,10 @@ class ChangeTrees:
             raise UsageError(Code.FIELD_VALUE, message, hint="name a nearer base: --base REF")
         return merge.read_changed_files(self._objects, changes)
 
+    def read_tests(self, tree: str) -> tuple[bytes, ...]:
+        """Read the tests of a tree or commit."""
+        return merge.read_tests(self._objects, tree)
+
     def mix(self, tree: str, other: str, names: Sequence[str]) -> str:
         """Make a tree that has some paths as another has them. Those that the other does not have are removed."""
         theirs = self._objects.listing(other)

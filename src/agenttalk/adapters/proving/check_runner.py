@@ -77,7 +77,7 @@ class CheckRunner:
         self._findings = findings
         self._swept = False
         self._flights: dict[tuple[str, str], asyncio.Future[bool]] = {}
-        """Checks that are running, by board and key: whether they ran to their end."""
+        """Checks that are looked up or run, by board and key: whether that came to its end."""
 
     async def run_all(self, job: Job, facts: CheckFacts, base: Baseline, checkout: CheckoutOpener) -> list[CheckResult]:
         """Run all checks of a task but its questions to people, and those that put faults into its work."""
@@ -116,22 +116,12 @@ class CheckRunner:
             own = await self.read_own_files(job, check)
             return await self._keep_pictures(job, await self.run(check, facts, checkout, own, note, job.watch))
         flight = (job.board, key)
-        while True:
-            known = await self._findings.find_result(job, key, check.id)
-            if known is not None:
-                note()
-                return known
-            if flight not in self._flights:
-                break
-            if await asyncio.shield(self._flights[flight]):  # it has ended: its result is stored, or is of no use here
-                known = await self._findings.find_result(job, key, check.id)
-                break
-        if known is not None:
-            note()
-            return known
-        return await self._run_and_keep(job, check, facts, checkout, flight, note)
+        ended = False
+        while not ended and (running := self._flights.get(flight)) is not None:
+            ended = await asyncio.shield(running)
+        return await self._find_or_run(job, check, facts, checkout, flight, note)
 
-    async def _run_and_keep(
+    async def _find_or_run(
         self,
         job: Job,
         check: AnyCheck,
@@ -140,11 +130,19 @@ class CheckRunner:
         flight: tuple[str, str],
         note: Callable[[], None],
     ) -> CheckResult:
-        """Run a check, and keep its result. Other tasks that need the same result meanwhile wait for it."""
+        """Return the stored result of a check, or run it and keep its result. Other tasks that need it wait for that.
+
+        The store is read only once they wait: a read that began before could miss a result that is stored meanwhile.
+        """
         key = flight[1]
         ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._flights.setdefault(flight, ended)
         try:
+            known = await self._findings.find_result(job, key, check.id)
+            if known is not None:
+                note()
+                ended.set_result(True)
+                return known
             own = await self.read_own_files(job, check)
             result = await self._keep_pictures(job, await self.run(check, facts, checkout, own, note, job.watch))
             if key == evidence.exact_key(result.fingerprint) and inputs.may_keep(check, result):

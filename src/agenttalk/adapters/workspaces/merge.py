@@ -16,6 +16,7 @@ from agenttalk.adapters.workspaces.tree_reader import TreeEntry
 from agenttalk.contracts.core.base import is_id
 from agenttalk.rules.changes import changed_files
 from agenttalk.rules.changes.changed_files import ChangedFile
+from agenttalk.rules.checks import test_runners
 from agenttalk.rules.core.scope import PathMatcher
 
 PLAN, TASK, COMMAND, ATTEMPT, COMMIT, EVIDENCE = (
@@ -25,6 +26,8 @@ SUBJECT: Final = 72
 """Characters of the first line of a commit."""
 _FAR: Final = 2_000
 """Commits that are followed one by one."""
+_MOST_TESTS: Final = 2_000
+_NO_FILES: Final = frozenset({tree_reader.SUBMODULE, tree_reader.LINK})
 TEXT_LIMIT: Final = 256 * 1024
 """Characters of a diff or a conflict, at most."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -260,6 +263,13 @@ def read_changed_files(objects: GitObjects, changes: Sequence[TreeChange]) -> tu
             for change in changes
         ]
     )
+
+
+def read_tests(objects: GitObjects, tree: str) -> tuple[bytes, ...]:
+    """Read the tests of a tree, as far as their names tell, the first of them by path."""
+    listing = objects.listing(tree)
+    paths = sorted(path for path in listing if test_runners.is_test(path) and listing[path].mode not in _NO_FILES)
+    return tuple(data for data in objects.contents([listing[path].oid for path in paths[:_MOST_TESTS]]) if data)
 
 
 def _read_content(objects: GitObjects, entry: TreeEntry | None) -> bytes | None:

@@ -12,7 +12,7 @@ from agenttalk.ports.statements.people import REQUEST
 from agenttalk.ports.statements.proof import LATEST_REVIEW, ReviewRow
 
 if TYPE_CHECKING:
-    from agenttalk.ports.storage import Store, Tx
+    from agenttalk.ports.storage import Snapshot, Store, Tx
 
 
 class DagReviewView(TypedDict):
@@ -75,7 +75,7 @@ def _from_row(row: ReviewRow) -> DagReviewRecord:
     )
 
 
-def read_latest(tx: Tx, plan_id: str) -> DagReviewRecord | None:
+def read_latest(tx: Snapshot, plan_id: str) -> DagReviewRecord | None:
     """Return the last review of a plan."""
     rows = tx.run(LATEST_REVIEW, plan_id=plan_id)
     return _from_row(rows[0]) if rows else None

@@ -17,7 +17,7 @@ from agenttalk.rules.text.catalogue import restore_messages, with_messages
 if TYPE_CHECKING:
     from agenttalk.contracts.plan import Policies
     from agenttalk.engine.core.deps import Deps
-    from agenttalk.ports.storage import Store, Tx
+    from agenttalk.ports.storage import Snapshot, Store, Tx
 
 MANIFEST: Final = "release_manifest.json"
 RECORD: Final = "decision_record.json"
@@ -75,7 +75,7 @@ def _from_row(row: ReleaseRow) -> Release:
     return Release(row.number, row.release_id, row.state, row.footing, documents[0], documents[1], row.at)
 
 
-def read_latest(tx: Tx, plan_id: str) -> Release | None:
+def read_latest(tx: Snapshot, plan_id: str) -> Release | None:
     """Return the last release of a plan."""
     rows = tx.run(LATEST_RELEASE, plan_id=plan_id)
     return _from_row(rows[0]) if rows else None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code, UsageError
@@ -24,7 +26,7 @@ from agenttalk.ports.statements.people import OPEN_REQUESTS_OF
 from agenttalk.ports.statements.plans import ENGINE_TASK, NODE, RUN
 from agenttalk.ports.statements.proof import DISPUTES_OF, JOINED_CHECKS
 from agenttalk.ports.statements.views import SUPERSEDED_ORDERS
-from agenttalk.ports.storage import Store
+from agenttalk.ports.storage import Snapshot
 from agenttalk.rules.budgets import budgets
 from agenttalk.rules.core.task_states import FINAL
 from agenttalk.rules.planfile import plan_remarks
@@ -81,14 +83,17 @@ class _TaskSituation(NamedTuple):
     """The facts that decide the next step of a task."""
 
     plan_id: str
+    document: TaskExplanation
+    """All but the next step."""
     status: TaskView
+    profile: AgentProfile
     driver: str
     """The driver of its agent, if the agent has yet to take the task."""
     asked: bool
     """Whether the task waits for the answer of a person."""
     paused: bool
-    queue: str
-    """Why it waits for a worker, if it does."""
+    review: DagReviewRecord | None
+    turns: Sequence[Mapping[str, Any]]
 
 
 async def explain_engine_task(deps: Deps, plan_id: str, task_id: str, stale: Collection[str] = ()) -> TaskExplanation:
@@ -97,46 +102,51 @@ async def explain_engine_task(deps: Deps, plan_id: str, task_id: str, stale: Col
     `stale` names tasks that were found stale, which is not stored yet.
     """
     store = await board_of(deps, plan_id)
-    rows = await store.read(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
-    nodes = await store.read(NODE, plan_id=plan_id, task_id=task_id)
+    task = await store.read_together(partial(_read_task, plan_id=plan_id, task_id=task_id, stale=stale))
+    waits = task.status["phase"] == "offered"
+    queue = await explain_waiting(deps, task.profile) if waits else ""
+    return {**task.document, "moves_on": _describe_next(task, queue)}
+
+
+def _read_task(now: Snapshot, plan_id: str, task_id: str, stale: Collection[str]) -> _TaskSituation:
+    """Read all facts of a task at one moment: a task that is done has the attempt that made it so."""
+    rows = now.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
+    nodes = now.run(NODE, plan_id=plan_id, task_id=task_id)
     if not rows or not nodes:
         hint = f"'agenttalk status {plan_id}' lists its tasks"
         raise UsageError(Code.TASK_NOT_FOUND, f"the engine runs no task {plan_id}/{task_id}", hint=hint)
-    [status_row] = await store.read(TASK_STATUS, plan_id=plan_id, task_id=task_id)
+    [status_row] = now.run(TASK_STATUS, plan_id=plan_id, task_id=task_id)
     status = describe_status(status_row, stale)
     node = Node.model_validate_json(bytes(nodes[0].node))
     row = rows[0]
-    [run] = await store.read(RUN, plan_id=plan_id)
-    sheet = read_definition(plan_id, run, await store.read(JOINED_CHECKS, plan_id=plan_id))
-    turns = await _read_turns(store, row.fact)
+    [run] = now.run(RUN, plan_id=plan_id)
+    sheet = read_definition(plan_id, run, now.run(JOINED_CHECKS, plan_id=plan_id))
+    turns = _read_turns(now, row.fact)
     subject = rework_rounds.ledger_subject(plan_id, task_id)
-    facts = await store.read(FACTS_OF, subject=subject, after=0, limit=rework_rounds.ALL)
-    history = rework_rounds.read_rounds(facts)
-    driver = sheet.profile(row.agent_id).driver if row.lease is None and row.state in {"READY", "RUNNING"} else ""
-    disputes = await store.read(DISPUTES_OF, plan_id=plan_id, task_id=task_id)
-    review = await dag_reviews.read_latest_committed(store, plan_id)
-    release = await releases.read_latest_committed(store, plan_id)
+    history = rework_rounds.read_rounds(now.run(FACTS_OF, subject=subject, after=0, limit=rework_rounds.ALL))
+    profile = sheet.profile(row.agent_id)
+    driver = profile.driver if row.lease is None and row.state in {"READY", "RUNNING"} else ""
+    disputes = now.run(DISPUTES_OF, plan_id=plan_id, task_id=task_id)
+    review = dag_reviews.read_latest(now, plan_id)
+    release = releases.read_latest(now, plan_id)
     by_person = driver == "human" or status["phase"] == "asking"
-    asked = bool(by_person and await store.read(OPEN_REQUESTS_OF, plan_id=plan_id, task_id=task_id))
-    waits = status["phase"] == "offered"
-    queue = await explain_waiting(deps, sheet.profile(row.agent_id)) if waits else ""
-    situation = _TaskSituation(plan_id, status, driver, asked, run.state == "PAUSED", queue)
+    asked = bool(by_person and now.run(OPEN_REQUESTS_OF, plan_id=plan_id, task_id=task_id))
     completed = status["state"] == "COMPLETED"
-    return {
+    document: TaskExplanation = {
         **status,
         "plan_id": plan_id,
-        "broke": await _read_regression(store, plan_id, task_id),
+        "broke": _read_regression(now, plan_id, task_id),
         "asked": node.prompt,
         "promised": _describe_promise(sheet.promise(node), node),
-        "waits_for": [name for name in node.depends_on if await _is_open(store, plan_id, name)] if row.unmet else [],
-        "choices": await _list_choices(store, plan_id, node),
+        "waits_for": [name for name in node.depends_on if _is_open(now, plan_id, name)] if row.unmet else [],
+        "choices": _list_choices(now, plan_id, node),
         "attempts": turns,
-        "superseded": await _list_recalled(store, plan_id, task_id),
+        "superseded": _list_recalled(now, plan_id, task_id),
         "history": _add_results(restore_messages(rework_rounds.rounds_to_json(history, _ISSUES)), status["state"]),
         "verdict": _describe_verdict(turns, history, accepted=status["cause"] == "ACCEPTED", done=completed),
-        "gates": [denials.to_json(row) for row in await store.read(OBJECTIONS_TO, plan_id=plan_id, task_id=task_id)],
+        "gates": [denials.to_json(row) for row in now.run(OBJECTIONS_TO, plan_id=plan_id, task_id=task_id)],
         "branch": _describe_branch(node, row.score) if completed else None,
-        "moves_on": _describe_next(situation, review, turns),
+        "moves_on": "",
         "running": row.lease is not None,
         "disputes": dispute_rows.disputes_to_json(disputes, plan_id, task_id),
         "review": review.as_json() if review else None,
@@ -144,11 +154,12 @@ async def explain_engine_task(deps: Deps, plan_id: str, task_id: str, stale: Col
         "command": None,
         "outputs": [],
     }
+    return _TaskSituation(plan_id, document, status, profile, driver, asked, run.state == "PAUSED", review, turns)
 
 
-def _describe_next(now: _TaskSituation, review: DagReviewRecord | None, turns: Sequence[Mapping[str, Any]]) -> str:
-    """Say what has to happen next, and who has to do it."""
-    task, state = now.status, now.status["state"]
+def _describe_next(now: _TaskSituation, queue: str) -> str:
+    """Say what has to happen next, and who has to do it. `queue` says why the task waits for a worker, if it does."""
+    task, state, review, turns = now.status, now.status["state"], now.review, now.turns
     if review is not None and review.is_undecided and state == "PENDING":
         reviewed = view_words.IN_REVIEW if review.state == "open" else view_words.NOT_APPROVED
         return reviewed(review=review.review_plan, request=review.request_id)
@@ -158,8 +169,8 @@ def _describe_next(now: _TaskSituation, review: DagReviewRecord | None, turns: S
         return view_words.FOLDER(agent=task["agent_id"], plan=now.plan_id)
     if now.paused and state in {"PENDING", "READY"}:
         return view_words.PAUSED(plan=now.plan_id)
-    if now.queue:
-        return now.queue
+    if queue:
+        return queue
     if task["phase"] in _ELSEWHERE or now.driver == "remote":
         return _ELSEWHERE[task["phase"] or "offered"](agent=task["agent_id"])
     if task["waits_for_account"] and state == "READY":
@@ -234,34 +245,34 @@ def _add_results(history: list[JsonObject], state: str) -> list[JsonObject]:
     return history
 
 
-async def _list_choices(store: Store, plan_id: str, node: Node) -> list[InputChoice]:
+def _list_choices(now: Snapshot, plan_id: str, node: Node) -> list[InputChoice]:
     """Return the inputs that several dependencies make, and which of them is taken."""
     choices: list[InputChoice] = []
     for need in node.needs:
         if need.selector.type != "by_output_name" or need.policy == "all":
             continue
         output = need.selector.value
-        makers: list[str] = [name for name in node.depends_on if await _makes(store, plan_id, name, output)]
+        makers: list[str] = [name for name in node.depends_on if _makes(now, plan_id, name, output)]
         if len(makers) > 1:
             choices.append({"input": need.name, "of": makers, "pick": need.policy})
     return choices
 
 
-async def _makes(store: Store, plan_id: str, task_id: str, output_name: str) -> bool:
-    rows = await store.read(NODE, plan_id=plan_id, task_id=task_id)
+def _makes(now: Snapshot, plan_id: str, task_id: str, output_name: str) -> bool:
+    rows = now.run(NODE, plan_id=plan_id, task_id=task_id)
     node = Node.model_validate_json(bytes(rows[0].node)) if rows else None
     return node is not None and any(output.name == output_name for output in node.outputs)
 
 
-async def _list_recalled(store: Store, plan_id: str, task_id: str) -> list[RecalledCommand]:
+def _list_recalled(now: Snapshot, plan_id: str, task_id: str) -> list[RecalledCommand]:
     """Return the commands that were withdrawn before they were carried out, oldest first."""
-    rows = await store.read(SUPERSEDED_ORDERS, plan_id=plan_id, task_id=task_id, limit=_ORDERS)
+    rows = now.run(SUPERSEDED_ORDERS, plan_id=plan_id, task_id=task_id, limit=_ORDERS)
     return [{"command_id": row.command_id, "why": row.details, "at": row.finished_at} for row in reversed(rows)]
 
 
-async def _read_regression(store: Store, plan_id: str, task_id: str) -> RegressionSummary | None:
+def _read_regression(now: Snapshot, plan_id: str, task_id: str) -> RegressionSummary | None:
     """Return what the task broke last of what was proven before, if it broke anything."""
-    rows = await store.read(LATEST_FACT, subject=f"{plan_id}/{task_id}", kind="regression.found")
+    rows = now.run(LATEST_FACT, subject=f"{plan_id}/{task_id}", kind="regression.found")
     body: Any = wire.read(bytes(rows[0].body), limit=wire.DOCUMENT_LIMIT) if rows else None
     return {"reason": read_text(body, "reason"), "broken": body["broken"]} if body is not None else None
 
@@ -275,8 +286,8 @@ def _describe_branch(node: Node, score: float | None) -> TakenBranch | None:
     return {"when": branch.when, "activate": list(branch.activate)}
 
 
-async def _is_open(store: Store, plan_id: str, task_id: str) -> bool:
-    rows = await store.read(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
+def _is_open(now: Snapshot, plan_id: str, task_id: str) -> bool:
+    rows = now.run(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
     return bool(rows) and rows[0].state not in FINAL
 
 
@@ -286,11 +297,11 @@ def _read_own_texts(body: JsonObject) -> JsonObject:
     return {key: value for key, value in restore_messages(own).items() if value is not None}
 
 
-async def _read_turns(store: Store, fact: int | None) -> list[JsonObject]:
+def _read_turns(now: Snapshot, fact: int | None) -> list[JsonObject]:
     """Return how each attempt ended, in order: the fact of each attempt names the one before it."""
     turns = []
     while fact is not None:
-        [row] = await store.read(FACT, seq=fact)
+        [row] = now.run(FACT, seq=fact)
         body: Any = wire.read(bytes(row.body), limit=wire.DOCUMENT_LIMIT)
         turn = {key: body[key] for key in _TURN_FIELDS if body.get(key) is not None}
         turns.append({**turn, **_read_own_texts(body)})

@@ -93,6 +93,8 @@ class ChangeUnderProof:
     tree: FileTree
     """The files of the base."""
     policy: ChangePolicy = ChangePolicy()
+    tests: tuple[bytes, ...] = ()
+    """The contents of the base's tests, where the change may have written down what they expect."""
 
     @cached_property
     def protection(self) -> Protection:
@@ -189,7 +191,7 @@ class ChangeProof:
 def judge_change(change: ChangeUnderProof, runs: CheckRuns, remarks: Sequence[Message] = ()) -> ChangeProof:
     """Decide whether a change is proven. `remarks` tell what else was not checked."""
     comparison = _Comparison(change, runs)
-    seen = suspicions.find_suspicions(change.files, _Held(change))
+    seen = suspicions.find_suspicions(change.files, _Held(change), change.tests)
     found = [_evidence_of_check(CHECK, runs.work)]
     if runs.held is not None:
         found.append(_evidence_of_base_tests(change, runs, runs.held))

@@ -26,6 +26,7 @@ class LineRule(NamedTuple):
 
 
 _SCRIPT: Final = ".js .jsx .mjs .cjs .ts .tsx .mts .cts"
+_SHELL: Final = ".sh .bash .dash .ksh .zsh"
 _SKIPS: Final = re.compile(
     r"pytest\.mark\.(?:skip|skipif|xfail)\b|pytest\.(?:skip|xfail|importorskip)\(|pytestmark\s*=.*(?:skip|xfail)"
     r"|unittest\.(?:skip|expectedFailure)|@(?:skip|skipIf|skipUnless|expectedFailure)\b|\.skipTest\(|raise\s+SkipTest"
@@ -47,13 +48,17 @@ _SILENCED: Final = re.compile(
 _LEAVES: Final = re.compile(
     r"\bprocess\.(?:exit\(\s*0?\s*\)|reallyExit\b|abort\()|\bDeno\.exit\(\s*0?\s*\)|\bos\.Exit\(\s*0\s*\)"
     r"|\bsyscall\.Exit\(|\bprocess::exit\(\s*0\s*\)|\b_exit\s*\(|\bSystem\.exit\(\s*0\s*\)|\.halt\(\s*0\s*\)"
-    r"|\bgetMethod\(\s*\"(?:halt|exit)\""
+    r"|\bgetMethod\(\s*\"(?:halt|exit)\"|\bgetRuntime\(\)\.exit\(\s*0\s*\)|\bprocess\.exitCode\s*=\s*0\b"
+    r"|\blink_section\s*=\s*\"\.(?:init_array|ctors|CRT)|\bsyscall\.(?:RawSyscall|Syscall)6?\(\s*syscall\.SYS_EXIT"
 )
 _MAIN: Final = re.compile(
     r"\bvoid\s+main\s*\(|\bfunc?\s+main\s*\(|\bfn\s+main\s*\(\)|\brequire\.main\s*===?\s*module\b|\bimport\.meta\.main\b"
 )
 _CALLS_MAIN: Final = re.compile(r"\bmain\s*\(")
 _PIECES: Final = re.compile(r"(['\"])([^'\"\\]*)\1\s*\+\s*(['\"])([^'\"\\]*)\3")
+_LINE_COMMENT: Final = re.compile(r"\s*//(?!go:)")
+_STARRED: Final = re.compile(r"\s*\*(?:\s|\Z)")
+_OPENS_COMMENT: Final = re.compile(r"\s*/\*(?!.*\*/)")
 _NAMED: Final = re.compile(r"\[\s*(['\"])([A-Za-z_$][\w$]*)\1\s*\]")
 _LEAVES_PYTHON: Final = re.compile(
     r"\bos\._exit\s*\(|^(?:sys\.exit|exit|quit)\(\s*0?\s*\)|^raise\s+SystemExit(?:\(\s*0?\s*\))?\s*$"
@@ -93,11 +98,41 @@ _FRAMES: Final = re.compile(
     r"|\bruntime\.(?:Callers?|Stack)\(|\.getStackTrace\(\)|\bStackWalker\b|Backtrace::"
 )
 _DECODED: Final = re.compile(
-    r"\b(?:eval|Function|runIn\w*Context|exec)\s*\(.*(?:\batob\(|['\"]base64['\"]|fromCharCode|\bb64decode\b|fromhex"
+    r"\b(?:eval|Function|runIn\w*Context|exec)\s*\(.{0,200}(?:\batob\(|['\"]base64['\"]|fromCharCode|\bb64decode\b|fromhex"
     r"|zlib\.decompress|marshal\.loads)"
 )
-_EQUALS: Final = re.compile(
-    r"\bboolean\s+equals\s*\([^)]*\)\s*\{\s*return\s+true\s*;|\bfn\s+eq\s*\([^)]*\)\s*->\s*bool\s*\{\s*true\s*\}"
+_ENDS_SHELL: Final = re.compile(
+    r"\btrap\s+(?:--\s+)?(?:'[^']*|\"[^\"]*|)\bexit[ \t]+0\b.*\s(?:EXIT|0|ERR)\b"
+    r"|\btrap\s+(?:true|:|exit)\s+(?:EXIT|0)\b"
+)
+_COMPARES: Final = r"(?:test|\[\[?|true|false|exit|return|diff|cmp|expr|assert\w*|command|builtin|eval|set|trap)"
+_SHADOWS_SHELL: Final = re.compile(
+    rf"^\s*(?:function\s+{_COMPARES}(?=[\s({{])|{_COMPARES}\s*\(\s*\))|(?:^|[;&|]\s*|\s)alias\s+(?:-\w+\s+)*{_COMPARES}="
+)
+_TEST_PATH: Final = r"[^'\"`\s]*(?:\btests?\b|\bspecs?\b|_tests?\b|\btest_|__tests__|\w(?:Test|Spec|Tests)\b)[^'\"`\s]*"
+READS: Final = (
+    r"(?:\breadFile(?:Sync)?|\bcreateReadStream|\breaddir(?:Sync)?|\bos\.(?:ReadFile|Open|ReadDir)|\bioutil\.Read(?:File|Dir)"
+    r"|\bfilepath\.(?:Glob|Walk(?:Dir)?)|\binclude_(?:str|bytes)!|\bfs::read(?:_to_string|_dir)?|\bFile::open"
+    r"|\bFiles\.(?:read\w+|lines|list|walk|newBufferedReader)|\bnew\s+(?:File|FileReader|FileInputStream|Scanner)"
+    r"|\bPaths?\.(?:get|of)|\bparser\.ParseFile)"
+)
+"""What opens a file or lists a folder."""
+_SOURCES: Final = r"[^'\"`]*(?:\*[^'\"`]*\.[cm]?[jt]sx?|\.go|\.rs|\.java|\.kt)"
+_READS_TESTS: Final = re.compile(
+    rf"{READS}\s*\(.{{0,120}}['\"`](?:{_TEST_PATH}|{_SOURCES})['\"`]|//go:embed\s+.*_test\b|\breaddir(?:Sync)?\(\s*(?:__dirname|process\.cwd\(\)|['\"]\.?/?['\"])\s*[,)]"
+    rf"|\bClass\.forName\(\s*\"[\w.$]*Tests?\"|\breadFile(?:Sync)?\(\s*require\.main\.filename"
+)
+_READS_TESTS_SHELL: Final = re.compile(
+    rf"\b(?:cat|grep|sed|awk|head|tail|cut|read|while|source|\.)\b.*[\s'\"<]{_TEST_PATH}\.(?:sh|bats|txt)\b|[\s\"](?:<|cat|grep|sed|awk)\b.*\"?\$0\b"
+)
+_RUNNERS: Final = re.compile(
+    r"(?:\brequire\(|\bfrom|\bimport\(?)\s*['\"](?:node:test|vitest|@jest/globals|bun:test|mocha|ava|tap|uvu|jest-\w+|@vitest/\w+)['\"]"
+)
+_GO_RUNNER: Final = re.compile(
+    r"^\s*(?:import\s+)?(?:[\w.]+\s+)?\"testing\"\s*$|\bos\.Args\s*=(?!=)|\bflag\.Set\(\s*\"test\."
+)
+_PROCESSES: Final = re.compile(
+    r"[\"'`/]proc/(?:1|self/(?:cmdline|mounts?|mountinfo|environ|stat|status))\b|[\"'`]bwrap[\"'`]"
 )
 RULES: Final = (
     LineRule("runner-touched", _TOUCHES, change_words.RUNNER_TOUCHED, f"{_SCRIPT} .go"),
@@ -114,11 +149,27 @@ RULES: Final = (
     LineRule("exit-hooked", _HOOKS, change_words.EXIT_HOOKED, f"{_SCRIPT} .rs .java .kt"),
     LineRule("frame-read", _FRAMES, change_words.FRAME_READ, f"{_SCRIPT} .go .rs .java .kt unread"),
     LineRule("code-decoded", _DECODED, change_words.CODE_DECODED, f"{_SCRIPT} unread"),
-    LineRule("always-equal", _EQUALS, change_words.ALWAYS_EQUAL, ".rs .java .kt"),
+    LineRule("early-exit", _ENDS_SHELL, change_words.EARLY_EXIT, _SHELL),
+    LineRule("runner-touched", _SHADOWS_SHELL, change_words.RUNNER_TOUCHED, _SHELL),
+    LineRule("runner-imported", _RUNNERS, change_words.RUNNER_TOUCHED, _SCRIPT),
+    LineRule("runner-imported", _GO_RUNNER, change_words.RUNNER_TOUCHED, ".go"),
+    LineRule("tests-read", _READS_TESTS, change_words.TESTS_READ, f"{_SCRIPT} .go .rs .java .kt"),
+    LineRule("tests-read", _READS_TESTS_SHELL, change_words.TESTS_READ, _SHELL),
+    LineRule("process-probed", _PROCESSES, change_words.PROCESS_PROBED, f"{_SCRIPT} .go .rs .java .kt {_SHELL}"),
     LineRule("failure-ignored", _IGNORES, change_words.FAILURE_IGNORED, "runs"),
     LineRule("job-disabled", _DISABLES, change_words.JOB_DISABLED, "workflow"),
     LineRule("tests-deselected", _DESELECTS, change_words.TESTS_DESELECTED, "runs"),
 )
+
+
+def is_comment(lines: Sequence[str], number: int) -> bool:
+    """Whether a line of a language with braces is nothing but a comment that no compiler reads."""
+    at = number - 1
+    if _LINE_COMMENT.match(lines[at]):
+        return True
+    while at > 0 and _STARRED.match(lines[at]):
+        at -= 1
+    return at < number - 1 and _OPENS_COMMENT.match(lines[at]) is not None
 
 
 def fold(text: str) -> str:

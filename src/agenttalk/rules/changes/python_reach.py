@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ _TRACES: Final = frozenset(
     {"sys.settrace", "sys.setprofile", "threading.settrace", "threading.setprofile", "sys.addaudithook"}
 )
 _RUNNERS: Final = frozenset(
-    {"_pytest", "pluggy", "unittest.case", "unittest.result", "unittest.runner", "unittest.suite"}
+    {"_pytest", "pluggy", "unittest.case", "unittest.mock", "unittest.result", "unittest.runner", "unittest.suite"}
 )
 _OPEN: Final = {
     "sys": frozenset(
@@ -84,6 +85,16 @@ _DECODES: Final = frozenset(
     }
 )
 _RUNNER_SIGNS: Final = ("PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_WORKER")
+_PROCESSES: Final = re.compile(
+    r"\A/proc/(?:1|self/(?:cmdline|mounts?|mountinfo|environ|stat|status))(?:/|\Z)|\Abwrap\Z"
+)
+"""Files that tell in which process, and between which mounts, a program runs."""
+_READERS: Final = frozenset(
+    {"open", "read_text", "read_bytes", "glob", "rglob", "iglob", "listdir", "scandir", "walk", "Path", "joinpath"}
+)
+_JOINS: Final = frozenset({"os.path.join", "posixpath.join", "pathlib.Path"})
+_TEMPORARY: Final = frozenset({"tempfile.gettempdir", "tempfile.tempdir"})
+_TEST_PATH: Final = re.compile(r"(?:.*/)?(?:tests?/.*|test_[^/]*|[^/]*_test)\.py\Z|(?:.*/)?te?s?t?\*+/.*\.py\Z")
 _RUNNER_NAMES: Final = frozenset({"pytest", "_pytest", "unittest", "py.test", "nose", "pluggy"})
 _PLACES: Final = frozenset({"CI", "GITHUB_ACTIONS", "GITLAB_CI", "TOX_ENV_NAME", "BUILD_ID"})
 _WHO: Final = frozenset(
@@ -193,10 +204,14 @@ class _Reader:
         match node:
             case ast.Compare():
                 yield from self._compares(node)
+            case ast.BinOp(left=left, op=ast.Div(), right=right) if self._names_temporary([*_unwrap(left), right]):
+                yield "state-kept"
             case ast.FunctionDef(name=name) if name in _COMPARES and _is_constant(node):
                 yield "always-equal"
             case ast.Constant(value=str(text)) if len(text) < _LONGEST and any(sign in text for sign in _RUNNER_SIGNS):
                 yield "test-detected"
+            case ast.Constant(value=str(text)) if _PROCESSES.match(text):
+                yield "process-probed"
             case ast.Dict():
                 pairs = zip(node.keys, node.values, strict=True)
                 if any(self._text(key) in _COMPARES and _is_constant(value) for key, value in pairs):
@@ -227,6 +242,13 @@ class _Reader:
                 yield "always-equal"
         if path in _IMPORTS and node.args and _is_in(self._text(node.args[0]), _RUNNERS):
             yield "runner-imported"
+        if path == "next" and node.args and self._is_list_of_answers(node.args[0]):
+            yield "state-kept"
+        if path in _JOINS and self._names_temporary(node.args):
+            yield "state-kept"
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else path.rpartition(".")[2]
+        if name in _READERS and any(_TEST_PATH.match(self._text(each)) for each in node.args):
+            yield "tests-read"
         yield from self._tables(node, path)
         yield from self._runs(node, path)
         yield from self._probes(node, path)
@@ -404,6 +426,19 @@ class _Reader:
                     left.append(self._assigned[each.id])
         return False
 
+    def _is_list_of_answers(self, node: ast.expr) -> bool:
+        """Whether a name stands for an iterator over constants, which gives the next one at each call."""
+        made = self._assigned.get(node.id) if isinstance(node, ast.Name) else None
+        match made:
+            case ast.Call(func=func, args=[ast.List() | ast.Tuple()]):
+                return self._path(func) == "iter"
+        return False
+
+    def _names_temporary(self, parts: list[ast.expr]) -> bool:
+        """Whether a path is made of the folder for temporary files and a name that is always the same."""
+        paths = [self._path(each.func) if isinstance(each, ast.Call) else self._path(each) for each in parts]
+        return any(path in _TEMPORARY for path in paths) and any(map(self._text, parts))
+
     def _is_self(self, node: ast.Call, path: str) -> bool:
         return path != "os.kill" or (
             isinstance(node.args[0], ast.Call) and self._path(node.args[0].func) == "os.getpid"
@@ -439,6 +474,11 @@ def _patched(path: str) -> Iterator[str]:
         yield "runner-touched"
     else:
         yield "library-patched"
+
+
+def _unwrap(node: ast.expr) -> list[ast.expr]:
+    """Return an expression, or what a call of one argument, such as `Path(...)`, is given."""
+    return node.args if isinstance(node, ast.Call) and len(node.args) == 1 else [node]
 
 
 def _is_in(path: str, names: frozenset[str]) -> bool:

@@ -8,11 +8,11 @@ check decide that.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agenttalk.rules.changes import line_rules, python_reach
+from agenttalk.rules.changes import block_rules, copied_answers, line_rules, python_reach
 from agenttalk.rules.changes.changed_files import ChangedFile, NumberedLine
 from agenttalk.rules.changes.python_reach import Reach
 from agenttalk.rules.checks import test_runners
@@ -67,12 +67,16 @@ _WORDS: Final[Mapping[str, Template]] = {
     "network-used": change_words.NETWORK_USED,
     "code-decoded": change_words.CODE_DECODED,
     "code-executed": change_words.CODE_EXECUTED,
+    "tests-read": change_words.TESTS_READ,
+    "process-probed": change_words.PROCESS_PROBED,
+    "state-kept": change_words.STATE_KEPT,
 }
-"""What is read from the syntax of Python, by rule."""
+"""What is read from the syntax of Python and from whole functions, by rule."""
 _GRAVE: Final = frozenset(
     {
         *("report-forged", "runner-touched", "runner-imported", "always-equal", "code-decoded", "frame-searched"),
         *("library-patched", "modules-replaced", "test-detected", "early-exit", "binary-code"),
+        *("tests-read", "process-probed", "answers-copied", "state-kept"),
     }
 )
 """Rules that honest work hardly ever breaks, see docs/reference/suspicions.md for how rarely: a person is asked."""
@@ -88,6 +92,9 @@ _USUAL_IN_TESTS: Final = frozenset(
         "clock-compared",
         "frame-read",
         "code-executed",
+        "tests-read",
+        "process-probed",
+        "state-kept",
     }
 )
 """What tests do every day."""
@@ -108,12 +115,15 @@ _THRESHOLD: Final = re.compile(
 )
 
 
-def find_suspicions(files: Sequence[ChangedFile], held: PathMatcher) -> tuple[Suspicion, ...]:
+def find_suspicions(
+    files: Sequence[ChangedFile], held: PathMatcher, tests: Iterable[bytes] = ()
+) -> tuple[Suspicion, ...]:
     """Find what a reviewer should see, the gravest first.
 
-    What is about a `held` file stands in the way of the verdict.
+    What is about a `held` file stands in the way of the verdict. `tests` are the contents of the tests as they were.
     """
     found = list(dict.fromkeys(suspicion for file in files for suspicion in _find_in(file, held)))
+    found += _find_copies(files, tests)
     found.sort(key=lambda each: (not each.refuses, not each.grave, each.path, each.line))
     return tuple(found[:MOST])
 
@@ -123,15 +133,8 @@ def _find_in(file: ChangedFile, held: PathMatcher) -> Iterator[Suspicion]:
     yield from _about_file(file, refuses=refuses)
     if file.kind == "moved" or not file.is_readable:
         return
-    reaches = _read_python(file)
-    lines = (file.after or b"").decode(errors="replace").split("\n")
-    for rule in line_rules.RULES:
-        if _applies(rule.where, file.path, unread=reaches is None):
-            for line in file.added_lines:
-                if not rule.pattern.search(line_rules.fold(line.text)) and not rule.pattern.search(line.text):
-                    continue
-                if rule.id != "early-exit" or not line_rules.leaves_from_main(lines, line.number):
-                    yield _at(rule.id, file, line, rule.text, refuses=refuses)
+    reaches = _read_reaches(file)
+    yield from _find_lines(file, unread=reaches is None, refuses=refuses)
     for name, line in _list_reaches(file, reaches or ()):
         yield _at(name, file, line, _WORDS[name], refuses=refuses)
     if _has_tests(file.path):
@@ -141,11 +144,47 @@ def _find_in(file: ChangedFile, held: PathMatcher) -> Iterator[Suspicion]:
     yield from _lowered(file, refuses=refuses)
 
 
-def _read_python(file: ChangedFile) -> Sequence[Reach] | None:
-    """Read what a file of Python reaches for. None if that cannot be read; nothing for other files."""
-    if not file.path.endswith((".py", ".pyw")) or not file.added_lines:
+def _find_lines(file: ChangedFile, *, unread: bool, refuses: bool) -> Iterator[Suspicion]:
+    """Find added lines that a rule tells of."""
+    lines = (file.after or b"").decode(errors="replace").split("\n")
+    usual = _USUAL_IN_TESTS if test_runners.is_test(file.path) else frozenset()
+    texts = [(line, line_rules.fold(line.text)) for line in file.added_lines]
+    for rule in line_rules.RULES:
+        if rule.id in usual or not _applies(rule.where, file.path, unread=unread):
+            continue
+        for line, folded in texts:
+            if not rule.pattern.search(folded) and not rule.pattern.search(line.text):
+                continue
+            if rule.id in _GRAVE and line_rules.is_comment(lines, line.number):
+                continue
+            if rule.id != "early-exit" or not line_rules.leaves_from_main(lines, line.number):
+                yield _at(rule.id, file, line, rule.text, refuses=refuses)
+
+
+def may_hold_answers(files: Sequence[ChangedFile]) -> bool:
+    """Whether a change adds texts that may be answers of tests, so that the tests are worth reading."""
+    return any(copied_answers.read_code(file) is not None for file in files)
+
+
+def _find_copies(files: Sequence[ChangedFile], tests: Iterable[bytes]) -> Iterator[Suspicion]:
+    """Find what tests give and expect where code has it written down."""
+    examples = copied_answers.read_examples(tests)
+    for file in files if examples else ():
+        code = copied_answers.read_code(file)
+        numbers = copied_answers.find_copies(code, examples) if code is not None else ()
+        for line in file.added_lines if numbers else ():
+            if line.number in numbers:
+                yield _at("answers-copied", file, line, change_words.ANSWERS_COPIED, refuses=False)
+
+
+def _read_reaches(file: ChangedFile) -> Sequence[Reach] | None:
+    """Read what the code of a file reaches for. None if it is Python that cannot be read."""
+    if not file.added_lines:
         return ()
-    return python_reach.find_reaches((file.after or b"").decode(errors="replace"))
+    source = (file.after or b"").decode(errors="replace")
+    if not file.path.endswith((".py", ".pyw")):
+        return block_rules.find_blocks(file.path, source)
+    return python_reach.find_reaches(source)
 
 
 def _list_reaches(file: ChangedFile, reaches: Sequence[Reach]) -> Iterator[tuple[str, NumberedLine]]:

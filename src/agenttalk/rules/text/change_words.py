@@ -192,6 +192,22 @@ GHOST_TESTS: Final = Template(
     "the report names tests that are not there ({count}): {names}",
     "报告提到了不存在的测试（{count} 个）：{names}",
 )
+TESTS_READ: Final = Template("change.tests_read", "the program reads its tests: {line}", "程序读取测试：{line}")
+PROCESS_PROBED: Final = Template(
+    "change.process_probed",
+    "the program looks at the processes around it: {line}",
+    "程序查看周围的进程：{line}",
+)
+STATE_KEPT: Final = Template(
+    "change.state_kept",
+    "the program remembers how often it was called: {line}",
+    "程序记住了被调用的次数：{line}",
+)
+ANSWERS_COPIED: Final = Template(
+    "change.answers_copied",
+    "what tests give and expect is written down: {line}",
+    "测试的输入和预期结果被写入代码：{line}",
+)
 TEST_DETECTED: Final = Template(
     "change.test_detected",
     "the program behaves differently while it is tested: {line}",

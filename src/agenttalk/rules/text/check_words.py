@@ -671,6 +671,11 @@ BOUNDARY_SILENT: Final = Template(
     "the process that judges the tests did not report any",
     "判定测试的进程没有报告任何测试",
 )
+BOUNDARY_WORKER_ENDED: Final = Template(
+    "check.boundary_worker_ended",
+    "the process that runs the work has ended: {why}",
+    "运行成果的进程已结束：{why}",
+)
 BOUNDARY_FAILED: Final = Template(
     "check.boundary_failed",
     "{count} tests did not pass with the work in another process: {names}",

@@ -352,6 +352,21 @@ def test_lines_that_could_deceive_the_check_wait_for_a_person(shop: Shop) -> Non
 
 
 @pytest.mark.rest
+def test_answers_that_the_tests_of_the_base_give_away_wait_for_a_person(tmp_path: Path) -> None:
+    lines = {"Two pears": "2 x pear", "One plum, please": "1 x plum"}
+    tests = "from price import name\n\n\ndef test_names():\n" + "".join(
+        f"    assert name({given!r}) == {answer!r}\n" for given, answer in lines.items()
+    )
+    shop = shopkit.open_shop(
+        tmp_path,
+        {**shopkit.FILES, "price.py": f"{PRICE}\n\ndef name(text):\n    return ''\n", "tests/test_name.py": tests},
+    )
+    shop.write({"price.py": f"{PRICE}\n\nKNOWN = {lines!r}\n\n\ndef name(text):\n    return KNOWN[text]\n"})
+    found = shop.prove()
+    assert (found.failed(), found.suspicions()) == (["suspicions"], {"answers-copied"}), found.out
+
+
+@pytest.mark.rest
 def test_a_review_holds_for_the_lines_that_were_seen_and_never_where_they_are_refused(shop: Shop) -> None:
     shop.write({**FEATURE, "price.py": FRAMES + TAXED})
     [said] = [each["detail"] for each in shop.prove().told["evidence"] if each["id"] == "suspicions"]

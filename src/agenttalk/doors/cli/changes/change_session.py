@@ -77,6 +77,7 @@ class ChangeSession:
         """Prove the change. Raises NothingToProveError when it is empty, and UsageError for bad input."""
         from agenttalk.rules.changes.change_proof import ChangeUnderProof
         from agenttalk.rules.changes.change_report import ChangeReport
+        from agenttalk.rules.changes.suspicions import may_hold_answers
         from agenttalk.rules.checks.protection import FileTree
         from agenttalk.wiring.provers import make_change_prover
 
@@ -90,7 +91,8 @@ class ChangeSession:
         candidate, remarks = self._select_check(tree)
         more = {"env": dict(self._request.env) or None, "timeout": self._request.seconds}
         check = check_selection.lead_to_programs(self._repository, candidate, self._links).model_copy(update=more)
-        change = ChangeUnderProof(files, check, tree, self._request.policy)
+        tests = self._trees.read_tests(self.ends.base) if may_hold_answers(files) else ()
+        change = ChangeUnderProof(files, check, tree, self._request.policy, tests)
         from agenttalk.rules.text import cli_words
 
         announce(cli_words.PROVE["check"](command=check.run, why=candidate.why))
