@@ -36,6 +36,9 @@ _BUSY: Final = frozenset({408, 421, 425, 429})
 """Statuses below 500 that say nothing about the request."""
 
 
+_CHECKS: Final = "/api/worker/checks"
+
+
 class HttpEngineLink:
     """Speaks with an engine. Implements `EngineLink`."""
 
@@ -96,6 +99,15 @@ class HttpEngineLink:
         path, more = f"{_task(attempt)}{request.rest}?{query}", {"Idempotency-Key": request.key} if request.key else {}
         answer = await self._send(request.method, path, request.body, self._current_token(), _ANSWER, more)
         return RelayedAnswer(answer.status_code, answer.headers.get("content-type", ""), answer.content)
+
+    async def fetch_check_file(self, lease: str, sha256: str) -> bytes:
+        """Fetch a file of a check; see the port."""
+        return await self._ask("GET", f"{_CHECKS}/{quote(lease, safe='')}/files/{quote(sha256, safe='')}")
+
+    def check_remote(self, lease: str) -> tuple[str, str]:
+        """Return the address of the tree of a check, and its header; see the port."""
+        address = f"{self._server}{_CHECKS}/{quote(lease, safe='')}/tree.git"
+        return address, f"Authorization: Bearer {self._current_token()}"
 
     def git_remote(self, base: RepositoryBase) -> tuple[str, str]:
         """Return the address that git fetches from, and its header; see the port."""

@@ -108,6 +108,7 @@ class Code(StrEnum):
     CHECK_BROKEN = "CHECK_BROKEN"
     WORKER_MISSING = "WORKER_MISSING"
     CHECK_UNREPEATABLE = "CHECK_UNREPEATABLE"
+    VERIFIER_DISTRUSTED = "VERIFIER_DISTRUSTED"
 
     NAME_UNKNOWN = "NAME_UNKNOWN"
     FILE_UNREADABLE = "FILE_UNREADABLE"
@@ -272,6 +273,7 @@ MEANINGS: dict[Code, Meaning] = {
     Code.WORKER_MISSING: Meaning("No worker has taken a task for a long time."),
     Code.CHECK_BROKEN: Meaning("Something that was proven no longer holds."),
     Code.CHECK_UNREPEATABLE: Meaning("Something that was proven cannot be checked again.", retriable=True),
+    Code.VERIFIER_DISTRUSTED: Meaning("A verifier answered wrongly what the engine knew, or signed for another."),
     Code.NAME_UNKNOWN: Meaning("Nothing has this name."),
     Code.FILE_UNREADABLE: Meaning("A file is missing or cannot be read.", retriable=True),
     Code.FILE_UNWRITABLE: Meaning("A file cannot be written.", retriable=True),

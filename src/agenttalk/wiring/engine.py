@@ -25,6 +25,7 @@ from agenttalk.doors.api.server import ServerAddresses
 from agenttalk.engine.core import access
 from agenttalk.engine.core.attempt_paths import EngineAddress
 from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.fleet.check_leases import CheckLeases
 from agenttalk.engine.operation.engine import Engine, EngineOptions
 from agenttalk.engine.operation.service import EngineTools
 from agenttalk.engine.operation.sessions import FIRST_LINK
@@ -36,6 +37,7 @@ from agenttalk.wiring import forge_sources, telemetry
 from agenttalk.wiring.forges import connect_forges
 from agenttalk.wiring.garbage_collection import GarbageCollector
 from agenttalk.wiring.http_door import engine_api
+from agenttalk.wiring.machine import measure_start
 from agenttalk.wiring.notices import make_notifier
 from agenttalk.wiring.provers import make_prover
 from agenttalk.wiring.reload import SettingsReloader
@@ -158,6 +160,8 @@ async def _assemble(
     """Make the engine as the settings want it. It does not run yet."""
     processes = LocalProcesses()
     driver = ScriptDriver(processes)
+    checks = CheckLeases(deps, measure_start())
+    forge = forge_sources.build_read_back(settings, forges).check
     return Engine(
         deps,
         driver,
@@ -167,7 +171,7 @@ async def _assemble(
         profile=settings.profile_of,
         environ=os.environ,
         performers=performers,
-        prover=make_prover(root, deps, driver, settings.checks, forge_sources.build_read_back(settings, forges).check),
+        prover=make_prover(root, deps, driver, settings.checks, forge, checks),
         toolchain=toolchain,
         options=EngineOptions(
             notifications=make_notifier(root, deps, settings),
@@ -180,6 +184,7 @@ async def _assemble(
                 commits=deps.stores.commits if isinstance(deps.stores, RootStores) else dict,
             ),
             is_alone=alone,
+            checks=checks,
         ),
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import hashlib
 import logging
 import os
 import platform
@@ -38,13 +37,14 @@ from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.contracts.worker import PROTOCOL, Enrolled, Enrolment, WorkerFacts
 from agenttalk.doors.api.relay import AttemptRelay, RelayedAttempt
 from agenttalk.engine.agents.registry import make_performers
+from agenttalk.engine.fleet.check_process import CheckProcess
 from agenttalk.engine.fleet.worker_process import WorkerProcess
 from agenttalk.rules.agents import cli_table
 from agenttalk.rules.agents.cli_table import CodingAgent
 from agenttalk.rules.core.tokens import TokenSubject
 from agenttalk.wiring.http_door import relay_api
-from agenttalk.wiring.machine import SystemClock
-from agenttalk.wiring.provers import make_check_runner
+from agenttalk.wiring.machine import SystemClock, measure_start
+from agenttalk.wiring.provers import make_check_runner, make_verifier_machine
 from agenttalk.wiring.root import open_root
 
 LOG = logging.getLogger(__name__)
@@ -71,6 +71,8 @@ class WorkerOptions:
     """The token of its invitation, for the first start."""
     name: str = ""
     slots: int = 1
+    machine: str = ""
+    """The name of its machine, if its operator says that it is one of its own."""
     once: bool = False
     """Whether it ends after its first attempts."""
 
@@ -95,11 +97,13 @@ async def run_worker(options: WorkerOptions, tell: Callable[[Enrolled], None]) -
             relay_api(root, AttemptRelay(link, partial(_find_attempt, workers))) as api,
         ):
             performers = make_performers(deps, driver, lambda: api, dict(os.environ))
-            facts = await asyncio.to_thread(measure_facts, sorted(performers))
+            facts = await asyncio.to_thread(measure_facts, sorted(performers), options.machine)
             own = await _enrol(options, key, link, facts)
             link.identify(own.worker)
             tell(own)
             trees = WorkerTrees(root, deps.clock, make_check_runner(root, deps, driver).make_recipe)
+            machine = make_verifier_machine(root, deps, driver)
+            is_verifier = own.role == "verifier"
             worker = WorkerProcess(
                 deps,
                 performers,
@@ -110,6 +114,7 @@ async def run_worker(options: WorkerOptions, tell: Callable[[Enrolled], None]) -
                 facts,
                 slots=options.slots,
                 monotonic=read_boot_clock,
+                checks=CheckProcess(own.worker, machine, link, facts, key.sign) if is_verifier else None,
             )
             workers.append(worker)
             try:
@@ -117,6 +122,7 @@ async def run_worker(options: WorkerOptions, tell: Callable[[Enrolled], None]) -
                     await _run_until_signal(worker)
             finally:
                 await trees.close()
+                await machine.close()
 
 
 @contextmanager
@@ -161,8 +167,9 @@ def read_boot_clock() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def measure_facts(drivers: list[str]) -> WorkerFacts:
-    """Measure what works on this machine."""
+def measure_facts(drivers: list[str], machine: str = "") -> WorkerFacts:
+    """Measure what works on this machine, which its operator may have given a name."""
+    own = measure_start(machine)
     sandboxes: list[Tier] = []
     if not landlock.describe_problem():
         sandboxes.append("landlock")
@@ -172,7 +179,8 @@ def measure_facts(drivers: list[str]) -> WorkerFacts:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1024 * 1024)
     return WorkerFacts(
         version=version("agenttalk"),
-        machine=_hash_machine(),
+        machine=own.machine,
+        start=own.start,
         system=f"{platform.system()} {platform.machine()}",
         cores=os.cpu_count() or 1,
         memory_mib=memory,
@@ -202,14 +210,6 @@ def _read_version(agent: CodingAgent) -> str:
         return ""
     lines = done.stdout.decode("utf-8", "replace").split("\n")
     return "".join(char for char in lines[0] if char.isprintable()).strip()[:_SHOWN] or "?"
-
-
-def _hash_machine() -> str:
-    """Return a name of this machine that stays the same and gives nothing away."""
-    for path in (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id")):
-        if path.exists() and (found := path.read_bytes().strip()):
-            return hashlib.sha256(b"agenttalk worker\n" + found).hexdigest()[:16]
-    return hashlib.sha256(platform.node().encode()).hexdigest()[:16]
 
 
 @asynccontextmanager

@@ -63,6 +63,7 @@ def next_commit(repo: Path) -> str:
     return git(repo, "rev-parse", "HEAD")
 
 
+@pytest.mark.rest_but("swap_files", "forget_times", "hide_change", "link_file")
 @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda each: each.__name__)
 def test_nothing_that_a_check_left_reaches_the_next(
     repo: Path, space: PlanWorkspace, hostile: Callable[[Path], object]
@@ -121,6 +122,7 @@ PLANTED = (
 )
 
 
+@pytest.mark.rest_but("grow_file", "swap_link")
 @pytest.mark.parametrize("plant", PLANTED)
 def test_a_pristine_tree_that_a_program_without_a_sandbox_changed_is_not_used_again(
     repo: Path, space: PlanWorkspace, plant: Callable[[Path], object]

@@ -31,6 +31,7 @@ from agenttalk.doors.api.roles import (
 from agenttalk.doors.api.route import Method, RouteSpec
 from agenttalk.doors.api.routes import (
     agents,
+    checks,
     events,
     ledger,
     mail,
@@ -875,6 +876,34 @@ AGENT_ROUTES: Final = (
         body=SyncRequest,
         answer=SyncAnswer,
         repeatable=True,
+    ),
+    RouteSpec(
+        method="GET",
+        path="/api/worker/checks/{id}/files/{sha256}",
+        summary="Fetch a file of a check, as its verifier.",
+        roles=FLEET,
+        handler=checks.get_file,
+        media="application/octet-stream",
+    ),
+    RouteSpec(
+        method="GET",
+        path="/api/worker/checks/{id}/tree.git/info/refs",
+        summary="Show git the tree of a check, the one ref that can be fetched.",
+        roles=FLEET,
+        handler=checks.get_refs,
+        media="application/x-git-upload-pack-advertisement",
+        filters=("service",),
+        basic=True,
+    ),
+    RouteSpec(
+        method="POST",
+        path="/api/worker/checks/{id}/tree.git/git-upload-pack",
+        summary="Fetch the tree of a check; git sends this.",
+        roles=FLEET,
+        handler=checks.upload_pack,
+        media="application/x-git-upload-pack-result",
+        repeatable=True,
+        basic=True,
     ),
     RouteSpec(
         method="GET",

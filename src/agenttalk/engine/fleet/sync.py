@@ -20,11 +20,13 @@ from agenttalk.contracts.worker import (
     AttemptName,
     AttemptReport,
     DesiredAttempt,
+    DesiredCheck,
     JobInput,
     RepositoryBase,
     SyncAnswer,
     SyncRequest,
     WorkerJob,
+    WorkerRole,
     WorkerState,
 )
 from agenttalk.engine.agents.offers import AttemptOffer
@@ -34,6 +36,7 @@ from agenttalk.engine.core import access
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.engine.fleet.check_leases import CheckLeases
 from agenttalk.engine.fleet.worker_logs import WorkerLogs
 from agenttalk.engine.fleet.workers import (
     Workers,
@@ -47,7 +50,7 @@ from agenttalk.ports.statements.fleet import WorkerRow
 from agenttalk.rules.agents.progress_notes import Note
 from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.core.tokens import TokenSubject
-from agenttalk.rules.fleet.assignment import WorkerNeeds, needs_of, pick_offers
+from agenttalk.rules.fleet.assignment import WorkerNeeds, WorkerStanding, needs_of, pick_offers
 from agenttalk.rules.fleet.liveness import LeaseTiming, Liveness, WorkerContact
 from agenttalk.rules.proof.performance import Performance
 from agenttalk.rules.text import task_words
@@ -69,6 +72,7 @@ class WorkerView(TypedDict):
     id: str
     name: str
     pool: str
+    role: WorkerRole
     labels: list[str]
     state: WorkerState
     reason: str
@@ -141,8 +145,15 @@ class FleetAgents:
 class WorkerSync:
     """Answers workers."""
 
-    def __init__(self, deps: Deps, agents: RemoteAgents, report: Callable[[TaskName, Note, Caller], object]) -> None:
-        """`report` takes what an attempt tells of itself."""
+    def __init__(
+        self,
+        deps: Deps,
+        agents: RemoteAgents,
+        report: Callable[[TaskName, Note, Caller], object],
+        checks: CheckLeases | None = None,
+    ) -> None:
+        """`report` takes what an attempt tells of itself. Without `checks` verifiers have nothing to do."""
+        self.checks = checks
         self._deps = deps
         self._agents = agents
         self._report = report
@@ -164,22 +175,33 @@ class WorkerSync:
             await self.workers.keep_facts(row, request.facts)
             row = await self._find(worker)
         loop, turn = asyncio.get_running_loop(), _Turn()
-        wait = min(request.wait_seconds, LONGEST_WAIT, self._timing.renew if request.attempts else LONGEST_WAIT)
+        busy = bool(request.attempts or request.checks)
+        wait = min(request.wait_seconds, LONGEST_WAIT, self._timing.renew if busy else LONGEST_WAIT)
         deadline = loop.time() + wait
         self._hear(worker, request)
         for report in request.attempts:
             await self._take_report(row, report, turn)
+        if self.checks is not None:
+            await self.checks.take_reports(row, request.checks)
+            row = await self._find(worker)
         with self._hanging(worker):
             while True:
-                news = self._agents.offers.news
+                news = self._find_news(row)
                 answer = await self._answer(row, request, turn)
                 left = deadline - loop.time()
                 if left <= 0 or turn.acknowledged or answer.offers or any(map(_is_news, answer.desired)):
+                    return answer
+                if {each.lease for each in answer.checks} != {each.lease for each in request.checks}:
                     return answer
                 with suppress(TimeoutError):
                     async with asyncio.timeout(min(left, self._find_recheck(request))):
                         await news.wait()
                 row = await self._find(worker)
+
+    def _find_news(self, row: WorkerRow) -> asyncio.Event:
+        if row.role == "verifier" and self.checks is not None:
+            return self.checks.news
+        return self._agents.offers.news
 
     def _find_recheck(self, request: SyncRequest) -> float:
         """Return the seconds after which the answer may be another without news.
@@ -199,7 +221,7 @@ class WorkerSync:
 
     def _hear(self, worker: str, request: SyncRequest) -> None:
         before, now = self._contacts.get(worker), asyncio.get_running_loop().time()
-        busy = sum(1 for each in request.attempts if each.phase not in {"ended", "gone"})
+        busy = sum(1 for each in request.attempts if each.phase not in {"ended", "gone"}) + len(request.checks)
         hanging = before.hanging if before is not None else 0
         self._contacts[worker] = WorkerContact(now, hanging, request.slots, busy, request.draining)
         self._reports[worker] = request.attempts
@@ -218,6 +240,9 @@ class WorkerSync:
         """Take what a worker tells of an attempt: that it accepts it, how far it is, its result, or its loss."""
         offer = self._agents.offers.find_for_worker(_task(report), report.epoch)
         if offer is not None and report.phase == "accepted" and offer.offered_to == row.id:
+            place = await self.workers.keep_place(row, offer.job.agent_id)
+            if self.checks is not None:
+                self.checks.avoid(offer.job.agent_id, place)
             await self._agents.accept(offer, row.id)
         if offer is not None and offer.worker == row.id:
             offer.hear()
@@ -251,8 +276,27 @@ class WorkerSync:
             state=row.state,
             offers=tuple(await self._offer(row, request)),
             desired=tuple(desired),
+            checks=tuple(await self._decide_checks(row, request)),
             acknowledged=tuple(turn.acknowledged),
         )
+
+    async def _decide_checks(self, row: WorkerRow, request: SyncRequest) -> list[DesiredCheck]:
+        """Decide which checks a verifier makes."""
+        if row.role != "verifier" or self.checks is None:
+            return []
+        standing = judge_standing(self._deps, row, await self.workers.list_paused_pools())
+        return await self.checks.decide(row, replace(standing, free=request.slots), request.checks)
+
+    async def explain_check(self, plan_id: str, task_id: str) -> str:
+        """Say why a task waits for a verifier; empty if it does not."""
+        if self.checks is None:
+            return ""
+        paused = await self.workers.list_paused_pools()
+
+        def stand(row: WorkerRow) -> WorkerStanding:
+            return judge_standing(self._deps, row, paused)
+
+        return await self.checks.explain(plan_id, task_id, stand)
 
     async def _decide(self, row: WorkerRow, report: AttemptReport) -> DesiredAttempt:
         """Decide what a worker does with an attempt that it has."""
@@ -327,6 +371,7 @@ class WorkerSync:
                     "id": row.id,
                     "name": row.name,
                     "pool": row.pool,
+                    "role": row.role,
                     "labels": sorted(standing.labels),
                     "state": standing.state,
                     "reason": row.reason,
@@ -358,6 +403,8 @@ class WorkerSync:
     def wake(self) -> None:
         """Make the answers that wait anew: the state of a worker or a pool was changed."""
         self._agents.offers.wake()
+        if self.checks is not None:
+            self.checks.wake()
 
 
 def _describe_base(address: RemoteRepositoryAddress, onto: str, prepare: str) -> RepositoryBase:

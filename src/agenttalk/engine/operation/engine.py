@@ -34,6 +34,7 @@ from agenttalk.engine.core.loops import (
 )
 from agenttalk.engine.core.profiles import ProfileOverlay
 from agenttalk.engine.core.slots import Slots
+from agenttalk.engine.fleet.check_leases import CheckLeases
 from agenttalk.engine.fleet.sync import FleetAgents
 from agenttalk.engine.inbox.supervisor import HeartbeatSupervisor
 from agenttalk.engine.mail import board as mail_board
@@ -77,6 +78,8 @@ class EngineOptions:
     make_scheduler: SchedulerFactory | None = None
     reload: SettingsReload | None = None
     tools: EngineTools = NO_TOOLS
+    checks: CheckLeases | None = None
+    """Gives checks to verifiers."""
     is_alone: bool = False
     """Whether it runs a single plan. Then it leaves plans that others began as they are, because it ends with its own
     plan and would end their turns, too. It shows schedules and begins none."""
@@ -157,7 +160,7 @@ class Engine:
             tracing=options.tracing,
             reload=partial(reload, self) if reload else None,
         )
-        self.service = self._make_service(elsewhere, day_cost_usd, tools)
+        self.service = self._make_service(elsewhere, day_cost_usd, tools, options.checks)
 
     def _connected(self, toolchain: ForgeConnections) -> ForgeLoops:
         return ForgeLoops(
@@ -169,12 +172,15 @@ class Engine:
             heard=self.dispatcher.wake_forge_waiters,
         )
 
-    def _make_service(self, elsewhere: RemoteAgents, day_cost_usd: float | None, tools: EngineTools) -> Service:
+    def _make_service(
+        self, elsewhere: RemoteAgents, day_cost_usd: float | None, tools: EngineTools, checks: CheckLeases | None
+    ) -> Service:
         return Service(
             self._deps,
             post=self.post,
             dispatcher=self.dispatcher,
             elsewhere=elsewhere,
+            checks=checks,
             passes=RequestedPasses(
                 self._router,
                 self._monitor,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -32,7 +32,15 @@ NO_FILES: Final[Mapping[str, bytes]] = MappingProxyType({})
 class PlanService:
     """The actions of doors on plans. Where no dispatcher runs, plans can only be read."""
 
-    def __init__(self, deps: Deps, dispatcher: Dispatcher | None, passes: Passes) -> None:
+    def __init__(
+        self,
+        deps: Deps,
+        dispatcher: Dispatcher | None,
+        passes: Passes,
+        explain_check: Callable[[str, str], Awaitable[str]] | None = None,
+    ) -> None:
+        """`explain_check` says why a task waits for a verifier; empty if it does not."""
+        self._explain_check = explain_check
         self._deps = deps
         self._dispatcher = dispatcher
         self._passes = passes
@@ -95,7 +103,9 @@ class PlanService:
 
     async def explain(self, plan_id: str, task_id: str) -> TaskExplanation:
         """Explain the state of a task."""
-        return await explain.explain_task(self._deps, plan_id, task_id, await self.find_stale_tasks(plan_id))
+        told = await explain.explain_task(self._deps, plan_id, task_id, await self.find_stale_tasks(plan_id))
+        waits = await self._explain_check(plan_id, task_id) if self._explain_check is not None else ""
+        return {**told, "moves_on": waits} if waits else told
 
     async def find_stale_tasks(self, plan_id: str) -> frozenset[str]:
         """Return the tasks of an ended plan that are stale because its branch has moved, and are not stored as such.

@@ -16,6 +16,7 @@ from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.idempotency import IdempotencyKeys
 from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.engine.fleet.check_leases import CheckLeases
 from agenttalk.engine.fleet.sync import WorkerSync
 from agenttalk.engine.mail.board import MailBoard
 from agenttalk.engine.operation.day_budget import DayBudget
@@ -75,6 +76,7 @@ class Service:
         reconciler: Reconciler | None = None,
         post: MailBoard | None = None,
         elsewhere: RemoteAgents | None = None,
+        checks: CheckLeases | None = None,
         day_cost_usd: float | None = None,
         tools: EngineTools = NO_TOOLS,
         is_ready: Callable[[], bool] = lambda: False,
@@ -88,7 +90,9 @@ class Service:
         """Reads the forges, if one can be read."""
         self.tools = tools
         self.passes = Passes(passes or {})
-        self.plans = PlanService(deps, dispatcher, self.passes)
+        self._fleet = WorkerSync(deps, elsewhere, self.report_progress, checks) if elsewhere is not None else None
+        explain_check = self._fleet.explain_check if self._fleet is not None else None
+        self.plans = PlanService(deps, dispatcher, self.passes, explain_check)
         answered = dispatcher.nudge if dispatcher is not None else lambda: None
         self.messages = MessageService(deps, nudge, answered, turn or asyncio.Lock())
         self.day = DayBudget(deps, dispatcher, day_cost_usd)
@@ -100,7 +104,6 @@ class Service:
         """Sends news to followers."""
         self._dispatcher = dispatcher
         self._elsewhere = elsewhere
-        self._fleet = WorkerSync(deps, elsewhere, self.report_progress) if elsewhere is not None else None
         self._is_ready = is_ready
 
     @property

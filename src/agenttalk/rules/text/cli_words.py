@@ -179,6 +179,10 @@ EXPLAIN: Final = make_table(
         ),
         "merged": ("merged as {commit}", "已合并为 {commit}"),
         "seen": ("as seen at {at} for {whom}", "{at} 以 {whom} 的身份看到"),
+        "sealed": (
+            "made by the verifier {name} on the machine {machine} ({tier}), signed with the key {key}",
+            "由验证机 {name} 在机器 {machine}（{tier}）上检查，用密钥 {key} 签名",
+        ),
         "not_engine": (
             "the engine does not run this plan: it knows only its messages",
             "引擎未运行此计划：只知道它的消息",

@@ -283,6 +283,7 @@ REFUSALS: Final = make_table(
             "WORKER_MISSING": "长时间没有工作机领取某个任务。",
             "CHECK_BROKEN": "曾被证明的内容已不成立。",
             "CHECK_UNREPEATABLE": "曾被证明的内容无法再次检查。",
+            "VERIFIER_DISTRUSTED": "一台验证机答错了引擎已知答案的检查，或冒用了他人的签名。",
             "NAME_UNKNOWN": "没有这个名称的对象。",
             "FILE_UNWRITABLE": "文件无法写入。",
             "ACTIVE_DAG_REF_MISMATCH": "active_dag_ref.json 与 task_dag.json 不一致。",

@@ -47,6 +47,23 @@ WORKER_FAILS: Final = Template(
     "it failed {count:,} times in a row by itself; repair it, then 'agenttalk worker resume'",
     "它自身连续失败 {count:,} 次；请先修复，再运行 'agenttalk worker resume'",
 )
+VERIFIER_FORGES: Final = Template(
+    "turn.verifier_forges",
+    "it sent a result whose signature or machine is not its own; enrol it anew if that was a mistake",
+    "它发来的结果，其签名或机器与它不符；如属误会，请重新登记",
+)
+VERIFIER_LIES: Final = Template(
+    "turn.verifier_lies",
+    "it answered wrongly what the engine knew ({found}): it lies, or checks do not run there; repair it, "
+    "then 'agenttalk worker resume'",
+    "对引擎已知答案的检查，它给出了错误结果（{found}）：它在说谎，或检查在那里无法运行；请先修复，"
+    "再运行 'agenttalk worker resume'",
+)
+EVIDENCE_DISTRUSTED: Final = Template(
+    "turn.evidence_distrusted",
+    "the verifier {worker} is not trusted any more ({why}); what it checked since it was last tried is stale: {tasks}",
+    "不再信任验证机 {worker}（{why}）；自上次检验以来它检查过的内容已过期：{tasks}",
+)
 NO_REPOSITORY: Final = Template(
     "turn.no_repository",
     "this engine serves no repository to a remote agent; have it make outputs",

@@ -236,6 +236,16 @@ def _tell_check(out: CommandOutput, check: dict[str, Any]) -> None:
     notes += [out.text(f"remark.{_SOURCES[source]}")] if (source := check.get("source")) in _SOURCES else []
     if check.get("seen_at"):
         notes.append(out.text("explain.seen", at=check["seen_at"], whom=check["seen_for"]))
+    notes += [
+        out.text(
+            "explain.sealed",
+            name=each["name"],
+            machine=each["machine"],
+            tier=each["sandbox"],
+            key=each["public_key"][:12],
+        )
+        for each in check.get("seals") or ()
+    ]
     notes += [f"{picture['name']}.png {picture['sha256']}" for picture in check.get("pictures") or ()]
     detail = f": {sanitize(check['detail'][:160])}" if check.get("detail") else ""
     out.say(f"    {mark} {sanitize(check['id'])} ({sanitize(out.join(notes))}){detail}")
