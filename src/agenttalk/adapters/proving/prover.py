@@ -143,6 +143,7 @@ class WorkspaceProver:
                 previous=await inputs.previous_of(space, job),
                 protected=inputs.boundary_of(promise, held),
                 prepared=prepared,
+                shared=prepared is None and bool(inputs.checks_of(promise)) and await self._checks.shares_trees(),
             )
         )
         try:  # the agent waits for both: they go on side by side

@@ -54,11 +54,12 @@ from agenttalk.engine.core.access import Token
 from agenttalk.engine.core.task_comments import ContributionReceipt, TaskCommentPage
 from agenttalk.engine.inbox.tick_report import TickReport
 from agenttalk.engine.mail.letters import SentLetter
-from agenttalk.engine.messages.dead_letters import ReplayedDeadLetter
+from agenttalk.engine.messages.dead_letters import DeadLetterContent, ReplayedDeadLetter
 from agenttalk.engine.messages.router import RouterReport
 from agenttalk.engine.messages.sent_commands import SentCommandReceipt
 from agenttalk.engine.operation.monitor import MonitorReport
 from agenttalk.engine.operation.schedules import ScheduleChange, ScheduleView
+from agenttalk.engine.operation.service import CollectionReport, ProgressReceipt, ReloadReport
 from agenttalk.engine.people.agent_questions import AnsweredQuestion, QuestionReceipt
 from agenttalk.engine.people.questions import QuestionView
 from agenttalk.engine.plans.releases import ReleaseView
@@ -169,7 +170,7 @@ ATTEMPT_ROUTES: Final = (
         roles=ATTEMPTS,
         task_handler=tasks.report_progress,
         body=bodies.ProgressBody,
-        answer=answers.ProgressAnswer,
+        answer=ProgressReceipt,
     ),
     RouteSpec(
         method="GET",
@@ -754,7 +755,7 @@ MESSAGE_ROUTES: Final = (
         summary="Show a dead letter with its original.",
         roles=READERS,
         handler=people.deadletter,
-        answer=answers.DeadLetterAnswer,
+        answer=DeadLetterContent,
     ),
     RouteSpec(
         method="POST",
@@ -1091,7 +1092,7 @@ ENGINE_ROUTES: Final = (
         roles=OPERATOR,
         handler=operator.gc,
         body=bodies.GcBody,
-        answer=answers.CollectionAnswer,
+        answer=CollectionReport,
     ),
     RouteSpec(
         method="POST",
@@ -1100,7 +1101,7 @@ ENGINE_ROUTES: Final = (
         roles=OPERATOR,
         handler=metrics.reload_settings,
         body=bodies.ReloadBody,
-        answer=answers.ReloadAnswer,
+        answer=ReloadReport,
         repeatable=True,
     ),
 )
