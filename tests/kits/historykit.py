@@ -189,6 +189,10 @@ FROM numbers WHERE value < {plans} * {tasks};
 INSERT INTO tips (board, plan_id, commit_id)
 SELECT '{board}', 'old_' || value, 'commit' FROM numbers WHERE value < {plans};
 
+INSERT INTO tip_packs (board, plan_id, commit_id, onto, pack, attempt_key, made)
+SELECT '{board}', 'old_' || (value / {tasks}), 'commit_' || value, '', '', '', ''
+FROM numbers WHERE value < {plans} * {tasks};
+
 INSERT INTO branches (board, plan_id, head)
 SELECT '{board}', 'old_' || value, 'head' FROM numbers WHERE value < {plans};
 
@@ -236,6 +240,16 @@ SELECT value + 1, 'work', 'forge', 'delivery-' || value, 'push', {blob}, {blob},
 WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
 INSERT INTO workers (id, name, pool, labels, public_key, facts, state, at)
 SELECT 'w' || value, 'one', 'far', '[]', 'key', {blob}, 'removed', '2026' FROM upto;
+
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
+INSERT INTO machine_agents (agent_id, machine, start, at) SELECT 'agent-' || value, 'm', 's', '2026' FROM upto;
+
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
+INSERT INTO verifications (lease, worker, board, plan_id, task_id, check_id, key, at)
+SELECT 'lease-' || value, 'w' || value, 'default', 'p', 't', 'c', '', '2026' FROM upto;
+
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
+INSERT INTO worker_pools (pool, paused) SELECT 'pool-' || value, 0 FROM upto;
 
 WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
 INSERT INTO worker_invitations (hash, pool, labels, at, expires_at)

@@ -207,6 +207,7 @@ def test_tests_that_must_turn_green_are_judged_so_if_their_source_allows_it(boxe
     assert judge(boxed, LIE, boundary="auto", facts=known).reason == "boundary"
 
 
+@pytest.mark.rest
 def test_the_program_pytest_finds_the_work_at_the_top_of_the_repository(boxed: Bench) -> None:
     """It puts the folder of a test on the path only while it collects, long after the worker was first asked."""
     put(boxed, {"test_calc.py": ADDS, "calc.py": "def add(a, b): return 0\n"})

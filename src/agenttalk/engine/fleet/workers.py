@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any, Final
@@ -10,28 +11,43 @@ from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import format_instant
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.contracts.worker import PROTOCOL, Enrolled, Enrolment, Invitation, WorkerFacts, WorkerState
+from agenttalk.contracts.worker import (
+    PROTOCOL,
+    Enrolled,
+    Enrolment,
+    Invitation,
+    WorkerFacts,
+    WorkerRole,
+    WorkerState,
+)
+from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.core.deps import Deps
+from agenttalk.ports.agents import Job
 from agenttalk.ports.statements.fleet import (
     ADD_INVITATION,
+    ADD_MACHINE_AGENT,
+    ADD_POOL,
     ADD_WORKER,
     DROP_INVITATIONS,
+    MACHINES_OF_AGENT,
     PAUSE_POOL,
     PAUSED_POOLS,
+    POOL_ROLE,
     SET_WORKER_FACTS,
     SET_WORKER_STATE,
     TAKE_INVITATION,
     WORKER,
     WORKERS,
+    MachineRow,
     WorkerRow,
 )
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.task_states import TurnEnding
 from agenttalk.rules.core.tokens import token_hash
 from agenttalk.rules.core.worker_tokens import worker_id
-from agenttalk.rules.fleet.assignment import WorkerStanding, find_near_matches, needs_of
-from agenttalk.rules.fleet.liveness import Liveness
+from agenttalk.rules.fleet.assignment import MachineStart, WorkerStanding, find_near_matches, needs_of
+from agenttalk.rules.fleet.liveness import LeaseTiming, Liveness, judge_contact
 from agenttalk.rules.fleet.quarantine import count_failures, is_quarantined
 from agenttalk.rules.fleet.waiting import explain_wait
 from agenttalk.rules.text import turn_words
@@ -47,17 +63,28 @@ class Workers:
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
 
-    async def invite(self, token: str, pool: str, labels: Sequence[str], *, by: str) -> Invitation:
-        """Accept a token with which one worker can enrol in a pool."""
+    async def invite(
+        self, token: str, pool: str, labels: Sequence[str], *, by: str, role: WorkerRole = "agents"
+    ) -> Invitation:
+        """Accept a token with which one worker can enrol in a pool.
+
+        Raises UsageError when the workers of the pool have another role.
+        """
         system, now = await self._deps.stores.board(SYSTEM), self._deps.now()
         at, until = format_instant(now), format_instant(now + INVITED_FOR)
-        made = Invitation(id=token_hash(token)[:_SHOWN], pool=pool, labels=tuple(labels), expires_at=until)
+        made = Invitation(id=token_hash(token)[:_SHOWN], pool=pool, labels=tuple(labels), role=role, expires_at=until)
 
         def work(tx: Tx) -> None:
             tx.run(DROP_INVITATIONS, at=at)
+            tx.run(ADD_POOL, pool=pool, role=role)
+            [known] = tx.run(POOL_ROLE, pool=pool)
+            if known.role != role:
+                hint = "take another pool: agents and those who check their work are kept apart"
+                raise UsageError(Code.OPTION_INVALID, f"the pool {pool!r} has the role {known.role!r}", hint=hint)
             told = wire.to_text(list(labels))
-            tx.run(ADD_INVITATION, hash=token_hash(token), pool=pool, labels=told, at=at, expires_at=until)
-            tx.record("worker.invited", f"pools/{pool}", {"invitation": made.id, "labels": list(labels), "by": by})
+            tx.run(ADD_INVITATION, hash=token_hash(token), pool=pool, labels=told, role=role, at=at, expires_at=until)
+            about = {"invitation": made.id, "labels": list(labels), "role": role, "by": by}
+            tx.record("worker.invited", f"pools/{pool}", about)
 
         await system.transact(work)
         return made
@@ -77,11 +104,12 @@ class Workers:
             if not rows:
                 hint = "make a new one with 'agenttalk worker invite'"
                 raise UsageError(Code.TOKEN_REFUSED, "this invitation is used, too old or unknown", hint=hint)
-            pool, labels = rows[0].pool, rows[0].labels
+            pool, labels, role = rows[0]
             if not tx.run(WORKER, id=own):
-                tx.run(ADD_WORKER, **about, pool=pool, labels=labels, facts=wire.write(enrolment.facts.as_json()))
-                tx.record("worker.enrolled", f"workers/{own}", {"name": enrolment.name, "pool": pool})
-            return Enrolled(worker=own, pool=pool, labels=tuple(read_labels(labels)), time=at)
+                facts = wire.write(enrolment.facts.as_json())
+                tx.run(ADD_WORKER, **about, pool=pool, labels=labels, role=role, facts=facts)
+                tx.record("worker.enrolled", f"workers/{own}", {"name": enrolment.name, "pool": pool, "role": role})
+            return Enrolled(worker=own, pool=pool, labels=tuple(read_labels(labels)), role=role, time=at)
 
         return await system.transact(work)
 
@@ -104,6 +132,16 @@ class Workers:
         if body != bytes(row.facts):
             system = await self._deps.stores.board(SYSTEM)
             await system.transact(lambda tx: tx.run(SET_WORKER_FACTS, id=row.id, facts=body))
+
+    async def keep_place(self, row: WorkerRow, agent_id: str) -> MachineStart:
+        """Keep that an agent runs on the machine of a worker, before it does: no verifier there checks its work."""
+        facts = WorkerFacts.model_validate_json(bytes(row.facts))
+        place = MachineRow(facts.machine, facts.start)
+        system = await self._deps.stores.board(SYSTEM)
+        if place not in await system.read(MACHINES_OF_AGENT, agent_id=agent_id):
+            about = {"agent_id": agent_id, "machine": place.machine, "start": place.start, "at": self._deps.stamp()}
+            await system.transact(lambda tx: tx.run(ADD_MACHINE_AGENT, **about))
+        return MachineStart(*place)
 
     async def set_state(self, name: str, state: WorkerState, *, by: str, reason: str = "") -> WorkerRow:
         """Change the state of the worker that has this name or id, and forget its failures.
@@ -158,7 +196,37 @@ async def explain_waiting(deps: Deps, profile: AgentProfile) -> str:
         return ""
     workers = Workers(deps)
     paused = await workers.list_paused_pools()
-    return explain_wait(needs, find_near_matches(needs, [to_standing(row, paused) for row in await workers.list_all()]))
+    standings = [judge_standing(deps, row, paused) for row in await workers.list_all()]
+    return explain_wait(needs, find_near_matches(needs, standings))
+
+
+def judge_standing(deps: Deps, row: WorkerRow, paused: Collection[str]) -> WorkerStanding:
+    """Return a worker as the choice of tasks sees it, by its row and by what this process heard of it."""
+    now, contact = asyncio.get_running_loop().time(), deps.worker_contacts.get(row.id)
+    liveness = judge_contact(contact, now, LeaseTiming(deps.limits.worker_ttl_seconds))
+    if contact is None:
+        return to_standing(row, paused, liveness=liveness)
+    return to_standing(row, paused, liveness=liveness, free=contact.free, drains=contact.is_draining)
+
+
+async def alert_waiting(deps: Deps, job: Job) -> None:
+    """Alert people to a task that no worker has taken for so long. Once for each lease."""
+    why = await explain_waiting(deps, job.profile)
+    board, at = await deps.stores.board(job.board), deps.stamp()
+
+    def work(tx: Tx) -> None:
+        records.alert(
+            tx,
+            at=at,
+            plan_id=job.plan_id,
+            code=Code.WORKER_MISSING,
+            message=f"no worker has taken task {job.task_id!r} yet: {why}",
+            key=job.lease,
+            severity="WARNING",
+            source=records.RecordSource(job.agent_id, job.task_id, job.command.command_id),
+        )
+
+    await board.transact(work)
 
 
 def to_standing(
@@ -178,6 +246,9 @@ def to_standing(
         liveness,
         row.pool in paused,
         free,
+        row.role,
+        row.public_key,
+        MachineStart(facts.machine, facts.start),
     )
 
 

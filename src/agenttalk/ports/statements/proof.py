@@ -110,6 +110,16 @@ class TipRow(NamedTuple):
     commit_id: str
 
 
+class TipPackRow(NamedTuple):
+    """A move of the tip of a plan's branch, with the pack that repeats it in another repository."""
+
+    commit_id: str
+    onto: str
+    pack: str
+    attempt_key: str
+    made: str
+
+
 class WatchedBranchRow(NamedTuple):
     """A branch of an ended plan that is not merged yet."""
 
@@ -227,6 +237,8 @@ CLAIMS_OF: Final = Statement("claims_of", ClaimsRow)
 LEAVE_LEASE: Final = Statement("leave_lease", NoRow)
 RENEW_LEASE: Final = Statement("renew_lease", EpochRow)
 CONSUMED_AT: Final = Statement("consumed_at", ConsumedAtRow)
+DROP_CHECK_RESULT: Final = Statement("drop_check_result", NoRow)
+DISTRUST_EVIDENCE: Final = Statement("distrust_evidence", CheckIdRow)
 RENEW_EVIDENCE: Final = Statement("renew_evidence", CheckIdRow)
 SET_EVIDENCE_FRESH: Final = Statement("set_evidence_fresh", CheckIdRow)
 IS_STILL_EVIDENCE: Final = Statement("is_still_evidence", FoundRow)
@@ -238,6 +250,8 @@ DROP_JOINED: Final = Statement("drop_joined", NoRow)
 TIP: Final = Statement("tip", TipRow)
 BEGIN_TIP: Final = Statement("begin_tip", NoRow)
 MOVE_TIP: Final = Statement("move_tip", TipRow)
+KEEP_TIP_PACK: Final = Statement("keep_tip_pack", NoRow)
+TIP_PACKS: Final = Statement("tip_packs", TipPackRow)
 WATCH_BRANCH: Final = Statement("watch_branch", NoRow)
 WATCHED_BRANCHES: Final = Statement("watched_branches", WatchedBranchRow)
 WATCHED_BRANCH: Final = Statement("watched_branch", BranchHeadRow)

@@ -251,6 +251,11 @@ class LimitSettings(SettingsTable):
     worker_ttl_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
     """Seconds after which a worker that does not reach its engine ends what it runs. After half as long again its tasks
     are offered to other workers."""
+    worker_wait_minutes: Annotated[int, Field(ge=0, le=100_000)] = 10
+    """Minutes after which a task that no worker has taken raises an alert; 0: never."""
+    worker_snapshot_seconds: Annotated[int, Field(ge=0, le=86_400)] = 180
+    """Seconds between two snapshots of the tree that an agent on a worker has; 0: none. When its attempt is lost, the
+    next one begins with the last snapshot."""
     cost_usd_per_day: Annotated[float, Field(gt=0, strict=False)] | None = None
     """US dollars that all agents together may spend per day (UTC), as far as they report it."""
     max_new_messages_per_tick: Annotated[int, Field(ge=1, le=10_000)] = 50
@@ -375,6 +380,17 @@ class CheckSettings(SettingsTable):
     allow: Many[Annotated[Text, AfterValidator(_check_address)]] = ()
     """Addresses that `http` checks may use although they are not public, such as `127.0.0.1:8080` or
     `10.0.0.0/8`."""
+    pool: IdText | None = None
+    """The pool of verifiers that make the checks that run a program of the work. Without it the engine's own machine
+    does; see [how to run agents on other machines](../howto/run-workers.md)."""
+    double: bool = False
+    """Whether two verifiers on two machines have to agree."""
+
+    @model_validator(mode="after")
+    def _check_double(self) -> Self:
+        if self.double and self.pool is None:
+            raise PydanticCustomError(Code.FIELD_VALUE, "double needs a pool of verifiers")
+        return self
 
 
 class TelemetrySettings(SettingsTable):

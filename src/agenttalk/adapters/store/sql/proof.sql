@@ -46,6 +46,9 @@ SELECT result, made_by, at FROM check_results WHERE board = :board AND key = :ke
 INSERT INTO check_results (board, key, result, made_by, at) VALUES (:board, :key, :result, :made_by, :at)
 ON CONFLICT (board, key) DO NOTHING
 
+-- name: drop_check_result
+DELETE FROM check_results WHERE board = :board AND key = :key
+
 -- How checks stood before the work. The tip stays the first one.
 -- name: baseline
 SELECT onto, results FROM baselines WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
@@ -104,6 +107,12 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND check_id 
     AND command_id = :command_id AND commit_id = :seen AND fresh <> :fresh
 RETURNING check_id
 
+-- Evidence of a verifier that is not trusted any more.
+-- name: distrust_evidence
+UPDATE evidence SET result = :result, key = NULL, fresh = 0
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND check_id = :check_id
+RETURNING check_id
+
 -- name: is_still_evidence
 SELECT 1 AS found FROM evidence
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND check_id = :check_id
@@ -151,6 +160,15 @@ ON CONFLICT (board, plan_id) DO NOTHING
 -- name: move_tip
 UPDATE tips SET commit_id = :commit_id WHERE board = :board AND plan_id = :plan_id AND commit_id = :expected
 RETURNING commit_id
+
+-- The moves of tips, each with the pack that repeats it in another repository. That without `onto` is the beginning.
+-- name: keep_tip_pack
+INSERT INTO tip_packs (board, plan_id, commit_id, onto, pack, attempt_key, made)
+VALUES (:board, :plan_id, :commit_id, :onto, :pack, :attempt_key, :made)
+ON CONFLICT (board, plan_id, commit_id) DO NOTHING
+
+-- name: tip_packs
+SELECT commit_id, onto, pack, attempt_key, made FROM tip_packs WHERE board = :board AND plan_id = :plan_id
 
 -- Branches of ended plans that are watched until they are merged.
 -- name: watch_branch
