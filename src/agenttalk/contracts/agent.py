@@ -189,6 +189,9 @@ class AgentProfile(Document):
     """The pool of workers whose machines run it. Without one it runs where its engine does."""
     needs: Many[IdText] = ()
     """Labels that a worker has to have to run it, such as `gpu`."""
+    worker_ttl_seconds: Positive | None = None
+    """Seconds for which its attempt goes on while its worker does not reach the engine. After half as long again it is
+    lost. Default: `limits.worker_ttl_seconds` of the settings."""
 
     @property
     def model(self) -> str:
@@ -204,7 +207,7 @@ class AgentProfile(Document):
     @property
     def performer(self) -> str:
         """The driver by which its engine has its tasks done: those of a pool are offered to workers."""
-        return "remote" if self.is_elsewhere else self.driver
+        return "remote" if self.pool is not None else self.driver
 
     @property
     def result_by(self) -> Literal["file", "message", "answer"]:

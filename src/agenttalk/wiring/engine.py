@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
@@ -19,7 +19,6 @@ from agenttalk.adapters.store.ledger_heads import read_heads
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.adapters.store.root_lock import RootLock, running_engine
 from agenttalk.contracts.core.large_documents import spare_existing_objects
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.doors.api.server import ServerAddresses
 from agenttalk.engine.core import access
@@ -27,7 +26,7 @@ from agenttalk.engine.core.attempt_paths import EngineAddress
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.fleet.check_leases import CheckLeases
 from agenttalk.engine.operation.engine import Engine, EngineOptions
-from agenttalk.engine.operation.service import EngineTools
+from agenttalk.engine.operation.service import ChainVerification, EngineTools
 from agenttalk.engine.operation.sessions import FIRST_LINK
 from agenttalk.engine.operation.trace_export import TraceExporter
 from agenttalk.engine.toolchain.loops import ForgeConnections
@@ -189,9 +188,10 @@ async def _assemble(
     )
 
 
-def _verify_ledger(root: Path, url: str) -> list[JsonObject]:
+def _verify_ledger(root: Path, url: str) -> list[ChainVerification]:
     kept = read_heads(root, shared=bool(url))
-    return [audit.to_json(report) for report in audit.verify(root, kept, url=url)]
+    found: list[Any] = [audit.to_json(report) for report in audit.verify(root, kept, url=url)]
+    return found
 
 
 async def _make_exporter(root: Path, deps: Deps, settings: Settings) -> TraceExporter | None:

@@ -29,7 +29,7 @@ LARGE = 100_000
 LONG_AGO = 1_000_000_000
 
 
-def agent(top: Path) -> dict[str, Any]:
+def agent(top: Path) -> Any:
     """A program that leaves a lot."""
     path = top / "dev.sh"
     path.write_text(
@@ -102,8 +102,8 @@ def root(made: Path, tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
-def collected(root: Path, keeps: dict[Kind, RetentionLimit] = ALL, *, dry_run: bool = False) -> dict[str, Any]:
-    async def use() -> dict[str, Any]:
+def collected(root: Path, keeps: dict[Kind, RetentionLimit] = ALL, *, dry_run: bool = False) -> Any:
+    async def use() -> Any:
         async with open_root(root) as deps:
             return await GarbageCollector(deps, keeps).collect(dry_run=dry_run)
 
@@ -126,7 +126,7 @@ def tree(root: Path) -> set[str]:
     return {str(path) for path in found}
 
 
-def counts(found: dict[str, Any]) -> dict[str, int]:
+def counts(found: Any) -> dict[str, int]:
     return {kind: each["count"] for kind, each in found["freed"].items()}
 
 
@@ -197,7 +197,7 @@ def test_working_folders_go_and_their_transcripts_stay_if_they_are_kept_longer(r
 
 
 def test_a_plan_that_is_opened_again_keeps_what_it_has(root: Path) -> None:
-    async def use() -> dict[str, Any]:
+    async def use() -> Any:
         async with open_root(root) as deps:
             board = await deps.stores.board("default")
 
@@ -262,7 +262,7 @@ def test_what_is_put_in_again_while_it_is_looked_at_stays(root: Path) -> None:
     """The content is named by nobody, and old; while references are gathered, somebody puts it in anew."""
     [old] = [path for path in (root / "data" / "blobs").glob("??/*") if path.read_bytes() == b"1" * LARGE]
 
-    async def use(deps: Deps) -> dict[str, Any]:
+    async def use(deps: Deps) -> Any:
         class Again(GarbageCollector):
             async def _removed(self, *args: Any) -> Any:
                 await (await deps.stores.blobs("default")).put(b"1" * LARGE)
@@ -271,7 +271,7 @@ def test_what_is_put_in_again_while_it_is_looked_at_stays(root: Path) -> None:
 
         return await Again(deps, ALL).collect()
 
-    async def run() -> dict[str, Any]:
+    async def run() -> Any:
         async with open_root(root) as deps:
             return await use(deps)
 

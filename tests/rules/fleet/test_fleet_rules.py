@@ -22,7 +22,14 @@ from agenttalk.rules.fleet.assignment import (
     needs_of,
     pick_offers,
 )
-from agenttalk.rules.fleet.liveness import LeaseTiming, Liveness, judge_liveness, must_stop
+from agenttalk.rules.fleet.liveness import (
+    LeaseTiming,
+    Liveness,
+    WorkerContact,
+    judge_contact,
+    judge_liveness,
+    must_stop,
+)
 from agenttalk.rules.fleet.quarantine import MOST_FAILURES, count_failures, is_quarantined
 from agenttalk.rules.fleet.waiting import explain_wait
 
@@ -220,6 +227,14 @@ def test_why_a_task_waits_names_the_workers_that_lack_least() -> None:
         "far lacks the label 'tpu', is draining, has 0 free places"
     )
     assert "'one'" in explain_wait(WorkerNeeds("agents"), find_near_matches(WorkerNeeds("agents"), [ABLE]))
+
+
+def test_a_worker_is_judged_by_what_was_heard_of_it() -> None:
+    contact, timing = WorkerContact(100.0, slots=3, busy=1), LeaseTiming(30.0)
+    assert contact.free == 2
+    assert judge_contact(None, 100.0, timing) == "lost"
+    assert [judge_contact(contact, now, timing) for now in (100.0, 116.0, 150.0)] == ["online", "suspect", "lost"]
+    assert judge_contact(contact._replace(hanging=1), 500.0, timing) == "online"
 
 
 def test_why_a_check_waits_says_how_to_invite_a_verifier() -> None:

@@ -8,15 +8,15 @@ from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.contracts.validation import ReleaseManifest
-from agenttalk.contracts.worker import Enrolled, Enrolment, Invitation, SyncAnswer, SyncRequest
+from agenttalk.contracts.worker import Enrolled, Enrolment, Invitation, LogPlace, SyncAnswer, SyncRequest
 from agenttalk.doors.api import answers, bodies, health
 from agenttalk.doors.api.mcp_endpoint import LazyMcpEndpoint
 from agenttalk.doors.api.roles import (
     AGENTS,
     ALL_ROLES,
+    ATTEMPTS,
     DOCUMENT_READERS,
     FLEET,
-    HANDING_IN,
     INVITED,
     LETTER_READERS,
     LETTER_WRITERS,
@@ -54,11 +54,12 @@ from agenttalk.engine.core.access import Token
 from agenttalk.engine.core.task_comments import ContributionReceipt, TaskCommentPage
 from agenttalk.engine.inbox.tick_report import TickReport
 from agenttalk.engine.mail.letters import SentLetter
-from agenttalk.engine.messages.dead_letters import ReplayedDeadLetter
+from agenttalk.engine.messages.dead_letters import DeadLetterContent, ReplayedDeadLetter
 from agenttalk.engine.messages.router import RouterReport
 from agenttalk.engine.messages.sent_commands import SentCommandReceipt
 from agenttalk.engine.operation.monitor import MonitorReport
 from agenttalk.engine.operation.schedules import ScheduleChange, ScheduleView
+from agenttalk.engine.operation.service import CollectionReport, ProgressReceipt, ReloadReport
 from agenttalk.engine.people.agent_questions import AnsweredQuestion, QuestionReceipt
 from agenttalk.engine.people.questions import QuestionView
 from agenttalk.engine.plans.releases import ReleaseView
@@ -166,16 +167,16 @@ ATTEMPT_ROUTES: Final = (
         method="POST",
         path=f"{TASK}/progress",
         summary="Report the progress and usage of an attempt.",
-        roles=AGENTS,
+        roles=ATTEMPTS,
         task_handler=tasks.report_progress,
         body=bodies.ProgressBody,
-        answer=answers.ProgressAnswer,
+        answer=ProgressReceipt,
     ),
     RouteSpec(
         method="GET",
         path=f"{TASK}/inputs",
         summary="Download a file of an input.",
-        roles=HANDING_IN,
+        roles=ATTEMPTS,
         task_handler=tasks.get_input,
         media=_BYTES,
         filters=("name", "path"),
@@ -184,7 +185,7 @@ ATTEMPT_ROUTES: Final = (
         method="POST",
         path=f"{TASK}/artifacts",
         summary="Hand in a file of an output.",
-        roles=HANDING_IN,
+        roles=ATTEMPTS,
         task_handler=tasks.submit_artifact,
         body=tasks.ArtifactBody,
         answer=HandedInFile,
@@ -194,7 +195,7 @@ ATTEMPT_ROUTES: Final = (
         method="GET",
         path=f"{TASK}/repository/{{epoch}}.git/info/refs",
         summary="Show git the base of a remote attempt, the one ref that can be fetched.",
-        roles=HANDING_IN,
+        roles=ATTEMPTS,
         task_handler=repositories.get_refs,
         media="application/x-git-upload-pack-advertisement",
         filters=("service",),
@@ -204,7 +205,7 @@ ATTEMPT_ROUTES: Final = (
         method="POST",
         path=f"{TASK}/repository/{{epoch}}.git/git-upload-pack",
         summary="Fetch the base of a remote attempt; git sends this.",
-        roles=HANDING_IN,
+        roles=ATTEMPTS,
         task_handler=repositories.upload_pack,
         media="application/x-git-upload-pack-result",
         basic=True,
@@ -213,11 +214,29 @@ ATTEMPT_ROUTES: Final = (
         method="PUT",
         path=f"{TASK}/repository/{{epoch}}/tree",
         summary="Hand in the tree of a remote attempt, as a pack of one commit on the base.",
-        roles=HANDING_IN,
+        roles=ATTEMPTS,
         task_handler=repositories.submit_tree,
         answer=HandedInTree,
         statuses=(201,),
         filters=("sha256",),
+    ),
+    RouteSpec(
+        method="PUT",
+        path=f"{TASK}/repository/{{epoch}}/snapshot",
+        summary="Hand in the tree of an attempt on a worker as it is so far, for when the attempt is lost.",
+        roles=ATTEMPTS,
+        task_handler=repositories.submit_snapshot,
+        answer=HandedInTree,
+        statuses=(201,),
+    ),
+    RouteSpec(
+        method="PUT",
+        path=f"{TASK}/log",
+        summary="Send a piece of the log of an attempt on a worker.",
+        roles=FLEET,
+        task_handler=workers.append_log,
+        answer=LogPlace,
+        numbers=("at",),
     ),
     RouteSpec(
         method="POST",
@@ -233,7 +252,7 @@ ATTEMPT_ROUTES: Final = (
         method="POST",
         path=f"{TASK}/questions",
         summary="Ask a person.",
-        roles=AGENTS,
+        roles=ATTEMPTS,
         task_handler=tasks.ask_question,
         body=tasks.QuestionBody,
         answer=QuestionReceipt,
@@ -243,7 +262,7 @@ ATTEMPT_ROUTES: Final = (
         method="GET",
         path=f"{TASK}/questions/{{id}}",
         summary="Show a question and its answer.",
-        roles=AGENTS,
+        roles=ATTEMPTS,
         task_handler=tasks.get_question,
         answer=AnsweredQuestion,
     ),
@@ -251,7 +270,7 @@ ATTEMPT_ROUTES: Final = (
         method="POST",
         path=f"{TASK}/disputes",
         summary="Dispute a check of the task; a person decides.",
-        roles=AGENTS,
+        roles=ATTEMPTS,
         task_handler=tasks.dispute,
         body=tasks.DisputeBody,
         answer=DisputeReceipt,
@@ -261,7 +280,7 @@ ATTEMPT_ROUTES: Final = (
         method="POST",
         path=f"{TASK}/commands/generate",
         summary="Generate a command of the task's plan.",
-        roles=AGENTS,
+        roles=ATTEMPTS,
         task_handler=tasks.generate_command,
         body=tasks.ParamsBody,
         answer=answers.GeneratedAnswer,
@@ -270,7 +289,7 @@ ATTEMPT_ROUTES: Final = (
         method="POST",
         path=f"{TASK}/commands/validate",
         summary="Validate a command of the task's plan.",
-        roles=AGENTS,
+        roles=ATTEMPTS,
         task_handler=tasks.validate_command,
         body=tasks.CommandBody,
         answer=answers.ValidatedAnswer,
@@ -736,7 +755,7 @@ MESSAGE_ROUTES: Final = (
         summary="Show a dead letter with its original.",
         roles=READERS,
         handler=people.deadletter,
-        answer=answers.DeadLetterAnswer,
+        answer=DeadLetterContent,
     ),
     RouteSpec(
         method="POST",
@@ -1073,7 +1092,7 @@ ENGINE_ROUTES: Final = (
         roles=OPERATOR,
         handler=operator.gc,
         body=bodies.GcBody,
-        answer=answers.CollectionAnswer,
+        answer=CollectionReport,
     ),
     RouteSpec(
         method="POST",
@@ -1082,7 +1101,7 @@ ENGINE_ROUTES: Final = (
         roles=OPERATOR,
         handler=metrics.reload_settings,
         body=bodies.ReloadBody,
-        answer=answers.ReloadAnswer,
+        answer=ReloadReport,
         repeatable=True,
     ),
 )

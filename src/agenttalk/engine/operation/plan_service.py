@@ -7,9 +7,8 @@ from types import MappingProxyType
 from typing import Final
 
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.dag import TaskDag
-from agenttalk.contracts.errors import Code, MachineError
+from agenttalk.contracts.errors import Code, MachineError, Problem
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine.core import boards, trace_context
 from agenttalk.engine.core.deps import Deps
@@ -68,7 +67,7 @@ class PlanService:
             await dispatcher.branches.record_stale_tasks_of(dag.plan_id)
         return new
 
-    async def list_remarks(self, dag: TaskDag, manifest: PlanManifest) -> list[JsonObject]:
+    async def list_remarks(self, dag: TaskDag, manifest: PlanManifest) -> list[Problem]:
         """Return what people should know about a plan and its repository before it begins."""
         return await self._require_dispatcher().operator.remarks(dag, manifest)
 
@@ -80,7 +79,7 @@ class PlanService:
         files: Mapping[str, bytes] = NO_FILES,
         *,
         by: str,
-    ) -> JsonObject:
+    ) -> dict[str, list[str]]:
         """Apply a new revision of a plan. Returns the tasks that were added, changed and removed."""
         board = await boards.board_of(self._deps, dag.plan_id)
         await submission.store_check_files(self._deps, board.name, dag, files)
