@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -300,6 +301,43 @@ def test_a_pristine_tree_that_is_touched_while_it_is_written_is_not_used(
             assert sealed.namespace is None
         assert len(written) == 1
         assert not written[0].exists()
+
+    run(use())
+
+
+def test_a_tree_that_is_closed_stays_where_another_sandbox_is_being_set_up(repo: Path, space: PlanWorkspace) -> None:
+    """A sandbox has a copy of all mounts, and fails when one is gone that it has just listed."""
+
+    def copy_mounts(pid: int) -> subprocess.Popen[bytes]:
+        copy = ["unshare", "--mount", "--propagation", "unchanged", "sh", "-c", "echo here; exec sleep 600"]
+        enter = ["nsenter", f"--mount=/proc/{pid}/ns/mnt", "--"]
+        try:
+            process = subprocess.Popen([*enter, *copy], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        except FileNotFoundError:
+            pytest.skip("there is no nsenter here")
+        assert process.stdout is not None
+        if process.stdout.readline() != b"here\n":
+            pytest.skip("the mounts cannot be copied here")
+        return process
+
+    def list_mounts(process: subprocess.Popen[bytes]) -> list[str]:
+        lines = Path(f"/proc/{process.pid}/mountinfo").read_text().splitlines()
+        return [line.split()[4] for line in lines if " - overlay " in line and str(repo.parent) in line]
+
+    async def use() -> None:
+        base = await space.ensure()
+        async with space.checkouts.open_sealed(base, layered=True) as mine:
+            assert mine.namespace is not None
+            async with space.checkouts.open_sealed(base, layered=True):
+                sandbox = copy_mounts(mine.namespace.pid)
+                before = list_mounts(sandbox)
+                assert len(before) == 2
+            assert list_mounts(sandbox) == before
+            sandbox.kill()
+            sandbox.communicate()
+        assert [path for path in (repo.parent / "home/sealed").iterdir() if (path / "tree").exists()] == [
+            pristine(repo).parent
+        ]
 
     run(use())
 

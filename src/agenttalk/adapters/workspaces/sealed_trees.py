@@ -329,6 +329,8 @@ class LayeredTrees:
         self._asked = itertools.count(1)
         self._proven = 0
         """The last number that was drawn before the pristine tree was written, or was last proven to be untouched."""
+        self._spent: list[str] = []
+        """Overlays that are unmounted, of which the folders are still there."""
         self._users: Counter[Path] = Counter()
         """How many overlays use a pristine tree."""
 
@@ -454,7 +456,16 @@ class LayeredTrees:
                 with suppress(OSError):
                     self._mounts.unmount(self._home, name)
             self._leave(lower)
-        folders.remove(self._home / name, self._trash)
+            # A sandbox that is being set up beside this has a copy of all mounts, and lists them. Who removes the
+            # folder below one takes it away there as well, and the sandbox fails. So these folders go together, when
+            # nothing runs.
+            self._spent.append(name)
+            spent = [] if self._users else self._spent
+            self._spent = [] if spent else self._spent
+        for folder in ("upper", "work"):
+            folders.remove(self._home / name / folder, self._trash)
+        for each in spent:
+            folders.remove(self._home / each, self._trash)
 
     def _leave(self, lower: WarmTree) -> None:
         self._users[lower.top] -= 1
